@@ -1,0 +1,67 @@
+"""Entry points of the Cloud Functions: `provision` and `collect` for Pub/Sub pushes, `sweep` for the scheduler.
+
+HTTP functions, not CloudEvent functions: the framework's reading of a push drops the delivery attempt and answers
+400 to messages without data, and a CloudEvent function cannot answer 503 (docs/decisions/0004-http-functions.md).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+import functions_framework
+from flask import Response, jsonify
+
+from shared.deliver import deliver, deliver_sweep
+from shared.edges.logs import start_logging
+from shared.wiring import get_ports
+
+if TYPE_CHECKING:
+    from flask import Request
+
+    from shared.answer import Answer
+
+start_logging(os.environ.get("K_SERVICE") or os.environ.get("FUNCTION_TARGET") or "functions")
+# Parsed when the instance starts: a wrong setting stops the deployment, not the first event.
+get_ports()
+
+_TRACE = re.compile(r"[0-9a-f]{32}")
+
+
+@functions_framework.http
+def provision(request: Request) -> Response:
+    """Answer a push about an unschedulable leader pod: its slice gets a node pool, or a reason."""
+    return _respond(deliver("provision", request.get_data(cache=False), get_ports(), _read_trace(request)))
+
+
+@functions_framework.http
+def collect(request: Request) -> Response:
+    """Answer a push about a workload that is over: its node pools are given back."""
+    return _respond(deliver("collect", request.get_data(cache=False), get_ports(), _read_trace(request)))
+
+
+@functions_framework.http
+def sweep(request: Request) -> Response:
+    """Answer the scheduler: look at every pool and every waiting leader once."""
+    answer, counts = deliver_sweep(get_ports(), _read_trace(request))
+    response: Response = jsonify(counts)
+    response.status_code = answer.status
+    return response
+
+
+def _respond(answer: Answer) -> Response:
+    headers = {}
+    if answer.retry_after_seconds is not None:
+        headers["Retry-After"] = str(answer.retry_after_seconds)
+    return Response("", status=answer.status, headers=headers)
+
+
+def _read_trace(request: Request) -> dict[str, str]:
+    """Return the log field that ties all records of one delivery together; empty without a trace."""
+    header = request.headers.get("traceparent", "") or request.headers.get("X-Cloud-Trace-Context", "")
+    found = _TRACE.search(header.lower())
+    if not found:
+        return {}
+    project = next(iter(get_ports().clusters)).split("/")[1]
+    return {"logging.googleapis.com/trace": f"projects/{project}/traces/{found.group()}"}

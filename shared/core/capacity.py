@@ -1,0 +1,174 @@
+"""Which capacity tier a pod selects, and the combinations that GKE cannot give.
+
+Selectors: https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms,
+https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations,
+https://cloud.google.com/kubernetes-engine/docs/concepts/dws.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from shared.core import labels
+from shared.core.errors import Rejected
+
+if TYPE_CHECKING:
+    from shared.core.settings import Settings
+    from shared.core.shapes import Shape
+    from shared.core.workloads import PodTemplate
+
+_RESOURCE_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_PROJECT = re.compile(r"[a-z][-a-z0-9.:]{4,61}[a-z0-9]")
+FLEX_SECONDS_MIN, FLEX_SECONDS_MAX = 600, 604_800
+"""Ten minutes to seven days."""
+
+
+class Tier(StrEnum):
+    """Where the capacity comes from."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+    RESERVATION = "reservation"
+    FLEX_START = "flex-start"
+
+
+class CapacityConflict(Rejected):
+    """The selectors ask for capacity that GKE cannot give in this combination."""
+
+    reason = "capacity_conflict"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """One capacity tier with what it needs."""
+
+    tier: Tier
+    reservation: str = ""
+    reservation_project: str = ""
+    reservation_block: str = ""
+    reservation_subblock: str = ""
+    max_run_duration_seconds: int = 0
+    """Longest life of flex-start nodes; 0 for the other tiers."""
+
+    @property
+    def reservation_path(self) -> str:
+        """Return the value that ``reservation_affinity`` wants: a bare name, or the full path.
+
+        A block's path needs the reservation's own path; for a reservation of the cluster's project it is relative
+        to that project, which the pool's builder fills in.
+        """
+        path = self.reservation
+        if self.reservation_project:
+            path = f"projects/{self.reservation_project}/reservations/{path}"
+        if self.reservation_block:
+            path += f"/reservationBlocks/{self.reservation_block}"
+        if self.reservation_subblock:
+            path += f"/reservationSubBlocks/{self.reservation_subblock}"
+        return path
+
+
+def read_capacity(template: PodTemplate, shape: Shape, settings: Settings) -> Capacity:
+    """Return the capacity tier that a pod selects; on-demand when it selects none.
+
+    Raises:
+        CapacityConflict: the selectors contradict each other or the machine.
+    """
+    if settings.force_on_demand:
+        return Capacity(tier=Tier.ON_DEMAND)
+    wanted = _find_tiers(template)
+    if len(wanted) > 1:
+        raise CapacityConflict(
+            "spot, flex-start and reservations exclude each other",
+            field="spec.nodeSelector",
+            value=" + ".join(wanted),
+            valid="one of them",
+        )
+    tier = wanted[0] if wanted else Tier.ON_DEMAND
+    if tier == Tier.RESERVATION:
+        return _read_reservation(template)
+    if tier == Tier.FLEX_START:
+        return _read_flex_start(template, shape, settings)
+    return Capacity(tier=tier)
+
+
+def _find_tiers(template: PodTemplate) -> list[Tier]:
+    provisioning = template.find_selector(labels.PROVISIONING)
+    if template.find_selector(labels.PREEMPTIBLE) == "true" or provisioning == "preemptible":
+        raise CapacityConflict(
+            "preemptible machines are superseded",
+            field=labels.PREEMPTIBLE,
+            value="true",
+            valid=f"{labels.SPOT}: 'true'",
+        )
+    if provisioning not in (None, "standard", "spot", "flex-start"):
+        raise CapacityConflict(
+            "unknown provisioning model",
+            field=labels.PROVISIONING,
+            value=provisioning,
+            valid="standard, spot, flex-start",
+        )
+    affinity = template.find_selector(labels.RESERVATION_AFFINITY)
+    if affinity not in (None, "specific"):
+        raise CapacityConflict(
+            "TPU reservations are consumed by name only",
+            field=labels.RESERVATION_AFFINITY,
+            value=affinity,
+            valid=f"specific, with {labels.RESERVATION_NAME}",
+        )
+    reserved = template.selects(labels.RESERVATION_NAME) or affinity is not None
+    found = (
+        (Tier.SPOT, provisioning == "spot" or template.find_selector(labels.SPOT) == "true"),
+        (Tier.FLEX_START, provisioning == "flex-start" or template.find_selector(labels.FLEX_START) == "true"),
+        (Tier.RESERVATION, reserved),
+    )
+    return [tier for tier, selected in found if selected]
+
+
+def _read_reservation(template: PodTemplate) -> Capacity:
+    def read(key: str, rule: re.Pattern[str], valid: str) -> str:
+        value = template.find_selector(key) or ""
+        if value and not rule.fullmatch(value):
+            raise CapacityConflict("not a legal name", field=key, value=value, valid=valid)
+        return value
+
+    name = read(labels.RESERVATION_NAME, _RESOURCE_NAME, "a reservation's name")
+    block = read(labels.RESERVATION_BLOCKS, _RESOURCE_NAME, "a block's name")
+    subblock = read(labels.RESERVATION_SUBBLOCKS, _RESOURCE_NAME, "a sub-block's name")
+    if not name:
+        raise CapacityConflict(
+            "a specific reservation needs its name", field=labels.RESERVATION_NAME, valid="a reservation's name"
+        )
+    if subblock and not block:
+        raise CapacityConflict(
+            "a sub-block needs its block", field=labels.RESERVATION_BLOCKS, valid="the block's name"
+        )
+    return Capacity(
+        tier=Tier.RESERVATION,
+        reservation=name,
+        reservation_project=read(labels.RESERVATION_PROJECT, _PROJECT, "a project id"),
+        reservation_block=block,
+        reservation_subblock=subblock,
+    )
+
+
+def _read_flex_start(template: PodTemplate, shape: Shape, settings: Settings) -> Capacity:
+    if not shape.flex_start:
+        raise CapacityConflict(
+            f"flex-start is not offered for {shape.generation}",
+            field=labels.FLEX_START,
+            value=shape.accelerator,
+            valid="v5e, v5p, v6e, tpu7x",
+        )
+    text = template.find_selector(labels.MAX_RUN_DURATION) or str(settings.max_run_duration_seconds)
+    in_range = text.isascii() and text.isdigit() and FLEX_SECONDS_MIN <= int(text) <= FLEX_SECONDS_MAX
+    if not in_range:
+        raise CapacityConflict(
+            "out of range",
+            field=labels.MAX_RUN_DURATION,
+            value=text,
+            valid=f"{FLEX_SECONDS_MIN} to {FLEX_SECONDS_MAX} seconds",
+        )
+    return Capacity(tier=Tier.FLEX_START, max_run_duration_seconds=int(text))

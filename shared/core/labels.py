@@ -1,0 +1,122 @@
+"""Every label and annotation key this project reads or writes, and the budget that node labels share.
+
+Keys that the Go TPU Provisioner writes keep their meaning, so that its pools are adopted, swept and collected:
+https://github.com/ai-on-gke/tpu-provisioner.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.core.errors import LabelBudgetExceeded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# --- who owns a pool (node labels, written once at creation) -----------------------------------------------
+MANAGER = "google.com/nodepool-manager"
+MANAGER_VALUE = "tpu-provisioner"
+PARENT_KIND = "google.com/tpu-provisioner-parent-kind"
+PARENT_NAME = "google.com/tpu-provisioner-parent-name"
+PARENT_NAMESPACE = "google.com/tpu-provisioner-parent-namespace"
+JOBSET_NAME = "google.com/tpu-provisioner-jobset-name"
+JOBSET_NAMESPACE = "google.com/tpu-provisioner-jobset-namespace"
+OWNER_UID = "google.com/tpu-provisioner-owner-uid"
+CLAIM = "google.com/tpu-provisioner-claim"
+ATTEMPT = "google.com/tpu-provisioner-attempt"
+CREATED_AT = "google.com/tpu-provisioner-created-at"
+FINGERPRINT = "google.com/tpu-provisioner-fingerprint"
+
+OWNER_KEYS = frozenset(
+    {
+        MANAGER,
+        PARENT_KIND,
+        PARENT_NAME,
+        PARENT_NAMESPACE,
+        JOBSET_NAME,
+        JOBSET_NAMESPACE,
+        OWNER_UID,
+        CLAIM,
+        ATTEMPT,
+        CREATED_AT,
+        FINGERPRINT,
+    }
+)
+"""No label that a pod's author can choose ever overwrites one of these."""
+
+# --- what pods and workloads say ------------------------------------------------------------------------------
+COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
+ADDITIONAL_NODE_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"
+NODE_SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"
+DISABLE_AUTOPROVISIONING = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
+
+JOBSET_NAME_ON_POD = "jobset.sigs.k8s.io/jobset-name"
+JOBSET_UID_ON_POD = "jobset.sigs.k8s.io/jobset-uid"
+REPLICATED_JOB_ON_POD = "jobset.sigs.k8s.io/replicatedjob-name"
+JOB_KEY = "jobset.sigs.k8s.io/job-key"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+NODE_SELECTOR_STRATEGY = "alpha.jobset.sigs.k8s.io/node-selector"
+NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
+NO_SCHEDULE_TAINT = "alpha.jobset.sigs.k8s.io/no-schedule"
+PINNED_JOB_KEY = "job-key"
+"""The plain selector that the Go TPU Provisioner's webhook pins a Job with; its value is the job key."""
+
+# --- what GKE says ---
+TPU_RESOURCE = "google.com/tpu"
+ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
+TOPOLOGY = "cloud.google.com/gke-tpu-topology"
+SLICE_TOPOLOGY = "cloud.google.com/gke-tpu-slice-topology"
+ACCELERATOR_COUNT = "cloud.google.com/gke-accelerator-count"
+NODE_POOL = "cloud.google.com/gke-nodepool"
+SPOT = "cloud.google.com/gke-spot"
+PREEMPTIBLE = "cloud.google.com/gke-preemptible"
+PROVISIONING = "cloud.google.com/gke-provisioning"
+FLEX_START = "cloud.google.com/gke-flex-start"
+MAX_RUN_DURATION = "cloud.google.com/gke-max-run-duration-seconds"
+RESERVATION_NAME = "cloud.google.com/reservation-name"
+RESERVATION_PROJECT = "cloud.google.com/reservation-project"
+RESERVATION_BLOCKS = "cloud.google.com/reservation-blocks"
+RESERVATION_SUBBLOCKS = "cloud.google.com/reservation-subblocks"
+RESERVATION_AFFINITY = "cloud.google.com/reservation-affinity"
+RESERVATION_ZONE = "cloud.google.com/reservation-zone"
+COMPUTE_CLASS = "cloud.google.com/compute-class"
+PROVISIONING_REQUEST = "autoscaling.gke.io/provisioning-request"
+ICI_RESILIENCY = "cloud.google.com/gke-tpu-ici-resiliency"
+LOCATION_HINT = "cloud.google.com/gke-location-hint"
+POOL_GROUP_NAME = "cloud.google.com/gke-nodepool-group-name"
+WORKLOAD_TYPE = "cloud.google.com/gke-workload-type"
+MACHINE_FAMILY = "cloud.google.com/machine-family"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+OPERATING_SYSTEM = "kubernetes.io/os"
+ARCHITECTURE = "kubernetes.io/arch"
+HOSTNAME = "kubernetes.io/hostname"
+
+NODE_LABEL_CHARACTERS_MAX = 1024
+"""All node labels of one request together: comment on ``NodeConfig.labels``,
+https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/NodeConfig."""
+_SEPARATORS_PER_LABEL = 2  # '=' and ',', in case GKE counts the joined text
+
+
+def measure_labels(labels: Mapping[str, str]) -> int:
+    """Return how many characters of GKE's budget these node labels take, separators included."""
+    return sum(len(key) + len(value) + _SEPARATORS_PER_LABEL for key, value in labels.items())
+
+
+def check_label_budget(labels: Mapping[str, str]) -> None:
+    """Accept node labels that fit GKE's budget.
+
+    Raises:
+        LabelBudgetExceeded: they take more than `NODE_LABEL_CHARACTERS_MAX`; the longest of them is named.
+    """
+    total = measure_labels(labels)
+    if total > NODE_LABEL_CHARACTERS_MAX:
+        copied = {key: value for key, value in labels.items() if key not in OWNER_KEYS} or dict(labels)
+        longest = max(copied, key=lambda key: len(key) + len(copied[key]))
+        raise LabelBudgetExceeded(
+            f"node labels take {total} characters, the longest that is not ours is {longest}",
+            field="nodePool.config.labels",
+            valid=f"at most {NODE_LABEL_CHARACTERS_MAX} characters in all; copy fewer labels or shorter ones",
+        )

@@ -1,0 +1,168 @@
+"""The only memory: a pool's name and labels, both pure functions of the claim, the attempt and the moment.
+
+A name is a readable prefix, 55 bits of hash over the claim, and the attempt. The labels say the same in full, so a
+pool found by name is always checked by its labels.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shared.core import labels
+from shared.core.errors import Broken
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+POOL_NAME_LENGTH_MAX = 40
+"""The API quotes this limit in its 400 text, with the pattern below."""
+POOL_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?")
+HASH_CHARACTERS = 11
+"""Base 32, so 55 bits: among 10^7 claims the expected number of collisions is 10^14 / 2^56 = 0.0014."""
+CLAIM_CHARACTERS = 24
+"""120 bits on the label, which is what is compared before a pool is touched."""
+ATTEMPTS_MAX = 36 * 36
+_PREFIX_LENGTH_MAX = POOL_NAME_LENGTH_MAX - HASH_CHARACTERS - 2 - 2
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_OUR_NAME = re.compile(rf"([a-z][-a-z0-9]*)-([a-z2-7]{{{HASH_CHARACTERS}}})-([0-9a-z]{{1,2}})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """Whose slice this is: the identity of one demand, stable over restarts, new for a re-created owner."""
+
+    cluster: str
+    """``projects/P/locations/L/clusters/C``."""
+    kind: str
+    """The workload's kind, for example ``JobSet``."""
+    namespace: str
+    name: str
+    """The workload's name."""
+    owner_uid: str
+    slice_key: str
+    """``namespace/jobName`` for a JobSet: the input of its job key."""
+
+    @property
+    def hash(self) -> str:
+        """Return 120 bits over every field, in lower-case base 32."""
+        parts = (self.cluster, self.kind, self.namespace, self.name, self.owner_uid, self.slice_key)
+        # Each part carries its length, so that no two claims can run together into the same text.
+        text = "".join(f"{len(part)}:{part}" for part in parts)
+        digest = hashlib.sha256(text.encode()).digest()
+        return base64.b32encode(digest).decode().lower()[:CLAIM_CHARACTERS]
+
+    @property
+    def job_name(self) -> str:
+        """Return the name of the Job (the slice) without its namespace."""
+        return self.slice_key.rpartition("/")[2]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}, slice {self.job_name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedName:
+    """The parts of a pool name that this project made."""
+
+    prefix: str
+    hash: str
+    attempt: int
+
+
+def build_pool_name(claim: Claim, attempt: int = 0) -> str:
+    """Return the name of the pool that serves a claim in one attempt; at most 40 characters.
+
+    Raises:
+        Broken: the attempt is out of its range, 0 to 1,295.
+    """
+    if not 0 <= attempt < ATTEMPTS_MAX:
+        raise Broken(f"attempt {attempt} is out of range 0..{ATTEMPTS_MAX - 1}")
+    high, low = divmod(attempt, 36)
+    suffix = (_DIGITS[high] if high else "") + _DIGITS[low]
+    name = f"{_readable_prefix(claim.job_name)}-{claim.hash[:HASH_CHARACTERS]}-{suffix}"
+    if not POOL_NAME.fullmatch(name):
+        raise Broken(f"built an illegal pool name: {name}")
+    return name
+
+
+def parse_pool_name(name: str) -> ParsedName | None:
+    """Return the parts of a name that `build_pool_name` made, or None for any other name."""
+    match = _OUR_NAME.fullmatch(name)
+    if not match or len(name) > POOL_NAME_LENGTH_MAX:
+        return None
+    return ParsedName(prefix=match[1], hash=match[2], attempt=int(match[3], 36))
+
+
+def _readable_prefix(text: str) -> str:
+    cleaned = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    if not cleaned or not cleaned[0].isalpha():
+        cleaned = f"tpu-{cleaned}"
+    return cleaned[:_PREFIX_LENGTH_MAX].strip("-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolOwner:
+    """Whose pool this is, as its labels say. The Go TPU Provisioner's pools lack the last five."""
+
+    kind: str
+    namespace: str
+    name: str
+    job_name: str = ""
+    owner_uid: str = ""
+    claim_hash: str = ""
+    attempt: int = 0
+    created_at: int | None = None
+    """Unix seconds; GKE itself tells no creation time of a pool."""
+    fingerprint: str = ""
+
+
+def build_owner_labels(claim: Claim, *, attempt: int, created_at: int, fingerprint: str) -> dict[str, str]:
+    """Return the labels that say whose pool this is; the inverse of `parse_owner`."""
+    found = {
+        labels.MANAGER: labels.MANAGER_VALUE,
+        labels.PARENT_KIND: "job",
+        labels.PARENT_NAME: claim.job_name,
+        labels.PARENT_NAMESPACE: claim.namespace,
+        labels.JOBSET_NAME: claim.name,
+        labels.JOBSET_NAMESPACE: claim.namespace,
+        labels.OWNER_UID: claim.owner_uid,
+        labels.CLAIM: claim.hash,
+        labels.ATTEMPT: str(attempt),
+        labels.CREATED_AT: str(created_at),
+        labels.FINGERPRINT: fingerprint,
+    }
+    if parse_owner(found) is None:
+        raise Broken(f"owner labels of {claim} cannot be read back")
+    return found
+
+
+def parse_owner(found: Mapping[str, str]) -> PoolOwner | None:
+    """Return whose pool these node labels describe, or None when it is not ours.
+
+    Pools that the Go TPU Provisioner made are ours too: they carry its manager label and the workload's name, but
+    neither UID nor claim.
+    """
+    if found.get(labels.MANAGER) != labels.MANAGER_VALUE:
+        return None
+    name = found.get(labels.JOBSET_NAME, "")
+    if not name:
+        return None
+    return PoolOwner(
+        kind="JobSet",
+        namespace=found.get(labels.JOBSET_NAMESPACE, "default"),
+        name=name,
+        job_name=found.get(labels.PARENT_NAME, ""),
+        owner_uid=found.get(labels.OWNER_UID, ""),
+        claim_hash=found.get(labels.CLAIM, ""),
+        attempt=_parse_number(found.get(labels.ATTEMPT)) or 0,
+        created_at=_parse_number(found.get(labels.CREATED_AT)),
+        fingerprint=found.get(labels.FINGERPRINT, ""),
+    )
+
+
+def _parse_number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() else None

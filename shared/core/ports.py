@@ -1,0 +1,102 @@
+"""What the rules' shell asks of the outside world, as contracts. Edges implement them; tests use fakes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from shared.core.events import Message
+    from shared.core.pools import PoolSnapshot
+    from shared.core.workloads import JobSetView, PodView
+
+
+class NodePools(Protocol):
+    """GKE's node pools of any cluster; ``cluster`` is ``projects/P/locations/L/clusters/C`` throughout.
+
+    Every method may raise `Unavailable`, `Throttled`, `Denied` and `ClusterNotFound`. None waits for an operation.
+    """
+
+    def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
+        """Submit one pool; returning means accepted, not made.
+
+        Raises:
+            AlreadyExists: the name is taken, by a pool in whatever state. Look, then decide.
+            Busy: an operation holds the pool or the cluster, quite likely our own earlier create.
+            NoCapacity: refused for want of quota; nothing was created.
+            InvalidRequest: refused as wrong; the same request will be refused again.
+        """
+
+    def get(self, cluster: str, name: str) -> PoolSnapshot | None:
+        """Return one pool, or None when the cluster has none of that name."""
+
+    def list(self, cluster: str) -> list[PoolSnapshot]:
+        """Return every pool of a cluster; GKE filters and pages nothing here."""
+
+    def delete(self, cluster: str, name: str) -> None:
+        """Submit the deletion of one pool. A pool that is absent already is success.
+
+        Raises:
+            Busy: an operation holds it (it is being created, upgraded or deleted).
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundPod:
+    """One unfinished pod on a pool's node."""
+
+    namespace: str
+    name: str
+    workload: str
+    """The JobSet that it says it belongs to; empty for other pods."""
+    chips: int
+    deleting_since: float | None
+    """Unix seconds; None while it is not being deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """One Kubernetes Event to be written on one object."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    reason: str
+    message: str
+    warning: bool
+
+
+class Cluster(Protocol):
+    """One cluster's live objects. Every method may raise `Unavailable`, `Throttled` and `Denied`."""
+
+    def get_pod(self, namespace: str, name: str) -> PodView | None:
+        """Return one pod as it is now, or None."""
+
+    def get_jobset(self, namespace: str, name: str) -> JobSetView | None:
+        """Return one JobSet as it is now, or None when there is none of that name."""
+
+    def list_waiting_leaders(self) -> Iterable[PodView]:
+        """Return the leader pods of JobSets that are bound to no node."""
+
+    def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
+        """Return the unfinished pods on a pool's nodes, those of DaemonSets and of the kubelet itself left out."""
+
+    def write_notice(self, notice: Notice) -> None:
+        """Write an Event; the same one again raises its count instead of adding another."""
+
+
+class DeadLetters(Protocol):
+    """Where messages are kept that can never succeed."""
+
+    def keep(self, message: Message) -> None:
+        """Keep one message; raises `Unavailable` when that could not be done, so that it is not lost."""
+
+
+class Clock(Protocol):
+    """The time of day."""
+
+    def now(self) -> float:
+        """Return unix seconds."""

@@ -1,0 +1,334 @@
+"""The one HTTPS way to a Kubernetes API: get, list in pages, watch, create, update, patch, delete.
+
+For exporter and functions, over urllib3 with keep-alive and msgspec structs that name only the fields that are
+read. Light at import on purpose. Errors are those of `shared.core.errors`, and `Expired`, `Silence`, `Unreadable`
+from here. What the objects mean is not known here.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+import urllib3
+
+from shared.core.errors import Unavailable
+from shared.edges.kubernetes_connection import (
+    Connection,
+    connection_from_kubeconfig,
+    connection_in_cluster,
+)
+from shared.edges.kubernetes_errors import Expired, Silence, Unreadable, classify_refusal, parse_status
+from shared.edges.kubernetes_objects import Page, Stored
+from shared.edges.kubernetes_watch import UNREADABLE, Watch, decoder_of, report_unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "UNREADABLE",
+    "Connection",
+    "Expired",
+    "KubernetesApi",
+    "Silence",
+    "Unreadable",
+    "Watch",
+    "connection_from_kubeconfig",
+    "connection_in_cluster",
+]
+
+T = TypeVar("T")
+Body = Mapping[str, Any] | msgspec.Struct
+"""What is sent: a JSON object or a struct."""
+Params = Mapping[str, str]
+
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+
+TIMEOUT_SECONDS = 10.0
+PAGE_SIZE = 500
+PAGES_MAX = 2_000
+"""A million objects in pages of 500; past that, the continue token must be going in circles."""
+CONNECTIONS_MAX = 8
+REFUSAL_BYTES_MAX = 64 * 1024
+_HTTP_OK, _HTTP_REDIRECT = 200, 300
+_PAGE: Any = Page  # Made concrete at run time, which a type checker cannot follow.
+_RAW_PAGE = msgspec.json.Decoder(Page[msgspec.Raw])
+_STORED = msgspec.json.Decoder(Stored)
+
+
+class KubernetesApi:
+    """One Kubernetes API, usable from several threads; connections are kept and shared.
+
+    Every method raises the leaves of `shared.core.errors`: `NotFound` (404), `Denied` (401, 403), `AlreadyExists`
+    and `StaleView` (409), `Throttled` (429), `InvalidRequest` (other 4xx, redirects), `Unavailable` (5xx, no
+    connection, time-out), and `Expired` (410).
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        user_agent: str = "tpu-provisioner",
+    ) -> None:
+        """Prepare the pool of connections; nothing is sent yet.
+
+        Args:
+            connection: Where, and as whom.
+            timeout_seconds: The longest wait for a connection, and for each piece of an answer.
+            user_agent: How this program shows in the audit log of the cluster.
+        """
+        parts = urlsplit(connection.url)
+        self._prefix = parts.path.rstrip("/")
+        self._token = connection.token
+        self._timeout_seconds = timeout_seconds
+        self._headers = {"User-Agent": user_agent, "Accept": "application/json"}
+        self._pool = _pool(connection)
+        self.namespace = connection.namespace
+
+    def get(self, path: str, kind: type[T], params: Params | None = None) -> T:
+        """Return one object, of which `kind` says what is read.
+
+        Args:
+            path: Absolute, for example ``/api/v1/namespaces/default/pods/x``.
+            kind: A partial struct.
+            params: Query parameters.
+        """
+        return self._answer("GET", path, kind, params=params)
+
+    def list_pages(
+        self, path: str, kind: type[T], params: Params | None = None, *, page_size: int = PAGE_SIZE
+    ) -> Iterator[Page[T]]:
+        """Return the pages of a list one by one, so that never more than one is held.
+
+        The first page's ``metadata.resource_version`` is the version that the whole list shows; no
+        ``resourceVersion`` is sent, because the server would ignore `page_size` with ``0``
+        (https://github.com/kubernetes/kubernetes/issues/118394). Objects of an unexpected shape are logged as
+        errors and left out.
+
+        Raises:
+            Expired: the continue token aged away between two pages; start again.
+            Unavailable: the list does not end after `PAGES_MAX` pages.
+        """
+        query = {**(params or {}), "limit": str(page_size)}
+        for _ in range(PAGES_MAX):
+            body = self._send("GET", path, params=query).data
+            page = _decode_page(f"GET {path}", body, kind)
+            # The page's bytes would otherwise stay alive while its reader works.
+            del body
+            yield page
+            if not page.metadata.continue_:
+                return
+            query["continue"] = page.metadata.continue_
+        raise Unavailable(f"GET {path}: the list has not ended after {PAGES_MAX} pages of {page_size}")
+
+    def watch(self, path: str, params: Params, kind: type[T], *, silence_seconds: float = 90.0) -> Watch[T]:
+        """Open a watch and return its events.
+
+        Args:
+            path: The list to watch.
+            params: Query parameters, among them ``resourceVersion``; ``watch`` and bookmarks are added.
+            kind: What is read of each object.
+            silence_seconds: How long nothing may come, not even a bookmark (about one a minute), before `Silence`.
+        """
+        query = {"watch": "1", "allowWatchBookmarks": "true", **params}
+        response = self._send("GET", path, params=query, stream_silence_seconds=silence_seconds)
+        return Watch(f"WATCH {path}", response, kind)
+
+    @overload
+    def create(self, path: str, body: Body) -> Stored: ...
+    @overload
+    def create(self, path: str, body: Body, kind: type[T]) -> T: ...
+    def create(self, path: str, body: Body, kind: type[Any] = Stored) -> Any:
+        """Create one object in the list at `path`; `AlreadyExists` if the name is taken."""
+        return self._answer("POST", path, kind, body=body)
+
+    @overload
+    def update(self, path: str, body: Body) -> Stored: ...
+    @overload
+    def update(self, path: str, body: Body, kind: type[T]) -> T: ...
+    def update(self, path: str, body: Body, kind: type[Any] = Stored) -> Any:
+        """Replace one object; with ``metadata.resourceVersion`` set, `StaleView` if somebody wrote meanwhile."""
+        return self._answer("PUT", path, kind, body=body)
+
+    @overload
+    def patch(self, path: str, body: Body | list[Any], content_type: str = ...) -> Stored: ...
+    @overload
+    def patch(self, path: str, body: Body | list[Any], content_type: str, kind: type[T]) -> T: ...
+    def patch(
+        self,
+        path: str,
+        body: Body | list[Any],
+        content_type: str = MERGE_PATCH,
+        kind: type[Any] = Stored,
+    ) -> Any:
+        """Change one object by a patch and return what was stored.
+
+        Args:
+            path: The object, or its ``/status``.
+            body: The patch; a list for `JSON_PATCH`.
+            content_type: `MERGE_PATCH`, `STRATEGIC_MERGE_PATCH` (not for custom resources) or `JSON_PATCH`.
+            kind: What is read of the answer.
+        """
+        return self._answer("PATCH", path, kind, body=body, content_type=content_type)
+
+    def delete(self, path: str, *, uid: str = "", propagation: str = "", grace_seconds: int | None = None) -> None:
+        """Delete one object; with `uid`, only that incarnation of it (`StaleView` otherwise).
+
+        Args:
+            path: The object.
+            uid: The UID that the object must have.
+            propagation: ``Background``, ``Foreground`` or ``Orphan``; empty leaves it to the server, which
+                orphans the pods of a Job deleted without it.
+            grace_seconds: The time that a pod gets to end; None leaves it to the pod.
+        """
+        body: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if uid:
+            body["preconditions"] = {"uid": uid}
+        if propagation:
+            body["propagationPolicy"] = propagation
+        if grace_seconds is not None:
+            body["gracePeriodSeconds"] = grace_seconds
+        self._send("DELETE", path, body=body)
+
+    def close(self) -> None:
+        """Close the kept connections."""
+        self._pool.close()
+
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        kind: type[T],
+        *,
+        params: Params | None = None,
+        body: Body | list[Any] | None = None,
+        content_type: str = "application/json",
+    ) -> T:
+        data = self._send(method, path, params=params, body=body, content_type=content_type).data
+        try:
+            return decoder_of(kind).decode(data)
+        except msgspec.DecodeError as error:
+            raise Unreadable(f"{method} {path}: unexpected answer: {error}") from error
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        body: Body | list[Any] | None = None,
+        content_type: str = "application/json",
+        stream_silence_seconds: float | None = None,
+    ) -> urllib3.BaseHTTPResponse:
+        """Return the answer to one request if it is a success; a stream if `stream_silence_seconds` is given."""
+        what, url = f"{method} {path}", self._prefix + path
+        headers = dict(self._headers)
+        if self._token and (token := self._token()):
+            headers["Authorization"] = f"Bearer {token}"
+        if body is not None:
+            headers["Content-Type"] = content_type
+        response = self._request(
+            what,
+            method,
+            f"{url}?{urlencode(params)}" if params else url,
+            headers=headers,
+            body=None if body is None else msgspec.json.encode(body),
+            stream_silence_seconds=stream_silence_seconds,
+        )
+        if _HTTP_OK <= response.status < _HTTP_REDIRECT:
+            return response
+        status = parse_status(_refusal_body(response))
+        raise classify_refusal(what, response.status, status, response.headers.get("Retry-After"))
+
+    def _request(
+        self,
+        what: str,
+        method: str,
+        url: str,
+        *,
+        headers: dict[str, str],
+        body: bytes | None,
+        stream_silence_seconds: float | None,
+    ) -> urllib3.BaseHTTPResponse:
+        silence = self._timeout_seconds if stream_silence_seconds is None else stream_silence_seconds
+        # A kept connection may have been closed by the server the moment before it is used again. Asking once
+        # more is safe for a GET only; a write that may have arrived is the caller's to judge.
+        attempts = 2 if method == "GET" else 1
+        while True:
+            attempts -= 1
+            try:
+                return self._pool.urlopen(
+                    method,
+                    url,
+                    body=body,
+                    headers=headers,
+                    retries=False,
+                    redirect=False,
+                    assert_same_host=False,
+                    timeout=urllib3.Timeout(connect=self._timeout_seconds, read=silence),
+                    preload_content=stream_silence_seconds is None,
+                )
+            except urllib3.exceptions.ProtocolError as error:
+                if not attempts:
+                    raise Unavailable(f"{what}: connection lost: {error}") from error
+            except urllib3.exceptions.HTTPError as error:
+                raise Unavailable(f"{what}: {error}") from error
+
+
+def _pool(connection: Connection) -> urllib3.HTTPConnectionPool:
+    parts = urlsplit(connection.url)
+    if not parts.hostname or parts.scheme not in ("http", "https"):
+        raise ValueError(f"not an http:// or https:// URL: {connection.url!r}")
+    if parts.scheme == "http":
+        return urllib3.HTTPConnectionPool(parts.hostname, parts.port, maxsize=CONNECTIONS_MAX)
+    return urllib3.HTTPSConnectionPool(
+        parts.hostname,
+        parts.port,
+        maxsize=CONNECTIONS_MAX,
+        ssl_context=connection.ssl_context or ssl.create_default_context(),
+        server_hostname=connection.server_hostname,
+    )
+
+
+def _refusal_body(response: urllib3.BaseHTTPResponse) -> bytes:
+    try:
+        return response.read(REFUSAL_BYTES_MAX) or response.data
+    except (urllib3.exceptions.HTTPError, OSError):
+        return b""
+    finally:
+        response.close()
+
+
+def _decode_page(what: str, body: bytes, kind: type[T]) -> Page[T]:
+    try:
+        page: Page[T] = decoder_of(_PAGE[kind]).decode(body)
+    except msgspec.ValidationError:
+        return _decode_page_piecemeal(what, body, kind)
+    except msgspec.DecodeError as error:
+        raise Unreadable(f"{what}: not JSON: {error}") from error
+    return page
+
+
+def _decode_page_piecemeal(what: str, body: bytes, kind: type[T]) -> Page[T]:
+    """Return the readable objects of a page that holds an unreadable one; each of those is logged."""
+    try:
+        raw = _RAW_PAGE.decode(body)
+    except msgspec.DecodeError as error:
+        raise Unreadable(f"{what}: not a list: {error}") from error
+    items = []
+    for piece in raw.items:
+        try:
+            items.append(decoder_of(kind).decode(piece))
+        except msgspec.ValidationError as error:
+            try:
+                metadata = _STORED.decode(piece).metadata
+            except msgspec.ValidationError:
+                metadata = Stored().metadata
+            report_unreadable(what, metadata.namespace, metadata.name, error)
+    return Page(metadata=raw.metadata, items=items)

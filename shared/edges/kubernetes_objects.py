@@ -1,0 +1,131 @@
+"""Shapes that every Kubernetes answer shares: metadata, conditions, `Status`, list pages, watch events, leases.
+
+Partial on purpose: a struct names only the fields that somebody reads, everything else in the JSON is skipped
+without being built. What a caller reads of pods or JobSets is declared by that caller on top of `Record`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class Record(
+    msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, forbid_unknown_fields=False, frozen=True
+):
+    """Base of all partial objects: camelCase outside, snake_case inside, unknown fields skipped."""
+
+
+class OwnerReference(Record):
+    """Who an object belongs to."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(Record):
+    """The identity of an object and the little that all readers need of it."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+
+
+class Condition(Record):
+    """One entry of ``status.conditions``; `status` is ``True``, ``False`` or ``Unknown``."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class Stored(Record):
+    """Any object, of which only the identity is read: the answer to a write."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class StatusDetails(Record):
+    """The machine-readable part of a refusal."""
+
+    retry_after_seconds: int = 0
+
+
+class Status(Record):
+    """A refusal in Kubernetes' own words (``kind: Status``)."""
+
+    kind: str = ""
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+    details: StatusDetails | None = None
+
+
+class ListMeta(Record):
+    """Where a list stands: its version, and the token of its next page."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class Page(Record, Generic[T]):
+    """One page of a list."""
+
+    metadata: ListMeta = ListMeta()
+    items: list[T] = []
+
+
+class WatchLine(Record):
+    """One line of a watch before its object is decoded."""
+
+    type: str = ""
+    object: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class WatchEvent(Record, Generic[T]):
+    """One event of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, or ``BOOKMARK`` (then `object` is None).
+
+    Under a selector, ``DELETED`` may only mean that the object no longer matches; its body is then the old one
+    (https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes).
+    """
+
+    type: str
+    object: T | None
+    resource_version: str
+    """The version to resume from after this event."""
+
+
+class LeaseSpec(Record):
+    """Who leads, and for how long (https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/)."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(Record):
+    """A lock with a lifetime, ``coordination.k8s.io/v1``."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LeaseSpec = LeaseSpec()
+
+
+JsonObject = dict[str, Any]
+"""A JSON object nobody gave a shape."""

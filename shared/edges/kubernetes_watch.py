@@ -1,0 +1,144 @@
+"""One open watch: turns the bytes of a Kubernetes watch into typed events, and its ends into errors.
+
+Knows nothing about resuming or listing; that ladder belongs to whoever follows a resource.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+import urllib3
+
+from shared.core.errors import Unavailable
+from shared.edges.kubernetes_errors import Silence, Unreadable, classify_refusal, parse_status
+from shared.edges.kubernetes_objects import Stored, WatchEvent, WatchLine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+    from typing import Self
+
+T = TypeVar("T")
+CHUNK_BYTES = 64 * 1024
+LINE_BYTES_MAX = 16 * 1024 * 1024
+"""etcd refuses objects over 1.5 MiB by default; ten times that is not an object any more
+(https://etcd.io/docs/v3.5/dev-guide/limit/)."""
+UNREADABLE = "UNREADABLE"
+"""The type of an event whose object has not the expected shape; it is logged, and its version is kept."""
+_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
+_LINE = msgspec.json.Decoder(WatchLine)
+_STORED = msgspec.json.Decoder(Stored)
+_logger = logging.getLogger(__name__)
+
+
+def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
+    """Return the one decoder for a type; building it costs far more than using it."""
+    decoder: msgspec.json.Decoder[T] | None = _DECODERS.get(kind)
+    if decoder is None:
+        decoder = _DECODERS[kind] = msgspec.json.Decoder(kind)
+    return decoder
+
+
+class Watch(Generic[T]):
+    """The events of one watch connection, in order, until the server ends it.
+
+    Iterating raises `Expired` (the version is too old, over HTTP or in the stream), `Silence` (nothing came for
+    the agreed time, not even a bookmark), `Unavailable` (the connection broke, perhaps in the middle of a line)
+    or the error of any other refusal. `close` may be called from another thread and ends the iteration.
+    """
+
+    def __init__(self, what: str, response: urllib3.BaseHTTPResponse, kind: type[T]) -> None:
+        self._what, self._response = what, response
+        self._decoder = decoder_of(kind)
+        self._closing = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._response.close()
+
+    def close(self) -> None:
+        """End the watch at once, also while another thread waits for its next event."""
+        self._closing = True
+        try:
+            self._response.shutdown()
+        except (OSError, ValueError, RuntimeError):
+            return  # It has ended by itself meanwhile.
+
+    def __iter__(self) -> Iterator[WatchEvent[T]]:
+        try:
+            for line in self._lines():
+                yield self._event(line)
+        except urllib3.exceptions.ReadTimeoutError as error:
+            raise Silence(f"{self._what}: nothing was heard for the agreed time") from error
+        except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError) as error:
+            # Closing from another thread takes the socket away under the reader; ssl then raises
+            # ValueError or AttributeError. Without such a close these two are bugs and stay visible.
+            if self._closing:
+                return
+            if isinstance(error, ValueError | AttributeError):
+                raise
+            raise Unavailable(f"{self._what}: connection lost: {error}") from error
+
+    def _lines(self) -> Iterator[bytes]:
+        pending = bytearray()
+        for chunk in self._chunks():
+            pending += chunk
+            if b"\n" not in chunk:
+                if len(pending) > LINE_BYTES_MAX:
+                    raise Unavailable(f"{self._what}: a line of over {LINE_BYTES_MAX} bytes")
+                continue
+            *lines, rest = bytes(pending).split(b"\n")
+            pending = bytearray(rest)
+            yield from (line for line in lines if line)
+        if pending and not self._closing:
+            raise Unavailable(f"{self._what}: connection lost in the middle of an event")
+
+    def _chunks(self) -> Iterator[bytes]:
+        if getattr(self._response, "chunked", False):
+            yield from self._response.read_chunked(CHUNK_BYTES)
+            return
+        # A server of HTTP/1.0 manners ends by closing; read1 gives what there is without waiting for more.
+        while chunk := self._response.read1(CHUNK_BYTES):
+            yield chunk
+
+    def _event(self, line: bytes) -> WatchEvent[T]:
+        try:
+            envelope = _LINE.decode(line)
+            if envelope.type in ("BOOKMARK", "ERROR"):
+                return self._without_object(envelope)
+            found = self._decoder.decode(envelope.object)
+            version = getattr(getattr(found, "metadata", None), "resource_version", "")
+            return WatchEvent(type=envelope.type, object=found, resource_version=version)
+        except msgspec.ValidationError as error:
+            return self._unreadable(line, error)
+        except msgspec.DecodeError as error:
+            raise Unreadable(f"{self._what}: not JSON: {error}") from error
+
+    def _without_object(self, envelope: WatchLine) -> WatchEvent[T]:
+        if envelope.type == "ERROR":
+            status = parse_status(bytes(envelope.object))
+            raise classify_refusal(f"{self._what} (in the stream)", status.code or 500, status)
+        version = _STORED.decode(envelope.object).metadata.resource_version
+        return WatchEvent(type="BOOKMARK", object=None, resource_version=version)
+
+    def _unreadable(self, line: bytes, error: msgspec.ValidationError) -> WatchEvent[T]:
+        try:
+            metadata = _STORED.decode(_LINE.decode(line).object).metadata
+        except msgspec.ValidationError:
+            raise Unreadable(f"{self._what}: an event without metadata: {error}") from error
+        report_unreadable(self._what, metadata.namespace, metadata.name, error)
+        return WatchEvent(type=UNREADABLE, object=None, resource_version=metadata.resource_version)
+
+
+def report_unreadable(what: str, namespace: str, name: str, error: msgspec.ValidationError) -> None:
+    """Record that one object was passed over because a field has not the expected type."""
+    _logger.error(
+        "object passed over: a field has an unexpected type",
+        extra={"request": what, "namespace": namespace, "name_of_object": name, "problem": str(error)},
+    )

@@ -1,0 +1,46 @@
+"""Says why, where the owner of a job looks: Kubernetes Events on the JobSet and its leader pod.
+
+An explanation that cannot be written is logged and never undoes or repeats what was done.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from shared.core.decisions import Decision, find_event_reason, is_warning
+from shared.core.errors import ProvisionerError
+from shared.core.ports import Cluster, Notice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shared.core.workloads import JobSetView, PodView
+
+_LOG = logging.getLogger("explain")
+
+
+def explain(cluster: Cluster, decision: Decision, *, objects: Iterable[JobSetView | PodView | None]) -> None:
+    """Write one Event per object that still exists; decisions of the kind NOTHING leave none."""
+    reason = find_event_reason(decision)
+    if reason is None:
+        return
+    for found in objects:
+        if found is None:
+            continue
+        notice = Notice(
+            kind="Pod" if hasattr(found, "phase") else "JobSet",
+            namespace=found.namespace,
+            name=found.name,
+            uid=found.uid,
+            reason=str(reason),
+            message=f"{decision.message} [{decision.reason}]",
+            warning=is_warning(decision),
+        )
+        try:
+            cluster.write_notice(notice)
+        except ProvisionerError as error:
+            _LOG.warning(
+                "the reason could not be written on the object",
+                extra={"object": f"{notice.kind} {notice.namespace}/{notice.name}", "error": str(error)},
+            )

@@ -1,0 +1,159 @@
+"""From a hint about a leader pod to its pool: read the live objects, decide, create first, look up on conflict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.core import labels
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.demand import Demand, read_demand
+from shared.core.errors import (
+    AlreadyExists,
+    Busy,
+    Denied,
+    InvalidRequest,
+    LabelBudgetExceeded,
+    NoCapacity,
+    StaleView,
+)
+from shared.core.names import build_pool_name
+from shared.core.nodepool import build_node_pool
+from shared.core.provision import decide_provision, measure_usage
+from shared.perform.explain import explain
+from shared.perform.outcome import Outcome, Ports, describe_demand
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.events import Event
+    from shared.core.pools import PoolSnapshot
+    from shared.core.workloads import JobSetView, PodView
+
+FIRST_ATTEMPT = 0
+
+
+def provision(event: Event, ports: Ports) -> Outcome:
+    """Answer one demand event: look at the pod as it is now, and see that its slice has a pool or a reason.
+
+    Raises:
+        Retryable: the world was not ready; deliver the event again.
+        Denied: a permission is missing.
+    """
+    subject = event.subject
+    pod = ports.clusters[event.cluster].get_pod(subject.namespace, subject.name)
+    if pod is None or pod.uid != subject.uid:
+        decision = Decision(Verdict.NOTHING, Reason.DEMAND_GONE, f"{subject} is gone")
+        return Outcome(decision=decision, cluster=event.cluster, subject=str(subject))
+    return provision_pod(event.cluster, pod, ports)
+
+
+def provision_pod(
+    cluster: str, pod: PodView, ports: Ports, *, pools: Sequence[PoolSnapshot] | None = None
+) -> Outcome:
+    """See that the slice of one live leader pod has a pool, or a reason why not.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        pod: the leader as it is now.
+        ports: the outside world.
+        pools: every pool of the cluster when the caller has just listed them; None to create first and look up
+            on conflict only, which costs one call in the common case.
+
+    Raises:
+        Retryable: the world was not ready; ask again.
+        Denied: a permission is missing.
+    """
+    live = ports.clusters[cluster]
+    jobset_name = pod.template.labels.get(labels.JOBSET_NAME_ON_POD, "")
+    jobset = live.get_jobset(pod.namespace, jobset_name) if jobset_name else None
+    found = read_demand(cluster, pod, jobset, ports.settings)
+    subject = f"Pod {pod.namespace}/{pod.name}"
+    if isinstance(found, Decision):
+        explain(live, found, objects=(jobset, pod))
+        facts = _describe_refused(cluster, pod, jobset)
+        return Outcome(decision=found, cluster=cluster, subject=subject, facts=facts)
+    name = build_pool_name(found.claim, FIRST_ATTEMPT)
+    try:
+        decision = _satisfy(found, name, ports, pools)
+    except Denied as error:
+        said = Decision(Verdict.REFUSE, Reason.PERMISSION_DENIED, f"node pool {name}: {error}")
+        explain(live, said, objects=(jobset, pod))
+        raise
+    repeated = pools is not None and decision.verdict in (Verdict.KEEP, Verdict.WAIT)
+    if not repeated:  # a sweep looks every minute; only news is written on the job
+        explain(live, decision, objects=(jobset, pod))
+    facts = describe_demand(found, ports.settings)
+    return Outcome(decision=decision, cluster=cluster, pool=name, subject=subject, facts=facts)
+
+
+def _satisfy(demand: Demand, name: str, ports: Ports, pools: Sequence[PoolSnapshot] | None) -> Decision:
+    """Decide about one demand and carry it out."""
+    settings, now = ports.settings, ports.clock.now()
+    limited = settings.limit_chips or settings.limit_chips_per_namespace or settings.limit_slices
+    if pools is None and limited:
+        pools = ports.pools.list(demand.claim.cluster)
+    usage = measure_usage(pools, demand.claim.namespace, except_name=name) if pools is not None else None
+    known = next((pool for pool in pools or () if pool.name == name), None)
+    decision = decide_provision(demand, known, now=now, settings=settings, usage=usage if limited else None)
+    if decision.verdict == Verdict.CREATE:
+        return _create(demand, name, decision, ports)
+    if decision.verdict == Verdict.DELETE and known is not None:
+        return _replace(demand, known, decision, ports)
+    return decision
+
+
+def _create(demand: Demand, name: str, decision: Decision, ports: Ports) -> Decision:
+    cluster = demand.claim.cluster
+    try:
+        body = build_node_pool(
+            demand, attempt=FIRST_ATTEMPT, created_at=int(ports.clock.now()), settings=ports.settings
+        )
+        ports.pools.create(cluster, body)
+    except LabelBudgetExceeded as error:
+        return Decision(Verdict.REFUSE, Reason.LABELS_OVER_BUDGET, str(error))
+    except NoCapacity as error:
+        return Decision(Verdict.REFUSE, Reason.QUOTA_EXCEEDED, f"node pool {name}: {error}")
+    except InvalidRequest as error:
+        return Decision(Verdict.REFUSE, Reason.REQUEST_INVALID, f"node pool {name}: {error}")
+    except (AlreadyExists, Busy) as conflict:
+        return _look_and_decide(demand, name, conflict, ports)
+    return Decision(decision.verdict, decision.reason, f"{decision.message}: node pool {name}")
+
+
+def _look_and_decide(demand: Demand, name: str, conflict: AlreadyExists | Busy, ports: Ports) -> Decision:
+    """Read the pool behind a conflict: our own earlier attempt is the likeliest cause."""
+    pool = ports.pools.get(demand.claim.cluster, name)
+    if pool is None:
+        if isinstance(conflict, Busy):
+            raise conflict  # an operation on the cluster itself; the pool is not there yet
+        raise StaleView(f"node pool {name} exists and cannot be found: {conflict}") from conflict
+    decision = decide_provision(demand, pool, now=ports.clock.now(), settings=ports.settings)
+    if decision.verdict == Verdict.DELETE:
+        return _replace(demand, pool, decision, ports)
+    return decision
+
+
+def _replace(demand: Demand, pool: PoolSnapshot, decision: Decision, ports: Ports) -> Decision:
+    """Delete a pool that cannot serve its own demand; the next wake-up creates it anew under the same name.
+
+    The demand's owner and the pool were read a moment ago; what is looked at once more is who runs on it.
+    """
+    cluster = demand.claim.cluster
+    bound = ports.clusters[cluster].list_pool_pods(pool.name)
+    if any(pod.chips for pod in bound):
+        return Decision(Verdict.WAIT, Reason.POOL_IN_USE, f"{decision.message}; accelerator pods still run on it")
+    ports.pools.delete(cluster, pool.name)
+    return decision
+
+
+def _describe_refused(cluster: str, pod: PodView, jobset: JobSetView | None) -> dict[str, object]:
+    return {
+        "claim": {
+            "cluster": cluster,
+            "kind": "JobSet",
+            "namespace": pod.namespace,
+            "name": jobset.name if jobset else pod.template.labels.get(labels.JOBSET_NAME_ON_POD, ""),
+            "owner_uid": jobset.uid if jobset else "",
+            "slice": pod.controller_name,
+        }
+    }

@@ -1,0 +1,127 @@
+"""The sure way to be woken: look at every pool of ours and every waiting leader, and bring both to rest.
+
+Needs neither exporter nor messages. One bad item never stops the others; what failed is reported together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from shared.core.collect import OwnerState, PoolFacts, decide_collect, decide_sweep
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.errors import ProvisionerError
+from shared.perform.collect import classify_owner, release_pool
+from shared.perform.explain import explain
+from shared.perform.outcome import Outcome, Ports, describe_owner
+from shared.perform.provision import provision_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.pools import PoolSnapshot
+    from shared.core.workloads import JobSetView
+
+LEADERS_MAX = 10_000
+"""Waiting leaders that one sweep looks at; the next sweep takes up the rest."""
+
+
+@dataclass(slots=True)
+class SweepReport:
+    """What one sweep did in all clusters."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    errors: list[tuple[str, ProvisionerError]] = field(default_factory=list)
+    """What failed, with what it was about."""
+    over_cap: bool = False
+    """The alarm: more deletions were due than one sweep may make, and none was made."""
+
+
+def sweep(ports: Ports) -> SweepReport:
+    """Look at every cluster of this deployment once. Never raises for one cluster, pool or pod."""
+    report = SweepReport()
+    for cluster in ports.clusters:
+        try:
+            pools = ports.pools.list(cluster)
+        except ProvisionerError as error:
+            report.errors.append((cluster, error))
+            continue
+        _sweep_pools(cluster, pools, ports, report)
+        _sweep_leaders(cluster, pools, ports, report)
+    return report
+
+
+def _sweep_pools(cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, report: SweepReport) -> None:
+    ours = [pool for pool in pools if pool.owner is not None]
+    owners = _read_owners(cluster, ours, ports, report)
+    now = ports.clock.now()
+    judged = []
+    for pool in ours:
+        state, since, _ = owners[pool.name]
+        facts = PoolFacts(pool=pool, owner=state, owner_since=since)
+        judged.append(decide_collect(facts, now=now, settings=ports.settings))
+    decided = decide_sweep(judged, settings=ports.settings)
+    report.over_cap = report.over_cap or any(each.reason == Reason.SWEEP_OVER_CAP for each in decided)
+    for pool, decision in zip(ours, decided, strict=True):
+        final = decision
+        if decision.verdict == Verdict.DELETE:
+            try:
+                final = release_pool(cluster, pool, ports)
+            except ProvisionerError as error:
+                report.errors.append((f"node pool {pool.name}", error))
+                continue
+            explain(ports.clusters[cluster], final, objects=(owners[pool.name][2],))
+        report.outcomes.append(_describe(cluster, pool, final))
+
+
+_Owner = tuple[OwnerState, float | None, "JobSetView | None"]
+
+
+def _read_owners(
+    cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, report: SweepReport
+) -> dict[str, _Owner]:
+    """Return each pool's owner, every JobSet read once; one that cannot be read is UNKNOWN, never gone."""
+    seen: dict[tuple[str, str], JobSetView | ProvisionerError | None] = {}
+    found: dict[str, _Owner] = {}
+    for pool in pools:
+        owner = pool.owner
+        if owner is None:
+            continue
+        key = (owner.namespace, owner.name)
+        if key not in seen:
+            try:
+                seen[key] = ports.clusters[cluster].get_jobset(*key)
+            except ProvisionerError as error:
+                seen[key] = error
+                report.errors.append((f"JobSet {owner.namespace}/{owner.name}", error))
+        jobset = seen[key]
+        if isinstance(jobset, ProvisionerError):
+            found[pool.name] = (OwnerState.UNKNOWN, None, None)
+        else:
+            state, since = classify_owner(owner, jobset)
+            found[pool.name] = (state, since, None if state == OwnerState.GONE else jobset)
+    return found
+
+
+def _sweep_leaders(cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, report: SweepReport) -> None:
+    try:
+        leaders = list(islice(ports.clusters[cluster].list_waiting_leaders(), LEADERS_MAX))
+    except ProvisionerError as error:
+        report.errors.append((f"waiting leaders of {cluster}", error))
+        return
+    for pod in leaders:
+        try:
+            report.outcomes.append(provision_pod(cluster, pod, ports, pools=pools))
+        except ProvisionerError as error:
+            report.errors.append((f"Pod {pod.namespace}/{pod.name}", error))
+
+
+def _describe(cluster: str, pool: PoolSnapshot, decision: Decision) -> Outcome:
+    return Outcome(
+        decision=decision,
+        cluster=cluster,
+        pool=pool.name,
+        subject=f"node pool {pool.name}",
+        facts=describe_owner(cluster, pool.owner),
+    )
