@@ -30,7 +30,9 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     Raises:
         Misconfigured: with every problem found, each naming its variable and what would be valid.
     """
-    settings, problems = convert_environment(Settings, environ)
+    values, problems = _convert_fields(Settings, environ)
+    # What is right by itself is checked too when something else is wrong: all problems are told at once.
+    settings = Settings(**values) if "clusters" in values else None
     if settings is not None:
         problems += _check_settings(settings)
     if problems or settings is None:
@@ -43,6 +45,12 @@ def convert_environment(kind: type[S], environ: Mapping[str, str]) -> tuple[S | 
 
     Every field may be given as ``TPU_PROVISIONER_<FIELD>``: lists comma-separated or as JSON, maps as JSON.
     """
+    values, problems = _convert_fields(kind, environ)
+    return (None if problems else kind(**values)), problems
+
+
+def _convert_fields(kind: type[S], environ: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the fields that could be read, and what is wrong with the others."""
     hints = typing.get_type_hints(kind)
     fields = {f"{PREFIX}{each.name.upper()}": each for each in dataclasses.fields(typing.cast("Any", kind))}
     problems = [
@@ -58,16 +66,30 @@ def convert_environment(kind: type[S], environ: Mapping[str, str]) -> tuple[S | 
             values[field.name] = _convert(environ[name], hints[field.name])
         except (msgspec.ValidationError, msgspec.DecodeError) as error:
             problems.append(f"{name}: {error} (got {environ[name][:80]!r})")
-    return (None if problems else kind(**values)), problems
+    return values, problems
 
 
 def _convert(text: str, hint: Any) -> Any:
     origin = typing.get_origin(hint)
+    if origin is dict:
+        _refuse_unknown_keys(text, typing.get_args(hint)[1])
     if origin is dict or (origin is tuple and text.lstrip().startswith("[")):
         return msgspec.json.decode(text.encode(), type=hint, strict=False)
     if origin is tuple:
         return tuple(part.strip() for part in text.split(",") if part.strip())
     return msgspec.convert(text, type=hint, strict=False)
+
+
+def _refuse_unknown_keys(text: str, kind: Any) -> None:
+    """Raise for a key that a map's values do not have: msgspec itself would drop it without a word."""
+    if not dataclasses.is_dataclass(kind):
+        return
+    known = {field.name for field in dataclasses.fields(kind)}
+    for name, value in msgspec.json.decode(text.encode(), type=dict[str, dict[str, Any]]).items():
+        for key in value.keys() - known:
+            raise msgspec.ValidationError(
+                f"{name}: {key!r} is not a setting of it; known: {', '.join(sorted(known))}"
+            )
 
 
 def _describe_unknown(name: str, fields: Mapping[str, Any]) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from shared.answer import Answer, answer_decision, answer_error
+from shared.core.decisions import Verdict
 from shared.core.errors import ProvisionerError, Rejected, UnknownCluster
 from shared.core.events import Event, EventType, Message, parse_message
 from shared.perform.collect import collect
@@ -59,11 +61,12 @@ def deliver(function: str, body: bytes, ports: Ports, trace: Trace) -> Answer:
 def deliver_sweep(ports: Ports, trace: Trace) -> tuple[Answer, dict[str, int]]:
     """Answer one call of the scheduler: sweep, log what was done, and return the counts by decision."""
     report = sweep(ports)
-    counts: dict[str, int] = {}
+    counts = Counter(str(outcome.decision.verdict) for outcome in report.outcomes)
+    reasons = Counter(str(outcome.decision.reason) for outcome in report.outcomes)
     for outcome in report.outcomes:
-        key = str(outcome.decision.verdict)
-        counts[key] = counts.get(key, 0) + 1
-        _log_outcome("sweep", outcome, None, trace)
+        # A pool that stays is no news: hundreds of them, every minute, would bury what is.
+        if outcome.decision.verdict not in (Verdict.KEEP, Verdict.NOTHING):
+            _log_outcome("sweep", outcome, None, trace)
     for about, error in report.errors:
         answer = answer_error(error)
         _log(
@@ -78,8 +81,9 @@ def deliver_sweep(ports: Ports, trace: Trace) -> tuple[Answer, dict[str, int]]:
         message = "more deletions were due than sweep_deletions_max allows: nothing was deleted"
         _log(logging.CRITICAL, message, "sweep", None, trace, {"reason": "sweep_over_cap", "decision": "keep"})
     counts["errors"] = len(report.errors)
+    _log(logging.INFO, "swept", "sweep", None, trace, {"counts": dict(counts), "reasons": dict(reasons)})
     worst = max((answer_error(error).status for _, error in report.errors), default=200)
-    return Answer(200 if worst < 500 else worst, logging.INFO), counts  # noqa: PLR2004 -- HTTP
+    return Answer(200 if worst < 500 else worst, logging.INFO), dict(counts)  # noqa: PLR2004 -- HTTP
 
 
 def _provision(event: Event, ports: Ports) -> Sequence[Outcome]:

@@ -110,6 +110,9 @@ def _find_tiers(template: PodTemplate) -> list[Tier]:
             value=provisioning,
             valid="standard, spot, flex-start",
         )
+    for key in (labels.SPOT, labels.FLEX_START):
+        if template.selects(key) and template.find_selector(key) != "true":
+            raise CapacityConflict("a tier is selected by the value true", field=key, valid="'true' or nothing")
     affinity = template.find_selector(labels.RESERVATION_AFFINITY)
     if affinity not in (None, "specific"):
         raise CapacityConflict(

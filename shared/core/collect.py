@@ -82,14 +82,14 @@ def _decide_live(facts: PoolFacts, now: float, settings: Settings) -> Decision:
     """A live owner keeps its pool, unless the pool can never serve it."""
     pool, name = facts.pool, facts.pool.name
     age_seconds = pool.age_seconds(now)
-    if pool.status == PoolStatus.PROVISIONING and age_seconds >= settings.creation_seconds_max:
+    pods = facts.pods
+    busy = pods is not None and (pods.own > 0 or pods.others > 0)
+    if pool.status == PoolStatus.PROVISIONING and age_seconds >= settings.creation_seconds_max and not busy:
         return Decision(
             Verdict.DELETE, Reason.POOL_STUCK, f"node pool {name} is being created for {age_seconds:.0f} s"
         )
     if pool.status == PoolStatus.PROVISIONING:
         return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, f"node pool {name} is being created")
-    pods = facts.pods
-    busy = pods is not None and (pods.own > 0 or pods.others > 0)
     if pool.status == PoolStatus.ERROR and not busy:
         return Decision(Verdict.DELETE, Reason.POOL_FAILED, f"node pool {name} failed: {pool.error or 'ERROR'}")
     if pool.status in (PoolStatus.RUNNING_WITH_ERROR, PoolStatus.ERROR):

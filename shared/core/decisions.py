@@ -71,7 +71,6 @@ class Reason(StrEnum):
     GRACE_NOT_OVER = "grace_not_over"
     PODS_STILL_BOUND = "pods_still_bound"
     POOL_IN_USE = "pool_in_use"
-    PODS_UNKNOWN = "pods_unknown"
     POOL_GONE = "pool_gone"
     SWEEP_OVER_CAP = "sweep_over_cap"
 

@@ -16,7 +16,7 @@ from shared.core.capacity import Capacity, read_capacity
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import NotAllowed, Rejected
 from shared.core.names import Claim
-from shared.core.selectors import read_node_labels, read_zone
+from shared.core.selectors import read_node_labels, read_operator_labels, read_zone
 from shared.core.settings import Settings, is_allowed
 from shared.core.shapes import Shape, find_shape
 
@@ -36,7 +36,9 @@ class Demand:
     capacity: Capacity
     zone: str
     node_labels: dict[str, str]
-    """Labels that the pods select on or that are copied from them; never an owner label."""
+    """Labels that the pods select on or ask to be copied; never an owner label."""
+    operator_labels: dict[str, str]
+    """Labels that the operator's setting copies from the pods; no part of the fingerprint."""
     networks: tuple[str, ...]
     """``network:subnetwork`` pairs."""
     node_service_account: str
@@ -115,6 +117,7 @@ def _resolve(claim: Claim, pod: PodView, jobset: JobSetView, job: ReplicatedJobV
         capacity=capacity,
         zone=read_zone(template, claim.cluster, settings),
         node_labels=read_node_labels(template, shape, capacity, settings, pinned_job=_pinned_job(pinned, claim)),
+        operator_labels=read_operator_labels(template, settings),
         networks=_read_networks(template, settings),
         node_service_account=_read_service_account(template, settings),
         pinned=pinned,

@@ -29,7 +29,7 @@ from __future__ import annotations
 class ProvisionerError(Exception):
     """Base of everything this project raises on purpose."""
 
-    reason: str = "error"
+    reason: str = "internal_error"
     """A word of the closed list in `shared.core.decisions.Reason`."""
 
 
@@ -126,13 +126,13 @@ class StaleView(Retryable):
 class AlreadyExists(ProvisionerError):
     """An object of that name exists; it is looked at before anything is concluded."""
 
-    reason = "pool_exists"
+    reason = "view_stale"
 
 
 class NotFound(ProvisionerError):
     """The named object does not exist."""
 
-    reason = "not_found"
+    reason = "view_stale"
 
 
 class ClusterNotFound(ProvisionerError):
@@ -162,7 +162,7 @@ class InvalidRequest(ProvisionerError):
 class Misconfigured(ProvisionerError):
     """Settings are wrong; `problems` lists every one of them. Raised at start-up only."""
 
-    reason = "misconfigured"
+    reason = "internal_error"
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         self.problems = problems

@@ -115,7 +115,7 @@ def _build_labels(demand: Demand, *, attempt: int, created_at: int) -> dict[str,
         demand.claim, attempt=attempt, created_at=created_at, fingerprint=demand.fingerprint
     )
     # Owner labels last: nothing that a pod's author chooses can overwrite them.
-    merged = demand.node_labels | owner
+    merged = demand.operator_labels | demand.node_labels | owner
     labels.check_label_budget(merged)
     return merged
 

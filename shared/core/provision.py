@@ -49,7 +49,15 @@ def decide_provision(
             f"node pool {pool.name} exists and its labels do not say that it is this slice's",
         )
     same = owner.fingerprint in ("", demand.fingerprint)
-    return _decide_ours(pool, same=same, age_seconds=pool.age_seconds(now), settings=settings)
+    mode = settings.find_mode(demand.claim.namespace)
+    replace = settings.replace_differing_pools and mode == Mode.ACTIVE
+    decision = _decide_ours(
+        pool, same=same, age_seconds=pool.age_seconds(now), grace_seconds=settings.grace_seconds, replace=replace
+    )
+    if decision.verdict == Verdict.DELETE and mode == Mode.REPORT_ONLY:
+        message = f"would delete node pool {pool.name} ({decision.reason})"
+        return Decision(Verdict.KEEP, Reason.MODE_REPORT_ONLY, message)
+    return decision
 
 
 def _decide_absent(demand: Demand, settings: Settings, usage: Usage | None) -> Decision:
@@ -86,7 +94,9 @@ def _find_exceeded_limit(demand: Demand, settings: Settings, usage: Usage | None
     return ""
 
 
-def _decide_ours(pool: PoolSnapshot, *, same: bool, age_seconds: float, settings: Settings) -> Decision:
+def _decide_ours(
+    pool: PoolSnapshot, *, same: bool, age_seconds: float, grace_seconds: float, replace: bool
+) -> Decision:
     """Decide by status, for a pool whose labels carry this very claim."""
     name, status = pool.name, pool.status
     if status in _IN_PROGRESS:
@@ -99,20 +109,20 @@ def _decide_ours(pool: PoolSnapshot, *, same: bool, age_seconds: float, settings
     if status == PoolStatus.ERROR:
         return Decision(Verdict.DELETE, Reason.POOL_FAILED, f"node pool {name} failed: {pool.error or 'ERROR'}")
     if status == PoolStatus.RUNNING_WITH_ERROR:
-        old = age_seconds >= settings.grace_seconds
+        old = age_seconds >= grace_seconds
         verdict = Verdict.DELETE if old else Verdict.WAIT
         return Decision(
             verdict, Reason.POOL_DEGRADED, f"node pool {name} runs with errors: {pool.error or status}"
         )
     if status == PoolStatus.RUNNING:
-        return _decide_running(name, same=same, settings=settings)
+        return _decide_running(name, same=same, replace=replace)
     return Decision(Verdict.WAIT, Reason.STATUS_UNKNOWN, f"node pool {name} has a status that is unknown here")
 
 
-def _decide_running(name: str, *, same: bool, settings: Settings) -> Decision:
+def _decide_running(name: str, *, same: bool, replace: bool) -> Decision:
     if same:
         return Decision(Verdict.KEEP, Reason.POOL_SERVES, f"node pool {name} is running")
-    if settings.replace_differing_pools:
+    if replace:
         return Decision(
             Verdict.DELETE, Reason.POOL_DIFFERS, f"node pool {name} was made for another shape; replacing"
         )

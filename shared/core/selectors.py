@@ -64,6 +64,8 @@ def read_node_labels(
 ) -> dict[str, str]:
     """Return the node labels that a pool needs besides its owner labels.
 
+    What the operator copies by a setting is not among them (`read_operator_labels`).
+
     Args:
         template: what the pod says.
         shape: the slice's shape, for selectors that must agree with it.
@@ -76,15 +78,30 @@ def read_node_labels(
         NotAllowed: the copy-labels annotation names a label outside the allow-list.
     """
     found = _copy_pod_labels(template, settings)
-    for key in {**template.node_affinity, **template.node_selector}:
-        value = template.find_selector(key)
-        if value is not None and key not in SET_BY_GKE:
-            found.update(_read_selector(key, value, shape, pinned_job))
     if pinned_job:
         found[labels.NAMESPACED_JOB] = pinned_job
     if capacity.max_run_duration_seconds and template.selects(labels.MAX_RUN_DURATION):
         found[labels.MAX_RUN_DURATION] = str(capacity.max_run_duration_seconds)
+    copied = read_operator_labels(template, settings)
+    anyway = {*found, *copied, labels.HOSTNAME, labels.OPERATING_SYSTEM, labels.ARCHITECTURE}
+    for key in {**template.node_affinity, **template.node_selector}:
+        value = template.find_selector(key)
+        if value is not None and key not in SET_BY_GKE:
+            found.update(_read_selector(key, value, shape, pinned_job))
+        elif value is None and key not in SET_BY_GKE | anyway:
+            raise UnsupportedSelector(
+                "must exist, but nobody says its value", field=key, value="Exists", valid="In with one value"
+            )
     return found
+
+
+def read_operator_labels(template: PodTemplate, settings: Settings) -> dict[str, str]:
+    """Return the pod's labels that the setting ``copy_labels`` names; no demand of the workload's own."""
+    return {
+        key: template.labels[key]
+        for key in settings.copy_labels
+        if key in template.labels and key not in labels.OWNER_KEYS
+    }
 
 
 def read_zone(template: PodTemplate, cluster: str, settings: Settings) -> str:
@@ -124,8 +141,7 @@ def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str
                 value=key,
                 valid="keys that the setting allowed_label_prefixes lists, outside Google's and Kubernetes' own",
             )
-    wanted = (*settings.copy_labels, *asked)
-    return {key: template.labels[key] for key in wanted if key in template.labels and key not in labels.OWNER_KEYS}
+    return {key: template.labels[key] for key in asked if key in template.labels}
 
 
 def _read_selector(key: str, value: str, shape: Shape, pinned_job: str) -> dict[str, str]:

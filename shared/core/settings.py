@@ -135,6 +135,11 @@ class Settings:
     """``projects/P/topics/T``: where a message that can never succeed is kept with its reason. Empty: it is
     refused to Pub/Sub instead, whose own dead-letter policy keeps it."""
 
+    @property
+    def limited(self) -> bool:
+        """Return whether any cap is set, so that what the cluster's pools hold must be known."""
+        return bool(self.limit_chips or self.limit_chips_per_namespace or self.limit_slices)
+
     def find_mode(self, namespace: str) -> Mode:
         """Return the stricter of the deployment's mode and the namespace's."""
         strictness = [Mode.ACTIVE, Mode.NO_CREATE, Mode.REPORT_ONLY]

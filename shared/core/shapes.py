@@ -92,6 +92,10 @@ def count_chips(topology: str) -> int:
     return math.prod(int(part) for part in topology.split("x"))
 
 
+def _longest_side(topology: str) -> int:
+    return max(int(part) for part in topology.split("x"))
+
+
 def list_topologies(family: Family) -> Iterator[str]:
     """Yield every legal topology of a family, the smallest first within each rule."""
     single = [machine.single_host for machine in family.machines if not machine.by_name_only]
@@ -192,7 +196,9 @@ def _check_topology_of_machine(family: Family, machine: Machine, topology: str) 
     wanted = count_chips(topology)
     legal = {each for each in list_topologies(family) if _is_topology_of(family, machine, each)}
     turned = "x".join(sorted(topology.split("x"), key=int))
-    near = sorted(legal, key=lambda each: (each != turned, abs(count_chips(each) - wanted), len(each), each))
+    near = sorted(
+        legal, key=lambda each: (each != turned, abs(count_chips(each) - wanted), _longest_side(each), each)
+    )
     raise UnsupportedShape(
         f"not a topology of {machine.name}",
         field=labels.TOPOLOGY,

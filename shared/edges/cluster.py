@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from shared.core import labels
-from shared.core.errors import AlreadyExists, NotFound
+from shared.core.errors import AlreadyExists, NotFound, Unavailable
 from shared.core.ports import BoundPod, Notice
 from shared.edges.kubernetes_objects import Record
 from shared.edges.workload_objects import MIRROR_POD, JobSet, Node, Pod, parse_time, view_jobset, view_pod
@@ -48,10 +48,16 @@ class KubernetesCluster:
             return None
 
     def get_jobset(self, namespace: str, name: str) -> JobSetView | None:
-        """Return one JobSet as it is now, or None; a cluster without JobSet has none."""
+        """Return one JobSet as it is now, or None when Kubernetes itself says that there is none of that name.
+
+        Pools are deleted on this word, so any other 404 (JobSet not installed, a wrong address) proves nothing and
+        is `Unavailable`. The text is apimachinery's: https://pkg.go.dev/k8s.io/apimachinery/pkg/api/errors#NewNotFound.
+        """
         try:
             return view_jobset(self._api.get(f"{JOBSETS.format(namespace=namespace)}/{name}", JobSet))
-        except NotFound:
+        except NotFound as error:
+            if f'"{name}" not found' not in str(error):
+                raise Unavailable(f"whether JobSet {namespace}/{name} exists is unknown: {error}") from error
             return None
 
     def list_waiting_leaders(self) -> Iterator[PodView]:

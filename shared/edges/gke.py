@@ -5,17 +5,20 @@ https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from shared.core.errors import NotFound
+from shared.core.errors import NotFound, Unavailable
 from shared.core.pools import PoolSnapshot, parse_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from shared.edges.google_rest import GoogleRest
+
+
+T = TypeVar("T")
 
 
 class _Wire(msgspec.Struct, rename="camel"):
@@ -31,6 +34,10 @@ class _Placement(_Wire):
     tpu_topology: str = ""
 
 
+class _Autoscaling(_Wire):
+    max_node_count: int = 0
+
+
 class _Condition(_Wire):
     message: str = ""
 
@@ -40,6 +47,7 @@ class _Pool(_Wire):
     status: str | int = ""
     config: _Config = msgspec.field(default_factory=_Config)
     initial_node_count: int = 0
+    autoscaling: _Autoscaling = msgspec.field(default_factory=_Autoscaling)
     placement_policy: _Placement = msgspec.field(default_factory=_Placement)
     conditions: list[_Condition] = []
     status_message: str = ""
@@ -66,13 +74,13 @@ class GkeNodePools:
     def get(self, cluster: str, name: str) -> PoolSnapshot | None:
         """Return one pool, or None: ``GET .../nodePools/NAME``."""
         try:
-            return _read(_POOL.decode(self._rest.call("GET", f"v1/{cluster}/nodePools/{name}")))
+            return _read(_decode(_POOL, self._rest.call("GET", f"v1/{cluster}/nodePools/{name}")))
         except NotFound:
             return None
 
     def list(self, cluster: str) -> list[PoolSnapshot]:
         """Return every pool: ``GET .../nodePools``."""
-        answer = _POOLS.decode(self._rest.call("GET", f"v1/{cluster}/nodePools") or b"{}")
+        answer = _decode(_POOLS, self._rest.call("GET", f"v1/{cluster}/nodePools") or b"{}")
         return [_read(pool) for pool in answer.node_pools]
 
     def delete(self, cluster: str, name: str) -> None:
@@ -83,13 +91,21 @@ class GkeNodePools:
             return
 
 
+def _decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Unavailable(f"GKE's answer cannot be read: {error}") from error
+
+
 def _read(pool: _Pool) -> PoolSnapshot:
     said = [condition.message for condition in pool.conditions if condition.message]
     return PoolSnapshot(
         name=pool.name,
         status=parse_status(pool.status),
         labels=pool.config.labels,
-        node_count=pool.initial_node_count,
+        # A flex-start pool starts empty: what it may grow to is what was asked for.
+        node_count=pool.initial_node_count or pool.autoscaling.max_node_count,
         machine_type=pool.config.machine_type,
         topology=pool.placement_policy.tpu_topology,
         error="; ".join(said) or pool.status_message,

@@ -33,6 +33,7 @@ TIMEOUT_SECONDS = 30.0
 """GKE answers a create in about 1.5 s; past this the outcome is unknown and is looked up by the next delivery."""
 CONNECTIONS_MAX = 16
 _MESSAGE_LENGTH_MAX = 600
+_RETRY_AFTER_SECONDS_MAX = 600.0
 
 
 class ErrorDetail(msgspec.Struct):
@@ -104,7 +105,7 @@ def classify_refusal(what: str, http_status: int, body: bytes, retry_after: str 
     """
     try:
         error = _REFUSAL.decode(body).error
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         error = ErrorBody()
     reasons = {detail.reason for detail in error.details}
     kind = _find_kind(http_status, error, reasons)
@@ -112,7 +113,8 @@ def classify_refusal(what: str, http_status: int, body: bytes, retry_after: str 
     text = f"{what}: {error.status or http_status}: {said}"
     if issubclass(kind, Retryable):
         known = retry_after is not None and retry_after.isascii() and retry_after.isdigit()
-        return kind(text, retry_after_seconds=float(retry_after or 0) if known else None)
+        seconds = min(float(retry_after or 0), _RETRY_AFTER_SECONDS_MAX) if known else None
+        return kind(text, retry_after_seconds=seconds)
     return kind(text)
 
 
@@ -141,8 +143,10 @@ _KIND_BY_STATUS: dict[str, type[ProvisionerError]] = {
 }
 _KIND_BY_HTTP: dict[int, type[ProvisionerError]] = {
     401: Denied,
+    408: Unavailable,
     409: AlreadyExists,
     429: Throttled,
+    499: Unavailable,
     501: InvalidRequest,
 }
 

@@ -213,7 +213,7 @@ class KubernetesApi:
         data = self._send(method, path, params=params, body=body, content_type=content_type).data
         try:
             return decoder_of(kind).decode(data)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Unreadable(f"{method} {path}: unexpected answer: {error}") from error
 
     def _send(
@@ -310,7 +310,7 @@ def _decode_page(what: str, body: bytes, kind: type[T]) -> Page[T]:
         page: Page[T] = decoder_of(_PAGE[kind]).decode(body)
     except msgspec.ValidationError:
         return _decode_page_piecemeal(what, body, kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Unreadable(f"{what}: not JSON: {error}") from error
     return page
 

@@ -59,7 +59,7 @@ def parse_status(body: bytes) -> Status:
     """Return the `Status` in an answer, or an empty one when the answer is something else."""
     try:
         status = _STATUS.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return Status()
     return status if status.kind in ("Status", "") else Status()
 

@@ -11,11 +11,12 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 T = TypeVar("T")
+_FROZEN = {"frozen": True}
+# Inherited by every struct below, as msgspec does; said in this way because type checkers demand that each
+# subclass repeats what they can see of it.
 
 
-class Record(
-    msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, forbid_unknown_fields=False, frozen=True
-):
+class Record(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, **_FROZEN):
     """Base of all partial objects: camelCase outside, snake_case inside, unknown fields skipped."""
 
 
@@ -55,7 +56,7 @@ class Condition(Record):
 class Stored(Record):
     """Any object, of which only the identity is read: the answer to a write."""
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
 
 class StatusDetails(Record):
@@ -84,7 +85,7 @@ class ListMeta(Record):
 class Page(Record, Generic[T]):
     """One page of a list."""
 
-    metadata: ListMeta = ListMeta()
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
     items: list[T] = []
 
 
@@ -123,8 +124,8 @@ class Lease(Record):
 
     api_version: str = ""
     kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
-    spec: LeaseSpec = LeaseSpec()
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
 
 
 JsonObject = dict[str, Any]

@@ -117,7 +117,7 @@ class Watch(Generic[T]):
             return WatchEvent(type=envelope.type, object=found, resource_version=version)
         except msgspec.ValidationError as error:
             return self._unreadable(line, error)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Unreadable(f"{self._what}: not JSON: {error}") from error
 
     def _without_object(self, envelope: WatchLine) -> WatchEvent[T]:

@@ -233,10 +233,14 @@ def _read_affinity(affinity: Affinity | None) -> dict[str, tuple[str, ...]]:
     required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
     if required is None or len(required.node_selector_terms) != 1:
         return {}
-    found = {}
+    found: dict[str, tuple[str, ...]] = {}
     for expression in required.node_selector_terms[0].match_expressions or ():
-        if expression.operator in ("In", "Exists"):
-            found[expression.key] = tuple(expression.values or ())
+        known = found.get(expression.key, ())
+        if expression.operator == "In":
+            values = tuple(value for value in expression.values or () if not known or value in known)
+            found[expression.key] = values
+        elif expression.operator == "Exists":
+            found[expression.key] = known
     return found
 
 

@@ -89,12 +89,16 @@ def provision_pod(
 def _satisfy(demand: Demand, name: str, ports: Ports, pools: Sequence[PoolSnapshot] | None) -> Decision:
     """Decide about one demand and carry it out."""
     settings, now = ports.settings, ports.clock.now()
-    limited = settings.limit_chips or settings.limit_chips_per_namespace or settings.limit_slices
-    if pools is None and limited:
+    if pools is None and settings.limited:
         pools = ports.pools.list(demand.claim.cluster)
     usage = measure_usage(pools, demand.claim.namespace, except_name=name) if pools is not None else None
     known = next((pool for pool in pools or () if pool.name == name), None)
-    decision = decide_provision(demand, known, now=now, settings=settings, usage=usage if limited else None)
+    usage = usage if settings.limited else None
+    decision = decide_provision(demand, known, now=now, settings=settings, usage=usage)
+    if decision.verdict == Verdict.DELETE:
+        # The list may be minutes old, and this very sweep may have deleted the pool: look again, decide again.
+        known = ports.pools.get(demand.claim.cluster, name)
+        decision = decide_provision(demand, known, now=now, settings=settings, usage=usage)
     if decision.verdict == Verdict.CREATE:
         return _create(demand, name, decision, ports)
     if decision.verdict == Verdict.DELETE and known is not None:

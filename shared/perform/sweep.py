@@ -112,7 +112,10 @@ def _sweep_leaders(cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, re
         return
     for pod in leaders:
         try:
-            report.outcomes.append(provision_pod(cluster, pod, ports, pools=pools))
+            outcome = provision_pod(cluster, pod, ports, pools=pools)
+            report.outcomes.append(outcome)
+            if outcome.decision.verdict == Verdict.CREATE and ports.settings.limited:
+                pools = ports.pools.list(cluster)  # the next leader's limits count this one's pool
         except ProvisionerError as error:
             report.errors.append((f"Pod {pod.namespace}/{pod.name}", error))
 

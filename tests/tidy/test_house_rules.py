@@ -1,0 +1,194 @@
+"""Our own rules, executed: sizes, words, layers, and documents that name what exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shared.core import errors
+from shared.core.decisions import Reason
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE_ROOMS = ("shared", "functions", "exporter", "local", "infra", "benchmarks", "tests")
+DEPLOYED_ROOMS = ("shared", "functions", "exporter")
+FILE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 70
+CORE_LINES_MAX = 2_800
+ENTRY_LINES_MAX = 100
+BANNED_WORDS = {
+    "utils": "name what the functions are about",
+    "util": "name what the functions are about",
+    "helper": "name what it does",
+    "helpers": "name what they do",
+    "common": "name what is shared",
+    "manager": "name what it does to what",
+    "misc": "name what is in it",
+}
+BANNED_VERBS = ("ensure_", "handle_", "process_", "manage_", "do_")
+NAMED_BY_A_LIBRARY = re.compile(r"do_[A-Z]+|handle_error|handle_one_request|process_log_record|process_request")
+"""Methods that override a library's: not our choice."""
+
+
+def code_files() -> list[Path]:
+    """Every Python file of the project."""
+    return sorted(path for room in CODE_ROOMS for path in (ROOT / room).rglob("*.py"))
+
+
+def functions_of(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Every function of a file, nested ones too."""
+    tree = ast.parse(path.read_text())
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def shown(path: Path) -> str:
+    """A path as people write it."""
+    return str(path.relative_to(ROOT))
+
+
+def test_the_search_sees_the_whole_project():
+    assert len(code_files()) > 100
+
+
+def test_no_file_is_over_its_limit():
+    long = {shown(path): n for path in code_files() if (n := len(path.read_text().splitlines())) > FILE_LINES_MAX}
+
+    assert long == {}
+
+
+def test_no_function_is_over_its_limit():
+    long = [
+        f"{shown(path)}:{node.lineno} {node.name}"
+        for path in code_files()
+        for node in functions_of(path)
+        if (node.end_lineno or 0) - node.lineno + 1 > FUNCTION_LINES_MAX
+    ]
+
+    assert long == []
+
+
+def test_the_core_stays_readable_in_an_evening():
+    lines = sum(len(path.read_text().splitlines()) for path in (ROOT / "shared/core").glob("*.py"))
+
+    assert lines <= CORE_LINES_MAX, "growth of shared/core needs a decision record"
+
+
+def test_the_entry_point_of_the_functions_stays_thin():
+    assert len((ROOT / "functions/main.py").read_text().splitlines()) <= ENTRY_LINES_MAX
+
+
+def test_no_name_is_one_that_explains_nothing():
+    files = [
+        f"{shown(path)}: {BANNED_WORDS[word]}"
+        for path in code_files()
+        for word in re.split(r"[_\W]", path.stem)
+        if word in BANNED_WORDS
+    ]
+    functions = [
+        f"{shown(path)}:{node.lineno} {node.name}"
+        for path in code_files()
+        for node in functions_of(path)
+        if node.name.startswith(BANNED_VERBS) and not NAMED_BY_A_LIBRARY.fullmatch(node.name)
+    ]
+
+    assert files + functions == []
+
+
+def test_every_reason_has_a_heading_in_the_runbook_and_every_heading_a_reason():
+    headings = re.findall(r"^### (\w+)$", (ROOT / "docs/runbook.md").read_text(), re.MULTILINE)
+
+    assert sorted(headings) == sorted(str(reason) for reason in Reason)
+
+
+def test_every_reason_is_given_by_some_decision_or_error():
+    sources = "\n".join(
+        path.read_text() for path in (ROOT / "shared").rglob("*.py") if path.name != "decisions.py"
+    )
+    of_errors = {
+        kind.reason for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "reason")
+    }
+    unused = [
+        reason.name
+        for reason in Reason
+        if f"Reason.{reason.name}" not in sources and f'"{reason}"' not in sources and str(reason) not in of_errors
+    ]
+
+    assert unused == []
+
+
+def test_every_make_target_that_the_documents_name_exists():
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
+    named = {
+        (shown(document), target)
+        for document in documents
+        for target in re.findall(r"(?:`|^|\$ )make ([a-z][a-z-]*)", document.read_text(), re.MULTILINE)
+    }
+
+    assert len(named) > 3
+    assert sorted(pair for pair in named if pair[1] not in targets) == []
+
+
+def test_every_link_between_the_documents_leads_somewhere():
+    broken = [
+        f"{shown(document)} -> {target}"
+        for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text())
+        if not (document.parent / target).exists()
+    ]
+
+    assert broken == []
+
+
+@pytest.mark.parametrize("room", DEPLOYED_ROOMS)
+def test_every_deployed_module_opens_with_a_charter(room: str):
+    bare = [
+        shown(path)
+        for path in (ROOT / room).rglob("*.py")
+        if not ast.get_docstring(ast.parse(path.read_text())) and path.name != "__main__.py"
+    ]
+
+    assert bare == []
+
+
+def test_the_layers_are_kept_and_the_linter_saw_them_all():
+    result = subprocess.run(
+        [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert result.returncode == 0, result.stdout
+    analysed = re.search(r"Analyzed (\d+) files", result.stdout)
+    assert analysed
+    assert int(analysed[1]) > 100
+    assert re.search(r"Contracts: [1-9]\d* kept, 0 broken", result.stdout)
+
+
+def test_the_layer_contract_bites(tmp_path: Path):
+    """A guard that cannot fail guards nothing: the core reading the clock must break the build."""
+    for room in ("shared", "functions", "exporter", "local"):
+        (tmp_path / room).symlink_to(ROOT / room)
+    (tmp_path / "shared").unlink()
+    subprocess.run(["cp", "-r", str(ROOT / "shared"), str(tmp_path / "shared")], check=True)
+    (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
+    names = tmp_path / "shared/core/names.py"
+    names.write_text(names.read_text() + "\nimport time\n")
+
+    result = subprocess.run(
+        [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert result.returncode != 0
+    assert "shared.core.names -> time" in result.stdout
