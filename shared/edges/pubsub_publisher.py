@@ -48,6 +48,9 @@ _ERRORS: tuple[tuple[type[Exception], type[ProvisionerError]], ...] = (
     (exceptions.Unauthorized, Denied),
     (exceptions.TooManyRequests, Throttled),
     (exceptions.ServerError, Unavailable),
+    # The service's client libraries retry these two, although their codes are those of a client's fault.
+    (exceptions.Aborted, Unavailable),
+    (exceptions.Cancelled, Unavailable),
     (exceptions.ClientError, InvalidRequest),
 )
 

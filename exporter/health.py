@@ -1,0 +1,155 @@
+"""What the kubelet and people may ask: /healthz (does the process live?), /readyz (what is missing?), /metrics.
+
+Liveness is the heartbeat of the loops and never the reachability of Pub/Sub or of the API server: an outage of
+theirs must not become a storm of restarts here.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from enum import StrEnum
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+HEARTBEAT_SECONDS_MAX = 180.0
+"""A loop shows itself at least every 90 s of silence plus the pauses and time-outs of one attempt: twice that."""
+
+
+class Role(StrEnum):
+    """What this process is to the others."""
+
+    STARTING = "starting"
+    STANDBY = "standby"
+    """Another one reports; this one waits for the lease."""
+    LEADER = "leader"
+    ENDING = "ending"
+
+
+class Health:
+    """What every loop last said of itself; written by the loops, read by the HTTP server."""
+
+    def __init__(self, expected: tuple[str, ...], clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin as starting.
+
+        Args:
+            expected: The kinds that must have been listed once before a leader is ready.
+            clock: Seconds that only grow.
+        """
+        self._expected, self._clock = expected, clock
+        self._lock = threading.Lock()
+        self._beats: dict[str, float] = {}
+        self._listed: set[str] = set()
+        self._lacks: dict[str, str] = {}
+        self.role = Role.STARTING
+
+    def beat(self, loop: str) -> None:
+        """Note that a loop lives."""
+        self._beats[loop] = self._clock()
+
+    def note_listed(self, resource: str) -> None:
+        """Note that a kind has been listed in full."""
+        with self._lock:
+            self._listed.add(resource)
+            self._lacks.pop(resource, None)
+
+    def note_lack(self, resource: str, what: str) -> None:
+        """Note what a loop cannot do at present; empty when all is well again."""
+        with self._lock:
+            if what:
+                self._lacks[resource] = what
+            else:
+                self._lacks.pop(resource, None)
+
+    def liveness(self) -> tuple[bool, Mapping[str, object]]:
+        """Return whether every loop has shown itself lately, and how long ago each did."""
+        now = self._clock()
+        ages = {loop: round(now - beat, 1) for loop, beat in self._beats.items()}
+        alive = all(age <= HEARTBEAT_SECONDS_MAX for age in ages.values())
+        return alive, {"alive": alive, "heartbeat_age_seconds": ages}
+
+    def readiness(self) -> tuple[bool, Mapping[str, object]]:
+        """Return whether this process does its part, and what is missing if not."""
+        with self._lock:
+            lacks = dict(self._lacks)
+            unlisted = [name for name in self._expected if name not in self._listed]
+        if self.role is Role.LEADER:
+            for name in unlisted:
+                lacks.setdefault(name, "not listed yet")
+        ready = self.role is Role.STANDBY or (self.role is Role.LEADER and not unlisted)
+        return ready, {"ready": ready, "role": self.role, "missing": lacks}
+
+
+class HealthServer:
+    """A small HTTP server in threads of its own."""
+
+    def __init__(self, host: str, port: int, health: Health, render_metrics: Callable[[], bytes]) -> None:
+        """Listen; port 0 takes a free one.
+
+        Raises:
+            OSError: the address cannot be used.
+        """
+        answers: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]] = {
+            "/healthz": lambda: _judged(*health.liveness()),
+            "/readyz": lambda: _judged(*health.readiness()),
+            "/metrics": lambda: (
+                HTTPStatus.OK,
+                "text/plain; version=0.0.4; charset=utf-8",
+                render_metrics(),
+            ),
+        }
+        self._server = _Server((host, port), type("Handler", (_Handler,), {"answers": answers}))
+        self.port: int = self._server.server_address[1]
+
+    def start(self) -> None:
+        """Answer from now on."""
+        threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="health", daemon=True
+        ).start()
+
+    def stop(self) -> None:
+        """Answer no more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    # A probe that hangs must not hold up the end of the process.
+    block_on_close = False
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 10
+    answers: Mapping[str, Callable[[], tuple[HTTPStatus, str, bytes]]] = {}
+
+    def do_GET(self) -> None:
+        answer = self.answers.get(self.path.partition("?")[0])
+        if answer is None:
+            valid = ", ".join(self.answers)
+            status, content_type, body = (
+                HTTPStatus.NOT_FOUND,
+                "text/plain",
+                f"not here; valid: {valid}\n".encode(),
+            )
+        else:
+            status, content_type, body = answer()
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the signature of http.server
+        """Say nothing: probes come every few seconds."""
+
+
+def _judged(good: bool, facts: Mapping[str, object]) -> tuple[HTTPStatus, str, bytes]:  # noqa: FBT001 -- spread from a pair
+    status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
+    return status, "application/json", json.dumps(facts).encode() + b"\n"

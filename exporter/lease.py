@@ -1,0 +1,220 @@
+"""Leader election by a Kubernetes Lease: one exporter reports, the others stand by.
+
+Written for these failures: every error while renewing, and every lost race, ends the leadership here before
+anybody else may take it; writes carry the resource version that was read, so two can never both succeed; a clean
+end gives the lease back. Clocks of different machines are never compared: a standby counts how long the record
+stood still.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from shared.core.errors import AlreadyExists, NotFound, ProvisionerError, StaleView
+from shared.edges.kubernetes_objects import Lease, LeaseSpec, ObjectMeta
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shared.edges.kubernetes_api import KubernetesApi
+
+_logger = logging.getLogger(__name__)
+
+
+class LeaseLost(Exception):
+    """This process leads no more and must end at once."""
+
+
+@dataclass(slots=True)
+class _Observed:
+    """A record as last read, and since when it has stood still."""
+
+    version: str = ""
+    since: float = 0.0
+
+
+class LeaseLock:
+    """One identity's hold on one Lease, ``coordination.k8s.io/v1``."""
+
+    def __init__(
+        self,
+        api: KubernetesApi,
+        *,
+        namespace: str,
+        name: str,
+        identity: str,
+        lease_seconds: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare; nothing is read or written yet.
+
+        Args:
+            api: The cluster; its time-out should be well below a third of the lease.
+            namespace: Of the Lease.
+            name: Of the Lease.
+            identity: Who we are; must be unique to this process.
+            lease_seconds: How long others must see the record stand still before they may take it.
+            clock: Seconds that only grow.
+        """
+        self._api, self._identity, self._lease_seconds, self._clock = api, identity, lease_seconds, clock
+        self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._namespace, self._name = namespace, name
+        self._held: Lease | None = None
+        self._valid_until = float("-inf")
+        self._observed = _Observed()
+
+    @property
+    def retry_seconds(self) -> float:
+        """How often to renew or to look: six times in a lease."""
+        return self._lease_seconds / 6
+
+    def is_held(self) -> bool:
+        """Tell whether nobody else can have taken the lease yet.
+
+        True for two thirds of the lease after the last renewal was *sent*; the rest is the margin for a request or
+        a batch that is still under way.
+        """
+        return self._held is not None and self._clock() < self._valid_until
+
+    def try_acquire(self) -> bool:
+        """Take the lease if it is free or its holder was silent for its whole length; tell whether it is ours.
+
+        Raises:
+            ProvisionerError: the API could not be asked; the outcome is unknown, ask again.
+        """
+        started = self._clock()
+        try:
+            found = self._read()
+        except NotFound:
+            return self._create(started)
+        if not self._may_be_taken(found, started):
+            return False
+        spec = LeaseSpec(
+            holder_identity=self._identity,
+            lease_duration_seconds=self._lease_seconds,
+            acquire_time=_now(),
+            renew_time=_now(),
+            lease_transitions=(found.spec.lease_transitions or 0) + 1,
+        )
+        try:
+            self._write(found, spec, started)
+        except (StaleView, NotFound):
+            return False
+        return True
+
+    def renew(self) -> None:
+        """Show that we live, or learn that we lead no more.
+
+        Raises:
+            LeaseLost: somebody else holds the lease, or ours could not be renewed in time.
+        """
+        started = self._clock()
+        if self._held is None or not self.is_held():
+            raise LeaseLost("the lease ran out before it could be renewed")
+        try:
+            self._renew_held(self._held, started)
+        except (StaleView, NotFound) as error:
+            self._held = None
+            raise LeaseLost(f"somebody else changed or removed the lease: {error}") from error
+        except ProvisionerError as error:
+            _logger.warning(
+                "lease not renewed",
+                extra={
+                    "problem": str(error),
+                    "seconds_left": round(self._valid_until - self._clock(), 1),
+                },
+            )
+            if not self.is_held():
+                self._held = None
+                raise LeaseLost(f"the lease could not be renewed in time: {error}") from error
+
+    def release(self) -> bool:
+        """Give the lease back so that a standby can take it at once; tell whether that worked."""
+        held, self._held = self._held, None
+        if held is None:
+            return False
+        spec = LeaseSpec(
+            holder_identity="",
+            lease_duration_seconds=1,
+            acquire_time=held.spec.acquire_time,
+            renew_time=_now(),
+            lease_transitions=held.spec.lease_transitions,
+        )
+        try:
+            self._api.update(f"{self._folder}/{self._name}", self._body(held, spec))
+        except ProvisionerError as error:
+            _logger.warning("lease not released", extra={"problem": str(error)})
+            return False
+        return True
+
+    def _renew_held(self, held: Lease, started: float) -> None:
+        spec = LeaseSpec(
+            holder_identity=self._identity,
+            lease_duration_seconds=self._lease_seconds,
+            acquire_time=held.spec.acquire_time,
+            renew_time=_now(),
+            lease_transitions=held.spec.lease_transitions,
+        )
+        try:
+            self._write(held, spec, started)
+        except StaleView:
+            # An earlier renewal whose answer was lost, or an edit of a label, changes the version as well: only
+            # the holder's name decides.
+            found = self._read()
+            if found.spec.holder_identity != self._identity:
+                raise
+            self._write(found, spec, started)
+
+    def _may_be_taken(self, found: Lease, now: float) -> bool:
+        holder = found.spec.holder_identity or ""
+        if found.metadata.resource_version != self._observed.version:
+            self._observed = _Observed(found.metadata.resource_version, now)
+        if holder in ("", self._identity):
+            return True
+        length = found.spec.lease_duration_seconds or self._lease_seconds
+        return now - self._observed.since >= length
+
+    def _read(self) -> Lease:
+        return self._api.get(f"{self._folder}/{self._name}", Lease)
+
+    def _create(self, started: float) -> bool:
+        spec = LeaseSpec(
+            holder_identity=self._identity,
+            lease_duration_seconds=self._lease_seconds,
+            acquire_time=_now(),
+            renew_time=_now(),
+            lease_transitions=0,
+        )
+        fresh = Lease(metadata=ObjectMeta(name=self._name, namespace=self._namespace))
+        try:
+            self._note_held(self._api.create(self._folder, self._body(fresh, spec), Lease), started)
+        except AlreadyExists:
+            return False
+        return True
+
+    def _write(self, read: Lease, spec: LeaseSpec, started: float) -> None:
+        path = f"{self._folder}/{self._name}"
+        self._note_held(self._api.update(path, self._body(read, spec), Lease), started)
+
+    def _note_held(self, stored: Lease, started: float) -> None:
+        self._held = stored
+        # Counted from before the request: the record stands still for others from some later moment on.
+        self._valid_until = started + self._lease_seconds * 2 / 3
+
+    def _body(self, read: Lease, spec: LeaseSpec) -> Lease:
+        metadata = ObjectMeta(
+            name=self._name,
+            namespace=self._namespace,
+            resource_version=read.metadata.resource_version,
+            labels=read.metadata.labels,
+            annotations=read.metadata.annotations,
+        )
+        return Lease(api_version="coordination.k8s.io/v1", kind="Lease", metadata=metadata, spec=spec)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,0 +1,243 @@
+"""One running exporter: puts the parts together, keeps the lease, and ends everything in the right order.
+
+The main thread keeps the lease; one thread per watched kind follows it, one publishes, one answers probes.
+Whatever ends a thread other than the stop signal ends the process, so that the kubelet starts a whole one again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import socket
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from exporter.health import Health, HealthServer, Role
+from exporter.kinds import WATCHED
+from exporter.lease import LeaseLock, LeaseLost
+from exporter.metrics import Metrics
+from exporter.publishing import Outbox
+from exporter.watch import Follower
+from shared.core.errors import Misconfigured, ProvisionerError
+from shared.edges.kubernetes_api import (
+    KubernetesApi,
+    connection_from_kubeconfig,
+    connection_in_cluster,
+)
+from shared.edges.pubsub_publisher import PubSubPublisher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from exporter.settings import Settings
+    from exporter.sightings import Sightings
+    from shared.core.events import Event
+    from shared.edges.kubernetes_api import Connection
+
+USER_AGENT = "tpu-provisioner-exporter"
+TICK_SECONDS = 1.0
+"""How often the main thread looks around when it has no lease to renew."""
+JOIN_SECONDS = 0.3
+"""How long to wait for a thread that was told to end; they are daemons, so a stuck one holds up nobody."""
+_logger = logging.getLogger(__name__)
+
+
+def run_exporter(settings: Settings, stop: threading.Event, ports_file: Path | None = None) -> bool:
+    """Run until `stop` is set, or until the lease is lost or a part fails; tell whether the end was a clean one.
+
+    Raises:
+        Misconfigured: the cluster or Pub/Sub cannot be addressed with these settings.
+    """
+    exporter = _Exporter(settings, stop)
+    exporter.listen(ports_file)
+    try:
+        return exporter.run()
+    finally:
+        exporter.end()
+
+
+class _Exporter:
+    """The parts of one process."""
+
+    def __init__(self, settings: Settings, stop: threading.Event) -> None:
+        self._settings, self._stop = settings, stop
+        self._failed = threading.Event()
+        self._metrics = Metrics()
+        self._health = Health(tuple(kind.name for kind in WATCHED))
+        connection = (
+            connection_from_kubeconfig(settings.kubeconfig) if settings.kubeconfig else connection_in_cluster()
+        )
+        self._api = KubernetesApi(connection, user_agent=USER_AGENT)
+        self._lease = _build_lease(settings, connection) if settings.lease_seconds else None
+        self._publisher = PubSubPublisher(settings.topic)
+        self._outbox = Outbox(
+            self._publisher.publish,
+            capacity=settings.buffer_max,
+            metrics=self._metrics,
+            may_publish=self._lease.is_held if self._lease else lambda: True,
+        )
+        self._sightings: dict[str, Any] = {kind.name: kind.sightings(settings.cluster) for kind in WATCHED}
+        self._followers = [
+            Follower(
+                self._api,
+                kind,
+                self._sightings[kind.name],
+                report=partial(self._report, kind.name),
+                metrics=self._metrics,
+                health=self._health,
+            )
+            for kind in WATCHED
+        ]
+        self._threads: list[threading.Thread] = []
+        self._server: HealthServer | None = None
+        self._observe()
+
+    def listen(self, ports_file: Path | None) -> None:
+        """Answer probes from now on, and write where."""
+        host = self._settings.http_address
+        try:
+            server = HealthServer(host, self._settings.http_port, self._health, self._metrics.render)
+        except OSError as error:
+            raise Misconfigured((f"cannot listen on {host}:{self._settings.http_port}: {error}",)) from error
+        server.start()
+        self._server = server
+        url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{server.port}"  # noqa: S104 -- compared, not bound
+        _logger.info(
+            "listening", extra={"url": url, "cluster": self._settings.cluster, "topic": self._settings.topic}
+        )
+        if ports_file:
+            unfinished = ports_file.with_name(f".{ports_file.name}.{os.getpid()}")
+            unfinished.write_text(json.dumps({"http": url}), encoding="utf-8")
+            unfinished.rename(ports_file)
+
+    def run(self) -> bool:
+        """Stand by until the lease is ours, then report until the end; tell whether the end is a clean one."""
+        if not self._stand_by():
+            return True
+        self._health.role = Role.LEADER
+        self._metrics.is_leader.set(1)
+        _logger.info("leading", extra={"election": self._lease is not None})
+        self._start("outbox", self._outbox.run)
+        for kind, follower in zip(WATCHED, self._followers, strict=True):
+            self._start(kind.name, follower.run)
+        try:
+            self._lead()
+        except LeaseLost as error:
+            # What is queued belongs to the next leader now, who reports all that stands.
+            self._outbox.stop()
+            _logger.critical("lease lost, ending", extra={"problem": str(error)})
+            return False
+        return not self._failed.is_set()
+
+    def end(self) -> None:
+        """End the parts: no more watching, then what is queued, then the lease; say what was left undone."""
+        self._health.role = Role.ENDING
+        for follower in self._followers:
+            follower.stop()
+        left = self._outbox.drain(self._settings.drain_seconds)
+        self._outbox.stop()
+        self._publisher.close()
+        released = self._lease.release() if self._lease else None
+        self._metrics.is_leader.set(0)
+        for thread in self._threads:
+            thread.join(JOIN_SECONDS)
+        if self._server:
+            self._server.stop()
+        self._api.close()
+        log = _logger.warning if left else _logger.info
+        log("ended", extra={"events_left_to_the_next_start": left, "lease_released": released})
+
+    def _stand_by(self) -> bool:
+        """Wait for the lease; tell whether it was had before the end."""
+        lease = self._lease
+        if lease is None:
+            return not self._stop.is_set()
+        self._health.role = Role.STANDBY
+        while not self._stop.is_set():
+            self._health.beat("lease")
+            try:
+                if lease.try_acquire():
+                    self._health.note_lack("lease", "")
+                    return True
+                self._health.note_lack("lease", "")
+            except ProvisionerError as error:
+                self._health.note_lack("lease", str(error))
+                _logger.warning("cannot ask for the lease", extra={"problem": str(error)})
+            self._stop.wait(lease.retry_seconds)
+        return False
+
+    def _lead(self) -> None:
+        """Renew the lease until the end.
+
+        Raises:
+            LeaseLost: somebody else may lead from now on.
+        """
+        pause = self._lease.retry_seconds if self._lease else TICK_SECONDS
+        while not self._stop.wait(pause):
+            if self._failed.is_set():
+                return
+            self._health.beat("lease")
+            if self._lease:
+                self._lease.renew()
+
+    def _start(self, name: str, body: Callable[[], None]) -> None:
+        thread = threading.Thread(target=self._guarded, args=(name, body), name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _guarded(self, name: str, body: Callable[[], None]) -> None:
+        """Run the body of a thread; if it ends by itself, the whole process has to end."""
+        try:
+            body()
+        finally:
+            if self._health.role is not Role.ENDING and not self._stop.is_set():
+                _logger.critical("a part has ended by itself", extra={"part": name})
+                self._failed.set()
+
+    def _observe(self) -> None:
+        outbox = self._outbox
+        self._metrics.observe(
+            "oldest_unpublished_age_seconds", "Age of the oldest event not yet stored.", outbox.oldest_age_seconds
+        )
+        self._metrics.observe("buffered", "Events not yet stored by Pub/Sub.", lambda: float(len(outbox)))
+        self._metrics.observe(
+            "leaders_unschedulable",
+            "Leader pods that wait for nodes now.",
+            lambda: float(self._sightings["pods"].standing),
+        )
+        self._metrics.observe(
+            "workloads_over",
+            "JobSets that are over but still exist.",
+            lambda: float(self._sightings["jobsets"].standing),
+        )
+        self._metrics.observe_labelled(
+            "objects_watched",
+            "Objects in the watch now.",
+            {name: partial(_length, each) for name, each in self._sightings.items()},
+        )
+
+    def _report(self, name: str, event: Event, seen_at: float) -> None:
+        stamped = replace(event, time=datetime.now(UTC).isoformat(timespec="milliseconds"))
+        self._outbox.put(stamped, seen_at, partial(self._health.beat, name))
+
+
+def _length(sightings: Sightings[Any]) -> float:
+    return float(len(sightings))
+
+
+def _build_lease(settings: Settings, connection: Connection) -> LeaseLock:
+    # An API of its own with short time-outs: a renewal that hangs must fail well within the lease.
+    api = KubernetesApi(connection, timeout_seconds=settings.lease_seconds / 6, user_agent=f"{USER_AGENT}-lease")
+    return LeaseLock(
+        api,
+        namespace=settings.lease_namespace or connection.namespace,
+        name=settings.lease_name,
+        identity=f"{socket.gethostname()}_{secrets.token_hex(4)}",
+        lease_seconds=settings.lease_seconds,
+    )

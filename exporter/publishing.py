@@ -1,0 +1,187 @@
+"""The outbox: a bounded queue of events and the one thread that publishes them until each is stored.
+
+A lone event goes out at once; what gathers while a batch is under way goes out together in the next one. When the
+queue is full, whoever wants to add waits: nothing is dropped. What is still here when the process ends is reported
+again by the next start, because it still stands.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from exporter.pauses import Pauses
+from shared.core.errors import InvalidRequest, ProvisionerError
+from shared.core.events import KINDS_PLURAL, format_message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from exporter.metrics import Metrics
+    from shared.core.events import Event, Message
+
+BATCH_MAX = 100
+"""A message is about 1 kB, so a batch stays near 100 kB, a hundredth of what the service accepts."""
+WAIT_SECONDS = 1.0
+"""How often a thread that waits shows that it lives."""
+_logger = logging.getLogger(__name__)
+
+
+class Closed(Exception):
+    """The outbox takes no more events: the process is ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    event: Event
+    seen_at: float
+
+
+class Outbox:
+    """Events on their way to Pub/Sub, first in first out, never more than a fixed number."""
+
+    def __init__(
+        self,
+        publish: Callable[[Sequence[Message]], list[str]],
+        *,
+        capacity: int,
+        metrics: Metrics,
+        may_publish: Callable[[], bool] = lambda: True,
+        pauses: Pauses | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare an empty outbox; `run` does the work.
+
+        Args:
+            publish: Sends one batch and returns its message ids, or raises a `ProvisionerError`.
+            capacity: How many events may wait.
+            metrics: Where to count.
+            may_publish: Asked before each batch: whether this process still leads.
+            pauses: The back-off between failures.
+            clock: Seconds that only grow.
+        """
+        self._publish, self._capacity, self._metrics = publish, capacity, metrics
+        self._may_publish, self._clock = may_publish, clock
+        self._pauses = pauses or Pauses()
+        self._queue: deque[_Waiting] = deque()
+        self._changed = threading.Condition()
+        self._closed = self._stopped = False
+        self._batch_max = BATCH_MAX
+
+    def put(self, event: Event, seen_at: float, beat: Callable[[], None] = lambda: None) -> None:
+        """Add an event, waiting for room as long as it takes.
+
+        Args:
+            event: What to publish.
+            seen_at: When the watch event arrived, by this outbox's clock.
+            beat: Called about once a second while waiting.
+
+        Raises:
+            Closed: the process is ending; the event was not added.
+        """
+        with self._changed:
+            while len(self._queue) >= self._capacity and not self._closed:
+                beat()
+                self._changed.wait(WAIT_SECONDS)
+            if self._closed:
+                raise Closed
+            self._queue.append(_Waiting(event, seen_at))
+            self._changed.notify_all()
+
+    def run(self) -> None:
+        """Publish until `stop`; the body of the one publishing thread."""
+        while batch := self._next_batch():
+            try:
+                ids = self._publish([format_message(each.event) for each in batch])
+            except ProvisionerError as error:
+                self._note_failure(batch, error)
+                self._wait(self._pauses.next_seconds(getattr(error, "retry_after_seconds", None)))
+            else:
+                self._note_success(batch, ids)
+
+    def drain(self, seconds: float) -> int:
+        """Take no more events, wait until all are stored or the time is over, and return how many are left."""
+        until = self._clock() + seconds
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            while self._queue and (remaining := until - self._clock()) > 0 and not self._stopped:
+                self._changed.wait(remaining)
+            return len(self._queue)
+
+    def stop(self) -> None:
+        """End `run` after the batch that is under way, and wake everybody who waits."""
+        with self._changed:
+            self._closed = self._stopped = True
+            self._changed.notify_all()
+
+    def __len__(self) -> int:
+        """Return how many events wait or are under way."""
+        return len(self._queue)
+
+    def oldest_age_seconds(self) -> float:
+        """Return how long ago the oldest event that is not yet stored arrived; 0 when there is none."""
+        with self._changed:
+            return self._clock() - self._queue[0].seen_at if self._queue else 0.0
+
+    def _next_batch(self) -> list[_Waiting]:
+        """Wait for events and return the oldest ones; they stay in the queue until they are stored."""
+        with self._changed:
+            while not self._stopped and not (self._queue and self._may_publish()):
+                self._changed.wait(WAIT_SECONDS)
+            if self._stopped:
+                return []
+            return [self._queue[index] for index in range(min(len(self._queue), self._batch_max))]
+
+    def _wait(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped, seconds)
+
+    def _note_success(self, batch: list[_Waiting], ids: list[str]) -> None:
+        now = self._clock()
+        with self._changed:
+            for _ in batch:
+                self._queue.popleft()
+            self._changed.notify_all()
+        self._pauses.reset()
+        self._batch_max = BATCH_MAX
+        for waiting, message_id in zip(batch, ids, strict=False):
+            event = waiting.event
+            self._metrics.published.labels(event.type, event.observed).inc()
+            self._metrics.publish_seconds.observe(now - waiting.seen_at)
+            _logger.info("published", extra=_facts(event) | {"message_id": message_id})
+
+    def _note_failure(self, batch: list[_Waiting], error: ProvisionerError) -> None:
+        self._metrics.publish_failures.labels(error.reason).inc()
+        _logger.warning(
+            "publish failed, will be tried again",
+            extra={
+                "problem": str(error),
+                "reason": error.reason,
+                "batch": len(batch),
+                "waiting": len(self._queue),
+                "attempt": self._pauses.failures + 1,
+            },
+        )
+        if isinstance(error, InvalidRequest):
+            # One message of the batch may be what the service refuses: send them singly, and let each refused
+            # one go to the end, so that it holds up nobody.
+            self._batch_max = 1
+            if len(batch) == 1:
+                with self._changed:
+                    self._queue.rotate(-1)
+
+
+def _facts(event: Event) -> dict[str, str]:
+    plural = KINDS_PLURAL[event.subject.kind]
+    return {
+        "event_type": str(event.type),
+        "event_id": event.id,
+        "subject": f"namespaces/{event.subject.namespace}/{plural}/{event.subject.name}",
+        "observed": str(event.observed),
+        "uid": event.subject.uid,
+    }

@@ -1,0 +1,232 @@
+"""The ladder: list, then watch from there, resume after a break, list again when the version is too old.
+
+One `Follower` per watched kind, each in its own thread, for ever. It holds no objects: each goes straight to the
+kind's sightings. After kopf's ladder (https://github.com/nolar/kopf, kopf/_cogs/clients/watching.py).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from exporter.pauses import Pauses
+from exporter.publishing import Closed
+from shared.core.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled
+from shared.edges.kubernetes_api import UNREADABLE, Expired, Silence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from exporter.health import Health
+    from exporter.kinds import WatchedKind
+    from exporter.metrics import Metrics
+    from exporter.sightings import Sightings
+    from shared.core.events import Event
+    from shared.edges.kubernetes_api import KubernetesApi, Watch
+    from shared.edges.kubernetes_objects import WatchEvent
+
+T = TypeVar("T")
+SILENCE_SECONDS = 90.0
+"""Bookmarks come about once a minute; half as long again without one means that nobody is there any more."""
+WATCH_SECONDS = 300
+"""How long the server keeps one watch open; client-go asks for five to ten minutes."""
+PAGE_SIZE = 100
+"""Pods are up to 15 kB, so a page is about 1.5 MB and costs some 4 MB to read; pages of 500 cost 20 MB."""
+ABSENT_SECONDS = 5.0
+"""How often a kind that the cluster does not know is looked for."""
+SHORT_SECONDS = 1.0
+"""A watch that ends sooner than this without a single event counts as a failure, so that it cannot spin."""
+_REASONS: tuple[tuple[type[ProvisionerError], str], ...] = (
+    (Expired, "expired"),
+    (Silence, "silence"),
+    (NotFound, "absent"),
+    (Denied, "denied"),
+    (Throttled, "throttled"),
+    (InvalidRequest, "refused"),
+)
+_logger = logging.getLogger(__name__)
+
+
+class Follower(Generic[T]):
+    """Keeps the sightings of one kind true, and reports the events that follow from them."""
+
+    def __init__(
+        self,
+        api: KubernetesApi,
+        watched: WatchedKind[T],
+        sightings: Sightings[T],
+        *,
+        report: Callable[[Event, float], None],
+        metrics: Metrics,
+        health: Health,
+        silence_seconds: float = SILENCE_SECONDS,
+        pauses: Pauses | None = None,
+        absent_seconds: float = ABSENT_SECONDS,
+    ) -> None:
+        """Prepare; `run` does the work.
+
+        Args:
+            api: The cluster.
+            watched: What to follow.
+            sightings: The memory that turns objects into events.
+            report: Takes an event and when its cause arrived (monotonic seconds); may block; raises `Closed`.
+            metrics: Where to count.
+            health: Where to show that this thread lives and what it lacks.
+            silence_seconds: How long a watch may say nothing.
+            pauses: The back-off between failures.
+            absent_seconds: How often to look for a kind that the cluster does not know.
+        """
+        self._api, self._watched, self._sightings = api, watched, sightings
+        self._report, self._metrics, self._health = report, metrics, health
+        self._silence_seconds, self._absent_seconds = silence_seconds, absent_seconds
+        self._pauses = pauses or Pauses()
+        self._stop = threading.Event()
+        self._open: Watch[T] | None = None
+        self._version = ""
+        """The version to resume from; empty when only a listing can tell."""
+
+    def run(self) -> None:
+        """Follow the kind until `stop`; the body of one thread."""
+        try:
+            while not self._stop.is_set():
+                self._follow_once()
+        except Closed:
+            return
+
+    def stop(self) -> None:
+        """End `run` soon, also while it waits for the next event."""
+        self._stop.set()
+        if (watch := self._open) is not None:
+            watch.close()
+
+    def _follow_once(self) -> None:
+        """List if necessary, then watch until the watch ends; count and log why, and pause if it was a failure."""
+        self._beat()
+        try:
+            if not self._version:
+                self._version = self._list()
+            lasted_well = self._watch()
+        except ProvisionerError as error:
+            if not self._stop.is_set():
+                self._note_failure(error)
+            return
+        if self._stop.is_set():
+            return
+        self._count_restart("ended")
+        if not lasted_well:
+            self._stop.wait(self._pauses.next_seconds())
+
+    def _list(self) -> str:
+        """Show every object to the sightings, then what has left meanwhile; return the list's version."""
+        started, version = time.monotonic(), ""
+        self._sightings.begin_listing()
+        for page in self._api.list_pages(
+            self._watched.path, self._watched.shape, self._watched.params, page_size=PAGE_SIZE
+        ):
+            version = version or page.metadata.resource_version
+            self._beat()
+            self._send_on(event for item in page.items for event in self._sightings.see(item))
+        self._send_on(self._sightings.finish_listing())
+        seconds = time.monotonic() - started
+        self._note_listed(seconds)
+        return version
+
+    def _watch(self) -> bool:
+        """Follow one watch to its end; tell whether it was a healthy one."""
+        started, heard = time.monotonic(), False
+        params = {
+            **self._watched.params,
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(WATCH_SECONDS),
+        }
+        with self._api.watch(
+            self._watched.path, params, self._watched.shape, silence_seconds=self._silence_seconds
+        ) as watch:
+            self._open = watch
+            if self._stop.is_set():
+                return True
+            self._health.note_lack(self._watched.name, "")
+            try:
+                for event in watch:
+                    heard = True
+                    self._take(event)
+                    # Only now: had `_take` been interrupted, the event would have to come again.
+                    self._version = event.resource_version or self._version
+            finally:
+                # However it ended, it had been a good one: what failed before has nothing to do with it.
+                if heard or time.monotonic() - started >= SHORT_SECONDS:
+                    self._pauses.reset()
+        return heard or time.monotonic() - started >= SHORT_SECONDS
+
+    def _take(self, event: WatchEvent[T]) -> None:
+        self._beat()
+        self._metrics.watch_events.labels(self._watched.name, event.type).inc()
+        if event.object is None:
+            if event.type == UNREADABLE:
+                self._metrics.unreadable.labels(self._watched.name).inc()
+        elif event.type in ("ADDED", "MODIFIED"):
+            self._send_on(self._sightings.see(event.object))
+        elif event.type == "DELETED":
+            self._send_on(self._sightings.lose(event.object))
+        else:
+            _logger.warning(
+                "unknown type of watch event, passed over",
+                extra={"resource": self._watched.name, "type": event.type},
+            )
+
+    def _send_on(self, events: Iterable[Event]) -> None:
+        arrived = time.monotonic()
+        for event in events:
+            self._report(event, arrived)
+
+    def _note_listed(self, seconds: float) -> None:
+        name = self._watched.name
+        self._metrics.list_seconds.labels(name).set(seconds)
+        self._metrics.listed.labels(name).set(1)
+        self._metrics.absent.labels(name).set(0)
+        self._health.note_listed(name)
+        _logger.info(
+            "listed",
+            extra={"resource": name, "objects": len(self._sightings), "seconds": round(seconds, 3)},
+        )
+
+    def _note_failure(self, error: ProvisionerError) -> None:
+        reason = next((word for kind, word in _REASONS if isinstance(error, kind)), "disconnected")
+        self._count_restart(reason)
+        self._metrics.absent.labels(self._watched.name).set(int(reason == "absent"))
+        if reason == "silence":
+            # Asking once more from the same version is cheap, and the silence itself was the pause.
+            return
+        advised = getattr(error, "retry_after_seconds", None)
+        pause = self._pauses.next_seconds(self._absent_seconds if reason == "absent" else advised)
+        # After a single lost connection the watch resumes where it was. A second failure in a row may mean that
+        # another API server with another history answers: only a listing is sure to show the present.
+        if reason not in ("disconnected", "throttled") or self._pauses.failures > 1:
+            self._version = ""
+        self._health.note_lack(self._watched.name, _advice(reason, self._watched.path, error))
+        _logger.warning(
+            "watch interrupted",
+            extra={
+                "resource": self._watched.name,
+                "reason": reason,
+                "problem": str(error),
+                "pause_seconds": round(pause, 2),
+            },
+        )
+        self._stop.wait(pause)
+
+    def _count_restart(self, reason: str) -> None:
+        self._metrics.watch_restarts.labels(self._watched.name, reason).inc()
+
+    def _beat(self) -> None:
+        self._health.beat(self._watched.name)
+
+
+def _advice(reason: str, path: str, error: ProvisionerError) -> str:
+    if reason == "absent":
+        return f"the cluster does not know {path}: is the JobSet operator installed?"
+    if reason == "denied":
+        return f"may not list or watch {path}: grant the exporter's account these verbs ({error})"
+    return str(error)

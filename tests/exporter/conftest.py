@@ -1,0 +1,111 @@
+"""Fixtures of the exporter's tests: a scripted Kubernetes API on a real socket, and a follower in a thread."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from exporter_builders import CLUSTER
+from scripted_kubernetes import ScriptedKubernetes
+
+from exporter.health import Health
+from exporter.metrics import Metrics
+from exporter.pauses import Pauses
+from exporter.watch import Follower
+from shared.edges.kubernetes_api import Connection, KubernetesApi
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from shared.core.events import Event
+
+
+@pytest.fixture
+def kubernetes() -> Iterator[ScriptedKubernetes]:
+    script = ScriptedKubernetes().start()
+    yield script
+    script.stop()
+
+
+@pytest.fixture
+def api(kubernetes: ScriptedKubernetes) -> Iterator[KubernetesApi]:
+    client = KubernetesApi(Connection(url=kubernetes.url), timeout_seconds=2)
+    yield client
+    client.close()
+
+
+class Following:
+    """A follower at work, and what it has reported so far."""
+
+    def __init__(self, api: KubernetesApi, kind: Any, silence_seconds: float) -> None:
+        self.reported: list[Event] = []
+        self.changed = threading.Condition()
+        self.metrics = Metrics()
+        self.health = Health((kind.name,))
+        self.kind = kind
+        self.sightings = kind.sightings(CLUSTER)
+        self.follower = Follower(
+            api,
+            kind,
+            self.sightings,
+            report=self._report,
+            metrics=self.metrics,
+            health=self.health,
+            silence_seconds=silence_seconds,
+            pauses=Pauses(first_seconds=0.01, longest_seconds=0.05),
+            absent_seconds=0.05,
+        )
+        self.thread = threading.Thread(target=self.follower.run, daemon=True)
+        self.thread.start()
+
+    def _report(self, event: Event, seen_at: float) -> None:
+        with self.changed:
+            self.reported.append(event)
+            self.changed.notify_all()
+
+    def wait_for(self, *facts: tuple[str, str], seconds: float = 5) -> list[tuple[str, str]]:
+        """Wait until exactly these (observed, uid) have been reported, and return all that have."""
+        with self.changed:
+            self.changed.wait_for(lambda: len(self.reported) >= len(facts), seconds)
+            found = [(str(event.observed), event.subject.uid) for event in self.reported]
+        assert found == list(facts)
+        return found
+
+    def restarts(self, reason: str) -> float:
+        labels = {"resource": self.kind.name, "reason": reason}
+        name = "tpu_provisioner_exporter_watch_restarts_total"
+        return self.metrics.registry.get_sample_value(name, labels) or 0.0
+
+    def stop(self) -> None:
+        self.follower.stop()
+        self.thread.join(5)
+        assert not self.thread.is_alive(), "the follower did not end"
+
+
+@pytest.fixture
+def follow(api: KubernetesApi) -> Iterator[Callable[..., Following]]:
+    begun: list[Following] = []
+
+    def start(kind: Any, silence_seconds: float = 5) -> Following:
+        begun.append(Following(api, kind, silence_seconds))
+        return begun[-1]
+
+    yield start
+    for following in begun:
+        following.stop()
+
+
+@pytest.fixture
+def restored_logging() -> Iterator[None]:
+    """Undo what `start_logging` does to the process."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    hooks = sys.excepthook, threading.excepthook
+    yield
+    logging.captureWarnings(capture=False)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    sys.excepthook, threading.excepthook = hooks

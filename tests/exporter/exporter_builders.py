@@ -1,0 +1,85 @@
+"""Pods and JobSets as the API server would send them, with overrides for what a test is about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+CLUSTER = "projects/p/locations/us-east5/clusters/c"
+TOPIC = "projects/p/topics/workload-events"
+SINCE = "2026-11-20T10:00:00Z"
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+
+
+def a_leader(uid: str = "pod-1", version: str = "101", **overrides: Any) -> dict[str, Any]:
+    """An unschedulable leader of a JobSet slice on TPU nodes.
+
+    Overrides: labels, annotations, spec, status (merged), metadata (merged).
+    """
+    labels = {
+        "jobset.sigs.k8s.io/jobset-name": "train",
+        "jobset.sigs.k8s.io/jobset-uid": "jobset-1",
+        "jobset.sigs.k8s.io/job-key": "4f" * 20,
+        "batch.kubernetes.io/job-completion-index": "0",
+    }
+    return {
+        "metadata": {
+            "name": f"train-slice-0-0-{uid}",
+            "namespace": "team-a",
+            "uid": uid,
+            "resourceVersion": version,
+            "creationTimestamp": None,
+            "labels": overrides.get("labels", labels),
+            "annotations": overrides.get("annotations", {}),
+            "managedFields": [{"manager": "kube-controller-manager", "fieldsV1": {"f:metadata": {}}}],
+        }
+        | overrides.get("metadata", {}),
+        "spec": {
+            "nodeSelector": {
+                "cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slice",
+                "cloud.google.com/gke-tpu-topology": "2x2x2",
+            },
+            "containers": [{"name": "main", "resources": {"limits": {"google.com/tpu": "4"}}}],
+        }
+        | overrides.get("spec", {}),
+        "status": {"phase": "Pending", "conditions": [UNSCHEDULABLE]} | overrides.get("status", {}),
+    }
+
+
+def a_jobset(
+    uid: str = "jobset-1",
+    version: str = "101",
+    *,
+    conditions: tuple[tuple[str, str, str], ...] = (),
+    active: tuple[int, ...] = (),
+    deleting: str = "",
+    managed_by: str | None = None,
+) -> dict[str, Any]:
+    """A JobSet; each condition is (type, status, since)."""
+    return {
+        "metadata": {
+            "name": "train",
+            "namespace": "team-a",
+            "uid": uid,
+            "resourceVersion": version,
+            **({"deletionTimestamp": deleting} if deleting else {}),
+        },
+        "spec": {"replicatedJobs": [{"name": "slice"}], **({"managedBy": managed_by} if managed_by else {})},
+        "status": {
+            "conditions": [
+                {"type": kind, "status": status, "lastTransitionTime": since} for kind, status, since in conditions
+            ],
+            "replicatedJobsStatus": [{"name": f"r{n}", "active": count} for n, count in enumerate(active)],
+        },
+    }
+
+
+def completed(since: str = SINCE) -> tuple[str, str, str]:
+    return ("Completed", "True", since)
+
+
+def suspended(since: str = SINCE) -> tuple[str, str, str]:
+    return ("Suspended", "True", since)
+
+
+def resumed(since: str = SINCE) -> tuple[str, str, str]:
+    return ("Suspended", "False", since)

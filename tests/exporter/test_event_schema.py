@@ -1,0 +1,111 @@
+"""Do the published schema and the code agree on what a message is?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from exporter_builders import CLUSTER, SINCE, a_jobset, a_leader, completed, suspended
+
+from exporter.resources import JobSet, Pod
+from exporter.sightings import JobSetSightings, PodSightings
+from shared.core.errors import MalformedEvent
+from shared.core.events import KINDS_PLURAL, Event, EventType, ObjectName, Observed, format_message, parse_message
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "events.schema.json").read_text())
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
+WORKLOAD = ObjectName(kind="JobSet", namespace="team-a", name="train", uid="9e1c-uid")
+
+
+def as_document(event: Event) -> dict[str, Any]:
+    message = format_message(event)
+    return {"attributes": message.attributes, "data": json.loads(message.data)}
+
+
+def every_event() -> list[Event]:
+    """Everything that the exporter can come to say, through its own sightings."""
+    pods, jobsets = PodSightings(CLUSTER), JobSetSightings(CLUSTER)
+    failed = ("Failed", "True", SINCE)
+
+    def jobset(*arguments: Any, **overrides: Any) -> JobSet:
+        return msgspec.convert(a_jobset(*arguments, **overrides), JobSet)
+
+    return [
+        *pods.see(msgspec.convert(a_leader(), Pod)),
+        *pods.see(msgspec.convert(a_leader("old", labels=old_labels()), Pod)),
+        *jobsets.see(jobset("a", conditions=(completed(),), active=(1,))),
+        *jobsets.see(jobset("a", conditions=(completed(),), active=(0,))),
+        *jobsets.see(jobset("b", conditions=(failed,))),
+        *jobsets.see(jobset("c", conditions=(suspended(),))),
+        *jobsets.see(jobset("c", deleting=SINCE)),
+        *jobsets.lose(jobset("c")),
+    ]
+
+
+def old_labels() -> dict[str, str]:
+    return {k: v for k, v in a_leader()["metadata"]["labels"].items() if not k.endswith("jobset-uid")}
+
+
+def test_the_schema_is_one():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_the_exporter_can_say_everything_that_there_is_to_observe():
+    assert {event.observed for event in every_event()} == set(Observed)
+
+
+@pytest.mark.parametrize("event", every_event(), ids=lambda event: f"{event.observed} {event.incarnation}")
+def test_what_the_exporter_says_is_valid_and_can_be_read_back(event: Event):
+    VALIDATOR.validate(as_document(event))
+    message = format_message(event)
+    assert parse_message(message.data, message.attributes) == event
+
+
+def test_the_schema_lists_exactly_the_words_that_the_code_knows():
+    definitions = SCHEMA["$defs"]
+    assert definitions["attributes"]["properties"]["ce-type"]["enum"] == [str(each) for each in EventType]
+    assert definitions["data"]["properties"]["observed"]["enum"] == [str(each) for each in Observed]
+    assert definitions["kind"]["enum"] == list(KINDS_PLURAL)
+
+
+GOOD = as_document(
+    Event(
+        type=EventType.DEMAND,
+        cluster=CLUSTER,
+        subject=ObjectName(kind="Pod", namespace="team-a", name="train-0", uid="u"),
+        observed=Observed.UNSCHEDULABLE,
+        workload=WORKLOAD,
+        time=SINCE,
+    )
+)
+WRONG: dict[str, tuple[str, str, Any]] = {
+    "another specversion": ("attributes", "ce-specversion", "0.3"),
+    "an unknown type": ("attributes", "ce-type", "tpuprovisioner.demand.v2"),
+    "no cluster": ("attributes", "ce-source", "//container.googleapis.com/projects/p"),
+    "another version": ("data", "version", 2),
+    "an unknown kind": ("data", "kind", "Deployment"),
+    "an illegal name": ("data", "name", "Train_0"),
+    "an illegal namespace": ("data", "namespace", ""),
+    "an illegal uid": ("data", "uid", "a b"),
+    "an unknown observation": ("data", "observed", "tired"),
+    "a workload without uid": ("data", "workload", {"kind": "JobSet", "namespace": "n", "name": "x"}),
+    "an incarnation that is no text": ("data", "incarnation", 7),
+}
+
+
+@pytest.mark.parametrize(("part", "field", "value"), WRONG.values(), ids=WRONG)
+def test_schema_and_parser_refuse_the_same(part: str, field: str, value: Any):
+    VALIDATOR.validate(GOOD)
+    wrong = {**GOOD, part: GOOD[part] | {field: value}}
+    assert not VALIDATOR.is_valid(wrong)
+    with pytest.raises(MalformedEvent):
+        parse_message(json.dumps(wrong["data"]).encode(), wrong["attributes"])
+
+
+def test_the_schema_ties_the_type_to_what_it_may_say():
+    assert not VALIDATOR.is_valid({**GOOD, "data": GOOD["data"] | {"observed": "deleted"}})
+    assert not VALIDATOR.is_valid({**GOOD, "data": GOOD["data"] | {"kind": "JobSet"}})

@@ -1,0 +1,132 @@
+"""Is each predicate right, row by row?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from exporter_builders import SINCE, UNSCHEDULABLE, a_jobset, a_leader, completed, resumed, suspended
+
+from exporter.predicates import active_jobs, is_demand, is_ours_to_watch, standing_of
+from exporter.resources import JobSet, Pod
+from shared.core.events import Observed
+
+OPT_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
+LABELS = a_leader()["metadata"]["labels"]
+
+
+def a_pod(**overrides: Any) -> Pod:
+    return msgspec.convert(a_leader(**overrides), Pod)
+
+
+def affinity(key: str) -> dict[str, Any]:
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": ["x"]}]}]
+    required = {"nodeSelectorTerms": terms}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def container(**resources: Any) -> dict[str, Any]:
+    return {"name": "main", "resources": resources}
+
+
+NO_TPU: dict[str, Any] = {"nodeSelector": None, "containers": [container()]}
+
+DEMANDS = {
+    "a leader on TPU selectors": {},
+    "one that asks for no chips (Pathways head)": {"spec": {"containers": [container()]}},
+    "one that has only the accelerator selector": {
+        "spec": NO_TPU | {"nodeSelector": {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice"}}
+    },
+    "one that has only the topology selector": {
+        "spec": NO_TPU | {"nodeSelector": {"cloud.google.com/gke-tpu-topology": "4x4"}}
+    },
+    "one that selects by affinity": {"spec": NO_TPU | {"affinity": affinity("cloud.google.com/gke-tpu-topology")}},
+    "one with only the slice topology annotation": {
+        "spec": NO_TPU,
+        "annotations": {"cloud.google.com/gke-tpu-slice-topology": "4x4x4"},
+    },
+    "one that only requests chips": {
+        "spec": NO_TPU | {"containers": [container(requests={"google.com/tpu": "4"})]}
+    },
+    "one that only limits chips, as a number": {
+        "spec": NO_TPU | {"containers": [container(), container(limits={"google.com/tpu": 4})]}
+    },
+    "one whose init container asks for chips": {
+        "spec": NO_TPU | {"initContainers": [container(limits={"google.com/tpu": "4"})]}
+    },
+    "one whose index is only an annotation (before Kubernetes 1.28)": {
+        "labels": {k: v for k, v in LABELS.items() if "completion-index" not in k},
+        "annotations": {"batch.kubernetes.io/job-completion-index": "0"},
+    },
+    "one that says false to the opt-out": {"annotations": {OPT_OUT: "false"}},
+    "one with other conditions beside": {
+        "status": {"conditions": [{"type": "PodReadyToStartContainers", "status": "False"}, UNSCHEDULABLE]}
+    },
+}
+NO_DEMANDS = {
+    "a running pod": {"status": {"phase": "Running"}},
+    "a pod being deleted": {"metadata": {"deletionTimestamp": SINCE}},
+    "a bound pod": {"spec": {"nodeName": "n1"}},
+    "a gated pod": {"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}},
+    "a pod with a gate's reason": {"status": {"conditions": [UNSCHEDULABLE | {"reason": "SchedulingGated"}]}},
+    "a scheduler error": {"status": {"conditions": [UNSCHEDULABLE | {"reason": "SchedulerError"}]}},
+    "a pod the scheduler has not looked at": {"status": {"conditions": None}},
+    "a scheduled pod": {"status": {"conditions": [UNSCHEDULABLE | {"status": "True"}]}},
+    "a pod that preempts others": {"status": {"nominatedNodeName": "n1"}},
+    "a follower": {"labels": LABELS | {"batch.kubernetes.io/job-completion-index": "1"}},
+    "a pod of no JobSet": {"labels": {"batch.kubernetes.io/job-completion-index": "0"}},
+    "a pod opted out by label": {"labels": LABELS | {OPT_OUT: "true"}},
+    "a pod opted out by annotation": {"annotations": {OPT_OUT: "true"}},
+    "a CPU pod": {"spec": NO_TPU},
+    "a pod that asks for zero chips": {
+        "spec": NO_TPU | {"containers": [container(limits={"google.com/tpu": "0"})]}
+    },
+    "a GPU pod": {"spec": NO_TPU | {"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}},
+}
+
+
+@pytest.mark.parametrize("overrides", DEMANDS.values(), ids=DEMANDS)
+def test_a_demand_is(overrides: dict[str, Any]):
+    assert is_demand(a_pod(**overrides))
+
+
+@pytest.mark.parametrize("overrides", NO_DEMANDS.values(), ids=NO_DEMANDS)
+def test_no_demand_is(overrides: dict[str, Any]):
+    assert not is_demand(a_pod(**overrides))
+
+
+STANDINGS = (
+    ((), None),
+    ((completed(),), (Observed.COMPLETED, SINCE)),
+    ((("Failed", "True", SINCE),), (Observed.FAILED, SINCE)),
+    ((suspended("2026-01-01T00:00:00Z"),), (Observed.SUSPENDED, "2026-01-01T00:00:00Z")),
+    ((resumed(),), None),
+    ((suspended(), completed("2026-01-01T00:00:00Z")), (Observed.COMPLETED, "2026-01-01T00:00:00Z")),
+    ((("StartupPolicyCompleted", "True", SINCE),), None),
+    ((("RestartingJobSet", "True", SINCE),), None),
+    ((("Completed", "False", SINCE),), None),
+)
+
+
+@pytest.mark.parametrize(("conditions", "expected"), STANDINGS)
+def test_a_jobset_stands_as_its_conditions_say(conditions: Any, expected: Any):
+    assert standing_of(msgspec.convert(a_jobset(conditions=conditions), JobSet)) == expected
+
+
+@pytest.mark.parametrize(
+    ("managed_by", "ours"),
+    [
+        (None, True),
+        ("jobset.sigs.k8s.io/jobset-controller", True),
+        ("kueue.x-k8s.io/multikueue", False),
+    ],
+)
+def test_a_jobset_of_another_manager_is_not_ours(managed_by: str | None, ours: bool):
+    assert is_ours_to_watch(msgspec.convert(a_jobset(managed_by=managed_by), JobSet)) is ours
+
+
+def test_active_jobs_are_summed_and_may_be_missing():
+    assert active_jobs(msgspec.convert(a_jobset(active=(2, 1)), JobSet)) == 3
+    assert active_jobs(msgspec.convert({"status": {}}, JobSet)) == 0
+    assert active_jobs(msgspec.convert({"status": {"replicatedJobsStatus": [{"name": "r"}]}}, JobSet)) == 0

@@ -1,0 +1,255 @@
+"""Does a whole exporter process do its part? A subprocess, between a scripted API server and the local Pub/Sub."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from exporter_builders import CLUSTER, TOPIC, a_jobset, a_leader, completed
+from scripted_kubernetes import Listing, ScriptedKubernetes, Stream, event
+
+from shared.core.events import Observed, parse_message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).parents[2]
+
+
+class Process:
+    """A subprocess whose log lines are read as records."""
+
+    def __init__(self, arguments: list[str], folder: Path, environ: dict[str, str]) -> None:
+        self.log = folder / f"{len(list(folder.glob('*.log')))}.log"
+        self.ports_file = self.log.with_suffix(".ports")
+        with self.log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", *arguments, "--ports-file", str(self.ports_file)],
+                cwd=ROOT,
+                env=os.environ | environ,
+                stdout=output,
+            )
+
+    def records(self) -> list[dict[str, Any]]:
+        # A line that is being written at this moment is not yet a record.
+        whole = self.log.read_text().rpartition("\n")[0]
+        return [json.loads(line) for line in whole.splitlines()]
+
+    def messages(self, text: str) -> list[dict[str, Any]]:
+        return [record for record in self.records() if record["message"] == text]
+
+    def ports(self) -> dict[str, str]:
+        wait_until(self.ports_file.exists, self)
+        found: dict[str, str] = json.loads(self.ports_file.read_text())
+        return found
+
+    def end(self, seconds: float = 2) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(seconds)
+
+
+def wait_until(is_true: Callable[[], object], process: Process, seconds: float = 15) -> None:
+    until = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < until, f"not in time: {process.log.read_text()}"
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("exporter")
+
+
+@pytest.fixture(scope="module")
+def pubsub(folder: Path) -> Iterator[dict[str, str]]:
+    broker = Process(["local.pubsub", "serve"], folder, {})
+    try:
+        yield broker.ports()
+    finally:
+        broker.process.terminate()
+        broker.process.wait(10)
+
+
+@pytest.fixture
+def start(
+    kubernetes: ScriptedKubernetes, pubsub: dict[str, str], folder: Path
+) -> Iterator[Callable[..., Process]]:
+    kubernetes.lists["pods"].append(Listing((a_leader("p0"),)))
+    kubernetes.watches["pods"].append(Stream((event("ADDED", a_leader("p1", "102")),)))
+    kubernetes.lists["jobsets"].append(Listing((a_jobset("j0", conditions=(completed(),)),)))
+    kubeconfig = folder / f"{kubernetes.port}.yaml"
+    kubeconfig.write_text(
+        f"current-context: c\ncontexts: [{{name: c, context: {{cluster: c, namespace: ns}}}}]\n"
+        f"clusters: [{{name: c, cluster: {{server: '{kubernetes.url}'}}}}]\n"
+    )
+    running: list[Process] = []
+
+    def start_one(**environ: str) -> Process:
+        settings = {
+            "CLUSTER": CLUSTER,
+            "TOPIC": TOPIC,
+            "KUBECONFIG": str(kubeconfig),
+            "HTTP_PORT": "0",
+        } | environ
+        prefixed = {f"TPU_PROVISIONER_{name}": value for name, value in settings.items()}
+        running.append(Process(["exporter"], folder, {"PUBSUB_EMULATOR_HOST": pubsub["grpc"]} | prefixed))
+        return running[-1]
+
+    yield start_one
+    for process in running:
+        process.process.kill()
+        process.process.wait(5)
+
+
+def create_topic(pubsub: dict[str, str], topic: str) -> None:
+    request = urllib.request.Request(
+        f"{pubsub['rest']}/v1/{topic}",
+        method="PUT",
+        data=b"{}",
+        headers={"Content-Type": "application/json"},
+    )
+    urllib.request.urlopen(request, timeout=5).close()
+
+
+def stored(pubsub: dict[str, str], topic: str) -> list[dict[str, Any]]:
+    with urllib.request.urlopen(f"{pubsub['rest']}/admin/messages?topic={topic}", timeout=5) as answer:
+        found: list[dict[str, Any]] = json.load(answer)["messages"]
+        return found
+
+
+def test_it_publishes_what_stands_and_what_comes_and_ends_in_order(
+    start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
+):
+    topic = "projects/p/topics/whole-life"
+    create_topic(pubsub, topic)
+    exporter = start(TOPIC=topic)
+    wait_until(lambda: len(exporter.messages("published")) == 3, exporter)
+
+    events = [parse_message(base64.b64decode(each["data"]), each["attributes"]) for each in stored(pubsub, topic)]
+    assert {(each.observed, each.subject.uid) for each in events} == {
+        (Observed.UNSCHEDULABLE, "p0"),
+        (Observed.UNSCHEDULABLE, "p1"),
+        (Observed.COMPLETED, "j0"),
+    }
+    assert all(each.cluster == CLUSTER and each.time for each in events)
+    published = {each["event_id"]: each for each in exporter.messages("published")}
+    assert published.keys() == {each.id for each in events}
+    subjects = {each["subject"] for each in published.values()}
+    assert subjects == {each["attributes"]["ce-subject"] for each in stored(pubsub, topic)}
+
+    url = exporter.ports()["http"]
+    for path in ("/healthz", "/readyz", "/metrics"):
+        with urllib.request.urlopen(url + path, timeout=5) as answer:
+            assert answer.status == 200
+            shown = answer.read().decode()
+    assert "tpu_provisioner_exporter_leaders_unschedulable 2.0" in shown
+    assert 'tpu_provisioner_exporter_objects_watched{resource="jobsets"} 1.0' in shown
+    assert "tpu_provisioner_exporter_is_leader 1.0" in shown
+
+    assert exporter.end() == 0
+    (ended,) = exporter.messages("ended")
+    assert (ended["events_left_to_the_next_start"], ended["lease_released"]) == (0, True)
+    assert kubernetes.leases["tpu-provisioner-exporter"]["spec"]["holderIdentity"] == ""
+
+
+def test_a_missing_topic_is_retried_and_the_end_says_what_is_left(start: Callable[..., Process]):
+    exporter = start(TOPIC="projects/p/topics/never-created", LEASE_SECONDS="0", DRAIN_SECONDS="0.3")
+    wait_until(lambda: len(exporter.messages("publish failed, will be tried again")) >= 2, exporter)
+    assert exporter.end() == 0
+    (ended,) = exporter.messages("ended")
+    assert ended["events_left_to_the_next_start"] == 3
+    assert ended["severity"] == "WARNING"
+
+
+def test_events_wait_for_a_topic_that_appears_later(start: Callable[..., Process], pubsub: dict[str, str]):
+    topic = "projects/p/topics/late"
+    exporter = start(TOPIC=topic, LEASE_SECONDS="0", BUFFER_MAX="1")
+    wait_until(lambda: exporter.messages("publish failed, will be tried again"), exporter)
+    create_topic(pubsub, topic)
+    wait_until(lambda: len(stored(pubsub, topic)) == 3, exporter)
+
+
+def test_a_standby_neither_watches_nor_publishes_until_the_leader_ends(
+    start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
+):
+    topic = "projects/p/topics/handover"
+    create_topic(pubsub, topic)
+    leader = start(TOPIC=topic, LEASE_SECONDS="3")
+    wait_until(lambda: len(leader.messages("published")) == 3, leader)
+    standby = start(TOPIC=topic, LEASE_SECONDS="3")
+    standby.ports()
+    wait_until(lambda: _role(standby) == "standby", standby)
+    assert len(kubernetes.asked("pods", watch=False)) == 1
+    assert leader.end() == 0
+    wait_until(lambda: len(standby.messages("published")) == 3, standby)
+    # What stands is reported again under the same ids: harmless to whoever reads the world.
+    assert len({each["attributes"]["ce-id"] for each in stored(pubsub, topic)}) == 3
+    assert len(stored(pubsub, topic)) == 6
+    assert standby.end() == 0
+
+
+def test_a_stolen_lease_ends_the_process_with_an_error(
+    start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
+):
+    create_topic(pubsub, "projects/p/topics/stolen")
+    exporter = start(TOPIC="projects/p/topics/stolen", LEASE_SECONDS="3")
+    wait_until(lambda: exporter.messages("leading"), exporter)
+    with kubernetes.changed:
+        lease = kubernetes.leases["tpu-provisioner-exporter"]
+        lease["spec"]["holderIdentity"] = "thief"
+        lease["metadata"]["resourceVersion"] = "stolen"
+    assert exporter.process.wait(5) == 1
+    assert exporter.messages("lease lost, ending")
+    assert kubernetes.leases["tpu-provisioner-exporter"]["spec"]["holderIdentity"] == "thief"
+
+
+def test_a_missing_jobset_operator_is_told_by_readyz_and_pods_are_reported_all_the_same(
+    start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
+):
+    topic = "projects/p/topics/no-crd"
+    create_topic(pubsub, topic)
+    kubernetes.lists["jobsets"].clear()
+    exporter = start(TOPIC=topic, LEASE_SECONDS="0")
+    wait_until(lambda: len(exporter.messages("published")) == 2, exporter)
+    wait_until(lambda: "is the JobSet operator installed?" in _readyz(exporter), exporter)
+
+
+def test_wrong_settings_end_it_with_code_2_and_the_list(start: Callable[..., Process]):
+    exporter = start(TOPIC="x", LEASE_SECONDS="1", SUBJECT="?")
+    assert exporter.process.wait(10) == 2
+    assert [each["message"].split(":")[0] for each in exporter.records()] == [
+        "TPU_PROVISIONER_TOPIC",
+        "TPU_PROVISIONER_LEASE_SECONDS",
+        "TPU_PROVISIONER_SUBJECT",
+    ]
+
+
+def test_a_kubeconfig_that_cannot_be_read_ends_it_with_code_2(start: Callable[..., Process]):
+    exporter = start(KUBECONFIG="/does/not/exist")
+    assert exporter.process.wait(10) == 2
+    assert "/does/not/exist" in exporter.records()[-1]["message"]
+
+
+def _readyz(exporter: Process) -> str:
+    try:
+        with urllib.request.urlopen(exporter.ports()["http"] + "/readyz", timeout=5) as answer:
+            shown: str = answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            shown = error.read().decode()
+    return shown
+
+
+def _role(exporter: Process) -> str:
+    role: str = json.loads(_readyz(exporter))["role"]
+    return role

@@ -1,0 +1,221 @@
+"""Does the outbox lose nothing, hold back when full, and end in time?"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from exporter_builders import CLUSTER
+
+from exporter.metrics import Metrics
+from exporter.pauses import Pauses
+from exporter.publishing import BATCH_MAX, Closed, Outbox
+from shared.core.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
+from shared.core.events import Event, EventType, Message, ObjectName, Observed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+
+def an_event(uid: str) -> Event:
+    name = ObjectName(kind="Pod", namespace="team-a", name=uid, uid=uid)
+    return Event(type=EventType.DEMAND, cluster=CLUSTER, subject=name, observed=Observed.UNSCHEDULABLE)
+
+
+class FakeTopic:
+    """Takes batches; fails as planned; can be held shut."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.failures: list[ProvisionerError] = []
+        self.refuses = ""
+        self.attempts = 0
+        self.open = threading.Event()
+        self.open.set()
+        self.changed = threading.Condition()
+
+    def publish(self, messages: Sequence[Message]) -> list[str]:
+        names = [message.attributes["ce-subject"].rsplit("/", 1)[-1] for message in messages]
+        with self.changed:
+            self.attempts += 1
+            self.changed.notify_all()
+        self.open.wait(10)
+        if self.failures:
+            raise self.failures.pop(0)
+        if self.refuses in names:
+            raise InvalidRequest("this one never")
+        with self.changed:
+            self.batches.append(names)
+            self.changed.notify_all()
+        return [str(index) for index in range(len(names))]
+
+    @property
+    def stored(self) -> list[str]:
+        return [name for batch in self.batches for name in batch]
+
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 5) -> None:
+        with self.changed:
+            assert self.changed.wait_for(condition, seconds), f"stored: {self.stored}"
+
+
+@pytest.fixture
+def topic() -> FakeTopic:
+    return FakeTopic()
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+def outbox(topic: FakeTopic, metrics: Metrics) -> Iterator[Outbox]:
+    box = Outbox(
+        topic.publish,
+        capacity=BATCH_MAX * 3,
+        metrics=metrics,
+        pauses=Pauses(first_seconds=0.001, longest_seconds=0.005),
+    )
+    with running(box, topic):
+        yield box
+
+
+@contextmanager
+def running(box: Outbox, topic: FakeTopic) -> Iterator[None]:
+    thread = threading.Thread(target=box.run, daemon=True)
+    thread.start()
+    yield
+    topic.open.set()
+    box.stop()
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def put(box: Outbox, *names: str) -> None:
+    for name in names:
+        box.put(an_event(name), time.monotonic())
+
+
+def test_a_lone_event_goes_out_alone_and_at_once(outbox: Outbox, topic: FakeTopic, metrics: Metrics):
+    put(outbox, "a")
+    topic.wait_for(lambda: topic.batches == [["a"]])
+    assert outbox.drain(1) == 0
+    labels = {"type": str(EventType.DEMAND), "observed": "unschedulable"}
+    name = "tpu_provisioner_exporter_events_published_total"
+    assert metrics.registry.get_sample_value(name, labels) == 1
+
+
+def test_what_gathers_during_a_batch_goes_out_together(outbox: Outbox, topic: FakeTopic):
+    topic.open.clear()
+    put(outbox, "first")
+    topic.wait_for(lambda: topic.attempts == 1)
+    put(outbox, *[f"e{n}" for n in range(BATCH_MAX + 1)])
+    topic.open.set()
+    assert outbox.drain(5) == 0
+    assert [len(batch) for batch in topic.batches] == [1, BATCH_MAX, 1]
+    assert topic.stored == ["first", *[f"e{n}" for n in range(BATCH_MAX + 1)]]
+
+
+@pytest.mark.parametrize("error", [Unavailable, Throttled, Denied, NotFound, InvalidRequest])
+def test_a_failed_publish_is_tried_again_until_it_succeeds(
+    outbox: Outbox, topic: FakeTopic, metrics: Metrics, error: type[ProvisionerError]
+):
+    topic.failures = [error("no"), error("no"), error("no")]
+    put(outbox, "a")
+    assert outbox.drain(5) == 0
+    assert topic.stored == ["a"]
+    name = "tpu_provisioner_exporter_publish_failures_total"
+    assert metrics.registry.get_sample_value(name, {"reason": error.reason}) == 3
+
+
+def test_one_message_that_the_service_refuses_holds_up_nobody(outbox: Outbox, topic: FakeTopic):
+    topic.open.clear()
+    topic.refuses = "bad"
+    put(outbox, "bad", "good", "better")
+    topic.open.set()
+    topic.wait_for(lambda: sorted(topic.stored) == ["better", "good"])
+    topic.refuses = ""
+    assert outbox.drain(5) == 0
+    assert sorted(topic.stored) == ["bad", "better", "good"]
+
+
+def test_a_full_buffer_holds_back_whoever_adds_and_beats_meanwhile(topic: FakeTopic, metrics: Metrics):
+    topic.open.clear()
+    outbox = Outbox(topic.publish, capacity=2, metrics=metrics)
+    with running(outbox, topic):
+        put(outbox, "a", "b")
+        beats = threading.Event()
+        added = threading.Event()
+
+        def add() -> None:
+            outbox.put(an_event("c"), time.monotonic(), beats.set)
+            added.set()
+
+        threading.Thread(target=add, daemon=True).start()
+        assert beats.wait(5)
+        assert not added.is_set()
+        assert len(outbox) == 2
+        topic.open.set()
+        assert added.wait(5)
+        assert outbox.drain(5) == 0
+    assert topic.stored == ["a", "b", "c"]
+
+
+def test_closing_frees_whoever_waits_for_room(topic: FakeTopic, metrics: Metrics):
+    topic.open.clear()
+    outbox = Outbox(topic.publish, capacity=1, metrics=metrics)
+    with running(outbox, topic):
+        put(outbox, "a")
+        outcome: list[Any] = []
+
+        def add() -> None:
+            try:
+                put(outbox, "b")
+            except Closed as error:
+                outcome.append(error)
+
+        waiting = threading.Thread(target=add, daemon=True)
+        waiting.start()
+        assert outbox.drain(0.05) == 1
+        waiting.join(5)
+        assert outcome
+        with pytest.raises(Closed):
+            put(outbox, "c")
+
+
+def test_draining_says_what_is_left_when_time_is_over(topic: FakeTopic, outbox: Outbox):
+    topic.open.clear()
+    put(outbox, "a", "b")
+    started = time.monotonic()
+    assert outbox.drain(0.1) == 2
+    assert time.monotonic() - started < 1
+
+
+def test_nothing_is_published_while_it_may_not(topic: FakeTopic, metrics: Metrics):
+    outbox = Outbox(topic.publish, capacity=9, metrics=metrics, may_publish=lambda: False)
+    with running(outbox, topic):
+        put(outbox, "a")
+        assert outbox.drain(0.1) == 1
+    assert topic.attempts == 0
+
+
+def test_the_age_of_the_oldest_event_is_known(topic: FakeTopic, metrics: Metrics):
+    now = 100.0
+    box = Outbox(topic.publish, capacity=9, metrics=metrics, clock=lambda: now)
+    assert box.oldest_age_seconds() == 0
+    box.put(an_event("a"), 90.0)
+    box.put(an_event("b"), 95.0)
+    assert box.oldest_age_seconds() == 10
+
+
+def test_pauses_grow_are_bounded_jittered_and_heed_advice():
+    pauses = Pauses(first_seconds=1, longest_seconds=4)
+    found = [pauses.next_seconds() for _ in range(6)]
+    for pause, longest in zip(found, (1, 2, 4, 4, 4, 4), strict=True):
+        assert longest / 2 <= pause <= longest
+    assert pauses.next_seconds(advised_seconds=30) == 30
+    pauses.reset()
+    assert pauses.next_seconds() <= 1

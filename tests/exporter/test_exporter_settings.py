@@ -1,0 +1,115 @@
+"""Are settings refused with every problem at once, each named with what would be valid?"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from exporter_builders import CLUSTER, TOPIC
+
+from exporter.main import EXIT_CLEAN, EXIT_MISCONFIGURED, main
+from exporter.settings import Settings, explain_settings, parse_settings
+from shared.core.errors import Misconfigured
+
+GOOD = {"TPU_PROVISIONER_CLUSTER": CLUSTER, "TPU_PROVISIONER_TOPIC": TOPIC}
+
+
+def test_two_settings_are_enough():
+    assert parse_settings(GOOD) == Settings(cluster=CLUSTER, topic=TOPIC)
+
+
+def test_every_setting_is_read():
+    found = parse_settings(
+        GOOD
+        | {
+            "TPU_PROVISIONER_KUBECONFIG": "/k",
+            "TPU_PROVISIONER_HTTP_HOST": "127.0.0.2",
+            "TPU_PROVISIONER_HTTP_PORT": "0",
+            "TPU_PROVISIONER_BUFFER_MAX": "7",
+            "TPU_PROVISIONER_LEASE_NAMESPACE": "ns",
+            "TPU_PROVISIONER_LEASE_NAME": "le-ase",
+            "TPU_PROVISIONER_LEASE_SECONDS": "0",
+            "TPU_PROVISIONER_DRAIN_SECONDS": "2.5",
+            "UNRELATED": "x",
+        }
+    )
+    assert dataclasses.astuple(found) == (
+        CLUSTER,
+        TOPIC,
+        "/k",
+        "127.0.0.2",
+        0,
+        7,
+        "ns",
+        "le-ase",
+        0,
+        2.5,
+    )
+
+
+def test_all_problems_come_at_once():
+    with pytest.raises(Misconfigured) as caught:
+        parse_settings(
+            {
+                "TPU_PROVISIONER_TOPIC": "workload-events",
+                "TPU_PROVISIONER_BUFFER_MAX": "0",
+                "TPU_PROVISIONER_LEASE_SECOND": "15",
+            }
+        )
+    cluster, topic, buffer, unknown = caught.value.problems
+    assert cluster.startswith("TPU_PROVISIONER_CLUSTER: is required")
+    assert topic == ("TPU_PROVISIONER_TOPIC: 'workload-events' is not valid; valid: projects/PROJECT/topics/NAME")
+    assert buffer.endswith("'0' is not valid; valid: a whole number from 1 to 100000")
+    assert unknown.endswith("nearest: TPU_PROVISIONER_LEASE_SECONDS")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CLUSTER", "projects/p/clusters/c"),
+        ("CLUSTER", CLUSTER + "/"),
+        ("TOPIC", "projects/p/topics/1starts-with-digit"),
+        ("HTTP_PORT", "65536"),
+        ("HTTP_PORT", "-1"),
+        ("HTTP_PORT", "٣"),
+        ("BUFFER_MAX", "many"),
+        ("LEASE_SECONDS", "2"),
+        ("LEASE_SECONDS", "1.5"),
+        ("LEASE_NAME", "Not_A_Name"),
+        ("LEASE_NAMESPACE", "-x"),
+        ("DRAIN_SECONDS", "601"),
+        ("DRAIN_SECONDS", "-1"),
+        ("DRAIN_SECONDS", "nan"),
+    ],
+)
+def test_a_malformed_value_is_named(name: str, value: str):
+    with pytest.raises(Misconfigured, match=f"TPU_PROVISIONER_{name}: "):
+        parse_settings(GOOD | {f"TPU_PROVISIONER_{name}": value})
+
+
+def test_an_empty_value_counts_as_absent():
+    assert parse_settings(GOOD | {"TPU_PROVISIONER_HTTP_PORT": ""}).http_port == 8080
+
+
+def test_probes_are_answered_on_every_address_only_in_a_cluster():
+    assert parse_settings(GOOD).http_address == "0.0.0.0"
+    assert parse_settings(GOOD | {"TPU_PROVISIONER_KUBECONFIG": "/k"}).http_address == "127.0.0.1"
+    assert parse_settings(GOOD | {"TPU_PROVISIONER_HTTP_HOST": "::1"}).http_address == "::1"
+
+
+def test_help_names_every_setting(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert explain_settings() in shown
+    for field in dataclasses.fields(Settings):
+        assert f"TPU_PROVISIONER_{field.name.upper()}\n" in shown
+
+
+def test_check_only_validates(monkeypatch: pytest.MonkeyPatch, restored_logging: None):
+    for name, value in GOOD.items():
+        monkeypatch.setenv(name, value)
+    assert main(["--check"]) == EXIT_CLEAN
+    monkeypatch.setenv("TPU_PROVISIONER_TOPIC", "x")
+    assert main(["--check"]) == EXIT_MISCONFIGURED

@@ -1,0 +1,171 @@
+"""Is each fact reported once, and none that is not one?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from exporter_builders import CLUSTER, SINCE, a_jobset, a_leader, completed, resumed, suspended
+
+from exporter.resources import JobSet, Pod
+from exporter.sightings import JobSetSightings, PodSightings
+from shared.core.events import Event, EventType, ObjectName, Observed
+
+LATER = "2026-11-20T11:00:00Z"
+
+
+def pod(*arguments: Any, **overrides: Any) -> Pod:
+    return msgspec.convert(a_leader(*arguments, **overrides), Pod)
+
+
+def jobset(*arguments: Any, **overrides: Any) -> JobSet:
+    return msgspec.convert(a_jobset(*arguments, **overrides), JobSet)
+
+
+def facts(events: Any) -> list[tuple[str, str]]:
+    return [(str(event.observed), event.incarnation) for event in events]
+
+
+def test_a_demand_names_the_pod_and_its_jobset():
+    (event,) = PodSightings(CLUSTER).see(pod("u1"))
+    assert event == Event(
+        type=EventType.DEMAND,
+        cluster=CLUSTER,
+        subject=ObjectName(kind="Pod", namespace="team-a", name="train-slice-0-0-u1", uid="u1"),
+        observed=Observed.UNSCHEDULABLE,
+        workload=ObjectName(kind="JobSet", namespace="team-a", name="train", uid="jobset-1"),
+    )
+
+
+def test_a_leader_of_an_old_jobset_without_uid_label_is_reported_without_workload():
+    labels = {k: v for k, v in a_leader()["metadata"]["labels"].items() if not k.endswith("jobset-uid")}
+    (event,) = PodSightings(CLUSTER).see(pod(labels=labels))
+    assert event.workload is None
+
+
+def test_a_leader_is_reported_once_however_often_it_changes():
+    sightings = PodSightings(CLUSTER)
+    assert not sightings.see(pod(status={"conditions": []}))
+    assert len(list(sightings.see(pod()))) == 1
+    assert not sightings.see(pod(version="102"))
+    assert not sightings.see(pod(status={"nominatedNodeName": "n"}))
+    assert not sightings.see(pod(version="104"))
+
+
+def test_a_leader_whose_opt_out_is_withdrawn_is_reported_then():
+    sightings = PodSightings(CLUSTER)
+    opt_out = {"tpu-provisioner.cloud.google.com/disable-autoprovisioning": "true"}
+    assert not sightings.see(pod(annotations=opt_out))
+    assert sightings.see(pod())
+
+
+def test_a_pod_that_leaves_is_forgotten_and_never_reported():
+    sightings = PodSightings(CLUSTER)
+    sightings.see(pod())
+    assert not sightings.lose(pod())
+    assert (len(sightings), sightings.standing, len(sightings._reported)) == (0, 0, 0)
+
+
+def test_what_a_listing_does_not_show_is_forgotten_and_what_it_shows_is_not_reported_again():
+    sightings = PodSightings(CLUSTER)
+    sightings.see(pod("bound"))
+    sightings.see(pod("waits"))
+    sightings.begin_listing()
+    assert not sightings.see(pod("waits"))
+    assert not sightings.finish_listing()
+    assert (len(sightings), sightings.standing) == (1, 1)
+
+
+def test_a_listing_that_broke_off_forgets_nothing():
+    sightings = PodSightings(CLUSTER)
+    sightings.see(pod("a"))
+    sightings.see(pod("b"))
+    sightings.begin_listing()
+    sightings.see(pod("a"))
+    sightings.begin_listing()
+    assert not sightings.see(pod("a"))
+    assert not sightings.see(pod("b"))
+    assert not sightings.finish_listing()
+    assert len(sightings) == 2
+
+
+def test_a_completed_jobset_is_reported_once_with_its_time():
+    sightings = JobSetSightings(CLUSTER)
+    assert facts(sightings.see(jobset())) == []
+    assert facts(sightings.see(jobset(conditions=(completed(),)))) == [("completed", SINCE)]
+    assert facts(sightings.see(jobset(conditions=(completed(),)))) == []
+
+
+def test_a_second_suspension_is_a_second_event_with_another_id():
+    sightings = JobSetSightings(CLUSTER)
+    (first,) = sightings.see(jobset(conditions=(suspended(),)))
+    assert facts(sightings.see(jobset(conditions=(resumed(),)))) == []
+    (second,) = sightings.see(jobset(conditions=(suspended(LATER),)))
+    assert (first.observed, second.observed) == (Observed.SUSPENDED, Observed.SUSPENDED)
+    assert first.id != second.id
+
+
+def test_a_suspension_within_the_same_second_is_not_lost():
+    sightings = JobSetSightings(CLUSTER)
+    sightings.see(jobset(conditions=(suspended(),)))
+    sightings.see(jobset(conditions=(resumed(),)))
+    assert facts(sightings.see(jobset(conditions=(suspended(),)))) == [("suspended", SINCE)]
+
+
+def test_a_jobset_drains_after_it_was_over_with_jobs_still_active():
+    sightings = JobSetSightings(CLUSTER)
+    over = (completed(),)
+    assert facts(sightings.see(jobset(active=(2,)))) == []
+    assert facts(sightings.see(jobset(conditions=over, active=(1, 1)))) == [("completed", SINCE)]
+    assert facts(sightings.see(jobset(conditions=over, active=(0, 1)))) == []
+    assert facts(sightings.see(jobset(conditions=over, active=(0, 0)))) == [("drained", f"completed@{SINCE}")]
+    assert facts(sightings.see(jobset(conditions=over, active=(0, 0)))) == []
+
+
+def test_a_jobset_that_is_over_without_active_jobs_does_not_drain_again():
+    sightings = JobSetSightings(CLUSTER)
+    sightings.see(jobset(active=(2,)))
+    assert facts(sightings.see(jobset(conditions=(completed(),), active=(0,)))) == [("completed", SINCE)]
+    assert facts(sightings.see(jobset(conditions=(completed(),), active=(0,)))) == []
+
+
+def test_a_resumed_jobset_does_not_drain():
+    sightings = JobSetSightings(CLUSTER)
+    sightings.see(jobset(conditions=(suspended(),), active=(1,)))
+    assert facts(sightings.see(jobset(conditions=(resumed(),), active=(0,)))) == []
+
+
+def test_a_foreground_deletion_is_reported_when_it_begins_and_when_it_ends():
+    sightings = JobSetSightings(CLUSTER)
+    begun = list(sightings.see(jobset(deleting=LATER)))
+    assert facts(begun) == [("deleted", LATER)]
+    assert facts(sightings.see(jobset(deleting=LATER, active=(1,)))) == []
+    ended = list(sightings.lose(jobset(deleting=LATER)))
+    assert facts(ended) == [("deleted", "")]
+    assert begun[0].id != ended[0].id
+    assert len(sightings) == 0
+
+
+def test_a_jobset_deleted_while_nobody_watched_is_reported_at_the_end_of_the_listing():
+    sightings = JobSetSightings(CLUSTER)
+    sightings.see(jobset("gone"))
+    sightings.see(jobset("stays"))
+    sightings.begin_listing()
+    sightings.see(jobset("stays"))
+    (event,) = sightings.finish_listing()
+    assert (event.observed, event.subject.uid, event.subject.name) == (Observed.DELETED, "gone", "train")
+    assert not sightings.finish_listing()
+
+
+def test_a_jobset_of_another_manager_is_neither_kept_nor_reported():
+    sightings = JobSetSightings(CLUSTER)
+    elsewhere = jobset(managed_by="kueue.x-k8s.io/multikueue", conditions=(completed(),))
+    assert facts(sightings.see(elsewhere)) == []
+    assert facts(sightings.lose(elsewhere)) == []
+    assert len(sightings) == 0
+
+
+def test_a_new_process_reports_what_stands_under_the_same_ids():
+    first, second = JobSetSightings(CLUSTER), JobSetSightings(CLUSTER)
+    over = jobset(conditions=(completed(),))
+    assert [e.id for e in first.see(over)] == [e.id for e in second.see(over)]

@@ -1,0 +1,245 @@
+"""Does the ladder survive everything a watch can do? Streams are data; the server and urllib3 are real."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from exporter_builders import a_jobset, a_leader, completed
+from scripted_kubernetes import (
+    CUT,
+    END,
+    Listing,
+    Refusal,
+    ScriptedKubernetes,
+    Stream,
+    bookmark,
+    event,
+    gone_in_stream,
+)
+
+from exporter.kinds import JOBSETS, LEADER_PODS
+
+Follow = Callable[..., Any]
+QUIET = Stream()
+HALF_AN_EVENT = json.dumps(event("ADDED", a_leader("half")))[:200]
+EMPTY = Listing()
+
+
+def test_it_lists_then_watches_from_the_listed_version(kubernetes: ScriptedKubernetes, follow: Follow):
+    kubernetes.lists["pods"].append(Listing((a_leader("listed"),), version="100"))
+    kubernetes.watches["pods"].append(Stream((event("ADDED", a_leader("watched", "101")),)))
+    following = follow(LEADER_PODS)
+    following.wait_for(("unschedulable", "listed"), ("unschedulable", "watched"))
+    (listing,) = kubernetes.asked("pods", watch=False)
+    (watch,) = kubernetes.asked("pods", watch=True)
+    selectors = {
+        "labelSelector": "jobset.sigs.k8s.io/job-key,batch.kubernetes.io/job-completion-index=0",
+        "fieldSelector": "spec.nodeName=",
+    }
+    assert listing.query == selectors | {"limit": "100"}
+    assert watch.query == selectors | {
+        "watch": "1",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": "100",
+        "timeoutSeconds": "300",
+    }
+
+
+def test_it_reads_all_pages_and_watches_from_the_first_ones_version(
+    kubernetes: ScriptedKubernetes, follow: Follow
+):
+    kubernetes.lists["pods"].extend(
+        [
+            Listing((a_leader("a"),), version="100", next_page="token"),
+            Listing((a_leader("b"),), version="100"),
+        ]
+    )
+    follow(LEADER_PODS).wait_for(("unschedulable", "a"), ("unschedulable", "b"))
+    kubernetes.wait_for_requests("pods", 1, watch=True)
+    assert [request.query.get("continue") for request in kubernetes.asked("pods", watch=False)] == [
+        None,
+        "token",
+    ]
+
+
+def test_after_a_proper_end_it_resumes_from_the_last_bookmark_without_listing(
+    kubernetes: ScriptedKubernetes, follow: Follow
+):
+    kubernetes.lists["pods"].append(EMPTY)
+    kubernetes.watches["pods"].extend([Stream((bookmark("150"),), END), QUIET])
+    following = follow(LEADER_PODS)
+    watches = kubernetes.wait_for_requests("pods", 2, watch=True)
+    assert [each.query["resourceVersion"] for each in watches] == ["100", "150"]
+    assert len(kubernetes.asked("pods", watch=False)) == 1
+    assert following.restarts("ended") == 1
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        Stream((bookmark("150"),), CUT),
+        Stream((bookmark("150"), HALF_AN_EVENT), CUT),
+        Stream((bookmark("150"), HALF_AN_EVENT), END),
+    ],
+    ids=["between events", "in the middle of an event", "ended in the middle of an event"],
+)
+def test_after_a_broken_connection_it_resumes_from_the_last_version(
+    kubernetes: ScriptedKubernetes, follow: Follow, stream: Stream
+):
+    kubernetes.lists["pods"].append(EMPTY)
+    kubernetes.watches["pods"].extend([stream, Stream((event("ADDED", a_leader("half", "151")),))])
+    following = follow(LEADER_PODS)
+    following.wait_for(("unschedulable", "half"))
+    assert [each.query["resourceVersion"] for each in kubernetes.asked("pods", watch=True)] == ["100", "150"]
+    assert len(kubernetes.asked("pods", watch=False)) == 1
+    assert following.restarts("disconnected") == 1
+
+
+@pytest.mark.parametrize(
+    "expiry",
+    [Refusal(410, "Expired"), Stream((gone_in_stream(),))],
+    ids=["as HTTP status", "in the stream"],
+)
+def test_after_410_it_lists_again(kubernetes: ScriptedKubernetes, follow: Follow, expiry: Any):
+    kubernetes.lists["pods"].extend([EMPTY, Listing((a_leader("missed"),), version="500")])
+    kubernetes.watches["pods"].extend([expiry, QUIET])
+    following = follow(LEADER_PODS)
+    following.wait_for(("unschedulable", "missed"))
+    watches = kubernetes.wait_for_requests("pods", 2, watch=True)
+    assert watches[1].query["resourceVersion"] == "500"
+    assert following.restarts("expired") == 1
+
+
+def test_a_continue_token_that_expires_starts_the_listing_over(kubernetes: ScriptedKubernetes, follow: Follow):
+    kubernetes.lists["pods"].extend(
+        [Listing((a_leader("a"),), next_page="old"), Refusal(410, "Expired"), Listing((a_leader("a"),))]
+    )
+    following = follow(LEADER_PODS)
+    kubernetes.wait_for_requests("pods", 1, watch=True)
+    following.wait_for(("unschedulable", "a"))
+
+
+def test_silence_ends_a_watch_and_it_resumes(kubernetes: ScriptedKubernetes, follow: Follow):
+    kubernetes.lists["pods"].append(EMPTY)
+    kubernetes.watches["pods"].extend([Stream((bookmark("150"),)), QUIET])
+    following = follow(LEADER_PODS, silence_seconds=0.2)
+    watches = kubernetes.wait_for_requests("pods", 2, watch=True)
+    assert watches[1].query["resourceVersion"] == "150"
+    assert following.restarts("silence") >= 1
+
+
+def test_a_restarted_api_server_is_found_again_and_listed(follow: Follow, kubernetes: ScriptedKubernetes):
+    kubernetes.lists["jobsets"].append(Listing((a_jobset("before"),)))
+    kubernetes.watches["jobsets"].append(Stream((bookmark("150"),)))
+    following = follow(JOBSETS)
+    kubernetes.wait_for_requests("jobsets", 1, watch=True)
+    kubernetes.stop()
+    reborn = ScriptedKubernetes()
+    reborn.lists["jobsets"].append(Listing((a_jobset("after", conditions=(completed(),)),), version="7"))
+    wait_until(lambda: following.restarts("disconnected") >= 2)
+    reborn.start(kubernetes.port)
+    following.wait_for(("completed", "after"), ("deleted", "before"))
+    following.stop()
+    reborn.stop()
+
+
+def test_a_bound_or_deleted_pod_is_never_reported(kubernetes: ScriptedKubernetes, follow: Follow):
+    kubernetes.lists["pods"].append(Listing((a_leader("bound"),)))
+    kubernetes.watches["pods"].append(
+        Stream((event("DELETED", a_leader("bound", "102")), event("ADDED", a_leader("next", "103"))))
+    )
+    following = follow(LEADER_PODS)
+    following.wait_for(("unschedulable", "bound"), ("unschedulable", "next"))
+    assert following.sightings.standing == 1
+
+
+def test_a_jobset_deleted_during_a_gap_is_reported(kubernetes: ScriptedKubernetes, follow: Follow):
+    kubernetes.lists["jobsets"].extend([Listing((a_jobset("gone"),)), Listing(version="200")])
+    kubernetes.watches["jobsets"].extend([Refusal(410, "Expired"), QUIET])
+    follow(JOBSETS).wait_for(("deleted", "gone"))
+
+
+def test_a_kind_that_the_cluster_does_not_know_is_waited_for(kubernetes: ScriptedKubernetes, follow: Follow):
+    kubernetes.lists["jobsets"].extend(
+        [Refusal(404, "NotFound"), Refusal(404, "NotFound"), Listing((a_jobset(conditions=(completed(),)),))]
+    )
+    following = follow(JOBSETS)
+    wait_until(lambda: following.restarts("absent") >= 1)
+    following.wait_for(("completed", "jobset-1"))
+    assert following.restarts("absent") == 2
+    assert following.health.readiness()[1]["missing"] == {}
+
+
+def test_an_absent_kind_is_named_to_whoever_asks(kubernetes: ScriptedKubernetes, follow: Follow):
+    kubernetes.lists["jobsets"].append(Refusal(404, "NotFound"))
+    following = follow(JOBSETS)
+    wait_until(lambda: following.restarts("absent") >= 1)
+    assert "is the JobSet operator installed?" in str(following.health.readiness()[1])
+    absent = following.metrics.registry.get_sample_value(
+        "tpu_provisioner_exporter_resource_absent", {"resource": "jobsets"}
+    )
+    assert absent == 1
+
+
+def test_a_missing_permission_is_named_and_waited_out(kubernetes: ScriptedKubernetes, follow: Follow):
+    kubernetes.lists["pods"].extend([Refusal(403, "Forbidden"), Listing((a_leader("a"),))])
+    following = follow(LEADER_PODS)
+    following.wait_for(("unschedulable", "a"))
+    assert following.restarts("denied") == 1
+
+
+def test_a_throttled_watch_waits_as_advised_and_keeps_its_place(kubernetes: ScriptedKubernetes, follow: Follow):
+    kubernetes.lists["pods"].append(EMPTY)
+    kubernetes.watches["pods"].extend([Refusal(429, "TooManyRequests", retry_after="1"), QUIET])
+    following = follow(LEADER_PODS)
+    kubernetes.wait_for_requests("pods", 2, watch=True)
+    assert following.restarts("throttled") == 1
+    assert len(kubernetes.asked("pods", watch=False)) == 1
+
+
+def test_unknown_event_types_are_passed_over(kubernetes: ScriptedKubernetes, follow: Follow):
+    kubernetes.lists["pods"].append(EMPTY)
+    kubernetes.watches["pods"].append(
+        Stream((event("INVENTED", a_leader("x", "101")), event("ADDED", a_leader("y", "102"))))
+    )
+    follow(LEADER_PODS).wait_for(("unschedulable", "y"))
+
+
+def test_an_object_of_an_unexpected_shape_holds_up_nobody(
+    kubernetes: ScriptedKubernetes, follow: Follow, caplog: pytest.LogCaptureFixture
+):
+    strange = a_leader("strange", "101", status={"conditions": "none"})
+    kubernetes.lists["pods"].append(Listing((strange, a_leader("listed"))))
+    kubernetes.watches["pods"].append(
+        Stream((event("ADDED", strange), event("ADDED", a_leader("watched", "102"))))
+    )
+    following = follow(LEADER_PODS)
+    following.wait_for(("unschedulable", "listed"), ("unschedulable", "watched"))
+    passed_over = [each for each in caplog.records if each.message.startswith("object passed over")]
+    assert [each.__dict__["name_of_object"] for each in passed_over] == ["train-slice-0-0-strange"] * 2
+
+
+def test_stopping_ends_a_silent_watch_at_once(kubernetes: ScriptedKubernetes, follow: Follow):
+    kubernetes.lists["pods"].append(EMPTY)
+    kubernetes.watches["pods"].append(QUIET)
+    following = follow(LEADER_PODS, silence_seconds=60)
+    kubernetes.wait_for_requests("pods", 1, watch=True)
+    following.stop()
+
+
+def test_a_watch_that_ends_at_once_every_time_does_not_spin(kubernetes: ScriptedKubernetes, follow: Follow):
+    kubernetes.lists["pods"].append(EMPTY)
+    kubernetes.watches["pods"].append(Stream((), END))
+    following = follow(LEADER_PODS)
+    wait_until(lambda: following.follower._pauses.failures >= 5)
+
+
+def wait_until(is_true: Callable[[], bool], seconds: float = 5) -> None:
+    until = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < until, "did not become true in time"
+        time.sleep(0.01)

@@ -1,0 +1,82 @@
+"""Is every log record one JSON object on one line, in the words of Cloud Logging?"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import warnings
+
+import pytest
+
+from shared.edges.logs import start_logging
+
+pytestmark = pytest.mark.usefixtures("restored_logging")
+
+
+def records(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_record_carries_severity_message_time_service_and_its_own_facts(capsys: pytest.CaptureFixture[str]):
+    start_logging("exporter")
+    trace = {"logging.googleapis.com/trace": "projects/p/traces/t", "claim": {"slice": "0"}}
+    logging.getLogger("a").warning("published %s", 3, extra=trace)
+    (record,) = records(capsys)
+    time = str(record.pop("time"))
+    assert time.endswith("Z")
+    assert record == trace | {
+        "severity": "WARNING",
+        "message": "published 3",
+        "service": "exporter",
+        "logger": "a",
+    }
+
+
+def test_a_traceback_stays_inside_its_line(capsys: pytest.CaptureFixture[str]):
+    start_logging("exporter")
+    try:
+        int("two\nlines")
+    except ValueError:
+        logging.getLogger("a").exception("failed")
+    (record,) = records(capsys)
+    assert record["severity"] == "ERROR"
+    assert "ValueError: invalid literal" in str(record["stack_trace"])
+
+
+def test_an_uncaught_exception_of_a_thread_is_a_record(capsys: pytest.CaptureFixture[str]):
+    start_logging("exporter")
+
+    def fail() -> None:
+        raise ValueError("unseen")
+
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+    (record,) = records(capsys)
+    assert (record["severity"], record["message"]) == ("CRITICAL", "uncaught: unseen")
+
+
+def test_a_warning_is_a_record(capsys: pytest.CaptureFixture[str]):
+    start_logging("exporter")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        logging.captureWarnings(capture=True)
+        warnings.warn("old", UserWarning, stacklevel=1)
+    (record,) = records(capsys)
+    assert record["severity"] == "WARNING"
+    assert "old" in str(record["message"])
+
+
+def test_what_json_cannot_say_is_said_as_text(capsys: pytest.CaptureFixture[str]):
+    start_logging("exporter")
+    logging.getLogger("a").info("x", extra={"odd": object(), "number": float("nan")})
+    (record,) = records(capsys)
+    assert str(record["odd"]).startswith("<object object")
+    assert record["number"] is None
+
+
+def test_severities_below_the_level_are_not_written(capsys: pytest.CaptureFixture[str]):
+    start_logging("exporter")
+    logging.getLogger("a").debug("x")
+    assert records(capsys) == []
