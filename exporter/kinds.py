@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from exporter.resources import COMPLETION_INDEX, JOB_KEY, JobSet, Pod
+from exporter.resources import JobSet, Pod
 from exporter.sightings import JobSetSightings, PodSightings
+from shared.core import labels as label_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +40,10 @@ LEADER_PODS = WatchedKind(
     # First pods of JobSet Jobs that are not bound to a node. ``spec.nodeName`` is the one indexed selector: the
     # API server wakes this watch only for events of unbound pods
     # (https://github.com/kubernetes/kubernetes/blob/master/pkg/registry/core/pod/strategy.go).
-    params={"labelSelector": f"{JOB_KEY},{COMPLETION_INDEX}=0", "fieldSelector": "spec.nodeName="},
+    params={
+        "labelSelector": f"{label_keys.JOB_KEY},{label_keys.COMPLETION_INDEX}=0",
+        "fieldSelector": "spec.nodeName=",
+    },
 )
 JOBSETS = WatchedKind(
     name="jobsets",

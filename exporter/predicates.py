@@ -7,16 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from exporter.resources import (
-    COMPLETION_INDEX,
-    JOB_KEY,
-    JOBSET_CONTROLLER,
-    JOBSET_NAME,
-    OPT_OUT,
-    TPU_ACCELERATOR,
-    TPU_SLICE_TOPOLOGY,
-    TPU_TOPOLOGY,
-)
+from shared.core import labels as label_keys
 from shared.core.events import Observed
 
 if TYPE_CHECKING:
@@ -25,7 +16,7 @@ if TYPE_CHECKING:
     from exporter.resources import Container, JobSet, Pod
     from shared.edges.kubernetes_objects import Condition, ObjectMeta
 
-_TPU_SELECTORS = (TPU_ACCELERATOR, TPU_TOPOLOGY)
+_TPU_SELECTORS = (label_keys.ACCELERATOR, label_keys.TOPOLOGY)
 _TERMINAL = (("Failed", Observed.FAILED), ("Completed", Observed.COMPLETED))
 _NOTHING: Mapping[str, str] = {}
 
@@ -63,8 +54,8 @@ def leads_a_jobset_slice(pod: Pod) -> bool:
     """Tell whether a pod is the first one of a Job that belongs to a JobSet: there is one per slice."""
     labels = pod.metadata.labels or _NOTHING
     annotations = pod.metadata.annotations or _NOTHING
-    index = labels.get(COMPLETION_INDEX, annotations.get(COMPLETION_INDEX))
-    return index == "0" and JOB_KEY in labels and bool(jobset_name_of(pod))
+    index = labels.get(label_keys.COMPLETION_INDEX, annotations.get(label_keys.COMPLETION_INDEX))
+    return index == "0" and label_keys.JOB_KEY in labels and bool(jobset_name_of(pod))
 
 
 def is_held_back(pod: Pod) -> bool:
@@ -80,7 +71,7 @@ def has_a_promise(pod: Pod) -> bool:
 def is_opted_out(metadata: ObjectMeta) -> bool:
     """Tell whether the author asked for no provisioning, by label or by annotation."""
     places = (metadata.labels or _NOTHING, metadata.annotations or _NOTHING)
-    return any(place.get(OPT_OUT) == "true" for place in places)
+    return any(place.get(label_keys.DISABLE_AUTOPROVISIONING) == "true" for place in places)
 
 
 def asks_for_tpu(pod: Pod) -> bool:
@@ -92,7 +83,7 @@ def asks_for_tpu(pod: Pod) -> bool:
     selector = pod.spec.node_selector or _NOTHING
     if any(key in selector for key in _TPU_SELECTORS):
         return True
-    if TPU_SLICE_TOPOLOGY in (pod.metadata.annotations or _NOTHING):
+    if label_keys.SLICE_TOPOLOGY in (pod.metadata.annotations or _NOTHING):
         return True
     containers = [*(pod.spec.containers or ()), *(pod.spec.init_containers or ())]
     return any(key in _TPU_SELECTORS for key in _affinity_keys(pod)) or any(map(_asks_for_chips, containers))
@@ -101,7 +92,9 @@ def asks_for_tpu(pod: Pod) -> bool:
 def jobset_name_of(pod: Pod) -> str:
     """Return the name of the JobSet that a pod belongs to; empty if it belongs to none."""
     labels = pod.metadata.labels or _NOTHING
-    return labels.get(JOBSET_NAME) or (pod.metadata.annotations or _NOTHING).get(JOBSET_NAME, "")
+    return labels.get(label_keys.JOBSET_NAME_ON_POD) or (pod.metadata.annotations or _NOTHING).get(
+        label_keys.JOBSET_NAME_ON_POD, ""
+    )
 
 
 def is_ours_to_watch(jobset: JobSet) -> bool:
@@ -109,7 +102,7 @@ def is_ours_to_watch(jobset: JobSet) -> bool:
 
     Source: https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/ (``spec.managedBy``).
     """
-    return jobset.spec.managed_by in (None, "", JOBSET_CONTROLLER)
+    return jobset.spec.managed_by in (None, "", label_keys.JOBSET_CONTROLLER)
 
 
 def standing_of(jobset: JobSet) -> tuple[Observed, str] | None:

@@ -8,18 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from shared.core.labels import TPU_RESOURCE
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
-
-JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
-JOBSET_UID = "jobset.sigs.k8s.io/jobset-uid"
-JOB_KEY = "jobset.sigs.k8s.io/job-key"
-COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
-OPT_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
-TPU_ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
-TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
-TPU_SLICE_TOPOLOGY = "cloud.google.com/gke-tpu-slice-topology"
-TPU_RESOURCE = "google.com/tpu"
-JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"
 
 
 class SelectorExpression(Record):

@@ -16,11 +16,13 @@ from exporter.predicates import (
     jobset_name_of,
     standing_of,
 )
-from exporter.resources import JOBSET_UID, JobSet, Pod
+from shared.core import labels as label_keys
 from shared.core.events import Event, EventType, ObjectName, Observed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from exporter.resources import JobSet, Pod
 
 T_contra = TypeVar("T_contra", contravariant=True)
 Entry = TypeVar("Entry")
@@ -122,7 +124,7 @@ class PodSightings:
     def _demand(self, pod: Pod) -> Event:
         metadata = pod.metadata
         # JobSets before 0.9 do not label their pods with the JobSet's UID; the reader then has to look it up.
-        jobset_uid = (metadata.labels or {}).get(JOBSET_UID, "")
+        jobset_uid = (metadata.labels or {}).get(label_keys.JOBSET_UID_ON_POD, "")
         workload = ObjectName(
             kind="JobSet", namespace=metadata.namespace, name=jobset_name_of(pod), uid=jobset_uid
         )

@@ -10,11 +10,10 @@ from typing import Any
 
 import msgspec
 
-from shared.core.labels import TPU_RESOURCE
+from shared.core.labels import JOBSET_CONTROLLER, TPU_RESOURCE
 from shared.core.workloads import JobSetView, PodTemplate, PodView, ReplicatedJobView
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
 
-JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"
 MIRROR_POD = "kubernetes.io/config.mirror"
 
 
