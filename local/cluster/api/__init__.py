@@ -1,0 +1,1 @@
+"""How the cluster is spoken to over HTTP: paths, representations, lists, watches, patches, discovery."""

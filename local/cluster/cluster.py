@@ -1,0 +1,73 @@
+"""The whole embedded cluster, put together: store, registry, controllers. No HTTP.
+
+Tests and the server use the same object; a test with a manual clock calls `settle` instead of running the loop.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from local.cluster.controllers.garbage import GarbageCollector
+from local.cluster.controllers.jobs import JobController
+from local.cluster.controllers.jobsets import JobSetController
+from local.cluster.controllers.namespaces import NamespaceController
+from local.cluster.controllers.nodes import NodeController
+from local.cluster.controllers.placement import PlacementController
+from local.cluster.controllers.runner import LATENCY_SECONDS, Runner
+from local.cluster.controllers.scheduler import Scheduler
+from local.cluster.recorder import Recorder
+from local.cluster.registry import Registry
+from local.cluster.store.kinds import NAMESPACE
+from local.cluster.store.store import DEFAULT_HISTORY, Store
+
+if TYPE_CHECKING:
+    from local.cluster.clock import Clock
+
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_MAX_STEPS = 100_000
+
+
+class Cluster:
+    """A cluster in memory."""
+
+    def __init__(self, clock: Clock, *, seed: int = 1, history: int = DEFAULT_HISTORY) -> None:
+        self.clock = clock
+        self.store = Store(history=history)
+        self.registry = Registry(self.store, clock, seed=seed)
+        self.recorder = Recorder(self.registry)
+        self.runner = Runner(
+            self.store,
+            clock,
+            (
+                NodeController(self.registry),
+                Scheduler(self.registry, self.recorder),
+                JobController(self.registry, self.recorder),
+                JobSetController(self.registry, self.recorder),
+                PlacementController(self.registry),
+                GarbageCollector(self.registry),
+                NamespaceController(self.registry),
+            ),
+        )
+        for name in NAMESPACES:
+            self.registry.create(NAMESPACE, {"metadata": {"name": name}})
+
+    def settle(self, *, seconds: float = 1.0) -> None:
+        """Reconcile until nothing is due within the given seconds of a `ManualClock`, which moves by as much.
+
+        Raises:
+            TypeError: when the cluster runs on a real clock.
+            RuntimeError: when the controllers never come to rest.
+        """
+        advance = getattr(self.clock, "advance", None)
+        if advance is None:
+            raise TypeError("settle needs a cluster with a ManualClock")
+        until = self.clock.monotonic() + seconds
+        for _ in range(_MAX_STEPS):
+            if self.runner.step():
+                continue
+            wait = self.runner.next_due_seconds()
+            if wait is None or self.clock.monotonic() + wait > until:
+                advance(max(0.0, until - self.clock.monotonic()))
+                return
+            advance(max(wait, LATENCY_SECONDS / 10))
+        raise RuntimeError(f"the controllers did not come to rest within {_MAX_STEPS} steps")

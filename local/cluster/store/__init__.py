@@ -1,0 +1,1 @@
+"""Objects, their history and how they are selected. No HTTP and no behaviour of any kind."""

@@ -1,0 +1,52 @@
+"""Command line of the simulated kubelet: `python -m local.kubelet --kubeconfig FILE`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from pathlib import Path  # noqa: TC003  Typer reads the annotations when it runs
+from typing import Annotated
+
+import typer
+
+from local.kubelet.connection import KubeconfigError, open_client
+from local.kubelet.kubelet import Kubelet, log
+from local.kubelet.watching import PodWatch
+
+
+async def _run(kubeconfig: Path, speed: float, run_seconds: float) -> None:
+    async with open_client(kubeconfig) as client:
+        kubelet = Kubelet(client, speed=speed, run_seconds=run_seconds)
+        task = asyncio.create_task(kubelet.run(PodWatch(client)))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        log("following bound pods", server=str(client.base_url), speed=speed)
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+    log("stopped")
+
+
+def main(
+    kubeconfig: Annotated[Path, typer.Option(help="How to reach the API server.")],
+    speed: Annotated[float, typer.Option(min=0.001, help="Virtual seconds per real second.")] = 30.0,
+    run_seconds: Annotated[
+        float, typer.Option(min=0, help="Virtual seconds a pod runs unless it says otherwise.")
+    ] = 90.0,
+) -> None:
+    """Make bound pods run and end, until SIGTERM.
+
+    Annotations of a pod: local.tpu-provisioner/run-seconds "N"; local.tpu-provisioner/exit-code "1" (it fails);
+    local.tpu-provisioner/fail-attempts "K" (it fails while its label jobset.sigs.k8s.io/restart-attempt is less
+    than K).
+    """
+    try:
+        asyncio.run(_run(kubeconfig, speed, run_seconds))
+    except KubeconfigError as error:
+        sys.stderr.write(f"{error}\n")
+        raise typer.Exit(2) from error
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,85 @@
+"""The pod statuses that a kubelet writes, as strategic merge patches. Pure.
+
+Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]
+
+SIGTERM_EXIT_CODE = 143
+
+
+def running(pod: Json, now: str, *, restarts: int = 0) -> Json:
+    """Return the patch of a pod whose containers have started."""
+    state = {"running": {"startedAt": now}}
+    status = {
+        "phase": "Running",
+        "hostIP": "127.0.0.1",
+        "podIP": "127.0.0.1",
+        "podIPs": [{"ip": "127.0.0.1"}],
+        "startTime": now,
+        "containerStatuses": _containers(pod, state, ready=True, restarts=restarts),
+        "conditions": _conditions(now, ready=True, reason=""),
+    }
+    if restarts:
+        del status["startTime"]
+    return {"status": status}
+
+
+def crashed(pod: Json, now: str, *, exit_code: int, restarts: int) -> Json:
+    """Return the patch of a running pod whose containers ended and will be started again."""
+    state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}
+    last = {"terminated": _terminated(exit_code, now)}
+    return {
+        "status": {
+            "phase": "Running",
+            "containerStatuses": _containers(pod, state, ready=False, restarts=restarts, last=last),
+            "conditions": _conditions(now, ready=False, reason="ContainersNotReady"),
+        },
+    }
+
+
+def ended(pod: Json, now: str, *, exit_code: int, restarts: int = 0) -> Json:
+    """Return the patch of a pod whose containers have ended for good."""
+    state = {"terminated": _terminated(exit_code, now)}
+    reason = "PodFailed" if exit_code else "PodCompleted"
+    return {
+        "status": {
+            "phase": "Failed" if exit_code else "Succeeded",
+            "containerStatuses": _containers(pod, state, ready=False, restarts=restarts),
+            "conditions": _conditions(now, ready=False, reason=reason),
+        },
+    }
+
+
+def _terminated(exit_code: int, now: str) -> Json:
+    return {"exitCode": exit_code, "reason": "Error" if exit_code else "Completed", "finishedAt": now}
+
+
+def _containers(pod: Json, state: Json, *, ready: bool, restarts: int, last: Json | None = None) -> list[Json]:
+    return [
+        {
+            "name": container["name"],
+            "image": container.get("image", ""),
+            "imageID": "",
+            "ready": ready,
+            "started": ready,
+            "restartCount": restarts,
+            "state": state,
+            "lastState": last or {},
+        }
+        for container in pod["spec"]["containers"]
+    ]
+
+
+def _conditions(now: str, *, ready: bool, reason: str) -> list[Json]:
+    status = "True" if ready else "False"
+    initialized = {"type": "Initialized", "status": "True", "lastTransitionTime": now}
+    found = [
+        {"type": kind, "status": status, "reason": reason or None, "lastTransitionTime": now}
+        for kind in ("Ready", "ContainersReady")
+    ]
+    return [initialized, *found]
