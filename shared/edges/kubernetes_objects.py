@@ -85,8 +85,9 @@ class ListMeta(Record):
 class Page(Record, Generic[T]):
     """One page of a list."""
 
+    items: list[T]
+    """Required: an answer without it is no list, and must never be read as an empty one."""
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
-    items: list[T] = []
 
 
 class WatchLine(Record):

@@ -1,0 +1,248 @@
+"""Builders of the values that rules talk about: defaults that make a plain case, and overrides for the rest.
+
+The plain case: JobSet ``default/train`` with one replicated job ``workers`` of 4x4 v6e slices (four hosts of four
+chips), whose leader pod the scheduler has called unschedulable.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from typing import Any
+
+from shared.core import labels
+from shared.core.demand import Demand, read_demand
+from shared.core.events import Event, EventType, Message, ObjectName, Observed, format_message
+from shared.core.names import Claim, build_owner_labels, build_pool_name
+from shared.core.pools import PoolSnapshot, PoolStatus
+from shared.core.settings import ClusterSettings, Settings
+from shared.core.workloads import JobSetView, PodTemplate, PodView, ReplicatedJobView
+
+CLUSTER = "projects/p/locations/us-east5/clusters/c"
+ZONE = "us-east5-b"
+NOW = 1_800_000_000.0
+JOBSET_UID = "5e7d3a52-4f0c-4b7e-9a52-0d9f0f0c1a01"
+POD_UID = "9b1f4c62-7a54-4e0b-8a44-4d2b1c9e7f02"
+
+
+def settings(**overrides: Any) -> Settings:
+    """Settings of one cluster with a zone; the rest as shipped."""
+    clusters = {CLUSTER: ClusterSettings(endpoint="http://127.0.0.1:9", zone=ZONE)}
+    return Settings(**{"clusters": clusters, **overrides})
+
+
+def a_template(
+    *,
+    accelerator: str | None = "tpu-v6e-slice",
+    topology: str | None = "4x4",
+    chips: int | tuple[int, ...] = 4,
+    selectors: dict[str, str] | None = None,
+    **overrides: Any,
+) -> PodTemplate:
+    """What a pod asks of its node; None leaves a selector out."""
+    wanted = {labels.ACCELERATOR: accelerator, labels.TOPOLOGY: topology, **(selectors or {})}
+    return PodTemplate(
+        **{
+            "node_selector": {key: value for key, value in wanted.items() if value is not None},
+            "container_chips": chips if isinstance(chips, tuple) else (chips,),
+            **overrides,
+        }
+    )
+
+
+def a_pod(
+    *,
+    jobset: str = "train",
+    job: str = "workers",
+    index: int = 0,
+    namespace: str = "default",
+    template: PodTemplate | None = None,
+    pod_labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+    shape: dict[str, Any] | None = None,
+    **overrides: Any,
+) -> PodView:
+    """An unschedulable leader pod of one slice; `shape` goes to `a_template`."""
+    found = template or a_template(**(shape or {}))
+    job_name = f"{jobset}-{job}-{index}"
+    said = {
+        labels.JOBSET_NAME_ON_POD: jobset,
+        labels.JOBSET_UID_ON_POD: JOBSET_UID,
+        labels.JOB_KEY: f"key-of-{job_name}",
+        labels.COMPLETION_INDEX: "0",
+        **(pod_labels or {}),
+    }
+    found = dataclasses.replace(
+        found, labels=found.labels | said, annotations=found.annotations | (annotations or {})
+    )
+    return PodView(
+        **{
+            "namespace": namespace,
+            "name": f"{job_name}-0-abcde",
+            "uid": POD_UID,
+            "template": found,
+            "controller_kind": "Job",
+            "controller_name": job_name,
+            "unschedulable": True,
+            **overrides,
+        }
+    )
+
+
+def a_jobset(
+    *,
+    name: str = "train",
+    job: str = "workers",
+    replicas: int = 2,
+    namespace: str = "default",
+    template: PodTemplate | None = None,
+    job_annotations: dict[str, str] | None = None,
+    **overrides: Any,
+) -> JobSetView:
+    """A live JobSet with one replicated job."""
+    replicated = ReplicatedJobView(
+        name=job, replicas=replicas, annotations=job_annotations or {}, template=template or a_template()
+    )
+    return JobSetView(
+        **{
+            "namespace": namespace,
+            "name": name,
+            "uid": JOBSET_UID,
+            "replicated_jobs": (replicated,),
+            **overrides,
+        }
+    )
+
+
+def a_claim(**overrides: Any) -> Claim:
+    """The claim of the plain case's first slice."""
+    plain = {
+        "cluster": CLUSTER,
+        "kind": "JobSet",
+        "namespace": "default",
+        "name": "train",
+        "owner_uid": JOBSET_UID,
+        "slice_key": "default/train-workers-0",
+    }
+    return Claim(**{**plain, **overrides})
+
+
+def a_demand(
+    *,
+    pod: PodView | None = None,
+    jobset: JobSetView | None = None,
+    use: Settings | None = None,
+    **shape: Any,
+) -> Demand:
+    """The demand of a leader pod, read by the real rule; `shape` goes to `a_template`."""
+    pod = pod or a_pod(shape=shape)
+    jobset = jobset or a_jobset(namespace=pod.namespace, template=pod.template)
+    found = read_demand(CLUSTER, pod, jobset, use or settings())
+    assert isinstance(found, Demand), f"no demand: {found}"
+    return found
+
+
+def a_pool(
+    status: str = "RUNNING",
+    *,
+    claim: Claim | None = None,
+    fingerprint: str | None = None,
+    age_seconds: float | None = 60.0,
+    extra_labels: dict[str, str | None] | None = None,
+    **overrides: Any,
+) -> PoolSnapshot:
+    """A pool of ours for a claim; an age of None is a pool that does not say when it was made.
+
+    `extra_labels` overwrite labels, and take away those given as None.
+    """
+    claim = claim or a_claim()
+    said: dict[str, str | None] = dict(
+        build_owner_labels(
+            claim,
+            attempt=0,
+            created_at=int(NOW - (age_seconds or 0)),
+            fingerprint=a_demand().fingerprint if fingerprint is None else fingerprint,
+        )
+    )
+    if age_seconds is None:
+        said[labels.CREATED_AT] = None
+    said |= extra_labels or {}
+    return PoolSnapshot(
+        **{
+            "name": build_pool_name(claim),
+            "status": PoolStatus(status),
+            "labels": {key: value for key, value in said.items() if value is not None},
+            "node_count": 4,
+            "machine_type": "ct6e-standard-4t",
+            "topology": "4x4",
+            **overrides,
+        }
+    )
+
+
+def a_foreign_pool(name: str = "default-pool", **overrides: Any) -> PoolSnapshot:
+    """A pool that somebody else made."""
+    return PoolSnapshot(**{"name": name, "status": PoolStatus.RUNNING, "labels": {"team": "a"}, **overrides})
+
+
+def a_go_pool(name: str = "train-12345", *, jobset: str = "train", status: str = "RUNNING") -> PoolSnapshot:
+    """A pool that the Go TPU Provisioner made: no UID, no claim, no time."""
+    said = {
+        labels.MANAGER: labels.MANAGER_VALUE,
+        labels.PARENT_KIND: "job",
+        labels.PARENT_NAME: f"{jobset}-workers-0",
+        labels.PARENT_NAMESPACE: "default",
+        labels.JOBSET_NAME: jobset,
+        labels.JOBSET_NAMESPACE: "default",
+    }
+    return PoolSnapshot(
+        name=name, status=PoolStatus(status), labels=said, node_count=4, machine_type="ct6e-standard-4t"
+    )
+
+
+def a_demand_event(pod: PodView | None = None, **overrides: Any) -> Event:
+    """The exporter's hint about a leader pod."""
+    pod = pod or a_pod()
+    name = pod.template.labels.get(labels.JOBSET_NAME_ON_POD, "train")
+    workload = ObjectName(kind="JobSet", namespace=pod.namespace, name=name, uid=JOBSET_UID)
+    plain = {
+        "type": EventType.DEMAND,
+        "cluster": CLUSTER,
+        "subject": ObjectName(kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid),
+        "observed": Observed.UNSCHEDULABLE,
+        "workload": workload,
+        "time": "2027-01-15T08:00:00Z",
+    }
+    return Event(**{**plain, **overrides})
+
+
+def an_over_event(
+    observed: str = "completed", *, name: str = "train", uid: str = JOBSET_UID, **overrides: Any
+) -> Event:
+    """The exporter's hint that a workload is over."""
+    plain = {
+        "type": EventType.WORKLOAD_OVER,
+        "cluster": CLUSTER,
+        "subject": ObjectName(kind="JobSet", namespace="default", name=name, uid=uid),
+        "observed": Observed(observed),
+        "time": "2027-01-15T08:00:00Z",
+    }
+    return Event(**{**plain, **overrides})
+
+
+def a_push(message: Event | Message, *, delivery_attempt: int | None = 1) -> bytes:
+    """The body of a Pub/Sub push that wraps a message."""
+    sent = format_message(message) if isinstance(message, Event) else message
+    envelope: dict[str, Any] = {
+        "message": {
+            "data": base64.b64encode(sent.data).decode(),
+            "attributes": sent.attributes,
+            "messageId": "1001",
+            "publishTime": "2027-01-15T08:00:01Z",
+        },
+        "subscription": "projects/p/subscriptions/provision",
+    }
+    if delivery_attempt is not None:
+        envelope["deliveryAttempt"] = delivery_attempt
+    return json.dumps(envelope).encode()

@@ -1,0 +1,200 @@
+"""Fakes of the ports: small worlds that keep state, conflict like the real ones, and fail once when told to.
+
+They say what was asked of them (`calls`), but no test has to script an answer: what is created can be read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING, Any
+
+from shared.core.errors import AlreadyExists, Busy, ProvisionerError, Unavailable
+from shared.core.pools import PoolSnapshot, PoolStatus
+from shared.core.ports import BoundPod, Notice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from shared.core.events import Message
+    from shared.core.workloads import JobSetView, PodView
+
+HELD = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
+"""GKE refuses a second operation while one runs: https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-operations."""
+
+
+class Plans:
+    """What shall happen at the next calls of a method: an error before or after its effect, or any action."""
+
+    def __init__(self) -> None:
+        self._before: defaultdict[str, deque[Callable[[], None]]] = defaultdict(deque)
+        self._after: defaultdict[str, deque[Callable[[], None]]] = defaultdict(deque)
+
+    def fail_next(self, method: str, error: ProvisionerError, *, performed: bool = False) -> None:
+        """Let the next call fail; `performed` loses only the reply."""
+
+        def fail() -> None:
+            raise error
+
+        (self._after if performed else self._before)[method].append(fail)
+
+    def before_next(self, method: str, action: Callable[[], None], *, skip: int = 0) -> None:
+        """Change the world just before a call, the next one or one after `skip` others."""
+        plans = self._before[method]
+        plans.extend([lambda: None] * (skip - len(plans)))
+        plans.append(action)
+
+    def begin(self, method: str) -> None:
+        if self._before[method]:
+            self._before[method].popleft()()
+
+    def end(self, method: str) -> None:
+        if self._after[method]:
+            self._after[method].popleft()()
+
+
+class FakeNodePools(Plans):
+    """The node pools of any number of clusters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pools: dict[tuple[str, str], PoolSnapshot] = {}
+        self.bodies: list[Mapping[str, Any]] = []
+        self.calls: list[tuple[str, str]] = []
+        self.busy_clusters: set[str] = set()
+        self.down_clusters: dict[str, ProvisionerError] = {}
+
+    def add(self, cluster: str, *pools: PoolSnapshot) -> None:
+        for pool in pools:
+            self.pools[cluster, pool.name] = pool
+
+    def move(self, cluster: str, name: str, status: str) -> None:
+        """Let time pass for one pool: it takes a status, or goes."""
+        if status == "gone":
+            del self.pools[cluster, name]
+        else:
+            self.pools[cluster, name] = dataclasses.replace(self.pools[cluster, name], status=PoolStatus(status))
+
+    def names(self, cluster: str) -> list[str]:
+        return [name for home, name in self.pools if home == cluster]
+
+    def count(self, method: str) -> int:
+        return sum(1 for called, _ in self.calls if called == method)
+
+    def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
+        name = str(node_pool["name"])
+        self._note("create", cluster, name)
+        known = self.pools.get((cluster, name))
+        if cluster in self.busy_clusters or (known and known.status in HELD):
+            raise Busy("Cluster is running incompatible operation operation-1.")
+        if known:
+            raise AlreadyExists(f"Already exists: {cluster}/nodePools/{name}.")
+        self.bodies.append(node_pool)
+        self.pools[cluster, name] = PoolSnapshot(
+            name=name,
+            status=PoolStatus.PROVISIONING,
+            labels=dict(node_pool["config"]["labels"]),
+            node_count=node_pool["initialNodeCount"] or node_pool["autoscaling"]["maxNodeCount"],
+            machine_type=node_pool["config"]["machineType"],
+        )
+        self.end("create")
+
+    def get(self, cluster: str, name: str) -> PoolSnapshot | None:
+        self._note("get", cluster, name)
+        return self.pools.get((cluster, name))
+
+    def list(self, cluster: str) -> list[PoolSnapshot]:
+        self._note("list", cluster, "")
+        return [pool for (home, _), pool in self.pools.items() if home == cluster]
+
+    def delete(self, cluster: str, name: str) -> None:
+        self._note("delete", cluster, name)
+        known = self.pools.get((cluster, name))
+        if cluster in self.busy_clusters or (known and known.status in HELD):
+            raise Busy("Cluster is running incompatible operation operation-1.")
+        if known:
+            self.move(cluster, name, "STOPPING")
+        self.end("delete")
+
+    def _note(self, method: str, cluster: str, name: str) -> None:
+        self.calls.append((method, name))
+        if cluster in self.down_clusters:
+            raise self.down_clusters[cluster]
+        self.begin(method)
+
+
+class FakeCluster(Plans):
+    """The live objects of one cluster."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pods: dict[tuple[str, str], PodView] = {}
+        self.jobsets: dict[tuple[str, str], JobSetView] = {}
+        self.bound: dict[str, list[BoundPod]] = {}
+        self.notices: dict[Notice, int] = {}
+
+    def add(self, *objects: PodView | JobSetView) -> None:
+        for found in objects:
+            home = self.pods if hasattr(found, "phase") else self.jobsets
+            home[found.namespace, found.name] = found  # type: ignore[assignment]
+
+    def bind(
+        self, pool: str, *, workload: str = "train", chips: int = 4, deleting_since: float | None = None
+    ) -> None:
+        """Let one more unfinished pod run on a pool's nodes."""
+        pods = self.bound.setdefault(pool, [])
+        pods.append(
+            BoundPod(
+                namespace="default",
+                name=f"{workload or 'bare'}-{len(pods)}",
+                workload=workload,
+                chips=chips,
+                deleting_since=deleting_since,
+            )
+        )
+
+    def get_pod(self, namespace: str, name: str) -> PodView | None:
+        self.begin("get_pod")
+        return self.pods.get((namespace, name))
+
+    def get_jobset(self, namespace: str, name: str) -> JobSetView | None:
+        self.begin("get_jobset")
+        return self.jobsets.get((namespace, name))
+
+    def list_waiting_leaders(self) -> Iterator[PodView]:
+        self.begin("list_waiting_leaders")
+        yield from [pod for pod in self.pods.values() if pod.is_leader and not pod.node_name]
+
+    def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
+        self.begin("list_pool_pods")
+        return list(self.bound.get(pool_name, ()))
+
+    def write_notice(self, notice: Notice) -> None:
+        self.begin("write_notice")
+        self.notices[notice] = self.notices.get(notice, 0) + 1
+
+
+class FakeDeadLetters:
+    """Keeps messages in a list, unless it is down."""
+
+    def __init__(self) -> None:
+        self.kept: list[Message] = []
+        self.down = False
+
+    def keep(self, message: Message) -> None:
+        if self.down:
+            raise Unavailable("the message could not be kept: topic unreachable")
+        self.kept.append(message)
+
+
+class StepClock:
+    """A clock that moves only when told to."""
+
+    def __init__(self, now: float) -> None:
+        self._now = now
+
+    def now(self) -> float:
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        self._now += seconds

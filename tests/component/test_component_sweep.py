@@ -1,0 +1,303 @@
+"""The sweep alone, without any message, brings every pool and every waiting leader to rest."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core.errors import ClusterNotFound, Denied, Throttled, Unavailable
+from shared.core.names import build_pool_name
+from shared.core.settings import ClusterSettings
+from tests.builders import (
+    CLUSTER,
+    NOW,
+    a_claim,
+    a_demand_event,
+    a_foreign_pool,
+    a_go_pool,
+    a_jobset,
+    a_pod,
+    a_pool,
+    an_over_event,
+    settings,
+)
+from tests.component.world import Records, World
+
+if TYPE_CHECKING:
+    from shared.core.pools import PoolSnapshot
+
+NAME = build_pool_name(a_claim())
+OTHER = "projects/p/locations/us-east5/clusters/other"
+
+
+def orphan(number: int) -> PoolSnapshot:
+    """A pool whose JobSet does not exist."""
+    claim = a_claim(name=f"gone-{number}", owner_uid=f"gone-{number}", slice_key=f"default/gone-{number}-w-0")
+    return a_pool(claim=claim, name=build_pool_name(claim))
+
+
+def two_clusters(records: Records) -> World:
+    world = World(records, clusters=(CLUSTER, OTHER))
+    world.use(
+        clusters=settings().clusters | {OTHER: ClusterSettings(endpoint="http://127.0.0.1:9", zone="us-east5-a")}
+    )
+    return world
+
+
+def test_a_waiting_leader_gets_its_pool_without_any_message(world: World) -> None:
+    answer, counts = world.sweep()
+
+    assert answer.status == 200
+    assert counts == {"create": 1, "errors": 0}
+    assert world.expect_one_pool() == NAME
+    assert world.pools.calls == [("list", ""), ("create", NAME)]
+
+
+def test_an_orphan_is_deleted_and_what_is_not_ours_is_not_looked_at(world: World) -> None:
+    world.cluster.pods.clear()
+    world.pools.add(CLUSTER, orphan(1), a_foreign_pool(), a_go_pool(jobset="gone-too"))
+    answer, counts = world.sweep()
+
+    assert answer.status == 200
+    assert counts == {"delete": 2, "errors": 0}
+    assert world.pools.pools[CLUSTER, "default-pool"].status == "RUNNING"
+
+
+def test_sweeping_again_changes_nothing(world: World) -> None:
+    world.pools.add(CLUSTER, orphan(1))
+    world.sweep()
+    before = dict(world.pools.pools)
+    for _ in range(3):
+        answer, counts = world.sweep()
+        assert answer.status == 200
+        assert counts["errors"] == 0
+
+    assert world.pools.pools == before
+    assert (world.pools.count("create"), world.pools.count("delete")) == (1, 1)
+
+
+def test_each_sweep_says_what_it_saw_in_one_record(world: World) -> None:
+    world.pools.add(CLUSTER, orphan(1))
+    world.sweep()
+
+    world.records.expect_in_order(
+        {"function": "sweep", "decision": "delete", "reason": "owner_gone", "severity": "NOTICE"},
+        {"function": "sweep", "decision": "create", "reason": "pool_absent"},
+        {
+            "message": "swept",
+            "counts": {"delete": 1, "create": 1, "errors": 0},
+            "reasons": {"owner_gone": 1, "pool_absent": 1},
+        },
+    )
+
+
+def test_a_live_pool_is_kept_silently(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool())
+    world.cluster.pods.clear()
+    world.sweep()
+
+    assert [record["message"] for record in world.records.found] == ["swept"]
+    assert world.notices() == []
+
+
+def test_a_leader_that_waits_for_its_pool_is_not_told_again_every_minute(world: World) -> None:
+    world.sweep()
+    told = dict(world.cluster.notices)
+    world.sweep()
+
+    assert world.cluster.notices == told
+
+
+def test_more_deletions_than_the_cap_delete_nothing_and_raise_the_alarm(world: World) -> None:
+    world.use(sweep_deletions_max=2)
+    world.pools.add(CLUSTER, *(orphan(number) for number in range(3)))
+    answer, counts = world.sweep()
+
+    assert answer.status == 200
+    assert counts == {"keep": 3, "create": 1, "errors": 0}
+    assert world.pools.count("delete") == 0
+    world.records.expect_in_order({"severity": "CRITICAL", "reason": "sweep_over_cap"})
+
+
+def test_as_many_deletions_as_the_cap_are_made(world: World) -> None:
+    world.use(sweep_deletions_max=3)
+    world.pools.add(CLUSTER, *(orphan(number) for number in range(3)))
+
+    assert world.sweep()[1]["delete"] == 3
+
+
+def test_an_owner_that_cannot_be_read_keeps_its_pools(world: World) -> None:
+    world.cluster.pods.clear()
+    world.pools.add(CLUSTER, orphan(1), orphan(2))
+    world.cluster.fail_next("get_jobset", Unavailable("connection refused"))
+    answer, counts = world.sweep()
+
+    assert answer.status == 503
+    assert counts == {"keep": 1, "delete": 1, "errors": 1}
+    world.records.expect_in_order({"severity": "WARNING", "reason": "unavailable", "decision": "none"})
+
+
+def test_an_owner_of_several_pools_is_read_once_and_a_failure_keeps_them_all(world: World) -> None:
+    world.cluster.pods.clear()
+    world.cluster.jobsets.clear()
+    second = a_claim(slice_key="default/train-workers-1")
+    world.pools.add(CLUSTER, a_pool(), a_pool(claim=second, name=build_pool_name(second)))
+    world.cluster.fail_next("get_jobset", Denied("forbidden"))
+    answer, counts = world.sweep()
+
+    assert answer.status == 500
+    assert counts == {"keep": 2, "errors": 1}
+    assert world.pools.count("delete") == 0
+
+
+def test_a_cluster_that_gke_does_not_answer_for_does_not_stop_the_others(records: Records) -> None:
+    world = two_clusters(records)
+    world.pools.down_clusters[CLUSTER] = Unavailable("503")
+    world.pools.add(OTHER, orphan(1))
+    answer, counts = world.sweep()
+
+    assert answer.status == 503
+    assert counts == {"delete": 1, "errors": 1}
+    assert world.pools.names(CLUSTER) == []
+
+
+def test_a_cluster_that_does_not_exist_is_an_alarm_and_does_not_stop_the_others(records: Records) -> None:
+    world = two_clusters(records)
+    world.pools.down_clusters[CLUSTER] = ClusterNotFound("Not found: clusters/c.")
+    world.clusters[OTHER].add(a_pod(), a_jobset())
+    answer, counts = world.sweep()
+
+    assert answer.status == 500
+    assert counts == {"create": 1, "errors": 1}
+    assert len(world.pools.names(OTHER)) == 1
+
+
+def test_leaders_that_cannot_be_listed_do_not_stop_the_pools(world: World) -> None:
+    world.pools.add(CLUSTER, orphan(1))
+    world.cluster.fail_next("list_waiting_leaders", Throttled("429"))
+    answer, counts = world.sweep()
+
+    assert answer.status == 503
+    assert counts == {"delete": 1, "errors": 1}
+
+
+def test_one_leader_s_error_does_not_stop_the_next(world: World) -> None:
+    world.cluster.add(a_pod(index=1, uid="second"))
+    world.pools.fail_next("create", Unavailable("503"))
+    answer, counts = world.sweep()
+
+    assert answer.status == 503
+    assert counts == {"create": 1, "errors": 1}
+
+
+def test_one_pool_s_error_does_not_stop_the_next(world: World) -> None:
+    world.cluster.pods.clear()
+    world.pools.add(CLUSTER, orphan(1), orphan(2))
+    world.pools.fail_next("delete", Unavailable("503"))
+    answer, counts = world.sweep()
+
+    assert answer.status == 503
+    assert counts == {"delete": 1, "errors": 1}
+
+
+def test_before_a_delete_the_sweep_looks_again(world: World) -> None:
+    world.cluster.pods.clear()
+    world.cluster.add(a_jobset(terminal="Completed", terminal_since=NOW))
+    world.pools.add(CLUSTER, a_pool())
+    world.pools.before_next("get", lambda: world.cluster.add(a_jobset()))
+    _, counts = world.sweep()
+
+    assert counts == {"keep": 1, "errors": 0}
+    assert world.pools.count("delete") == 0
+
+
+def test_pods_that_are_really_bound_keep_an_orphan(world: World) -> None:
+    world.cluster.pods.clear()
+    world.pools.add(CLUSTER, orphan(1))
+    world.cluster.bind(orphan(1).name, workload="somebody-else")
+    _, counts = world.sweep()
+
+    assert counts == {"keep": 1, "errors": 0}
+
+
+def test_a_failed_pool_with_a_waiting_leader_is_deleted_once_and_that_is_no_error(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool("ERROR", error="[GCE_STOCKOUT]"))
+    answer, counts = world.sweep()
+
+    assert answer.status == 200
+    assert counts == {"delete": 1, "wait": 1, "errors": 0}
+    assert world.pools.count("delete") == 1
+
+
+def test_a_failed_pool_that_went_meanwhile_is_made_anew(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool("ERROR"))
+    world.cluster.before_next("list_waiting_leaders", lambda: world.pools.move(CLUSTER, NAME, "gone"))
+    answer, counts = world.sweep()
+
+    assert answer.status == 200
+    assert counts == {"delete": 1, "create": 1, "errors": 0}
+
+
+def test_a_stuck_create_is_given_up_after_its_bound(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool("PROVISIONING", age_seconds=3599))
+    assert world.sweep()[1] == {"wait": 2, "errors": 0}
+
+    world.clock.advance(1)
+    _, counts = world.sweep()
+    world.records.expect_in_order({"decision": "wait", "reason": "gke_busy"})
+    assert counts["errors"] == 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "created"),
+    [({"limit_chips": 32}, 2), ({"limit_slices": 3}, 3), ({"limit_chips_per_namespace": 47}, 2)],
+)
+def test_one_sweep_s_creates_count_against_the_limits_of_the_next_leader(
+    world: World, limit: dict[str, Any], created: int
+) -> None:
+    world.cluster.add(a_jobset(replicas=5), *(a_pod(index=index, uid=f"u{index}") for index in range(5)))
+    world.use(**limit)
+    answer, counts = world.sweep()
+
+    assert answer.status == 200
+    assert counts == {"create": created, "refuse": 5 - created, "errors": 0}
+    assert len(world.pools.bodies) == created
+
+
+def test_without_limits_one_list_is_enough_for_any_number_of_leaders(world: World) -> None:
+    world.cluster.add(a_jobset(replicas=5), *(a_pod(index=index, uid=f"u{index}") for index in range(5)))
+    world.sweep()
+
+    assert (world.pools.count("list"), world.pools.count("create"), world.pools.count("get")) == (1, 5, 0)
+
+
+def test_an_empty_world_is_at_rest(world: World) -> None:
+    world.cluster.pods.clear()
+
+    assert world.sweep()[1] == {"errors": 0}
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_messages_and_sweeps_in_any_order_come_to_the_same_rest(world: World, seed: int) -> None:
+    """Two slices come up, their workload completes: one pool each, and in the end none."""
+    order = random.Random(seed)
+    pods = [a_pod(index=index, uid=f"u{index}") for index in range(2)]
+    world.cluster.add(a_jobset(), *pods)
+    steps = [*((a_demand_event(pod), "provision") for pod in pods)] * 3 + [(None, "sweep")] * 2
+    order.shuffle(steps)
+    for event, function in steps:
+        answer = world.sweep()[0] if event is None else world.deliver(event, function)
+        assert answer.status == 200
+    assert len(world.pools.bodies) == len(world.pools.names(CLUSTER)) == 2
+
+    for name in world.pools.names(CLUSTER):
+        world.pools.move(CLUSTER, name, "RUNNING")
+    world.cluster.pods.clear()
+    world.cluster.add(a_jobset(terminal="Completed", terminal_since=world.clock.now()))
+    for _ in range(4):
+        answer = order.choice((lambda: world.collect(an_over_event()), lambda: world.sweep()[0]))()
+        assert answer.status == 200
+    assert {pool.status for pool in world.pools.pools.values()} == {"STOPPING"}
+    assert world.pools.count("delete") == 2

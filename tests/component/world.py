@@ -1,0 +1,96 @@
+"""One deployment on fakes, with the few words that tests need: deliver, sweep, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+from shared.deliver import deliver, deliver_sweep
+from shared.edges.logs import StructuredFormatter
+from shared.perform.outcome import Ports
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_push, settings
+from tests.component.fakes import FakeCluster, FakeDeadLetters, FakeNodePools, StepClock
+
+if TYPE_CHECKING:
+    from shared.answer import Answer
+    from shared.core.events import Event, Message
+
+TRACE = {"logging.googleapis.com/trace": "projects/p/traces/0123456789abcdef0123456789abcdef"}
+
+
+class Records(logging.Handler):
+    """What was logged, as the JSON that Cloud Logging would get."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.setFormatter(StructuredFormatter("test"))
+        self.found: list[dict[str, Any]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.found.append(json.loads(self.format(record)))
+
+    def expect_in_order(self, *patterns: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the records that match the patterns, each after the one before; others may stand between."""
+        rest, matched = iter(self.found), []
+        for pattern in patterns:
+            for record in rest:
+                if pattern.items() <= record.items():
+                    matched.append(record)
+                    break
+            else:
+                raise AssertionError(f"no record {pattern} after {matched}; logged: {self.found}")
+        return matched
+
+
+class World:
+    """The plain case: JobSet ``default/train`` waits for its first slice."""
+
+    def __init__(self, records: Records, *, clusters: tuple[str, ...] = (CLUSTER,), **overrides: Any) -> None:
+        self.records = records
+        self.pools = FakeNodePools()
+        self.clusters = {name: FakeCluster() for name in clusters}
+        self.cluster = self.clusters[CLUSTER]
+        self.dead_letters = FakeDeadLetters()
+        self.clock = StepClock(NOW)
+        self.use(**overrides)
+        self.cluster.add(a_pod(), a_jobset())
+
+    def use(self, *, keep_dead_letters: bool = True, **overrides: Any) -> None:
+        """Set other settings from here on."""
+        self.ports = Ports(
+            settings=settings(**overrides),
+            pools=self.pools,
+            clusters=dict(self.clusters),
+            clock=self.clock,
+            dead_letters=self.dead_letters if keep_dead_letters else None,
+        )
+
+    def deliver(self, sent: Event | Message | bytes, function: str = "provision") -> Answer:
+        body = sent if isinstance(sent, bytes) else a_push(sent)
+        return deliver(function, body, self.ports, TRACE)
+
+    def collect(self, event: Event) -> Answer:
+        return self.deliver(event, "collect")
+
+    def sweep(self) -> tuple[Answer, dict[str, int]]:
+        return deliver_sweep(self.ports, TRACE)
+
+    @property
+    def last(self) -> dict[str, Any]:
+        return self.records.found[-1]
+
+    def says(self) -> tuple[str, str]:
+        """Return verdict and reason of what was logged last."""
+        return str(self.last.get("decision")), str(self.last.get("reason"))
+
+    def notices(self) -> list[tuple[str, str, bool]]:
+        """Return the Kubernetes Events: object kind, reason, warning."""
+        return [(each.kind, each.reason, each.warning) for each in self.cluster.notices]
+
+    def expect_one_pool(self, *, created: int = 1) -> str:
+        """Return the name of the one pool there is, made by so many creates that GKE accepted."""
+        names = self.pools.names(CLUSTER)
+        assert len(names) == 1, f"one pool wanted, found {names}"
+        assert len(self.pools.bodies) == created
+        return names[0]

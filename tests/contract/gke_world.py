@@ -1,0 +1,159 @@
+"""One fake control plane, the three ways to it, and the situations that its callers can meet."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import urllib3
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.container_v1 import ClusterManagerClient
+from google.cloud.container_v1.services.cluster_manager.transports import (
+    ClusterManagerGrpcTransport,
+    ClusterManagerRestTransport,
+)
+from google.cloud.container_v1.types import CreateNodePoolRequest, NodePool
+from google.protobuf import json_format
+
+from shared.core.nodepool import build_node_pool
+from shared.core.pools import PoolStatus
+from shared.edges.gke import GkeNodePools
+from shared.edges.google_rest import GoogleRest
+from tests.builders import CLUSTER, a_demand, a_jobset, a_pod, settings
+from tests.contract.stand_ins import ask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shared.core.settings import Settings
+
+NO_CLUSTER = "projects/p/locations/us-east5/clusters/nowhere"
+NUMBERS = count()
+CODES_OVER_HTTP = {"FAILED_PRECONDITION": 400, "INVALID_ARGUMENT": 400, "ALREADY_EXISTS": 409, "ABORTED": 409}
+
+
+class Gke:
+    """The control plane and the three ways to it."""
+
+    def __init__(self, ports: dict[str, str]) -> None:
+        self.url = ports["rest"]
+        http = urllib3.PoolManager(maxsize=4)
+        self.edge = GkeNodePools(GoogleRest(self.url, http=http, token=None))
+        self.official = {
+            "grpc": ClusterManagerClient(
+                transport=ClusterManagerGrpcTransport(channel=grpc.insecure_channel(ports["grpc"]))
+            ),
+            "rest": ClusterManagerClient(
+                transport=ClusterManagerRestTransport(
+                    host=self.url.removeprefix("http://"),
+                    url_scheme="http",
+                    credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]
+                )
+            ),
+        }
+
+    def fault(self, switch: str, **fields: Any) -> None:
+        ask("POST", f"{self.url}/admin/faults", {"switch": switch, **fields})
+
+    def advance(self, seconds: float) -> None:
+        ask("POST", f"{self.url}/admin/clock", {"advance_seconds": seconds})
+
+    def calls(self, pool: str, method: str) -> int:
+        listed = ask("GET", f"{self.url}/admin/calls")["calls"]
+        return sum(1 for call in listed if call["pool"] == pool and call["method"] == method)
+
+
+def a_body(use: Settings | None = None, **shape: Any) -> dict[str, Any]:
+    """Build a pool body of a name that no other test has."""
+    use = use or settings()
+    job = f"job{next(NUMBERS)}"
+    pod = a_pod(jobset=job, shape=shape)
+    demand = a_demand(pod=pod, jobset=a_jobset(name=job, template=pod.template), use=use)
+    return build_node_pool(demand, attempt=0, created_at=1_800_000_000, settings=use)
+
+
+def fail(code: str, text: str, reason: str = "") -> Callable[[Gke, str], None]:
+    def arrange(gke: Gke, _name: str) -> None:
+        gke.fault("fail_sync", code=code, text=text, reason=reason, method="[CDGL]*")
+
+    return arrange
+
+
+def nothing(_gke: Gke, _name: str) -> None:
+    """The world is as it is."""
+
+
+def under_way(gke: Gke, name: str) -> None:
+    """A pool of the name is being created."""
+    if gke.edge.get(CLUSTER, name) is None:
+        gke.edge.create(CLUSTER, a_body() | {"name": name})
+
+
+def at_rest(gke: Gke, name: str) -> None:
+    """A pool of the name is running."""
+    under_way(gke, name)
+    gke.advance(1000)
+
+
+def going(gke: Gke, name: str) -> None:
+    """A pool of the name is being deleted."""
+    if gke.edge.get(CLUSTER, name) is None:
+        at_rest(gke, name)
+        gke.edge.delete(CLUSTER, name)
+
+
+def full(gke: Gke, _name: str) -> None:
+    """The ceiling of concurrent operations is reached."""
+    gke.fault("max_inflight_ops", value=1)
+    if not [pool for pool in gke.edge.list(CLUSTER) if pool.status == PoolStatus.PROVISIONING]:
+        gke.edge.create(CLUSTER, a_body())
+
+
+def upgrading(gke: Gke, _name: str) -> None:
+    """GKE itself works on the cluster."""
+    gke.fault("cluster_busy", seconds=60)
+
+
+def big(gke: Gke, _name: str) -> None:
+    gke.fault("byte_limit", value=1)
+
+
+def lost(how: str) -> Callable[[Gke, str], None]:
+    def arrange(gke: Gke, _name: str) -> None:
+        gke.fault("lose_reply", how=how, method="*")
+
+    return arrange
+
+
+def misshapen(body: dict[str, Any], call: str) -> dict[str, Any]:
+    if call.endswith("illegal"):
+        return body | {"name": "Not_Legal"}
+    return body | {"initialNodeCount": 3} if call.endswith("misshapen") else body
+
+
+def by_edge(gke: Gke, call: str, body: dict[str, Any]) -> None:
+    cluster = NO_CLUSTER if call.endswith("elsewhere") else CLUSTER
+    name = body["name"]
+    calls: dict[str, Callable[[], Any]] = {
+        "create": lambda: gke.edge.create(cluster, misshapen(body, call)),
+        "get": lambda: gke.edge.get(cluster, name),
+        "list": lambda: gke.edge.list(cluster),
+        "delete": lambda: gke.edge.delete(cluster, name),
+    }
+    calls[call.split(maxsplit=1)[0]]()
+
+
+def by_official(client: ClusterManagerClient, call: str, body: dict[str, Any]) -> None:
+    cluster = NO_CLUSTER if call.endswith("elsewhere") else CLUSTER
+    name = f"{cluster}/nodePools/{body['name']}"
+    message = NodePool()
+    json_format.ParseDict(misshapen(body, call), NodePool.pb(message))
+    request = CreateNodePoolRequest(parent=cluster, node_pool=message)
+    calls: dict[str, Callable[[], Any]] = {
+        "create": lambda: client.create_node_pool(request, retry=None, timeout=20),
+        "get": lambda: client.get_node_pool(name=name, retry=None, timeout=20),
+        "list": lambda: client.list_node_pools(parent=cluster, retry=None, timeout=20),
+        "delete": lambda: client.delete_node_pool(name=name, retry=None, timeout=20),
+    }
+    calls[call.split(maxsplit=1)[0]]()

@@ -1,0 +1,100 @@
+"""Every exception that Google's own library knows, and what the same refusal is to us: a table without gaps."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import pytest
+from google.api_core import exceptions
+
+from shared.core.errors import (
+    AlreadyExists,
+    Busy,
+    Denied,
+    InvalidRequest,
+    NotFound,
+    ProvisionerError,
+    Retryable,
+    StaleView,
+    Throttled,
+    Unavailable,
+)
+from shared.edges.google_rest import classify_refusal
+
+# https://googleapis.dev/python/google-api-core/latest/exceptions.html
+TABLE: dict[str, type[ProvisionerError]] = {
+    "Aborted": StaleView,
+    "AlreadyExists": AlreadyExists,
+    "BadGateway": Unavailable,
+    "BadRequest": InvalidRequest,
+    "Cancelled": Unavailable,
+    "Conflict": AlreadyExists,
+    "DataLoss": Unavailable,
+    "DeadlineExceeded": Unavailable,
+    "FailedPrecondition": Busy,
+    "Forbidden": Denied,
+    "GatewayTimeout": Unavailable,
+    "InternalServerError": Unavailable,
+    "InvalidArgument": InvalidRequest,
+    "LengthRequired": InvalidRequest,
+    "MethodNotAllowed": InvalidRequest,
+    "MethodNotImplemented": InvalidRequest,
+    "MovedPermanently": InvalidRequest,
+    "NotFound": NotFound,
+    "NotModified": InvalidRequest,
+    "OutOfRange": InvalidRequest,
+    "PermissionDenied": Denied,
+    "PreconditionFailed": InvalidRequest,
+    "RequestRangeNotSatisfiable": InvalidRequest,
+    "ResourceExhausted": Throttled,
+    "ResumeIncomplete": InvalidRequest,
+    "ServiceUnavailable": Unavailable,
+    "TemporaryRedirect": InvalidRequest,
+    "TooManyRequests": Throttled,
+    "Unauthenticated": Denied,
+    "Unauthorized": Denied,
+    "Unknown": Unavailable,
+}
+NO_REFUSAL_OF_GKE = {
+    "ClientError",
+    "GoogleAPICallError",
+    "MissingStatusHeaderError",
+    "Redirection",
+    "ResumableTransferError",
+    "ServerError",
+    "TransferStalledError",
+    "UnseekableStreamError",
+    "UploadCancelledError",
+}
+"""Base classes, and what uploads of files can meet."""
+
+
+def of_the_library() -> dict[str, type[exceptions.GoogleAPICallError]]:
+    return {
+        name: kind
+        for name, kind in vars(exceptions).items()
+        if inspect.isclass(kind) and issubclass(kind, exceptions.GoogleAPICallError) and kind.__name__ == name
+    }
+
+
+def test_the_table_has_every_exception_of_the_library_and_no_other() -> None:
+    assert set(of_the_library()) == set(TABLE) | NO_REFUSAL_OF_GKE
+
+
+@pytest.mark.parametrize(("name", "expected"), sorted(TABLE.items()))
+def test_each_exception_s_refusal_is_the_leaf_of_the_table(name: str, expected: type[ProvisionerError]) -> None:
+    kind = of_the_library()[name]
+    status = kind.grpc_status_code.name if kind.grpc_status_code else ""
+    body = json.dumps({"error": {"code": int(kind.code or 0), "message": "words", "status": status}}).encode()
+    error = classify_refusal("GET x", int(kind.code or 0), body)
+
+    assert type(error) is expected
+    assert "words" in str(error)
+
+
+def test_what_the_library_would_try_again_we_hand_back() -> None:
+    """Its own list of transient errors: 429, 500, 502, 503, 504."""
+    transient = {name for name, kind in of_the_library().items() if kind.code in (429, 500, 502, 503, 504)}
+
+    assert all(issubclass(TABLE[name], Retryable) for name in transient & set(TABLE))

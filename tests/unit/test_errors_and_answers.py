@@ -1,0 +1,307 @@
+"""Every error has a reason of the closed list and an answer; the texts of GKE's refusals give the right error."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.answer import ERRORS, NOTICE, SEVERITIES, Answer, answer_decision, answer_error
+from shared.core import capacity, errors, selectors, workloads
+from shared.core.decisions import Reason, Verdict
+from shared.core.errors import (
+    AlreadyExists,
+    Broken,
+    Busy,
+    ClusterNotFound,
+    Denied,
+    InvalidRequest,
+    MalformedEvent,
+    Misconfigured,
+    NoCapacity,
+    NotFound,
+    ProvisionerError,
+    Rejected,
+    Retryable,
+    StaleView,
+    Throttled,
+    Unavailable,
+    UnknownCluster,
+)
+from shared.edges import kubernetes_errors
+from shared.edges.google_rest import classify_refusal
+from shared.edges.kubernetes_objects import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LEAVES_LIVE_IN = (errors, capacity, selectors, workloads, kubernetes_errors)
+"""Imported, so that `__subclasses__` knows them."""
+
+
+def descendants(kind: type[ProvisionerError]) -> Iterator[type[ProvisionerError]]:
+    for child in kind.__subclasses__():
+        if child.__module__.startswith("shared."):
+            yield child
+            yield from descendants(child)
+
+
+ALL = sorted(set(descendants(ProvisionerError)), key=lambda kind: kind.__name__)
+
+
+def an_error(kind: type[ProvisionerError]) -> ProvisionerError:
+    return Misconfigured(("TPU_PROVISIONER_MODE: wrong",)) if kind is Misconfigured else kind("words")
+
+
+def test_the_tree_is_seen_whole() -> None:
+    assert len(ALL) > 20
+    assert {MalformedEvent, Busy, Broken, kubernetes_errors.Expired, capacity.CapacityConflict} <= set(ALL)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_every_error_carries_a_reason_of_the_closed_list(kind: type[ProvisionerError]) -> None:
+    assert an_error(kind).reason in set(map(str, Reason))
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_every_error_has_its_row_in_the_table_of_answers(kind: type[ProvisionerError]) -> None:
+    row = next((answer for known, answer in ERRORS if issubclass(kind, known)), None)
+
+    assert row is not None
+    assert answer_error(an_error(kind)) == row
+
+
+def test_no_row_of_the_table_is_shadowed_by_one_before_it() -> None:
+    kinds = [kind for kind, _ in ERRORS]
+
+    assert not [later for n, later in enumerate(kinds) if any(issubclass(later, kind) for kind in kinds[:n])]
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "severity"),
+    [
+        (MalformedEvent, 200, logging.WARNING),
+        (UnknownCluster, 200, logging.WARNING),
+        (capacity.CapacityConflict, 200, logging.WARNING),
+        (Unavailable, 503, logging.WARNING),
+        (Throttled, 503, logging.WARNING),
+        (Busy, 503, logging.WARNING),
+        (StaleView, 503, logging.WARNING),
+        (kubernetes_errors.Expired, 503, logging.WARNING),
+        (NoCapacity, 503, logging.ERROR),
+        (NotFound, 503, logging.ERROR),
+        (AlreadyExists, 503, logging.ERROR),
+        (InvalidRequest, 500, logging.ERROR),
+        (ClusterNotFound, 500, logging.CRITICAL),
+        (Denied, 500, logging.CRITICAL),
+        (Misconfigured, 500, logging.CRITICAL),
+        (Broken, 500, logging.CRITICAL),
+        (ProvisionerError, 500, logging.CRITICAL),
+    ],
+)
+def test_what_a_retry_cannot_mend_is_acknowledged_and_what_it_can_is_handed_back(
+    kind: type[ProvisionerError], status: int, severity: int
+) -> None:
+    answer = answer_error(an_error(kind))
+
+    assert (answer.status, answer.severity) == (status, severity)
+
+
+@pytest.mark.parametrize(("advised", "said"), [(None, None), (0.0, 1), (0.2, 1), (7.0, 7), (30.6, 31)])
+def test_the_pause_that_the_other_side_advised_is_passed_on(advised: float | None, said: int | None) -> None:
+    assert answer_error(Throttled("slow", retry_after_seconds=advised)).retry_after_seconds == said
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_every_decision_is_acknowledged(verdict: Verdict) -> None:
+    assert answer_decision(verdict) == Answer(200, SEVERITIES[verdict])
+    assert answer_decision(verdict).severity in (logging.INFO, NOTICE, logging.WARNING)
+
+
+def test_notice_is_known_to_logging_by_cloud_logging_s_name() -> None:
+    assert logging.getLevelName(NOTICE) == "NOTICE"
+
+
+def test_a_rejection_says_field_value_and_what_would_be_valid() -> None:
+    error = Rejected("wrong", field="a.b", value="c", valid="d")
+
+    assert str(error) == "a.b: wrong (got 'c'); valid: d"
+    assert (error.field, error.value, error.valid) == ("a.b", "c", "d")
+    assert str(Rejected("wrong")) == "wrong"
+    assert len(str(Rejected("wrong", value="x" * 1000))) < 140
+
+
+def test_misconfiguration_lists_every_problem() -> None:
+    assert str(Misconfigured(("a", "b"))) == "settings are wrong:\n  - a\n  - b"
+
+
+# --- GKE's refusals ---
+# Texts from public recordings and issue threads, for example
+# https://github.com/hashicorp/terraform-provider-google/issues/15579.
+
+POOL = "projects/p/locations/l/clusters/c/nodePools/n"
+REFUSALS = [
+    (400, "FAILED_PRECONDITION", "Cluster is running incompatible operation operation-1-2.", "", Busy),
+    (
+        400,
+        "FAILED_PRECONDITION",
+        "Cluster is running incompatible operation x",
+        "CLUSTER_ALREADY_HAS_OPERATION",
+        Busy,
+    ),
+    (400, "INVALID_ARGUMENT", "Operation x is currently creating a node pool for cluster c.", "", Busy),
+    (400, "", "Operation x is currently deleting a node pool for cluster c.", "", Busy),
+    (400, "", "Operation x is currently upgrading cluster c.", "", Busy),
+    (400, "", "Cluster is currently being created, deleted, updated or repaired", "", Busy),
+    (429, "RESOURCE_EXHAUSTED", "cluster c hits the concurrent operations quota 5", "", Throttled),
+    (
+        429,
+        "RESOURCE_EXHAUSTED",
+        "Quota exceeded for quota metric 'API requests'",
+        "RATE_LIMIT_EXCEEDED",
+        Throttled,
+    ),
+    (429, "", "", "", Throttled),
+    (409, "ALREADY_EXISTS", f"Already exists: {POOL}.", "", AlreadyExists),
+    (409, "", "", "", AlreadyExists),
+    (409, "ABORTED", "etag mismatch", "", StaleView),
+    (404, "NOT_FOUND", 'Not found: node pool "n" not found.', "", NotFound),
+    (404, "NOT_FOUND", f"Not found: {POOL}.", "", NotFound),
+    (404, "", "", "", NotFound),
+    (404, "NOT_FOUND", "Not found: projects/p/locations/l/clusters/c.", "", ClusterNotFound),
+    (404, "NOT_FOUND", "Not found: projects/p/zones/l/clusters/c.", "", ClusterNotFound),
+    (400, "INVALID_ARGUMENT", 'Invalid value for field "node_pool.name"', "", InvalidRequest),
+    (400, "INVALID_ARGUMENT", "16 is not a valid size of TPU pod slice with topology 4x8", "", InvalidRequest),
+    (
+        400,
+        "INVALID_ARGUMENT",
+        "Cannot find pod range with enough available IPs for nodepool n",
+        "",
+        InvalidRequest,
+    ),
+    (400, "INVALID_ARGUMENT", "Cluster byte size limit reached", "", InvalidRequest),
+    (400, "INVALID_ARGUMENT", "The user does not have access to service account x", "", Denied),
+    (400, "", "no such thing", "", InvalidRequest),
+    (401, "UNAUTHENTICATED", "Request had invalid authentication credentials.", "", Denied),
+    (401, "", "", "", Denied),
+    (403, "PERMISSION_DENIED", 'Required "container.clusters.update" permission(s) for x', "", Denied),
+    (403, "PERMISSION_DENIED", "quota permission missing", "IAM_PERMISSION_DENIED", Denied),
+    (403, "PERMISSION_DENIED", "Insufficient regional quota to satisfy request", "", NoCapacity),
+    (403, "PERMISSION_DENIED", "not enough", "INSUFFICIENT_QUOTA_REGIONAL", NoCapacity),
+    (403, "", "Insufficient project quota to satisfy request", "", NoCapacity),
+    (501, "UNIMPLEMENTED", "manual resize is not supported", "", InvalidRequest),
+    (501, "", "", "", InvalidRequest),
+    (500, "INTERNAL", "Internal error encountered.", "", Unavailable),
+    (500, "UNKNOWN", "?", "", Unavailable),
+    (503, "UNAVAILABLE", "The service is currently unavailable.", "", Unavailable),
+    (504, "DEADLINE_EXCEEDED", "Deadline exceeded", "", Unavailable),
+    (502, "", "", "", Unavailable),
+    (408, "", "", "", Unavailable),
+    (499, "CANCELLED", "The operation was cancelled.", "", Unavailable),
+    (302, "", "", "", InvalidRequest),
+]
+
+
+def google_body(status: str, message: str, reason: str) -> bytes:
+    detail = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "container"}
+    request = {"@type": "type.googleapis.com/google.rpc.RequestInfo", "requestId": "0x1"}
+    details = [request, *([detail] if reason else [])]
+    return json.dumps({"error": {"code": 1, "message": message, "status": status, "details": details}}).encode()
+
+
+@pytest.mark.parametrize(("http", "status", "message", "reason", "kind"), REFUSALS)
+def test_each_refusal_of_gke_is_the_error_that_says_what_to_do(
+    http: int, status: str, message: str, reason: str, kind: type[ProvisionerError]
+) -> None:
+    error = classify_refusal("POST x", http, google_body(status, message, reason))
+
+    assert type(error) is kind
+    assert message in str(error)
+    assert "POST x" in str(error)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"null", b"[]", b'{"error": "invalid_grant"}', b'{"error": {"message": "\xff"}}']
+)
+def test_a_refusal_in_no_known_form_goes_by_its_http_status(body: bytes) -> None:
+    kinds = {http: type(classify_refusal("x", http, body)) for http in (400, 401, 403, 404, 409, 429, 500, 503)}
+
+    assert kinds == {
+        400: InvalidRequest,
+        401: Denied,
+        403: Denied,
+        404: NotFound,
+        409: AlreadyExists,
+        429: Throttled,
+        500: Unavailable,
+        503: Unavailable,
+    }
+    assert "without an error object" in str(classify_refusal("x", 500, body))
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"), [(None, None), ("7", 7.0), ("Wed, 21 Oct 2027 07:28:00 GMT", None), ("9" * 400, 600.0)]
+)
+def test_retry_after_is_read_where_it_is_a_number_of_seconds(header: str | None, seconds: float | None) -> None:
+    error = classify_refusal("x", 503, b"", header)
+
+    assert isinstance(error, Retryable)
+    assert error.retry_after_seconds == seconds
+    assert answer_error(error).status == 503
+
+
+def test_a_long_message_is_cut() -> None:
+    assert len(str(classify_refusal("x", 400, google_body("INVALID_ARGUMENT", "m" * 10_000, "")))) < 700
+
+
+@given(
+    http=st.integers(min_value=300, max_value=599),
+    body=st.binary(max_size=200)
+    | st.builds(google_body, st.text(max_size=9), st.text(max_size=9), st.text(max_size=9)),
+    header=st.none() | st.text(max_size=5),
+)
+def test_any_refusal_is_some_leaf_and_has_an_answer(http: int, body: bytes, header: str | None) -> None:
+    error = classify_refusal("x", http, body, header)
+
+    assert type(error) in ALL
+    assert answer_error(error).status in (500, 503)
+
+
+# --- the Kubernetes API's refusals ---
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "kind"),
+    [
+        (400, "BadRequest", InvalidRequest),
+        (401, "Unauthorized", Denied),
+        (403, "Forbidden", Denied),
+        (404, "NotFound", NotFound),
+        (409, "AlreadyExists", AlreadyExists),
+        (409, "Conflict", StaleView),
+        (410, "Expired", kubernetes_errors.Expired),
+        (422, "Invalid", InvalidRequest),
+        (429, "TooManyRequests", Throttled),
+        (500, "InternalError", Unavailable),
+        (503, "ServiceUnavailable", Unavailable),
+        (504, "Timeout", Unavailable),
+    ],
+)
+def test_each_refusal_of_kubernetes_is_the_error_that_says_what_to_do(
+    code: int, reason: str, kind: type[ProvisionerError]
+) -> None:
+    error = kubernetes_errors.classify_refusal("GET x", code, Status(reason=reason, message="words"))
+
+    assert type(error) is kind
+    assert "words" in str(error)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"kind": "Pod"}', b'{"kind": "Status", "message": "\xff"}'])
+def test_what_is_no_status_is_read_as_an_empty_one(body: bytes) -> None:
+    status: Any = kubernetes_errors.parse_status(body)
+
+    assert (status.reason, status.message) == ("", "")

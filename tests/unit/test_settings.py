@@ -1,0 +1,227 @@
+"""Settings from the environment: strict, all problems at once, and every field explained."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shared.core.settings
+from shared.configuration import PREFIX, read_settings
+from shared.core.errors import Misconfigured
+from shared.core.settings import ClusterSettings, Credentials, Mode, Settings, is_allowed
+from tests.builders import CLUSTER, settings
+
+ONE_CLUSTER = json.dumps({CLUSTER: {"endpoint": "https://c.example"}})
+
+
+def read(**change: str) -> Settings:
+    return read_settings(
+        {f"{PREFIX}CLUSTERS": ONE_CLUSTER, **{PREFIX + key: value for key, value in change.items()}}
+    )
+
+
+def problems(environ: dict[str, str]) -> tuple[str, ...]:
+    with pytest.raises(Misconfigured) as wrong:
+        read_settings(environ)
+    for problem in wrong.value.problems:
+        assert problem in str(wrong.value)
+    return wrong.value.problems
+
+
+def problem(**change: str) -> str:
+    found = problems({f"{PREFIX}CLUSTERS": ONE_CLUSTER, **{PREFIX + key: value for key, value in change.items()}})
+    assert len(found) == 1, found
+    return found[0]
+
+
+def test_one_cluster_is_enough() -> None:
+    assert read() == Settings(clusters={CLUSTER: ClusterSettings(endpoint="https://c.example")})
+
+
+def test_variables_of_others_are_none_of_ours() -> None:
+    assert read_settings({f"{PREFIX}CLUSTERS": ONE_CLUSTER, "PATH": "/bin", "TPU_OTHER": "x"}) == read()
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("MODE", "no-create", Mode.NO_CREATE),
+        ("NAMESPACE_MODES", '{"ml": "report-only"}', {"ml": Mode.REPORT_ONLY}),
+        ("ALLOWED_NAMESPACES", "ml-*, default", ("ml-*", "default")),
+        ("ALLOWED_NAMESPACES", '["ml-*", "default"]', ("ml-*", "default")),
+        ("COPY_LABELS", "", ()),
+        ("LIMIT_CHIPS", "256", 256),
+        ("REPLACE_DIFFERING_POOLS", "true", True),
+        ("FORCE_ON_DEMAND", "1", True),
+        ("NODE_SECURE_BOOT", "false", False),
+        ("NODE_SERVICE_ACCOUNT", "a@p.iam", "a@p.iam"),
+        ("RESOURCE_LABELS", '{"a": "b"}', {"a": "b"}),
+        ("CREDENTIALS", "anonymous", Credentials.ANONYMOUS),
+        ("GKE_ENDPOINT", "http://127.0.0.1:1", "http://127.0.0.1:1"),
+        ("GRACE_SECONDS", "60", 60),
+    ],
+)
+def test_each_type_of_setting_is_read(key: str, text: str, value: Any) -> None:
+    assert getattr(read(**{key: text}), key.lower()) == value
+
+
+def test_a_cluster_s_own_settings_are_read() -> None:
+    said = {"endpoint": "https://c", "zone": "us-east5-b", "ca_file": "/ca", "token_file": "/t"}
+    found = read_settings({f"{PREFIX}CLUSTERS": json.dumps({CLUSTER: said})})
+
+    assert found.clusters[CLUSTER] == ClusterSettings(**said)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "words"),
+    [
+        ("MODE", "off", ("Invalid enum value 'off'", "got 'off'")),
+        ("MODE", "", ("Invalid enum value",)),
+        ("NAMESPACE_MODES", '{"ml": "off"}', ("Invalid enum value 'off'",)),
+        ("NAMESPACE_MODES", "ml=off", ("malformed",)),
+        ("ALLOWED_NAMESPACES", '["a", 1]', ("Expected `str`",)),
+        ("ALLOWED_NAMESPACES", "[a", ("malformed",)),
+        ("LIMIT_CHIPS", "many", ("Expected `int`", "got 'many'")),
+        ("LIMIT_CHIPS", "1.5", ("Expected `int`",)),
+        ("LIMIT_CHIPS", "-1", ("must not be negative",)),
+        ("FORCE_ON_DEMAND", "maybe", ("Expected `bool`",)),
+        ("RESOURCE_LABELS", '{"a": 1}', ("Expected `str`",)),
+        ("GRACE_SECONDS", "0", ("at least 1",)),
+        ("SWEEP_DELETIONS_MAX", "0", ("at least 1",)),
+        ("NODE_MAX_PODS", "7", ("8 to 256", "got 7")),
+        ("NODE_MAX_PODS", "257", ("8 to 256", "got 257")),
+        ("MAX_RUN_DURATION_SECONDS", "599", ("600 to 604800", "got 599")),
+        ("NODE_CONFIDENTIAL_STORAGE", "true", ("needs TPU_PROVISIONER_NODE_BOOT_DISK_KMS_KEY",)),
+        ("NODE_ADDITIONAL_NETWORKS", "net", ("'net' is not network:subnetwork",)),
+        ("CLUSTERS", "{}", ("at least one cluster",)),
+        ("CLUSTERS", '{"c": {"endpoint": "https://c"}}', ("'c' is not projects/P/locations/L/clusters/C",)),
+        ("CLUSTERS", json.dumps({CLUSTER: {"endpoint": "c.example"}}), (CLUSTER, "'c.example' is not a URL")),
+        ("CLUSTERS", json.dumps({CLUSTER: {}}), ("endpoint",)),
+        ("CLUSTERS", json.dumps({CLUSTER: {"endpoint": "https://c", "zonee": "z"}}), (CLUSTER, "'zonee'", "zone")),
+        ("CLUSTERS", json.dumps({CLUSTER: "https://c"}), ("Expected `object`",)),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_variable(key: str, text: str, words: tuple[str, ...]) -> None:
+    said = problem(**{key: text})
+
+    assert said.startswith(f"{PREFIX}{key}: ")
+    assert [word for word in words if word not in said] == []
+
+
+def test_a_missing_cluster_is_named() -> None:
+    assert problems({}) == (f"{PREFIX}CLUSTERS: is required",)
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("MODES", "did you mean TPU_PROVISIONER_MODE?"),
+        ("GRACE_SECOND", "did you mean TPU_PROVISIONER_GRACE_SECONDS?"),
+        ("mode", "is not a setting"),
+        (
+            "XYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZY",
+            "known: TPU_PROVISIONER_ALLOWED_ACCELERATORS,",
+        ),
+    ],
+)
+def test_an_unknown_setting_is_refused_with_the_nearest(key: str, words: str) -> None:
+    said = problem(**{key: "x"})
+
+    assert said.startswith(f"{PREFIX}{key}: is not a setting")
+    assert words in said
+
+
+def test_every_problem_is_told_at_once() -> None:
+    found = problems(
+        {
+            f"{PREFIX}CLUSTERS": ONE_CLUSTER,
+            f"{PREFIX}MODE": "off",
+            f"{PREFIX}LIMIT_CHIPS": "many",
+            f"{PREFIX}LIMITS": "1",
+            f"{PREFIX}GRACE_SECONDS": "0",
+            f"{PREFIX}NODE_MAX_PODS": "1",
+        }
+    )
+
+    assert sorted(each.split(":")[0].removeprefix(PREFIX) for each in found) == [
+        "GRACE_SECONDS",
+        "LIMITS",
+        "LIMIT_CHIPS",
+        "MODE",
+        "NODE_MAX_PODS",
+    ]
+
+
+def test_a_secret_like_long_value_is_shortened() -> None:
+    assert len(problem(MODE="x" * 10_000)) < 10_300
+    assert "'" + "x" * 80 + "'" in problem(LIMIT_CHIPS="x" * 10_000)
+
+
+@pytest.mark.parametrize("kind", ["Settings", "ClusterSettings"])
+def test_each_setting_is_explained_beside_it(kind: str) -> None:
+    tree = ast.parse(Path(shared.core.settings.__file__).read_text())
+    found = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == kind)
+    fields = [each for each in found.body if not isinstance(each, ast.FunctionDef)]
+    pairs = zip(fields, [*fields[1:], None], strict=True)
+    bare = [
+        field.target.id
+        for field, after in pairs
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and not (isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant))
+    ]
+
+    # An endpoint needs no explanation of where it stands; every name with a unit says its unit.
+    assert bare == []
+    assert len(fields) > 4
+
+
+def test_numbers_say_their_unit_in_their_name_or_their_explanation() -> None:
+    numbers = [field.name for field in dataclasses.fields(Settings) if field.type == "int"]
+
+    assert all(
+        name.endswith(("_seconds", "_seconds_max", "_gb", "_max", "_pods")) or name.startswith("limit_")
+        for name in numbers
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "namespace_mode", "found"),
+    [
+        (Mode.ACTIVE, None, Mode.ACTIVE),
+        (Mode.ACTIVE, Mode.NO_CREATE, Mode.NO_CREATE),
+        (Mode.NO_CREATE, Mode.ACTIVE, Mode.NO_CREATE),
+        (Mode.NO_CREATE, Mode.REPORT_ONLY, Mode.REPORT_ONLY),
+        (Mode.REPORT_ONLY, Mode.ACTIVE, Mode.REPORT_ONLY),
+    ],
+)
+def test_the_stricter_mode_holds(mode: Mode, namespace_mode: Mode | None, found: Mode) -> None:
+    modes = {} if namespace_mode is None else {"ml": namespace_mode}
+
+    assert settings(mode=mode, namespace_modes=modes).find_mode("ml") == found
+    assert settings(mode=mode, namespace_modes=modes).find_mode("other") == mode
+
+
+@pytest.mark.parametrize("limit", ["limit_chips", "limit_chips_per_namespace", "limit_slices"])
+def test_any_limit_counts_as_limited(limit: str) -> None:
+    assert settings(**{limit: 1}).limited
+    assert not settings().limited
+
+
+@pytest.mark.parametrize(
+    ("value", "patterns", "allowed"),
+    [
+        ("ml-a", ("ml-*",), True),
+        ("ML-a", ("ml-*",), False),
+        ("x", ("*",), True),
+        ("x", (), False),
+        ("a/b", ("a/*",), True),
+    ],
+)
+def test_patterns_allow_what_they_match(value: str, patterns: tuple[str, ...], allowed: bool) -> None:
+    assert is_allowed(value, patterns) is allowed

@@ -1,0 +1,278 @@
+"""From the Kubernetes API's JSON to what the rules read: chips, selectors, conditions; never a guess."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from shared.core import labels
+from shared.core.workloads import AmbiguousSelector, PodTemplate
+from shared.edges.workload_objects import JobSet, Pod, parse_time, view_jobset, view_pod
+
+TPU = labels.TPU_RESOURCE
+
+
+def read_template(**spec: Any) -> PodTemplate:
+    return view_pod(msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, Pod)).template
+
+
+def container(requests: Any = None, limits: Any = None, **more: Any) -> dict[str, Any]:
+    resources = {
+        key: {TPU: value} for key, value in (("requests", requests), ("limits", limits)) if value is not None
+    }
+    return {"name": "c", "resources": resources, **more}
+
+
+@pytest.mark.parametrize(
+    ("spec", "chips"),
+    [
+        pytest.param({"containers": [container(4, 4)]}, 4, id="one container"),
+        pytest.param({"containers": [container("4", "4")]}, 4, id="quantities are texts"),
+        pytest.param({"containers": [container(2), container(2)]}, 4, id="Ironwood's two halves"),
+        pytest.param({"containers": [container(None, 4)]}, 4, id="limits only"),
+        pytest.param({"containers": [container(4), {"name": "log"}]}, 4, id="a container without resources"),
+        pytest.param({"containers": [container(4)], "initContainers": [container(8)]}, 8, id="init is larger"),
+        pytest.param(
+            {"containers": [container(4)], "initContainers": [container(2)] * 3}, 4, id="init by maximum"
+        ),
+        pytest.param(
+            {"containers": [container(2)], "initContainers": [container(2, restartPolicy="Always")]},
+            4,
+            id="a sidecar runs beside",
+        ),
+        pytest.param({"containers": []}, 0, id="nothing"),
+        pytest.param({"containers": [container("four")]}, 0, id="no number"),
+        pytest.param({"containers": [container("٤")]}, 0, id="no ASCII number"),
+        pytest.param({"containers": [container(-4)]}, 0, id="negative"),
+    ],
+)
+def test_chips_are_what_the_pod_takes_of_its_host(spec: dict[str, Any], chips: int) -> None:
+    assert read_template(**spec).chips == chips
+
+
+def affinity(*terms: list[tuple[str, str, list[str] | None]]) -> dict[str, Any]:
+    found = [
+        {
+            "matchExpressions": [
+                {"key": key, "operator": operator, "values": values} for key, operator, values in term
+            ]
+        }
+        for term in terms
+    ]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": found}}}
+
+
+def test_a_node_selector_wins_over_affinity() -> None:
+    template = read_template(nodeSelector={"k": "a"}, affinity=affinity([("k", "In", ["a", "b"])]))
+
+    assert template.find_selector("k") == "a"
+
+
+def test_required_affinity_with_one_value_is_a_selector() -> None:
+    template = read_template(affinity=affinity([("k", "In", ["a"]), ("l", "NotIn", ["b"])]))
+
+    assert template.find_selector("k") == "a"
+    assert not template.selects("l")
+
+
+def test_required_affinity_with_several_values_is_ambiguous_and_says_so() -> None:
+    template = read_template(affinity=affinity([("k", "In", ["a", "b"])]))
+
+    with pytest.raises(AmbiguousSelector, match=r"nodeAffinity k: several values .*'a, b'.*valid: one value"):
+        template.find_selector("k")
+
+
+def test_exists_names_the_label_and_no_value() -> None:
+    template = read_template(affinity=affinity([("k", "Exists", None)]))
+
+    assert template.selects("k")
+    assert template.find_selector("k") is None
+
+
+@pytest.mark.parametrize(
+    "expressions",
+    [
+        [("k", "In", ["a", "b"]), ("k", "In", ["b", "c"])],
+        [("k", "In", ["b"]), ("k", "Exists", None)],
+        [("k", "Exists", None), ("k", "In", ["b"])],
+    ],
+)
+def test_two_requirements_on_one_label_hold_together(expressions: list[tuple[str, str, list[str] | None]]) -> None:
+    assert read_template(affinity=affinity(expressions)).find_selector("k") == "b"
+
+
+def test_alternative_terms_require_nothing_for_certain() -> None:
+    template = read_template(affinity=affinity([("k", "In", ["a"])], [("k", "In", ["b"])]))
+
+    assert not template.selects("k")
+
+
+@pytest.mark.parametrize("given", [None, {}, {"nodeAffinity": None}, {"nodeAffinity": {}}, {"podAffinity": {}}])
+def test_no_required_affinity_is_none(given: dict[str, Any] | None) -> None:
+    assert read_template(affinity=given).node_affinity == {}
+
+
+def test_the_topology_may_stand_in_an_annotation() -> None:
+    pod = {"metadata": {"annotations": {labels.SLICE_TOPOLOGY: "4x4"}}, "spec": {}}
+
+    assert view_pod(msgspec.convert(pod, Pod)).template.topology == "4x4"
+
+
+def test_a_pod_is_read_in_full() -> None:
+    pod = {
+        "metadata": {
+            "name": "train-workers-0-0-x",
+            "namespace": "ml",
+            "uid": "u",
+            "deletionTimestamp": "2027-01-15T08:00:00Z",
+            "annotations": {labels.COMPLETION_INDEX: "0"},
+            "ownerReferences": [
+                {"kind": "Other", "name": "o"},
+                {"kind": "Job", "name": "train-workers-0", "controller": True},
+            ],
+        },
+        "spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}], "nodeName": "n"},
+        "status": {
+            "phase": "Pending",
+            "nominatedNodeName": "m",
+            "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+        },
+    }
+    view = view_pod(msgspec.convert(pod, Pod))
+
+    assert (view.namespace, view.name, view.uid) == ("ml", "train-workers-0-0-x", "u")
+    assert (view.controller_kind, view.controller_name) == ("Job", "train-workers-0")
+    assert (view.node_name, view.nominated_node, view.phase) == ("n", "m", "Pending")
+    assert view.deleting
+    assert view.gated
+    assert view.unschedulable
+    assert view.is_leader
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"type": "PodScheduled", "status": "True"},
+        {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"},
+        {"type": "PodScheduled", "status": "False", "reason": "SchedulerError"},
+        {"type": "Ready", "status": "False", "reason": "Unschedulable"},
+    ],
+)
+def test_only_the_scheduler_s_unschedulable_counts(condition: dict[str, str]) -> None:
+    assert not view_pod(msgspec.convert({"status": {"conditions": [condition]}}, Pod)).unschedulable
+
+
+@pytest.mark.parametrize(
+    ("annotations", "pod_labels", "leader"),
+    [
+        ({labels.COMPLETION_INDEX: "0"}, {}, True),
+        ({}, {labels.COMPLETION_INDEX: "0"}, True),
+        ({labels.COMPLETION_INDEX: "1"}, {labels.COMPLETION_INDEX: "0"}, False),
+        ({}, {}, False),
+    ],
+)
+def test_the_leader_is_the_pod_of_index_0(
+    annotations: dict[str, str], pod_labels: dict[str, str], leader: bool
+) -> None:
+    pod = {"metadata": {"annotations": annotations, "labels": pod_labels}}
+
+    assert view_pod(msgspec.convert(pod, Pod)).is_leader is leader
+
+
+def jobset(status: dict[str, Any] | None = None, **spec: Any) -> Any:
+    raw = {"metadata": {"name": "train", "namespace": "ml", "uid": "u"}, "spec": spec, "status": status or {}}
+    return view_jobset(msgspec.convert(raw, JobSet))
+
+
+def test_a_jobset_s_replicated_jobs_are_read_with_their_defaults() -> None:
+    view = jobset(
+        replicatedJobs=[
+            {"name": "driver"},
+            {
+                "name": "workers",
+                "replicas": 3,
+                "template": {
+                    "metadata": {"annotations": {"a": "b"}},
+                    "spec": {
+                        "parallelism": 4,
+                        "completions": 4,
+                        "template": {"spec": {"containers": [container(4)]}},
+                    },
+                },
+            },
+        ]
+    )
+    driver, workers = view.replicated_jobs
+
+    assert (driver.replicas, driver.parallelism, driver.completions, driver.template.chips) == (1, 1, None, 0)
+    assert (workers.replicas, workers.parallelism, workers.completions) == (3, 4, 4)
+    assert (workers.annotations, workers.template.chips) == ({"a": "b"}, 4)
+
+
+@pytest.mark.parametrize(
+    ("job", "found"),
+    [
+        ("train-workers-0", True),
+        ("train-workers-2", True),
+        ("train-workers-3", False),
+        ("train-workers-00", False),
+        ("train-workers-", False),
+        ("train-workers-x", False),
+        ("train-workers-0-0", False),
+        ("train-workers-\u0660", False),
+        ("other-workers-0", False),
+        ("train-driver-0", False),
+    ],
+)
+def test_a_job_belongs_to_the_jobset_only_when_its_spec_has_it(job: str, found: bool) -> None:
+    view = jobset(replicatedJobs=[{"name": "workers", "replicas": 3}])
+
+    assert (view.find_replicated_job(job) is not None) is found
+
+
+def condition(kind: str, status: str = "True", time: str = "2027-01-15T08:00:00Z") -> dict[str, str]:
+    return {"type": kind, "status": status, "lastTransitionTime": time}
+
+
+@pytest.mark.parametrize("kind", ["Completed", "Failed"])
+def test_a_terminal_jobset_is_so_since_its_condition(kind: str) -> None:
+    view = jobset({"conditions": [condition("Suspended", "False"), condition(kind)]})
+
+    assert (view.terminal, view.terminal_since) == (kind, parse_time("2027-01-15T08:00:00Z"))
+
+
+def test_a_condition_that_does_not_hold_says_nothing() -> None:
+    view = jobset({"conditions": [condition("Completed", "False"), condition("Suspended", "False")]})
+
+    assert (view.terminal, view.terminal_since, view.suspended_since) == ("", None, None)
+
+
+def test_suspension_is_what_the_spec_says_and_since_when_is_what_the_status_says() -> None:
+    assert jobset(suspend=True).suspended
+    assert jobset(suspend=True).suspended_since is None
+    assert jobset({"conditions": [condition("Suspended")]}, suspend=True).suspended_since == 1_800_000_000
+    assert not jobset({"conditions": [condition("Suspended")]}, suspend=False).suspended
+
+
+@pytest.mark.parametrize(
+    ("managed_by", "elsewhere"),
+    [
+        (None, False),
+        ("", False),
+        ("jobset.sigs.k8s.io/jobset-controller", False),
+        ("kueue.x-k8s.io/multikueue", True),
+    ],
+)
+def test_another_controller_s_jobset_is_known(managed_by: str | None, elsewhere: bool) -> None:
+    assert jobset(managedBy=managed_by).managed_elsewhere is elsewhere
+
+
+@pytest.mark.parametrize("text", [None, "", "yesterday", "2027-13-01T00:00:00Z"])
+def test_a_time_that_cannot_be_read_is_no_time(text: str | None) -> None:
+    assert parse_time(text) is None
+
+
+def test_times_are_read_with_zone_and_fraction() -> None:
+    assert parse_time("2027-01-15T09:00:00.5+01:00") == 1_800_000_000.5
