@@ -57,7 +57,6 @@ def _parser() -> argparse.ArgumentParser:
         ),
         epilog=(
             f"environment:\n{explain_settings()}\n"
-            "  PUBSUB_EMULATOR_HOST\n      host:port of a Pub/Sub emulator; no credentials are used then.\n\n"
             "exit codes: 0 clean end, 1 lease lost or a part failed (start again), 2 wrong settings.\n"
             "See docs/exporter.md."
         ),

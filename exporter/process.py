@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import urllib3
+
 from exporter.health import Health, HealthServer, Role
 from exporter.kinds import WATCHED
 from exporter.lease import LeaseLock, LeaseLost
@@ -24,12 +26,15 @@ from exporter.metrics import Metrics
 from exporter.publishing import Outbox
 from exporter.watch import Follower
 from shared.core.errors import Misconfigured, ProvisionerError
+from shared.core.settings import Credentials
+from shared.edges.google_access import google_token_source
+from shared.edges.google_rest import GoogleRest
 from shared.edges.kubernetes_api import (
     KubernetesApi,
     connection_from_kubeconfig,
     connection_in_cluster,
 )
-from shared.edges.pubsub_publisher import PubSubPublisher
+from shared.edges.pubsub_topic import PubsubTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +46,8 @@ if TYPE_CHECKING:
     from shared.edges.kubernetes_api import Connection
 
 USER_AGENT = "tpu-provisioner-exporter"
+PUBLISH_SECONDS_MAX = 10.0
+"""The longest wait for the answer to one batch; then it is sent again."""
 TICK_SECONDS = 1.0
 """How often the main thread looks around when it has no lease to renew."""
 JOIN_SECONDS = 0.3
@@ -75,9 +82,10 @@ class _Exporter:
         )
         self._api = KubernetesApi(connection, user_agent=USER_AGENT)
         self._lease = _build_lease(settings, connection) if settings.lease_seconds else None
-        self._publisher = PubSubPublisher(settings.topic)
+        self._http = urllib3.PoolManager(maxsize=2)
+        self._topic = _build_topic(settings, self._http)
         self._outbox = Outbox(
-            self._publisher.publish,
+            self._topic.publish,
             capacity=settings.buffer_max,
             metrics=self._metrics,
             may_publish=self._lease.is_held if self._lease else lambda: True,
@@ -142,7 +150,7 @@ class _Exporter:
             follower.stop()
         left = self._outbox.drain(self._settings.drain_seconds)
         self._outbox.stop()
-        self._publisher.close()
+        self._http.clear()
         released = self._lease.release() if self._lease else None
         self._metrics.is_leader.set(0)
         for thread in self._threads:
@@ -229,6 +237,12 @@ class _Exporter:
 
 def _length(sightings: Sightings[Any]) -> float:
     return float(len(sightings))
+
+
+def _build_topic(settings: Settings, http: urllib3.PoolManager) -> PubsubTopic:
+    token = google_token_source(http) if settings.credentials == Credentials.GOOGLE else None
+    rest = GoogleRest(settings.pubsub_endpoint, http=http, token=token, timeout_seconds=PUBLISH_SECONDS_MAX)
+    return PubsubTopic(rest, settings.topic)
 
 
 def _build_lease(settings: Settings, connection: Connection) -> LeaseLock:

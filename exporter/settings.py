@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shared.core.errors import Misconfigured
+from shared.core.settings import Credentials
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 PREFIX = "TPU_PROVISIONER_"
 _CLUSTER = re.compile(r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/clusters/[a-z0-9-]+")
 _TOPIC = re.compile(r"projects/[a-z0-9.:-]+/topics/[A-Za-z][A-Za-z0-9._~+%-]{2,254}")
+_URL = re.compile(r"https?://[^/\s]+/?")
 _DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 LEASE_SECONDS_LEAST = 3
 
@@ -30,6 +32,10 @@ class Settings:
     """The cluster that is watched."""
     topic: str
     """Where events go."""
+    pubsub_endpoint: str = "https://pubsub.googleapis.com"
+    """Base URL of the Pub/Sub API."""
+    credentials: Credentials = Credentials.GOOGLE
+    """How to prove who we are to Pub/Sub; anonymous only against stand-ins."""
     kubeconfig: str = ""
     """Empty: the pod's own service account."""
     http_host: str = ""
@@ -92,6 +98,12 @@ def _lease_seconds(text: str) -> int:
         raise ValueError(f"0 for no election, or {error}") from error
 
 
+def _credentials(text: str) -> Credentials:
+    if text not in list(Credentials):
+        raise ValueError(" or ".join(Credentials))
+    return Credentials(text)
+
+
 def _seconds(text: str) -> float:
     if not re.fullmatch(r"\d+(\.\d+)?", text) or float(text) > 600:  # noqa: PLR2004 -- named in the text below
         raise ValueError("seconds from 0 to 600")
@@ -112,6 +124,20 @@ _VARIABLES = (
         _matching(_TOPIC, "projects/PROJECT/topics/NAME"),
         "The Pub/Sub topic that events go to.",
         required=True,
+    ),
+    _Variable(
+        "PUBSUB_ENDPOINT",
+        "pubsub_endpoint",
+        _matching(_URL, "http(s)://HOST[:PORT]"),
+        "Base URL of the Pub/Sub API.",
+        "https://pubsub.googleapis.com",
+    ),
+    _Variable(
+        "CREDENTIALS",
+        "credentials",
+        _credentials,
+        "google: the account of the metadata server; anonymous: none, for stand-ins.",
+        "google",
     ),
     _Variable("KUBECONFIG", "kubeconfig", str, "Path of a kubeconfig file.", "the pod's own service account"),
     _Variable(

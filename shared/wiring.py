@@ -18,12 +18,12 @@ from shared.configuration import read_settings
 from shared.core.settings import ClusterSettings, Credentials, Settings
 from shared.edges.clock import SystemClock
 from shared.edges.cluster import KubernetesCluster
-from shared.edges.dead_letters import PubsubDeadLetters
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_access import google_token_source
 from shared.edges.google_rest import CONNECTIONS_MAX, GoogleRest
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.kubernetes_connection import TokenFile
+from shared.edges.pubsub_topic import PubsubTopic
 from shared.perform.outcome import Ports
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def build_ports(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
             for name, cluster in settings.clusters.items()
         },
         clock=SystemClock(),
-        dead_letters=PubsubDeadLetters(pubsub, settings.dead_letter_topic) if settings.dead_letter_topic else None,
+        dead_letters=PubsubTopic(pubsub, settings.dead_letter_topic) if settings.dead_letter_topic else None,
     )
 
 

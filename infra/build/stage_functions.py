@@ -14,9 +14,6 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-EXPORTER_ONLY = frozenset({"pubsub_publisher.py"})
-"""Edges that only the exporter uses; their libraries are not in the functions' requirements."""
-
 
 def stage(target: Path) -> list[Path]:
     """Write the bundle into an empty or absent folder and return its files.
@@ -30,8 +27,7 @@ def stage(target: Path) -> list[Path]:
     written = []
     sources = {Path("main.py"): ROOT / "functions/main.py", Path("requirements.txt"): ROOT / "requirements.txt"}
     for path in sorted((ROOT / "shared").rglob("*.py")):
-        if path.name not in EXPORTER_ONLY:
-            sources[path.relative_to(ROOT)] = path
+        sources[path.relative_to(ROOT)] = path
     for name, source in sources.items():
         destination = target / name
         destination.parent.mkdir(parents=True, exist_ok=True)

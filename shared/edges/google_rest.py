@@ -63,10 +63,26 @@ _REFUSAL = msgspec.json.Decoder(Refusal)
 class GoogleRest:
     """A Google API at one base URL, usable from several threads."""
 
-    def __init__(self, endpoint: str, *, http: urllib3.PoolManager, token: Callable[[], str] | None) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        http: urllib3.PoolManager,
+        token: Callable[[], str] | None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        """Prepare; nothing is sent yet.
+
+        Args:
+            endpoint: Base URL.
+            http: Whose connections are used.
+            token: Gives the bearer token of the next call; None sends none.
+            timeout_seconds: The longest wait for a connection, and for each piece of an answer.
+        """
         self._endpoint = endpoint.rstrip("/")
         self._http = http
         self._token = token
+        self._timeout_seconds = timeout_seconds
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
         """Return the body of a successful answer.
@@ -85,7 +101,7 @@ class GoogleRest:
                 f"{self._endpoint}/{path}",
                 body=None if body is None else msgspec.json.encode(body),
                 headers=headers,
-                timeout=TIMEOUT_SECONDS,
+                timeout=self._timeout_seconds,
                 retries=False,
                 redirect=False,
             )

@@ -10,8 +10,8 @@ import urllib3
 
 from shared.core.errors import Unavailable
 from shared.core.events import Message
-from shared.edges.dead_letters import PubsubDeadLetters
 from shared.edges.google_rest import GoogleRest
+from shared.edges.pubsub_topic import PubsubTopic
 from tests.contract.stand_ins import ask, stand_in
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield ports["rest"]
 
 
-def dead_letters(url: str, topic: str = TOPIC) -> PubsubDeadLetters:
-    return PubsubDeadLetters(GoogleRest(url, http=urllib3.PoolManager(), token=None), topic)
+def dead_letters(url: str, topic: str = TOPIC) -> PubsubTopic:
+    return PubsubTopic(GoogleRest(url, http=urllib3.PoolManager(), token=None), topic)
 
 
 def test_a_message_is_kept_byte_for_byte_with_its_attributes(url: str) -> None:

@@ -93,6 +93,10 @@ def start(
         f"clusters: [{{name: c, cluster: {{server: '{kubernetes.url}'}}}}]\n"
     )
     running: list[Process] = []
+    stand_in = {
+        "TPU_PROVISIONER_PUBSUB_ENDPOINT": pubsub["rest"],
+        "TPU_PROVISIONER_CREDENTIALS": "anonymous",
+    }
 
     def start_one(**environ: str) -> Process:
         settings = {
@@ -102,7 +106,7 @@ def start(
             "HTTP_PORT": "0",
         } | environ
         prefixed = {f"TPU_PROVISIONER_{name}": value for name, value in settings.items()}
-        running.append(Process(["exporter"], folder, {"PUBSUB_EMULATOR_HOST": pubsub["grpc"]} | prefixed))
+        running.append(Process(["exporter"], folder, stand_in | prefixed))
         return running[-1]
 
     yield start_one

@@ -13,7 +13,7 @@ import grpc
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
-from grpc_status import rpc_status  # type: ignore[import-untyped]  # it ships no types
+from grpc_status import rpc_status
 
 from local.pubsub.model.errors import BrokerError
 from local.pubsub.wire import classes
