@@ -22,6 +22,8 @@ def test_every_setting_is_read():
     found = parse_settings(
         GOOD
         | {
+            "TPU_PROVISIONER_PUBSUB_ENDPOINT": "http://127.0.0.1:8085",
+            "TPU_PROVISIONER_CREDENTIALS": "anonymous",
             "TPU_PROVISIONER_KUBECONFIG": "/k",
             "TPU_PROVISIONER_HTTP_HOST": "127.0.0.2",
             "TPU_PROVISIONER_HTTP_PORT": "0",
@@ -36,6 +38,8 @@ def test_every_setting_is_read():
     assert dataclasses.astuple(found) == (
         CLUSTER,
         TOPIC,
+        "http://127.0.0.1:8085",
+        "anonymous",
         "/k",
         "127.0.0.2",
         0,
