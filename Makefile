@@ -1,0 +1,102 @@
+# Everything a person runs by hand. `make` alone lists the targets.
+# Needs make and Python 3.11 or newer; everything else comes from PyPI into $(VENV), pinned by hash.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+JOBSET ?=
+SPEED ?=
+REPORT ?=
+TIMEOUT ?=
+FAULTS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo up down status env test test-tools lint check format bench requirements clean
+
+STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS))
+
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  JOBSET=\"a.yaml dir/ *.yaml\"  what make demo runs (default: two v6e slices)"
+	@echo "  SPEED=30                     virtual seconds per real second; 1 is real time"
+	@echo "  REPORT=\"out.json out.svg\"    reports to write: .json, .html, .svg"
+	@echo "  TIMEOUT=120                  give up after this many real seconds"
+	@echo "  FAULTS=faults.yaml           faults of the fake GKE (docs/fake-gke.md)"
+
+demo: $(VENV)/.demo ## Run a two-slice JobSet on a local cloud and show how it gets its node pools
+	@$(BIN)/python -m local.demo $(JOBSET) $(STACK_OPTIONS) \
+		$(foreach path,$(REPORT),--report=$(path)) $(if $(TIMEOUT),--timeout=$(TIMEOUT))
+
+up: $(VENV)/.demo ## Start the local cloud and keep it, for kubectl and gcloud
+	@$(BIN)/python -m local.stack up $(STACK_OPTIONS)
+
+down: $(VENV)/.demo ## End the local cloud
+	@$(BIN)/python -m local.stack down
+
+status: $(VENV)/.demo ## Show the processes of the local cloud
+	@$(BIN)/python -m local.stack status
+
+env: $(VENV)/.demo ## Print the variables that point kubectl and gcloud at the local cloud
+	@$(BIN)/python -m local.stack env
+
+test: $(VENV)/.development ## Run every test that needs nothing but PyPI
+	@$(BIN)/python tests/run.py
+
+test-tools: $(VENV)/.development ## Run the tests that need gcloud, kubectl and the Pub/Sub emulator
+	@$(BIN)/python tests/run.py --tools
+
+lint: $(VENV)/.development ## Check style, types and the import rules
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@PYTHONPATH=. $(BIN)/lint-imports
+
+check: lint ## Lint, then run every test that this machine can
+	@$(BIN)/python tests/run.py --all
+
+format: $(VENV)/.development ## Bring the code into shape
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.development ## Measure against the budgets
+	@$(BIN)/python -m benchmarks
+
+COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version=3.11 \
+	--custom-compile-command="make requirements"
+
+requirements: $(VENV)/.development ## Pin all dependencies anew, within requirements/*.in
+	@$(COMPILE) requirements/development.in --output-file=requirements/development.txt
+	@$(COMPILE) requirements/functions.in --constraints=requirements/development.txt --output-file=requirements.txt
+	@$(COMPILE) requirements/exporter.in --constraints=requirements/development.txt \
+		--output-file=exporter/requirements.txt
+	@$(COMPILE) requirements/local.in --constraints=requirements/development.txt --output-file=local/requirements.txt
+
+clean: ## Remove the virtual environment, caches and the local cloud's files
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m local.stack down >/dev/null 2>&1 || true; fi
+	@rm -rf $(VENV) .local .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps say what was installed from which lock; a second call finds them fresh and does nothing.
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes
+
+$(BIN)/python:
+	@set -e; for python in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
+		if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			echo "Making a virtual environment in $(VENV) with $$($$python --version)"; \
+			$$python -m venv $(VENV); exit 0; \
+		fi; \
+	done; \
+	echo "error: no Python 3.11 or newer found (tried python3.13, python3.12, python3.11, python3)." >&2; \
+	echo "Install one, or name it: make PYTHON=/path/to/python3 demo" >&2; exit 1
+
+$(VENV)/.demo: local/requirements.txt | $(BIN)/python
+	@if [ ! -f $(VENV)/.development ]; then \
+		echo "Installing the demo's dependencies from PyPI (about 40 s, once)"; \
+		$(INSTALL) -r local/requirements.txt; \
+	fi
+	@touch $@
+
+$(VENV)/.development: requirements/development.txt | $(BIN)/python
+	@echo "Installing the development dependencies from PyPI (about a minute, once)"
+	@$(INSTALL) -r requirements/development.txt
+	@touch $@

@@ -1,0 +1,124 @@
+"""``python -m local.demo``: run JobSets on a local stack and watch them get their node pools.
+
+Exit codes: 0 the end state was verified, 1 it was not, 2 what was given cannot be run.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+from local.demo.manifests import BadManifest, Document, load
+from local.demo.running import Run, RunOptions
+from local.demo.tables import print_outcome
+from local.demo.views import LiveView, PlainView, View
+from local.demo.writing import BadReportPath, parse_report_paths, write_report
+from local.stack.commands import StackSettings
+from local.stack.layout import PROJECT_ROOT
+from local.stack.readiness import NotReady
+from local.stack.stack import Stack, StagingFailed
+from local.stack.supervisor import ProcessDied
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from local.demo.outcome import Outcome
+
+DEFAULT_MANIFEST = PROJECT_ROOT / "examples" / "v6e-two-slices.yaml"
+_PLAIN_WIDTH = 200
+_TERMINATED = 143
+
+Manifests = Annotated[
+    list[str] | None,
+    typer.Argument(help="Manifests with JobSets: files, globs or folders. Default: a two-slice v6e JobSet."),
+]
+Speed = Annotated[float, typer.Option(help="Virtual seconds per real second; 1 is real time.", min=0.1, max=1000)]
+Report = Annotated[
+    list[str] | None,
+    typer.Option(help="Also write a report: a path that ends in .json, .html or .svg. May be repeated."),
+]
+Timeout = Annotated[float, typer.Option(help="Give up after this many real seconds; 0: follows the speed.", min=0)]
+ExpectAll = Annotated[bool, typer.Option("--expect-all", help="Make a refused slice a failure.")]
+Faults = Annotated[str, typer.Option(help="A file of faults for the fake GKE (see docs/fake-gke.md).")]
+Seed = Annotated[int, typer.Option(help="Makes the timings of the stand-ins repeatable.")]
+
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def demo(
+    manifests: Manifests = None,
+    speed: Speed = 30.0,
+    report: Report = None,
+    timeout: Timeout = 0.0,
+    faults: Faults = "",
+    seed: Seed = 1,
+    *,
+    expect_all: ExpectAll = False,
+) -> None:
+    """Start a stack, apply the manifests, show what happens, verify that nothing is left, and end everything."""
+    signal.signal(signal.SIGTERM, _end_by_signal)
+    console = Console() if sys.stdout.isatty() else Console(width=_PLAIN_WIDTH)
+    try:
+        documents = load(manifests or [str(DEFAULT_MANIFEST)])
+        paths = parse_report_paths(report or [])
+    except (BadManifest, BadReportPath) as error:
+        _refuse(error)
+    settings = StackSettings(speed=speed, seed=seed, faults=str(Path(faults).resolve()) if faults else "")
+    options = RunOptions(timeout_seconds=timeout, expect_all=expect_all)
+    outcome = _run(console, documents, settings, options)
+    print_outcome(console, outcome)
+    for path in paths:
+        write_report(path, outcome)
+        typer.echo(f"wrote {path}")
+    if not outcome.verified:
+        raise typer.Exit(1)
+
+
+def _run(console: Console, documents: list[Document], settings: StackSettings, options: RunOptions) -> Outcome:
+    home = Path(tempfile.mkdtemp(prefix="tpu-provisioner-demo-"))
+    view: View = LiveView(console, settings.speed) if console.is_terminal else PlainView(console)
+    outcome = None
+    try:
+        with Stack(home, settings, say=view.say) as stack:
+            view.start()
+            try:
+                outcome = Run(stack, view, options).perform(documents)
+            finally:
+                view.stop()
+    except BadManifest as error:
+        shutil.rmtree(home, ignore_errors=True)
+        _refuse(error)
+    except (ProcessDied, NotReady, StagingFailed) as error:
+        typer.echo(f"The stack failed: {error}\nIts logs are kept in {home / 'logs'}", err=True)
+        raise typer.Exit(1) from error
+    except (KeyboardInterrupt, SystemExit):
+        shutil.rmtree(home, ignore_errors=True)
+        raise
+    if outcome.verified:
+        shutil.rmtree(home, ignore_errors=True)
+    else:
+        typer.echo(f"The logs of every process are kept in {home / 'logs'}")
+    return outcome
+
+
+def _refuse(error: Exception) -> NoReturn:
+    typer.echo(f"error: {error}", err=True)
+    raise typer.Exit(2) from error
+
+
+def _end_by_signal(_number: int, _frame: FrameType | None) -> None:
+    """Turn SIGTERM into an ordinary exit, so that everything that was started is ended."""
+    raise SystemExit(_TERMINATED)
+
+
+if __name__ == "__main__":
+    app()

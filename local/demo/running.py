@@ -1,0 +1,144 @@
+"""One run from the apply to the verified end, on a stack that is up already. It always ends: waits are bounded."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from local.demo.applying import Applier
+from local.demo.observer import Observer
+from local.demo.outcome import Outcome
+from local.demo.progress import Patience, Refusal, describe_missing, find_stuck, is_finished
+from local.demo.timeline import Timeline
+from local.demo.verification import SETTLE_SECONDS, Verifier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from local.demo.manifests import Document
+    from local.demo.views import View
+    from local.stack.stack import Stack
+
+_LOOK_SECONDS = 0.1
+_BASE_SECONDS = 60.0
+_VIRTUAL_SECONDS = 2400.0
+"""A create of five minutes, a run of one, a delete of four, and twice that for what goes wrong on the way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What a person may choose about a run."""
+
+    timeout_seconds: float = 0.0
+    """Real seconds; 0 for a default that follows the speed."""
+    expect_all: bool = False
+    """Whether a refusal is a failure."""
+
+    def bound_seconds(self, speed: float) -> float:
+        """Return the longest that a run may take, in real seconds."""
+        return self.timeout_seconds or _BASE_SECONDS + _VIRTUAL_SECONDS / speed
+
+
+class Run:
+    """Applies documents to a stack and follows them to their end.
+
+    Args:
+        stack: A running stack.
+        view: Who is told meanwhile.
+        options: The person's choices.
+        on_look: Called after every look at the stack; the chaos test kills things here.
+    """
+
+    def __init__(
+        self,
+        stack: Stack,
+        view: View,
+        options: RunOptions,
+        *,
+        on_look: Callable[[Timeline], None] = lambda _timeline: None,
+    ) -> None:
+        self._stack, self._view, self._options, self._on_look = stack, view, options, on_look
+        self._speed = stack.settings.speed
+        self._refusals: list[Refusal] = []
+        self._withdrawn: set[tuple[str, str]] = set()
+
+    def perform(self, documents: list[Document]) -> Outcome:
+        """Return the outcome of applying the documents.
+
+        Raises:
+            BadManifest: the cluster refused one of them.
+            ProcessDied: a part of the stack ended for good.
+        """
+        applier = Applier(self._stack.addresses.kubernetes)
+        observer = Observer(self._stack.layout, self._stack.addresses)
+        try:
+            with observer:
+                started_at = time.time()
+                applied = applier.apply(documents)
+                for note in applied.notes:
+                    self._view.say(note)
+                jobsets = [(each.namespace, each.name) for each in applied.jobsets]
+                timeline = Timeline(jobsets, started_at)
+                problems = self._follow(timeline, observer, applier)
+                return self._conclude(timeline, observer, problems, applied.notes)
+        finally:
+            applier.close()
+
+    def _follow(self, timeline: Timeline, observer: Observer, applier: Applier) -> list[str]:
+        """Follow the run and return what was missing when its time was up; nothing when it ended by itself."""
+        deadline = time.time() + self._options.bound_seconds(self._speed)
+        patience = Patience.at_speed(self._speed)
+        while not is_finished(timeline):
+            self._look(timeline, observer)
+            self._stack.check()
+            now = time.time()
+            for workload, refusals in find_stuck(timeline, now, patience):
+                self._withdraw(applier, (workload.namespace, workload.name), refusals)
+            if now > deadline:
+                bound = self._options.bound_seconds(self._speed)
+                return [f"not finished within {bound:.0f} s: {each}" for each in describe_missing(timeline, now)]
+        return []
+
+    def _look(self, timeline: Timeline, observer: Observer) -> None:
+        for observation in observer.drain(_LOOK_SECONDS):
+            lines = timeline.observe(observation)
+            if lines:
+                self._view.show(lines, timeline, time.time())
+        self._view.show([], timeline, time.time())
+        self._on_look(timeline)
+
+    def _withdraw(self, applier: Applier, workload: tuple[str, str], refusals: list[Refusal]) -> None:
+        """Note the refusals and delete the JobSet, as its owner would, so that nothing of it stays."""
+        if workload in self._withdrawn:
+            return
+        self._withdrawn.add(workload)
+        self._refusals += refusals
+        for each in refusals:
+            self._view.say(f"{each.slice or each.workload} will not be served: {each.reason}: {each.message}")
+        self._view.say(f"deleting JobSet {workload[0]}/{workload[1]}, which can go no further")
+        applier.delete_jobset(*workload)
+
+    def _conclude(
+        self, timeline: Timeline, observer: Observer, problems: list[str], notes: tuple[str, ...]
+    ) -> Outcome:
+        self._view.say("verifying the end state through the public APIs")
+        ended_at = time.time()
+        with Verifier(self._stack.addresses) as verifier:
+            settle_seconds = 0.0 if problems else SETTLE_SECONDS
+            problems = problems + verifier.verify(timeline.workloads, settle_seconds=settle_seconds)
+            pools_left, facts = verifier.count_pools(), verifier.count_facts()
+        self._look(timeline, observer)
+        if self._options.expect_all:
+            problems += [f"{each.slice or each.workload} was refused: {each.reason}" for each in self._refusals]
+        return Outcome(
+            timeline=timeline,
+            ended_at=ended_at,
+            speed=self._speed,
+            refusals=tuple(self._refusals),
+            problems=tuple(problems),
+            notes=notes,
+            pools_left=pools_left,
+            own_list_calls=observer.own_list_calls,
+            facts=facts,
+        )

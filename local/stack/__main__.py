@@ -1,0 +1,154 @@
+"""``python -m local.stack``: bring a local stack up, look at it, take it down."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from local.stack import background
+from local.stack.background import AlreadyRuns, NothingRuns, StartFailed
+from local.stack.child import last_lines
+from local.stack.commands import RUN_VIRTUAL_SECONDS, StackSettings
+from local.stack.environment import export_lines, tool_environment
+from local.stack.layout import DEFAULT_HOME, Layout
+from local.stack.readiness import NotReady
+from local.stack.stack import Stack, StagingFailed
+from local.stack.supervisor import ProcessDied
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from local.stack.supervisor import ProcessState
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="The cloud on a laptop: Kubernetes, GKE, Pub/Sub, the exporter and the functions, all on 127.0.0.1.",
+)
+Home = Annotated[Path, typer.Option(help="The folder for ports, logs, kubeconfig and state.")]
+Speed = Annotated[float, typer.Option(help="Virtual seconds per real second; 1 is real time.", min=0.1, max=1000)]
+Seed = Annotated[int, typer.Option(help="Makes the timings of the stand-ins repeatable.")]
+RunSeconds = Annotated[float, typer.Option(help="Virtual seconds that a pod runs unless annotated.", min=0)]
+Faults = Annotated[str, typer.Option(help="A file of faults for the fake GKE (see docs/fake-gke.md).")]
+Restart = Annotated[bool, typer.Option("--restart/--no-restart", help="Restart crashed stateless processes.")]
+
+
+@app.command()
+def up(
+    home: Home = DEFAULT_HOME,
+    speed: Speed = 30.0,
+    seed: Seed = 1,
+    run_seconds: RunSeconds = RUN_VIRTUAL_SECONDS,
+    faults: Faults = "",
+    *,
+    restart: Restart = True,
+) -> None:
+    """Start a stack in the background and print how to reach it."""
+    settings = StackSettings(
+        speed=speed, seed=seed, run_virtual_seconds=run_seconds, faults=faults, restarts=restart
+    )
+    try:
+        state = background.start(home, settings)
+    except AlreadyRuns as error:
+        typer.echo(str(error))
+        return
+    except (StartFailed, NotReady) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from error
+    typer.echo(f"The stack is up; its clock runs {speed:g} times as fast. Logs: {Layout(home).logs}")
+    typer.echo('Point your tools at it with:  eval "$(make -s env)"')
+    typer.echo(export_lines(tool_environment(Layout(home.resolve()), state.addresses)))
+    typer.echo("Then, for example:")
+    typer.echo("  kubectl apply -f examples/v6e-two-slices.yaml")
+    typer.echo("  gcloud container node-pools list --region=us-east5 --cluster=demo")
+    typer.echo("Take it down with:  make down")
+
+
+@app.command()
+def down(home: Home = DEFAULT_HOME) -> None:
+    """End the stack and everything that it started."""
+    try:
+        background.stop(home)
+    except NothingRuns as error:
+        typer.echo(str(error))
+    else:
+        typer.echo("The stack is down.")
+
+
+@app.command()
+def status(home: Home = DEFAULT_HOME) -> None:
+    """Show every process; exit with 1 when one is dead or nothing runs."""
+    layout = Layout(home.resolve())
+    try:
+        state = background.read_state(layout)
+    except NothingRuns as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from error
+    console = Console()
+    console.print(_status_table(state.processes))
+    dead = [each for each in state.processes if each.exit_code is not None]
+    for each in dead:
+        console.print(f"[red]{each.name} ended with code {each.exit_code}; its last lines:[/]")
+        console.print("\n".join(last_lines(layout.log(each.name), 12)), markup=False, highlight=False)
+    if dead:
+        raise typer.Exit(1)
+
+
+@app.command()
+def env(home: Home = DEFAULT_HOME) -> None:
+    """Print the shell lines that point kubectl, gcloud and client libraries at the stack."""
+    layout = Layout(home.resolve())
+    try:
+        state = background.read_state(layout)
+    except NothingRuns as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from error
+    typer.echo(export_lines(tool_environment(layout, state.addresses)))
+
+
+@app.command()
+def run(
+    home: Home = DEFAULT_HOME,
+    speed: Speed = 30.0,
+    seed: Seed = 1,
+    run_seconds: RunSeconds = RUN_VIRTUAL_SECONDS,
+    faults: Faults = "",
+    *,
+    restart: Restart = True,
+) -> None:
+    """Run a stack in the foreground until SIGTERM or Ctrl-C (what `up` puts in the background)."""
+    settings = StackSettings(
+        speed=speed, seed=seed, run_virtual_seconds=run_seconds, faults=faults, restarts=restart
+    )
+    ending = threading.Event()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        ending.set()
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, end)
+    try:
+        with background.hold_lock(Layout(home.resolve())), Stack(home, settings, say=typer.echo):
+            typer.echo("ready")
+            ending.wait()
+    except (AlreadyRuns, ProcessDied, NotReady, StagingFailed) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from error
+
+
+def _status_table(processes: list[ProcessState]) -> Table:
+    table = Table("process", "pid", "state", "restarts")
+    for each in processes:
+        state = "[green]running[/]" if each.exit_code is None else f"[red]ended ({each.exit_code})[/]"
+        table.add_row(each.name, str(each.pid), state, str(each.restarts))
+    return table
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,121 @@
+"""One child process: started with its own log file and process group, stopped politely and then firmly.
+
+On Linux a child is told by the kernel to end when its parent dies, however the parent died. Elsewhere the process
+group is ended by the supervisor's own exit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+_LOG_TAIL_BYTES = 16_384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """How one process is started."""
+
+    name: str
+    arguments: tuple[str, ...]
+    folder: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Additions to a clean copy of this process's environment."""
+    restartable: bool = False
+    """Whether it keeps nothing in memory that the others rely on."""
+
+
+class Child:
+    """A running command. Its output is appended to the log file, so that a restart keeps the history."""
+
+    def __init__(self, command: Command, log: Path) -> None:
+        self.command = command
+        self.log = log
+        self.started_at = time.monotonic()
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                command.arguments,
+                cwd=command.folder,
+                env=_clean_environment() | dict(command.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_ending_with_parent(),  # noqa: PLW1509 -- one prctl call: takes no lock
+            )
+
+    @property
+    def pid(self) -> int:
+        """The process id, which is also the id of its process group."""
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, or None while it runs."""
+        return self._process.poll()
+
+    def ask_to_end(self) -> None:
+        """Send SIGTERM, unless it has ended."""
+        if self.exit_code is None:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """End the whole process group at once and wait for it."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def end(self, grace_seconds: float) -> bool:
+        """End it politely, then firmly; return whether politeness was enough.
+
+        The group is killed in either case, so that no worker of it stays behind.
+        """
+        self.ask_to_end()
+        try:
+            self._process.wait(grace_seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return False
+        self.kill()
+        return True
+
+
+def last_lines(log: Path, count: int) -> list[str]:
+    """Return the last lines of a log file, oldest first; empty when there is none."""
+    if not log.exists():
+        return []
+    with log.open("rb") as stream:
+        stream.seek(max(0, log.stat().st_size - _LOG_TAIL_BYTES))
+        return stream.read().decode("utf-8", "replace").splitlines()[-count:]
+
+
+def _clean_environment() -> dict[str, str]:
+    """Return this environment without what would leak a real cloud, or this project's path, into a child."""
+    dropped = ("TPU_PROVISIONER_", "GOOGLE_", "CLOUDSDK_", "PUBSUB_", "K_", "FUNCTION_", "PYTHONPATH", "PORT")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
+    without_proxy = {key: value for key, value in kept.items() if not key.lower().endswith("_proxy")}
+    return without_proxy | {"PYTHONUNBUFFERED": "1", "NO_PROXY": "127.0.0.1,localhost"}
+
+
+def _ending_with_parent() -> Callable[[], None] | None:
+    """Return what a child runs before its program so that the kernel ends it with its parent; None elsewhere."""
+    if not sys.platform.startswith("linux"):
+        return None
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def ask_kernel() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+    return ask_kernel

@@ -1,0 +1,202 @@
+"""The command line and the environment of every process of the stack.
+
+This is the one place that knows how each part is started; everything here is a pure function of the layout, the
+settings and the addresses of the parts that were started before.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+
+from local.stack.child import Command
+from local.stack.layout import (
+    CLUSTER,
+    CLUSTER_PATH,
+    DEAD_LETTER_TOPIC,
+    LOCATION,
+    PROJECT,
+    PROJECT_ROOT,
+    TOPIC,
+    ZONE,
+    Layout,
+)
+from shared.core.settings import Settings
+
+SWEEP_VIRTUAL_SECONDS = 60
+SWEEP_SECONDS_MIN = 5.0
+"""The functions themselves are not sped up: more frequent sweeps would race with each of their answers."""
+RUN_VIRTUAL_SECONDS = 180.0
+"""Longer than the nodes of a pool take to come up one after the other, so that all pods of a slice run at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackSettings:
+    """What a person may choose about a stack."""
+
+    speed: float = 30.0
+    """Virtual seconds per real second, for everything that GKE and the kubelets take time for."""
+    seed: int = 1
+    run_virtual_seconds: float = RUN_VIRTUAL_SECONDS
+    """How long a pod runs when its annotations say nothing."""
+    restarts: bool = True
+    faults: str = ""
+    """A file of faults for the fake GKE, or nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """Where the parts of a running stack listen."""
+
+    kubernetes: str
+    gke_rest: str
+    gke_grpc: str
+    pubsub_rest: str
+    pubsub_grpc: str
+    functions: dict[str, str]
+    exporter: str
+
+
+def cluster(layout: Layout, settings: StackSettings) -> Command:
+    """Return the command of the embedded Kubernetes."""
+    return _module(
+        "cluster",
+        "local.cluster",
+        "serve",
+        f"--speed={settings.speed:g}",
+        f"--seed={settings.seed}",
+        f"--kubeconfig-file={layout.kubeconfig}",
+        f"--ports-file={layout.ports_file('cluster')}",
+    )
+
+
+def pubsub(layout: Layout, settings: StackSettings) -> Command:
+    """Return the command of the Pub/Sub broker."""
+    return _module(
+        "pubsub",
+        "local.pubsub",
+        "serve",
+        f"--seed={settings.seed}",
+        f"--ports-file={layout.ports_file('pubsub')}",
+    )
+
+
+def fake_gke(layout: Layout, settings: StackSettings) -> Command:
+    """Return the command of the fake GKE, which registers nodes in the embedded Kubernetes."""
+    faults = (f"--faults={settings.faults}",) if settings.faults else ()
+    return _module(
+        "fakegke",
+        "local.fakegke",
+        "serve",
+        f"--project={PROJECT}",
+        f"--location={LOCATION}",
+        f"--cluster={CLUSTER}",
+        f"--speed={settings.speed:g}",
+        f"--seed={settings.seed}",
+        f"--kubernetes={layout.kubeconfig}",
+        f"--ports-file={layout.ports_file('fakegke')}",
+        *faults,
+    )
+
+
+def kubelet(layout: Layout, settings: StackSettings) -> Command:
+    """Return the command of the simulated kubelet."""
+    return _module(
+        "kubelet",
+        "local.kubelet",
+        f"--kubeconfig={layout.kubeconfig}",
+        f"--speed={settings.speed:g}",
+        f"--run-seconds={settings.run_virtual_seconds:g}",
+        restartable=True,
+    )
+
+
+def exporter(layout: Layout, *, pubsub_rest: str, port: int) -> Command:
+    """Return the command of the exporter, configured as its Deployment would."""
+    return _module(
+        "exporter",
+        "exporter",
+        restartable=True,
+        environment={
+            "TPU_PROVISIONER_CLUSTER": CLUSTER_PATH,
+            "TPU_PROVISIONER_TOPIC": TOPIC,
+            "TPU_PROVISIONER_KUBECONFIG": str(layout.kubeconfig),
+            "TPU_PROVISIONER_HTTP_PORT": str(port),
+            "TPU_PROVISIONER_LEASE_SECONDS": "0",
+            "TPU_PROVISIONER_PUBSUB_ENDPOINT": pubsub_rest,
+            "TPU_PROVISIONER_CREDENTIALS": "anonymous",
+        },
+    )
+
+
+def function(
+    layout: Layout,
+    settings: StackSettings,
+    name: str,
+    *,
+    port: int,
+    kubernetes: str,
+    gke_rest: str,
+    pubsub_rest: str,
+) -> Command:
+    """Return the command of one function, run by Google's own framework from the staged bundle."""
+    clusters = {CLUSTER_PATH: {"endpoint": kubernetes, "zone": ZONE}}
+    return Command(
+        name=name,
+        arguments=(
+            sys.executable,
+            "-m",
+            "functions_framework",
+            "--source=main.py",
+            f"--target={name}",
+            "--signature-type=http",
+            "--host=127.0.0.1",
+            f"--port={port}",
+        ),
+        folder=layout.bundle,
+        restartable=True,
+        environment={
+            "TPU_PROVISIONER_CLUSTERS": json.dumps(clusters),
+            "TPU_PROVISIONER_GKE_ENDPOINT": gke_rest,
+            "TPU_PROVISIONER_PUBSUB_ENDPOINT": pubsub_rest,
+            "TPU_PROVISIONER_CREDENTIALS": "anonymous",
+            "TPU_PROVISIONER_DEAD_LETTER_TOPIC": DEAD_LETTER_TOPIC,
+            **_scaled_bounds(settings.speed),
+        },
+    )
+
+
+def _scaled_bounds(speed: float) -> dict[str, str]:
+    """Return the functions' waiting times, shortened as much as the clock of the stand-ins is sped up."""
+    defaults = Settings(clusters={})
+    virtual = {
+        "GRACE_SECONDS": defaults.grace_seconds,
+        "CREATION_SECONDS_MAX": defaults.creation_seconds_max,
+        "DRAIN_SECONDS_MAX": defaults.drain_seconds_max,
+    }
+    return {f"TPU_PROVISIONER_{name}": str(max(1, round(seconds / speed))) for name, seconds in virtual.items()}
+
+
+def ticker(settings: StackSettings, *, sweep: str) -> Command:
+    """Return the command of the process that calls the sweep as Cloud Scheduler would."""
+    seconds = max(SWEEP_SECONDS_MIN, SWEEP_VIRTUAL_SECONDS / settings.speed)
+    return _module(
+        "ticker", "local.stack.ticker", f"--url={sweep}", f"--every-seconds={seconds:g}", restartable=True
+    )
+
+
+def _module(
+    name: str,
+    module: str,
+    *arguments: str,
+    environment: dict[str, str] | None = None,
+    restartable: bool = False,
+) -> Command:
+    return Command(
+        name=name,
+        arguments=(sys.executable, "-m", module, *arguments),
+        folder=PROJECT_ROOT,
+        environment=environment or {},
+        restartable=restartable,
+    )

@@ -1,0 +1,181 @@
+"""A whole local stack with one start and one stop: the demo, the tests and `make up` all use this class.
+
+Start it from a thread that lives as long as the stack does: Linux ends a child when the thread that made it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from local.stack import commands
+from local.stack.commands import Addresses, StackSettings
+from local.stack.cpu_node import register_cpu_node
+from local.stack.layout import FUNCTIONS, PROJECT_ROOT, Layout
+from local.stack.readiness import NotReady, answers, free_ports, listens, read_ports, wait_until
+from local.stack.subscriptions import create_subscriptions
+from local.stack.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+_START_SECONDS_MAX = 60.0
+_STAGE_SCRIPT = PROJECT_ROOT / "infra" / "build" / "stage_functions.py"
+
+
+class StagingFailed(Exception):
+    """The functions could not be staged; the text is the script's output."""
+
+
+class Stack:
+    """A running stack, used as a context manager.
+
+    Args:
+        home: The folder for everything that it writes.
+        settings: Speed, seed and so on.
+        say: Told, in a few words, what is being waited for.
+    """
+
+    def __init__(
+        self, home: Path, settings: StackSettings, *, say: Callable[[str], None] = lambda _text: None
+    ) -> None:
+        self.layout = Layout(home.resolve())
+        self.settings = settings
+        self._say = say
+        self._addresses: Addresses | None = None
+        self._writing = threading.Lock()
+        self.supervisor = Supervisor(self.layout, restarts=settings.restarts, on_change=self._write_state)
+
+    def __enter__(self) -> Self:
+        self.layout.create()
+        self.supervisor.__enter__()
+        try:
+            self._start()
+        except BaseException:
+            self.supervisor.end_all()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._say("ending the stack")
+        self.supervisor.end_all()
+        self.layout.state.unlink(missing_ok=True)
+
+    @property
+    def addresses(self) -> Addresses:
+        """Where the parts listen; known once the stack has started."""
+        if self._addresses is None:
+            raise NotReady("the stack has not started")
+        return self._addresses
+
+    def kill(self, name: str) -> None:
+        """Kill one process as a crash would."""
+        self.supervisor.kill(name)
+
+    def restart(self, name: str) -> None:
+        """End one process and start it again."""
+        self.supervisor.restart(name)
+
+    def check(self) -> None:
+        """Raise `ProcessDied` when a process is gone for good."""
+        self.supervisor.check()
+
+    def _start(self) -> None:
+        self._say("starting the cluster and Pub/Sub")
+        self.supervisor.start(commands.cluster(self.layout, self.settings))
+        self.supervisor.start(commands.pubsub(self.layout, self.settings))
+        _stage(self.layout)
+        kubernetes = self._ports("cluster")["url"]
+        self.supervisor.start(commands.fake_gke(self.layout, self.settings))
+        self.supervisor.start(commands.kubelet(self.layout, self.settings))
+        register_cpu_node(kubernetes)
+        self._say("starting GKE and the functions")
+        gke, broker = self._ports("fakegke"), self._ports("pubsub")
+        function_ports = dict(zip((*FUNCTIONS, "exporter"), free_ports(len(FUNCTIONS) + 1), strict=True))
+        self._addresses = Addresses(
+            kubernetes=kubernetes,
+            gke_rest=gke["rest"],
+            gke_grpc=gke["grpc"],
+            pubsub_rest=broker["rest"],
+            pubsub_grpc=broker["grpc"],
+            functions={name: f"http://127.0.0.1:{function_ports[name]}/" for name in FUNCTIONS},
+            exporter=f"http://127.0.0.1:{function_ports['exporter']}",
+        )
+        self._start_functions(function_ports)
+        self._start_exporter(function_ports["exporter"])
+        self._write_state()
+
+    def _start_functions(self, ports: dict[str, int]) -> None:
+        addresses = self.addresses
+        for name in FUNCTIONS:
+            self.supervisor.start(
+                commands.function(
+                    self.layout,
+                    self.settings,
+                    name,
+                    port=ports[name],
+                    kubernetes=addresses.kubernetes,
+                    gke_rest=addresses.gke_rest,
+                    pubsub_rest=addresses.pubsub_rest,
+                )
+            )
+        create_subscriptions(addresses.pubsub_grpc, addresses.functions)
+        for name in FUNCTIONS:
+            self._wait(f"the function {name!r}", lambda port=ports[name]: listens(port))  # type: ignore[misc]
+        self.supervisor.start(commands.ticker(self.settings, sweep=addresses.functions["sweep"]))
+
+    def _start_exporter(self, port: int) -> None:
+        self._say("starting the exporter")
+        self.supervisor.start(commands.exporter(self.layout, pubsub_rest=self.addresses.pubsub_rest, port=port))
+        self._wait("the exporter", lambda: answers(f"{self.addresses.exporter}/readyz"))
+
+    def _ports(self, name: str) -> dict[str, str]:
+        path = self.layout.ports_file(name)
+        self._wait(f"the process {name!r}", lambda: bool(read_ports(path)))
+        return read_ports(path)
+
+    def _wait(self, what: str, ready: Callable[[], bool]) -> None:
+        wait_until(what, ready, seconds=_START_SECONDS_MAX, check=self._check_starting)
+
+    def _check_starting(self) -> None:
+        """While starting, a process that ends is an error even when it could be restarted."""
+        self.supervisor.check_all_run()
+
+    def _write_state(self) -> None:
+        if self._addresses is None:
+            return
+        state = {
+            "supervisor_pid": os.getpid(),
+            "written_at": time.time(),
+            "settings": asdict(self.settings),
+            "addresses": asdict(self._addresses),
+            "processes": [asdict(each) for each in self.supervisor.states()],
+        }
+        with self._writing:
+            part = self.layout.state.with_suffix(".part")
+            part.write_text(json.dumps(state, indent=2) + "\n")
+            part.replace(self.layout.state)
+
+
+def _stage(layout: Layout) -> None:
+    """Make the functions' bundle with the same script that the deployment uses."""
+    answer = subprocess.run(
+        [sys.executable, str(_STAGE_SCRIPT), str(layout.bundle)],
+        cwd=PROJECT_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if answer.returncode != 0:
+        raise StagingFailed(f"{_STAGE_SCRIPT.name} ended with {answer.returncode}:\n{answer.stderr.strip()}")

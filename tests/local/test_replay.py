@@ -1,0 +1,71 @@
+"""Messages carry no authority: those of a finished run, delivered three times more in any order, do nothing."""
+
+from __future__ import annotations
+
+import base64
+import random
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from rich.console import Console
+
+from local.demo.manifests import load
+from local.demo.running import Run, RunOptions
+from local.demo.verification import Verifier
+from local.demo.views import PlainView
+from local.stack.layout import TOPIC
+
+if TYPE_CHECKING:
+    from local.stack.stack import Stack
+
+MANIFEST = Path(__file__).resolve().parents[2] / "examples" / "v6e-two-slices.yaml"
+TIMES = 3
+
+
+def publish_again(stack: Stack, chance: random.Random) -> int:
+    """Publish every message of the topic three times, shuffled; return how many that were."""
+    with httpx.Client(base_url=stack.addresses.pubsub_rest) as client:
+        seen = client.get("/admin/messages", params={"topic": TOPIC}).raise_for_status().json()["messages"]
+        again = [
+            {"data": each.get("data", ""), "attributes": each["attributes"]} for each in seen for _ in range(TIMES)
+        ]
+        chance.shuffle(again)
+        for each in again:
+            assert base64.b64decode(each["data"])
+            client.post(f"/v1/{TOPIC}:publish", json={"messages": [each]}).raise_for_status()
+    return len(again)
+
+
+def wait_for_acknowledgement(stack: Stack, expected: int) -> None:
+    deadline = time.monotonic() + 40
+    while count_acknowledged(stack) < expected:
+        assert time.monotonic() < deadline, f"{count_acknowledged(stack)} of {expected} messages"
+        time.sleep(0.1)
+
+
+def count_acknowledged(stack: Stack) -> int:
+    with Verifier(stack.addresses) as verifier:
+        return verifier.count_facts()["messages"]
+
+
+def changes(stack: Stack) -> list[tuple[str, str]]:
+    """Return every create and delete that succeeded so far."""
+    calls = httpx.get(f"{stack.addresses.gke_rest}/admin/calls").raise_for_status().json()["calls"]
+    wanted = ("CreateNodePool", "DeleteNodePool")
+    return [(each["method"], each["pool"]) for each in calls if each["method"] in wanted and each["code"] == "OK"]
+
+
+@pytest.mark.slow
+def test_a_finished_run_replayed_three_times_shuffled_changes_nothing(stack: Stack):
+    outcome = Run(stack, PlainView(Console(quiet=True)), RunOptions()).perform(load([str(MANIFEST)]))
+    assert outcome.verified, outcome.problems
+    before, acknowledged = changes(stack), count_acknowledged(stack)
+    count = publish_again(stack, random.Random(7))
+    assert count >= TIMES * 3, "two demands and the end of the workload were published"
+    wait_for_acknowledgement(stack, acknowledged + count)
+    assert changes(stack) == before
+    with Verifier(stack.addresses) as verifier:
+        assert verifier.verify(outcome.timeline.workloads) == []

@@ -1,0 +1,130 @@
+"""The supervisor: restarts, obituaries, and an end that leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from local.stack.child import Command, last_lines
+from local.stack.layout import Layout
+from local.stack.supervisor import ProcessDied, Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SLEEPER = "import time; print('started', flush=True); time.sleep(60)"
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
+CRASHER = "print('the reason', flush=True); raise SystemExit(3)"
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    layout = Layout(tmp_path)
+    layout.create()
+    return layout
+
+
+@pytest.fixture
+def supervisor(layout: Layout) -> Iterator[Supervisor]:
+    with Supervisor(layout, restarts=True) as supervisor:
+        yield supervisor
+
+
+def command(name: str, code: str, *, restartable: bool = True) -> Command:
+    return Command(name=name, arguments=(sys.executable, "-c", code), folder=Path.cwd(), restartable=restartable)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 8
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen within 8 s"
+        time.sleep(0.02)
+
+
+def runs(pid: int) -> bool:
+    """Return whether a process runs; one that only waits to be reaped does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_killed_process_comes_back_with_its_log_kept(supervisor: Supervisor, layout: Layout):
+    supervisor.start(command("one", SLEEPER))
+    until(lambda: len(last_lines(layout.log("one"), 9)) == 1)
+    first = supervisor.states()[0].pid
+    supervisor.kill("one")
+    until(lambda: supervisor.states()[0].pid != first)
+    until(lambda: len(last_lines(layout.log("one"), 9)) == 2)
+    supervisor.check()
+    assert supervisor.states()[0].restarts == 1
+
+
+def test_a_process_that_may_not_restart_is_named_with_its_last_lines(supervisor: Supervisor):
+    supervisor.start(command("broker", CRASHER, restartable=False))
+    until(lambda: supervisor.states()[0].exit_code == 3)
+    with pytest.raises(ProcessDied, match=r"'broker' ended with code 3(.|\n)*the reason"):
+        supervisor.check()
+
+
+def test_a_crash_loop_backs_off(supervisor: Supervisor):
+    supervisor.start(command("crasher", CRASHER))
+    until(lambda: supervisor.states()[0].restarts >= 2)
+    started = time.monotonic()
+    restarts = supervisor.states()[0].restarts
+    until(lambda: supervisor.states()[0].restarts > restarts)
+    assert time.monotonic() - started > 0.1
+
+
+def test_restart_ends_politely_and_starts_again(supervisor: Supervisor):
+    supervisor.start(command("one", SLEEPER))
+    first = supervisor.states()[0].pid
+    supervisor.restart("one")
+    assert supervisor.states()[0].pid != first
+    assert not runs(first)
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones(supervisor: Supervisor):
+    supervisor.start(command("one", SLEEPER))
+    with pytest.raises(KeyError, match="there are: one"):
+        supervisor.kill("two")
+
+
+def test_the_end_kills_what_does_not_listen(layout: Layout, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("local.stack.supervisor._END_SECONDS", 0.5)
+    with Supervisor(layout) as supervisor:
+        supervisor.start(command("stubborn", STUBBORN))
+        supervisor.start(command("polite", SLEEPER))
+        until(lambda: all(last_lines(layout.log(name), 1) for name in ("stubborn", "polite")))
+        pids = [state.pid for state in supervisor.states()]
+        assert supervisor.end_all() == ["stubborn"]
+    assert not any(runs(pid) for pid in pids)
+
+
+def test_children_do_not_outlive_a_killed_parent(layout: Layout):
+    code = f"""
+import sys, time
+from pathlib import Path
+from local.stack.child import Command
+from local.stack.layout import Layout
+from local.stack.supervisor import Supervisor
+with Supervisor(Layout(Path({str(layout.home)!r}))) as supervisor:
+    supervisor.start(Command(name="c", arguments=(sys.executable, "-c", {SLEEPER!r}), folder=Path.cwd()))
+    print(supervisor.states()[0].pid, flush=True)
+    time.sleep(60)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    with parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        until(lambda: last_lines(layout.log("c"), 1) == ["started"])
+        os.kill(parent.pid, signal.SIGKILL)
+    until(lambda: not runs(child))
