@@ -1,0 +1,198 @@
+"""``python -m benchmarks``: runs what is asked for, prints one table, says what is out of budget.
+
+Which figures there are, and how each is taken, stands in the modules that this one calls.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import traceback
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from benchmarks import cold_start, decoding, packages, publishing_clients, report, staging, warm_event
+from benchmarks.budgets import Verdict
+from benchmarks.cloud_stand_in import CloudStandIn
+from benchmarks.exporter_load import ExporterBench, StagedExporter
+from benchmarks.figures import Figure
+from benchmarks.metering import Failed
+from benchmarks.served_function import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+# Where there is no terminal (a file, a pipe), the table gets the width that it needs.
+console = Console() if sys.stdout.isatty() else Console(width=160)
+progress = Console(stderr=True)
+INSTALLED_SECTION = "installed packages"
+INSTALLED = {
+    "functions": ("requirements.txt", ("google-auth", "requests")),
+    "exporter": ("exporter/requirements.txt", ("google-cloud-pubsub",)),
+}
+"""What is deployed: the file that pins it, and the packages that it would need with Google's own clients."""
+PUBLISHING_PACKAGES: dict[str, tuple[str, ...]] = {
+    "": (),
+    "pubsub_grpc": ("grpcio", "protobuf"),
+    "pubsub_generated": ("google-cloud-pubsub",),
+}
+"""What each variant of the exporter needs beside the exporter's own packages."""
+
+
+class Part(StrEnum):
+    """What can be measured on its own."""
+
+    COLD = "cold"
+    WARM = "warm"
+    EXPORTER = "exporter"
+    DECODING = "decoding"
+    PUBLISHING = "publishing"
+    SIZE = "size"
+
+
+class Bench:
+    """Everything that the parts need, in one temporary folder."""
+
+    def __init__(self, folder: Path, *, quick: bool, say: Callable[[str], None]) -> None:
+        self._folder, self._quick, self._say = folder, quick, say
+
+    def measure(self, part: Part) -> list[Figure]:
+        """Return the figures of one part."""
+        return {
+            Part.COLD: self._cold,
+            Part.WARM: self._warm,
+            Part.EXPORTER: self._exporter,
+            Part.DECODING: self._decoding,
+            Part.PUBLISHING: self._publishing,
+            Part.SIZE: self._size,
+        }[part]()
+
+    def _runs(self, quick: int, full: int) -> int:
+        return quick if self._quick else full
+
+    def _cold(self) -> list[Figure]:
+        with CloudStandIn() as cloud:
+            return cold_start.measure(cloud, self._site(), self._runs(3, 9), self._say)
+
+    def _warm(self) -> list[Figure]:
+        with CloudStandIn() as cloud:
+            return warm_event.measure(cloud, self._site(), self._runs(1, 5), self._say)
+
+    def _exporter(self) -> list[Figure]:
+        return self._exporter_bench().measure(self._runs(1, 3), 3.0 if self._quick else 10.0, self._say)
+
+    def _decoding(self) -> list[Figure]:
+        return decoding.measure(self._folder, self._runs(3, 7), self._say)
+
+    def _publishing(self) -> list[Figure]:
+        with self._exporter_bench().empty_world() as addresses:
+            return publishing_clients.measure(addresses, self._runs(2, 5), self._say)
+
+    def _size(self) -> list[Figure]:
+        figures = []
+        for name, (path, others) in INSTALLED.items():
+            found = packages.read_distributions(staging.ROOT / path)
+            size = packages.installed_mebibytes(found)
+            what = f"{name}: {len(found)} packages of {path}"
+            figures.append(_size_figure(what, size, budget_key=f"installed_{name}"))
+            more = packages.with_dependencies(found, *others)
+            what = f"{name} with {' and '.join(others)}: {len(more)} packages"
+            figures.append(_size_figure(what, packages.installed_mebibytes(more), baseline=size))
+        return figures
+
+    def _site(self) -> Site:
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        pinned = packages.read_distributions(staging.ROOT / "requirements.txt")
+        return Site(
+            bundle=staging.stage_bundle(folder / "bundle"),
+            deployed_python=packages.make_environment(pinned, folder / "environment"),
+        )
+
+    def _exporter_bench(self) -> ExporterBench:
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        pinned = packages.read_distributions(staging.ROOT / "exporter/requirements.txt")
+        staged = {}
+        for topic, added in PUBLISHING_PACKAGES.items():
+            place = folder / (topic or "deployed")
+            needed = packages.with_dependencies(pinned, *added)
+            staged[topic] = StagedExporter(
+                code=staging.stage_exporter(place / "code", topic=topic),
+                python=packages.make_environment(needed, place / "environment"),
+            )
+        return ExporterBench(staged, folder)
+
+
+def main(
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs: two minutes instead of eight.")] = False,
+    only: Annotated[list[Part] | None, typer.Option(help="Measure this part; may be repeated.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write every figure with its samples.", dir_okay=False)
+    ] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write the table as Markdown.", dir_okay=False)] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when a figure is out of budget.")] = False,
+) -> None:
+    """Measure against the budgets, side by side with baselines and with other clients. Linux only."""
+    if not sys.platform.startswith("linux"):
+        progress.print("The benchmarks read CPU clocks and memory from /proc and so need Linux; use a container.")
+        raise typer.Exit(2)
+    figures, failed = _measure_all(only or list(Part), quick=quick)
+    title = report.describe_run(quick=quick)
+    console.print(report.build_table(figures, title))
+    if json_file:
+        report.write_json(figures, title, json_file)
+    if markdown:
+        report.write_markdown(figures, title, markdown)
+    out = [figure for figure in figures if figure.verdict is Verdict.OUT_OF_BUDGET]
+    _conclude(out, failed)
+    if failed or (out and strict):
+        raise typer.Exit(1)
+
+
+def _measure_all(parts: Iterable[Part], *, quick: bool) -> tuple[list[Figure], list[Part]]:
+    """Return all figures, and the parts that could not be measured; each of those is explained at once."""
+    figures: list[Figure] = []
+    failed = []
+    with (
+        tempfile.TemporaryDirectory(prefix="benchmarks-") as folder,
+        progress.status("preparing") as status,
+    ):
+        bench = Bench(Path(folder), quick=quick, say=status.update)
+        for part in parts:
+            try:
+                figures += bench.measure(part)
+            except (Failed, packages.NotInstalled, OSError):
+                failed.append(part)
+                progress.print(f"[bold red]{part} could not be measured:[/bold red]")
+                progress.print(traceback.format_exc(limit=-1), markup=False, highlight=False, soft_wrap=True)
+    return figures, failed
+
+
+def _size_figure(what: str, size: float, *, baseline: float | None = None, budget_key: str = "") -> Figure:
+    return Figure(
+        section=INSTALLED_SECTION,
+        what=what,
+        unit="MiB",
+        samples=(size,),
+        baseline=() if baseline is None else (baseline,),
+        budget_key=budget_key,
+    )
+
+
+def _conclude(out: list[Figure], failed: list[Part]) -> None:
+    for figure in out:
+        name, measured, _, ratio, limit, *_ = report.row_of(figure)
+        found = ratio if figure.budget and figure.budget.of_ratio else measured
+        console.print(f"[bold red]OUT OF BUDGET[/bold red] {figure.section}: {name}: {found}, not {limit}")
+    if failed:
+        console.print(f"[bold red]NOT MEASURED[/bold red] {', '.join(failed)}: see above")
+    if not out and not failed:
+        console.print("[green]Everything measured is in budget.[/green]")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,49 @@
+"""The budgets, as data, and the one rule that turns a figure into a verdict.
+
+A budget belongs to a figure by its key. What is measured, and how, stands in the modules that measure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """How a figure stands against its budget."""
+
+    IN_STRETCH = "in stretch"
+    IN_BUDGET = "in budget"
+    OUT_OF_BUDGET = "OUT OF BUDGET"
+    COMPARISON = "-"
+    """Measured for comparison only; it has no budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The most that a figure may be; less is always better."""
+
+    limit: float
+    stretch: float | None = None
+    of_ratio: bool = False
+    """Whether the limit holds for the ratio to the baseline instead of the figure itself."""
+
+    def judge(self, value: float) -> Verdict:
+        """Return the verdict on a figure (or on its ratio, if the limit is one)."""
+        if self.stretch is not None and value <= self.stretch:
+            return Verdict.IN_STRETCH
+        return Verdict.IN_BUDGET if value <= self.limit else Verdict.OUT_OF_BUDGET
+
+
+BUDGETS: dict[str, Budget] = {
+    "cold_start": Budget(limit=2.3, stretch=1.25, of_ratio=True),
+    "function_memory": Budget(limit=80, stretch=40),
+    "warm_event": Budget(limit=2.2, stretch=1.55, of_ratio=True),
+    "exporter_memory": Budget(limit=64, stretch=48),
+    "exporter_sync": Budget(limit=5),
+    "exporter_decode": Budget(limit=0.08),
+    "exporter_latency_p50": Budget(limit=10),
+    "exporter_latency_p99": Budget(limit=20),
+    "installed_exporter": Budget(limit=100, stretch=30),
+    "installed_functions": Budget(limit=80, stretch=40),
+}

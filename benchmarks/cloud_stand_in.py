@@ -1,0 +1,108 @@
+"""What a function talks to: metadata server, GKE (REST and gRPC), Kubernetes API; canned answers, counted.
+
+It judges nothing: the stand-ins under ``local/`` do. Here an answer must only cost as little as possible.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from google.cloud.container_v1.types import Operation
+
+from benchmarks.local_http import HOST, Answer, LocalServer
+from benchmarks.sample_objects import CLUSTER, running_jobset, waiting_leader
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+_OPERATION = {"name": "operation-1", "operationType": "CREATE_NODE_POOL", "status": "RUNNING"}
+_TOKEN = {"access_token": "bench", "expires_in": 3599, "token_type": "Bearer"}
+_METADATA: dict[str, bytes] = {
+    "/": b"computeMetadata/\n",
+    "/computeMetadata/v1/project/project-id": b'"bench-project"',
+    "/computeMetadata/v1/universe/universe-domain": b'"googleapis.com"',
+    "/computeMetadata/v1/instance/service-accounts/default/": json.dumps(
+        {"aliases": ["default"], "email": "functions@bench-project.iam.gserviceaccount.com", "scopes": []}
+    ).encode(),
+    "/computeMetadata/v1/instance/service-accounts/default/token": json.dumps(_TOKEN).encode(),
+}
+
+
+class CloudStandIn:
+    """All of it on two ports of 127.0.0.1 while its ``with`` block runs."""
+
+    def __init__(self, number: int = 7) -> None:
+        self._pod, self._jobset = waiting_leader().make(number), running_jobset().make(number)
+        self._counts: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self._http = LocalServer(self._answer)
+        self._grpc = grpc.server(ThreadPoolExecutor(4))
+        handler = grpc.unary_unary_rpc_method_handler(self._create_over_grpc)
+        methods = grpc.method_handlers_generic_handler(
+            "google.container.v1.ClusterManager", {"CreateNodePool": handler}
+        )
+        self._grpc.add_generic_rpc_handlers((methods,))
+        self._grpc_address = f"{HOST}:{self._grpc.add_insecure_port(f'{HOST}:0')}"
+        operation = Operation(name="operation-1", status=Operation.Status.RUNNING)
+        self._operation = bytes(Operation.serialize(operation))
+
+    def __enter__(self) -> Self:
+        self._http.__enter__()
+        self._grpc.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._grpc.stop(grace=None)
+        self._http.__exit__(kind, error, trace)
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables by which a function finds all this, as on the platform: with a Google account."""
+        clusters = {CLUSTER: {"endpoint": self._http.url, "zone": "us-east5-b"}}
+        return {
+            "TPU_PROVISIONER_CLUSTERS": json.dumps(clusters),
+            "TPU_PROVISIONER_GKE_ENDPOINT": self._http.url,
+            "TPU_PROVISIONER_PUBSUB_ENDPOINT": self._http.url,
+            "TPU_PROVISIONER_CREDENTIALS": "google",
+            "GCE_METADATA_HOST": self._http.address,
+            "GCE_METADATA_IP": self._http.address,
+            # No configuration of this machine's user may answer first.
+            "CLOUDSDK_CONFIG": "/nonexistent",
+            "BENCHMARK_GKE_GRPC": self._grpc_address,
+        }
+
+    def take_counts(self) -> Counter[str]:
+        """Return how often each thing was asked for since the last time, and begin anew."""
+        with self._lock:
+            counts, self._counts = self._counts, Counter()
+        return counts
+
+    def _count(self, what: str) -> None:
+        with self._lock:
+            self._counts[what] += 1
+
+    def _answer(self, method: str, path: str, body: bytes) -> Answer:
+        path = path.partition("?")[0]
+        if path in _METADATA:
+            self._count("metadata")
+            return 200, _METADATA[path]
+        if method == "POST" and path.endswith("/nodePools"):
+            self._count("create")
+            return 200, json.dumps(_OPERATION).encode()
+        if method == "POST" and path.endswith("/events"):
+            self._count("event")
+            return 201, body
+        kind = {"pods": self._pod, "jobsets": self._jobset}.get(path.split("/")[-2])
+        self._count("get" if kind else f"unknown {method} {path}")
+        return (200, kind) if kind else (404, b"{}")
+
+    def _create_over_grpc(self, _request: bytes, _context: Any) -> bytes:
+        self._count("create")
+        return self._operation

@@ -1,0 +1,80 @@
+"""Cold start: CPU from exec to the first handled event, ours against hello world and other clients.
+
+The variants take turns, so that a busy neighbour hits all of them alike.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from benchmarks.figures import Figure
+from benchmarks.metering import Failed
+from benchmarks.served_function import HELLO, OURS, ServedFunction, Variant, demand_push, with_clients
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from benchmarks.cloud_stand_in import CloudStandIn
+    from benchmarks.served_function import Site
+
+SECTION = "function: cold start to first handled event (CPU)"
+ANONYMOUS = Variant(
+    name="ours without a Google account (stand-ins only)",
+    source="main.py",
+    environment={"TPU_PROVISIONER_CREDENTIALS": "anonymous"},
+)
+OTHERS = (
+    ANONYMOUS,
+    with_clients("REST over urllib3, token by google-auth (and requests)", "auth"),
+    with_clients("REST and token by google-auth's AuthorizedSession (requests)", "session"),
+    with_clients("google-cloud-container", "container"),
+    with_clients("container + google-cloud-logging", "container,logging"),
+    with_clients("container + logging + kubernetes", "container,logging,kubernetes"),
+)
+
+
+def measure(cloud: CloudStandIn, site: Site, runs: int, say: Callable[[str], None]) -> list[Figure]:
+    """Return the figures of `runs` alternating cold starts of each variant, one uncounted round first."""
+    samples: dict[str, list[float]] = defaultdict(list)
+    for run in range(runs + 1):
+        for variant in (HELLO, OURS, *OTHERS):
+            say(f"cold start, round {run} of {runs}: {variant.name}")
+            milliseconds = _start_once(variant, cloud, site)
+            if run:
+                samples[variant.name].append(milliseconds)
+    floor = tuple(samples[HELLO.name])
+    figures = [Figure(section=SECTION, what=HELLO.name, unit="ms", samples=floor)]
+    figures += [
+        Figure(
+            section=SECTION,
+            what=variant.name,
+            unit="ms",
+            samples=tuple(samples[variant.name]),
+            baseline=floor,
+            budget_key="cold_start" if variant is OURS else "",
+        )
+        for variant in (OURS, *OTHERS)
+    ]
+    return figures
+
+
+def _start_once(variant: Variant, cloud: CloudStandIn, site: Site) -> float:
+    """Return the CPU milliseconds of one cold start.
+
+    Raises:
+        Failed: the event did not lead to exactly the creates that it should.
+    """
+    cloud.take_counts()
+    with ServedFunction(variant, site, cloud.environment()) as function:
+        function.push(demand_push())
+        used = function.process.consumption()
+    counts = cloud.take_counts()
+    check_creates(variant, counts["create"], events=1)
+    return used.cpu_seconds * 1_000
+
+
+def check_creates(variant: Variant, creates: int, *, events: int) -> None:
+    """Raise `Failed` unless every event led to the creates that it should."""
+    if creates != variant.creates * events:
+        raise Failed(f"{variant.name}: {creates} creates for {events} events, not {variant.creates} each")

@@ -1,0 +1,254 @@
+"""The exporter under load: the first listing, CPU per watch event, latency to the acknowledgement.
+
+The real process with its real clients and a lease, against `benchmarks.exporter_world`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from benchmarks.figures import Figure, percentile
+from benchmarks.metering import Consumption, Failed, MeteredProcess
+from benchmarks.sample_objects import CLUSTER, TOPIC
+from benchmarks.staging import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+SECTION = "exporter: from exec to all of a cluster of 50,000 pods listed and published"
+EVENTS_SECTION = "exporter: watch events, demands at 200/s"
+_SYNC_SECONDS = 120.0
+CHANGES = 2_000
+PER_SECOND = 200.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """What the selectors let through of the cluster's pods, and the JobSets."""
+
+    name: str
+    fresh: int = 0
+    waiting: int
+    jobsets: int = 1_000
+    completed: int = 50
+    topic: str = ""
+    """Variant that publishes instead of the exporter's own ``shared/edges/pubsub_topic.py``, over gRPC."""
+    sends_events: bool = False
+    """Whether watch events follow the first listing."""
+
+
+EMPTY = Scenario(name="an empty cluster", waiting=0, jobsets=0, completed=0)
+USUAL = Scenario(name="1,000 waiting leaders, 1,000 JobSets", waiting=1_000, sends_events=True)
+USUAL_GENERATED = Scenario(
+    name=f"{USUAL.name}, google-cloud-pubsub", waiting=1_000, sends_events=True, topic="pubsub_generated"
+)
+USUAL_BARE_GRPC = Scenario(name=f"{USUAL.name}, bare gRPC", waiting=1_000, sends_events=True, topic="pubsub_grpc")
+WORST = Scenario(name="5,000 waiting leaders, 1,000 JobSets", waiting=5_000)
+UNFILTERED = Scenario(
+    name="selectors filter nothing: 50,000 pods, 1,000 of them demands", fresh=49_000, waiting=1_000
+)
+SCENARIOS = (EMPTY, USUAL, WORST, UNFILTERED, USUAL_BARE_GRPC, USUAL_GENERATED)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedExporter:
+    """One exporter that can be started."""
+
+    code: Path
+    """Folder with its packages ``exporter`` and ``shared``."""
+    python: Path
+    """Interpreter with exactly what it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    synced: Consumption
+    change_milliseconds: float
+    demand_milliseconds: float
+    latencies: list[float]
+    end: Consumption
+
+
+class ExporterBench:
+    """Runs the exporter from staged folders."""
+
+    def __init__(self, staged: Mapping[str, StagedExporter], folder: Path) -> None:
+        """Prepare.
+
+        Args:
+            staged: The exporter as it is deployed, by the empty name, and with each variant of `Scenario.topic`.
+            folder: For logs and ports files.
+        """
+        self._staged, self._folder = staged, folder
+
+    def measure(self, runs: int, seconds: float, say: Callable[[str], None]) -> list[Figure]:
+        """Return the figures of `runs` alternating runs; `seconds` is how long each sends events."""
+        done: dict[str, list[_Run]] = {scenario.name: [] for scenario in SCENARIOS}
+        for run in range(runs):
+            for scenario in SCENARIOS:
+                say(f"exporter, round {run + 1} of {runs}: {scenario.name}")
+                done[scenario.name].append(self._run_once(scenario, seconds))
+        floor = done[EMPTY.name]
+        figures = [_floor_figure("peak memory", "MiB", floor), _floor_figure("CPU", "s", floor)]
+        for scenario in SCENARIOS[1:]:
+            figures += _listing_figures(scenario, done[scenario.name], floor)
+        ours = done[USUAL.name]
+        for scenario in SCENARIOS:
+            if scenario.sends_events:
+                figures += _event_figures(scenario, done[scenario.name], ours if scenario.topic else [])
+        return figures
+
+    def _run_once(self, scenario: Scenario, seconds: float) -> _Run:
+        staged, log = self._staged[scenario.topic], self._folder / "exporter.log"
+        with self._world(scenario) as world:
+            addresses = self._addresses(world)
+            exporter = MeteredProcess(
+                [str(staged.python), "-m", "exporter"],
+                folder=staged.code,
+                environment=self._environment(addresses),
+                log=log,
+            )
+            control = httpx.Client(base_url=addresses["control"], timeout=120, trust_env=False)
+            with exporter, control:
+                exporter.wait_until(
+                    "the first listing",
+                    lambda: bool(control.get("/state").json()["synced"]),
+                    seconds=_SYNC_SECONDS,
+                )
+                synced = exporter.consumption()
+                if not scenario.sends_events:
+                    return _Run(synced, 0, 0, [], synced)
+                demands = int(seconds * PER_SECOND)
+                _emit(control, changes=CHANGES, demands=1)
+                changed = exporter.consumption()
+                sent = _emit(control, changes=0, demands=demands)
+                end = exporter.consumption()
+        return _Run(
+            synced=synced,
+            change_milliseconds=(changed.cpu_seconds - synced.cpu_seconds) * 1_000 / CHANGES,
+            demand_milliseconds=(end.cpu_seconds - changed.cpu_seconds) * 1_000 / demands,
+            latencies=_latencies(sent, log),
+            end=end,
+        )
+
+    @contextmanager
+    def empty_world(self) -> Iterator[dict[str, str]]:
+        """Yield the addresses of a world without an exporter, for other clients of its Pub/Sub."""
+        with self._world(EMPTY) as world:
+            yield self._addresses(world)
+
+    def _world(self, scenario: Scenario) -> MeteredProcess:
+        (self._folder / "world.json").unlink(missing_ok=True)
+        numbers = {name: getattr(scenario, name) for name in ("fresh", "waiting", "jobsets", "completed")}
+        return MeteredProcess(
+            [
+                *(sys.executable, "-m", "benchmarks.exporter_world"),
+                *(f"--{name}={number}" for name, number in numbers.items()),
+                f"--ports-file={self._folder / 'world.json'}",
+            ],
+            folder=ROOT,
+            environment={},
+            log=self._folder / "world.log",
+        )
+
+    def _addresses(self, world: MeteredProcess) -> dict[str, str]:
+        ports_file = self._folder / "world.json"
+        world.wait_until("the exporter's world", ports_file.exists)
+        addresses: dict[str, str] = json.loads(ports_file.read_text(encoding="utf-8"))
+        return addresses
+
+    def _environment(self, addresses: dict[str, str]) -> dict[str, str]:
+        kubeconfig = self._folder / "kubeconfig"
+        named: dict[str, Any] = {
+            "current-context": "bench",
+            "contexts": [{"name": "bench", "context": {"cluster": "bench", "namespace": "default"}}],
+            "clusters": [{"name": "bench", "cluster": {"server": addresses["kubernetes"]}}],
+        }
+        kubeconfig.write_text(json.dumps(named), encoding="utf-8")
+        return {
+            "TPU_PROVISIONER_CLUSTER": CLUSTER,
+            "TPU_PROVISIONER_TOPIC": TOPIC,
+            "TPU_PROVISIONER_KUBECONFIG": str(kubeconfig),
+            "TPU_PROVISIONER_HTTP_PORT": "0",
+            "TPU_PROVISIONER_PUBSUB_ENDPOINT": addresses["pubsub_rest"],
+            "TPU_PROVISIONER_CREDENTIALS": "anonymous",
+            "BENCHMARK_PUBSUB_GRPC": addresses["pubsub_grpc"],
+        }
+
+
+def _emit(control: httpx.Client, *, changes: int, demands: int) -> dict[str, float]:
+    asked = {"changes": changes, "demands": demands, "per_second": PER_SECOND}
+    sent: dict[str, float] = control.post("/emit", json=asked).raise_for_status().json()
+    return sent
+
+
+def _latencies(sent: dict[str, float], log: Path) -> list[float]:
+    """Return milliseconds from sending each demand to the exporter's own record of its acknowledgement.
+
+    Raises:
+        Failed: an event has no such record.
+    """
+    acknowledged: dict[str, float] = {}
+    for line in log.read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        if record.get("message") == "published":
+            acknowledged.setdefault(record["uid"], datetime.fromisoformat(record["time"]).timestamp())
+    missing = sent.keys() - acknowledged.keys()
+    if missing:
+        raise Failed(f"{len(missing)} of {len(sent)} events were never recorded as published")
+    return [(acknowledged[uid] - at) * 1_000 for uid, at in sent.items()]
+
+
+def _floor_figure(what: str, unit: str, runs: list[_Run]) -> Figure:
+    samples = [run.end.peak_mebibytes if unit == "MiB" else run.end.cpu_seconds for run in runs]
+    return Figure(section=SECTION, what=f"{what}, {EMPTY.name}", unit=unit, samples=tuple(samples))
+
+
+def _listing_figures(scenario: Scenario, runs: list[_Run], floor: list[_Run]) -> list[Figure]:
+    return [
+        Figure(
+            section=SECTION,
+            what=f"peak memory, {scenario.name}",
+            unit="MiB",
+            samples=tuple(run.end.peak_mebibytes for run in runs),
+            baseline=tuple(run.end.peak_mebibytes for run in floor),
+            budget_key="" if scenario.topic else "exporter_memory",
+        ),
+        Figure(
+            section=SECTION,
+            what=f"CPU, {scenario.name}",
+            unit="s",
+            samples=tuple(run.synced.cpu_seconds for run in runs),
+            baseline=tuple(run.synced.cpu_seconds for run in floor),
+            budget_key="" if scenario.topic else "exporter_sync",
+        ),
+    ]
+
+
+def _event_figures(scenario: Scenario, runs: list[_Run], ours: list[_Run]) -> list[Figure]:
+    how = scenario.name.removeprefix(USUAL.name)
+    rows: tuple[tuple[str, Callable[[_Run], float], str], ...] = (
+        ("CPU per change of a known pod", lambda run: run.change_milliseconds, ""),
+        ("CPU per new demand, published and logged", lambda run: run.demand_milliseconds, ""),
+        ("receipt to acknowledged, p50", lambda run: percentile(run.latencies, 50), "exporter_latency_p50"),
+        ("receipt to acknowledged, p99", lambda run: percentile(run.latencies, 99), "exporter_latency_p99"),
+    )
+    return [
+        Figure(
+            section=EVENTS_SECTION,
+            what=what + how,
+            unit="ms",
+            samples=tuple(read(run) for run in runs),
+            baseline=tuple(read(run) for run in ours),
+            budget_key="" if scenario.topic else key,
+        )
+        for what, read, key in rows
+    ]

@@ -1,0 +1,273 @@
+"""Pods and JobSets as an API server of GKE sends them, managed fields and all: 7-15 KB of JSON each.
+
+Built as bytes with marks for what differs, because the stand-in sends hundreds of megabytes of them. They are
+leaders of slices of 4x4 chips on v6e machines, which the provisioner answers with one create.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+CLUSTER = "projects/bench-project/locations/us-east5/clusters/bench"
+TOPIC = "projects/bench-project/topics/workload-events"
+NAMESPACE = "team-a"
+_NUMBER = "NNNNNNNNN"
+"""The mark that every object's own number takes the place of; of the same length as that number."""
+_VERSION = "VVVVVVVVV"
+_SINCE = "2026-11-20T10:00:00Z"
+_UNSCHEDULABLE = {
+    "type": "PodScheduled",
+    "status": "False",
+    "lastProbeTime": None,
+    "lastTransitionTime": _SINCE,
+    "reason": "Unschedulable",
+    "message": "0/812 nodes are available: 112 node(s) had untolerated taint {google.com/tpu: present}, "
+    "700 node(s) didn't match Pod's node affinity/selector. preemption: 0/812 nodes are available: "
+    "812 Preemption is not helpful for scheduling.",
+}
+
+
+class Template:
+    """One kind of object, of which any number can be made cheaply."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        self._text = json.dumps(body, separators=(",", ":"))
+
+    def make(self, number: int, version: int = 1) -> bytes:
+        """Return the JSON of object `number` at a version."""
+        return self._text.replace(_NUMBER, f"{number:09d}").replace(_VERSION, f"{version:09d}").encode()
+
+
+def waiting_leader() -> Template:
+    """Return leaders that the scheduler has called unschedulable."""
+    return Template(_pod([_UNSCHEDULABLE]))
+
+
+def fresh_leader() -> Template:
+    """Return leaders that the scheduler has not looked at yet: in the watch, and no demand."""
+    return Template(_pod([]))
+
+
+def running_jobset() -> Template:
+    """Return JobSets that run."""
+    return Template(_jobset([]))
+
+
+def completed_jobset() -> Template:
+    """Return JobSets that are over."""
+    over = {"type": "Completed", "status": "True", "lastTransitionTime": _SINCE, "reason": "AllJobsCompleted"}
+    return Template(_jobset([over]))
+
+
+def jobset_name(number: int) -> str:
+    """Return the name of JobSet `number`."""
+    return f"train-{number:09d}"
+
+
+def pod_name(number: int) -> str:
+    """Return the name of the leader pod of the one slice of JobSet `number`."""
+    return f"{jobset_name(number)}-slice-0-0-x7k2p"
+
+
+def pod_uid(number: int) -> str:
+    """Return the UID of that pod."""
+    return f"9a1f6c1e-55b0-4c1d-8a77-000{number:09d}"
+
+
+def jobset_uid(number: int) -> str:
+    """Return the UID of JobSet `number`."""
+    return f"3c2e9d44-7f10-4b6a-9e21-000{number:09d}"
+
+
+def _metadata(name: str, uid: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "namespace": NAMESPACE,
+        "uid": uid,
+        "resourceVersion": _VERSION,
+        "generation": 1,
+        "creationTimestamp": _SINCE,
+        **fields,
+    }
+
+
+def _pod(conditions: list[dict[str, Any]]) -> dict[str, Any]:
+    jobset, job = f"train-{_NUMBER}", f"train-{_NUMBER}-slice-0"
+    identity = {
+        "batch.kubernetes.io/controller-uid": f"5b7d21c0-1e0f-4c55-a3f3-000{_NUMBER}",
+        "batch.kubernetes.io/job-completion-index": "0",
+        "batch.kubernetes.io/job-name": job,
+        "jobset.sigs.k8s.io/global-replicas": "1",
+        "jobset.sigs.k8s.io/job-global-index": "0",
+        "jobset.sigs.k8s.io/job-index": "0",
+        "jobset.sigs.k8s.io/job-key": f"1f3870be274f6c49b3e31a0c672895{_NUMBER}7",
+        "jobset.sigs.k8s.io/jobset-name": jobset,
+        "jobset.sigs.k8s.io/jobset-uid": f"3c2e9d44-7f10-4b6a-9e21-000{_NUMBER}",
+        "jobset.sigs.k8s.io/replicatedjob-name": "slice",
+        "jobset.sigs.k8s.io/replicatedjob-replicas": "1",
+        "jobset.sigs.k8s.io/restart-attempt": "0",
+    }
+    topology = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
+    owner = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "name": job,
+        "uid": f"5b7d21c0-1e0f-4c55-a3f3-000{_NUMBER}",
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": _metadata(
+            f"{job}-0-x7k2p",
+            f"9a1f6c1e-55b0-4c1d-8a77-000{_NUMBER}",
+            generateName=f"{job}-0-",
+            labels=identity | {"team": "research", "cost-center": "cc-1187"},
+            annotations=identity | topology,
+            ownerReferences=[owner],
+            finalizers=["batch.kubernetes.io/job-tracking"],
+            managedFields=_managed_fields("kube-controller-manager", _pod_spec(), identity),
+        ),
+        "spec": _pod_spec(),
+        "status": {"phase": "Pending", "conditions": conditions, "qosClass": "Burstable"},
+    }
+
+
+def _pod_spec() -> dict[str, Any]:
+    tolerations = [
+        {
+            "key": "node.kubernetes.io/not-ready",
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": 300,
+        },
+        {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
+        {"key": "google.com/tpu", "operator": "Exists", "effect": "NoSchedule"},
+    ]
+    return {
+        "volumes": [
+            {"name": "checkpoints", "csi": {"driver": "gcsfuse.csi.storage.gke.io", "readOnly": False}},
+            {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}},
+            {
+                "name": "kube-api-access-h5m2q",
+                "projected": {"defaultMode": 420, "sources": [{"serviceAccountToken": {"path": "token"}}]},
+            },
+        ],
+        "containers": [
+            _container("trainer", 92, {"google.com/tpu": "4", "memory": "400Gi"}),
+            _container("logs", 12, {}),
+        ],
+        "initContainers": [_container("fetch", 6, {"memory": "1Gi"})],
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 30,
+        "dnsPolicy": "ClusterFirstWithHostNet",
+        "nodeSelector": {
+            "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
+            "cloud.google.com/gke-tpu-topology": "4x4",
+        },
+        "serviceAccountName": "trainer",
+        "hostNetwork": True,
+        "securityContext": {},
+        "schedulerName": "default-scheduler",
+        "tolerations": tolerations,
+        "priority": 0,
+        "enableServiceLinks": True,
+        "preemptionPolicy": "PreemptLowerPriority",
+    }
+
+
+def _container(name: str, variables: int, limits: dict[str, str]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "image": "us-docker.pkg.dev/cloud-tpu-images/jax-stable-stack/tpu:jax0.5.2-rev1",
+        "command": ["bash", "-c", "set -eux; python3 -m MaxText.train MaxText/configs/base.yml steps=1000 " * 2],
+        "env": [
+            {"name": f"SETTING_{n}_OF_{name.upper()}", "value": f"value-{n}-of-a-setting"}
+            for n in range(variables)
+        ],
+        "ports": [{"containerPort": 8471, "hostPort": 8471, "protocol": "TCP"}],
+        "resources": {"limits": limits, "requests": limits},
+        "volumeMounts": [
+            {"name": "checkpoints", "mountPath": "/checkpoints"},
+            {"name": "shared-memory", "mountPath": "/dev/shm"},
+        ],
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "imagePullPolicy": "IfNotPresent",
+        "securityContext": {"privileged": True},
+    }
+
+
+def _managed_fields(writer: str, spec: dict[str, Any], identity: dict[str, str]) -> list[dict[str, Any]]:
+    containers: dict[str, Any] = {
+        f'k:{{"name":"{container["name"]}"}}': {
+            ".": {},
+            **{f"f:{key}": {} for key in container if key != "env"},
+            "f:env": {
+                ".": {},
+                **{
+                    f'k:{{"name":"{each["name"]}"}}': {".": {}, "f:name": {}, "f:value": {}}
+                    for each in container["env"]
+                },
+            },
+        }
+        for container in spec["containers"]
+    }
+    metadata: dict[str, Any] = {
+        f"f:{part}": {".": {}, **{f"f:{key}": {} for key in identity}} for part in ("labels", "annotations")
+    }
+    fields = {"f:metadata": metadata, "f:spec": {"f:containers": containers, **{f"f:{key}": {} for key in spec}}}
+    return [
+        {"manager": writer, "operation": "Update", "apiVersion": "v1", "time": _SINCE, "fieldsV1": fields},
+        {
+            "manager": "kube-scheduler",
+            "operation": "Update",
+            "apiVersion": "v1",
+            "time": _SINCE,
+            "fieldsV1": {
+                "f:status": {"f:conditions": {".": {}, 'k:{"type":"PodScheduled"}': {".": {}, "f:reason": {}}}}
+            },
+            "subresource": "status",
+        },
+    ]
+
+
+def _jobset(conditions: list[dict[str, Any]]) -> dict[str, Any]:
+    spec = _pod_spec()
+    name = f"train-{_NUMBER}"
+    job = {"parallelism": 4, "completions": 4, "completionMode": "Indexed", "backoffLimit": 0}
+    active = 0 if conditions else 1
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": _metadata(
+            name,
+            f"3c2e9d44-7f10-4b6a-9e21-000{_NUMBER}",
+            annotations={"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"},
+            labels={"team": "research", "cost-center": "cc-1187"},
+            managedFields=_managed_fields("kubectl-client-side-apply", spec, {"team": "research"}),
+        ),
+        "spec": {
+            "replicatedJobs": [
+                {
+                    "name": "slice",
+                    "replicas": 1,
+                    "template": {"metadata": {}, "spec": {**job, "template": {"metadata": {}, "spec": spec}}},
+                }
+            ],
+            "failurePolicy": {"maxRestarts": 3},
+            "successPolicy": {"operator": "All", "targetReplicatedJobs": []},
+            "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
+            "startupPolicy": {"startupPolicyOrder": "AnyOrder"},
+            "suspend": False,
+        },
+        "status": {
+            "conditions": conditions,
+            "replicatedJobsStatus": [
+                {"name": "slice", "ready": 0, "succeeded": 0, "failed": 0, "active": active, "suspended": 0}
+            ],
+            "restarts": 0,
+        },
+    }

@@ -1,0 +1,169 @@
+"""One function served by the framework as the buildpack starts it, and the pushes that it is sent."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import socket
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.local_http import HOST
+from benchmarks.metering import Failed, MeteredProcess
+from benchmarks.sample_objects import CLUSTER, NAMESPACE, jobset_name, jobset_uid, pod_name, pod_uid
+from shared.core.events import Event, EventType, ObjectName, Observed, format_message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import Self
+
+THREADS = "8"
+"""What the deployment sets: as many as the requests that one instance takes at a time."""
+_START_SECONDS = 30.0
+_HEADERS = {
+    "Content-Type": "application/json",
+    "ce-specversion": "1.0",
+    "ce-id": "1",
+    "ce-source": "//pubsub.googleapis.com/projects/bench-project/topics/workload-events",
+    "ce-type": "google.cloud.pubsub.topic.v1.messagePublished",
+}
+"""As Eventarc sends them; an HTTP function does not look at the ``ce-`` ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One way to build the function."""
+
+    name: str
+    source: str
+    """File in the staged bundle."""
+    target: str = "provision"
+    signature: str = "http"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    deployed: bool = True
+    """Whether it runs with exactly the packages of ``requirements.txt``; else with all that is installed here."""
+    creates: int = 1
+    """Pools that it must create per event; anything else fails the measurement."""
+
+
+HELLO = Variant(name="hello world of the framework", source="hello.py", target="hello", creates=0)
+NOOP = Variant(
+    name="CloudEvent that does nothing",
+    source="noop_event.py",
+    target="noop",
+    signature="cloudevent",
+    creates=0,
+)
+OURS = Variant(name="our bundle, REST over urllib3", source="main.py")
+
+
+def with_clients(name: str, clients: str, source: str = "other_clients.py") -> Variant:
+    """Return the variant of the handler that is built on other clients."""
+    return Variant(name=name, source=source, environment={"BENCHMARK_CLIENTS": clients}, deployed=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where functions are started from."""
+
+    bundle: Path
+    deployed_python: Path
+    """Interpreter of an environment with the packages of ``requirements.txt`` and no others."""
+
+    def framework(self, variant: Variant) -> str:
+        """Return the script that starts the framework for a variant."""
+        python = self.deployed_python if variant.deployed else Path(sys.executable)
+        return str(python.parent / "functions-framework")
+
+
+class ServedFunction:
+    """The framework's server with one function; leaving the ``with`` block ends it."""
+
+    def __init__(self, variant: Variant, site: Site, environment: Mapping[str, str]) -> None:
+        self._port = _free_port()
+        self.process = MeteredProcess(
+            [
+                site.framework(variant),
+                *("--source", str(site.bundle / variant.source), "--target", variant.target),
+                *("--signature-type", variant.signature, "--host", HOST, "--port", str(self._port)),
+            ],
+            folder=site.bundle,
+            environment={**environment, **variant.environment, "THREADS": THREADS},
+            log=site.bundle / "function.log",
+        )
+        self._variant = variant
+        self._connection: http.client.HTTPConnection | None = None
+
+    def __enter__(self) -> Self:
+        self.process.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._connection:
+            self._connection.close()
+        self.process.__exit__(kind, error, trace)
+
+    def push(self, body: bytes) -> None:
+        """Send one event over the kept connection and wait for the answer; connects first, patiently.
+
+        Raises:
+            Failed: the answer is no success, or the function ended.
+        """
+        connection = self._connection or self._connect()
+        connection.request("POST", "/", body, _HEADERS)
+        response = connection.getresponse()
+        said = response.read()
+        if not 200 <= response.status < 300:
+            self.process.check()
+            raise Failed(f"{self._variant.name}: HTTP {response.status}: {said[:200]!r}\n{self.process.tail()}")
+
+    def _connect(self) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection(HOST, self._port, timeout=_START_SECONDS)
+        until = time.monotonic() + _START_SECONDS
+        while time.monotonic() < until:
+            with suppress(ConnectionError):
+                connection.connect()
+                # Otherwise head and body would leave one after the other, 40 ms apart.
+                connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._connection = connection
+                return connection
+            self.process.check()
+            time.sleep(0.005)
+        raise Failed(f"{self._variant.name}: does not listen after {_START_SECONDS:g} s")
+
+
+def demand_push(number: int = 7) -> bytes:
+    """Return the body of a push about one unschedulable leader."""
+    subject = ObjectName(kind="Pod", namespace=NAMESPACE, name=pod_name(number), uid=pod_uid(number))
+    workload = ObjectName(kind="JobSet", namespace=NAMESPACE, name=jobset_name(number), uid=jobset_uid(number))
+    message = format_message(
+        Event(
+            type=EventType.DEMAND,
+            cluster=CLUSTER,
+            subject=subject,
+            observed=Observed.UNSCHEDULABLE,
+            workload=workload,
+        )
+    )
+    pushed = {
+        "data": base64.b64encode(message.data).decode(),
+        "attributes": message.attributes,
+        "messageId": "1",
+        "publishTime": "2026-11-20T10:00:00Z",
+    }
+    subscription = "projects/bench-project/subscriptions/provision"
+    return json.dumps({"message": pushed, "subscription": subscription, "deliveryAttempt": 1}).encode()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,111 @@
+"""Warm events: CPU per event of a function that has started, against a CloudEvent that does nothing; and memory.
+
+One kept connection, one event after the other: the framework's own cost per event is the same for all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from benchmarks.cold_start import check_creates
+from benchmarks.figures import Figure
+from benchmarks.served_function import HELLO, NOOP, OURS, ServedFunction, Variant, demand_push, with_clients
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from benchmarks.cloud_stand_in import CloudStandIn
+    from benchmarks.metering import Consumption
+    from benchmarks.served_function import Site
+
+SECTION = "function: warm event (CPU)"
+MEMORY_SECTION = "function: memory after the warm events"
+EVENTS = 300
+WARMING_EVENTS = 30
+ONE_CALL = Variant(name="one GKE call only, REST over urllib3 (ours)", source="one_call.py")
+ONE_CALL_AUTH = with_clients("one GKE call only, token by google-auth", "auth", "one_call.py")
+ONE_CALL_SESSION = with_clients("one GKE call only, AuthorizedSession", "session", "one_call.py")
+ONE_CALL_CONTAINER = with_clients("one GKE call only, google-cloud-container", "container", "one_call.py")
+WHOLE = Variant(name="the whole provision event: 2 reads, 1 create, 2 Events (ours)", source="main.py")
+WHOLE_AUTH = with_clients("the whole event, token by google-auth", "auth")
+WHOLE_CONTAINER = with_clients("the whole event, google-cloud-container", "container")
+WHOLE_OFFICIAL = with_clients("the whole event, container + logging + kubernetes", "container,logging,kubernetes")
+VARIANTS = (
+    *(ONE_CALL, ONE_CALL_AUTH, ONE_CALL_SESSION, ONE_CALL_CONTAINER),
+    *(WHOLE, WHOLE_AUTH, WHOLE_CONTAINER, WHOLE_OFFICIAL),
+)
+
+
+def measure(cloud: CloudStandIn, site: Site, runs: int, say: Callable[[str], None]) -> list[Figure]:
+    """Return the figures of `runs` alternating runs of a few hundred events each."""
+    events: dict[str, list[float]] = defaultdict(list)
+    memory: dict[str, list[Consumption]] = defaultdict(list)
+    for run in range(runs):
+        for variant in (NOOP, *VARIANTS, HELLO):
+            say(f"warm events, round {run + 1} of {runs}: {variant.name}")
+            milliseconds, used = _run_once(variant, cloud, site)
+            events[variant.name].append(milliseconds)
+            memory[variant.name].append(used)
+    floor = tuple(events[NOOP.name])
+    figures = [Figure(section=SECTION, what=NOOP.name, unit="ms", samples=floor)]
+    figures += [
+        Figure(
+            section=SECTION,
+            what=variant.name,
+            unit="ms",
+            samples=tuple(events[variant.name]),
+            baseline=floor,
+            budget_key="warm_event" if variant is ONE_CALL else "",
+        )
+        for variant in VARIANTS
+    ]
+    return figures + _memory_figures(memory)
+
+
+def _memory_figures(memory: dict[str, list[Consumption]]) -> list[Figure]:
+    floor = memory[HELLO.name]
+    rows = (
+        (WHOLE, OURS.name),
+        (WHOLE_AUTH, "REST over urllib3, token by google-auth"),
+        (WHOLE_CONTAINER, "google-cloud-container"),
+        (WHOLE_OFFICIAL, "all official clients"),
+    )
+    figures = []
+    for variant, name in rows:
+        used = memory[variant.name]
+        figures.append(
+            Figure(
+                section=MEMORY_SECTION,
+                what=f"{name}: peak resident size of a process",
+                unit="MiB",
+                samples=tuple(each.peak_mebibytes for each in used),
+                baseline=tuple(each.peak_mebibytes for each in floor),
+                budget_key="function_memory" if variant is WHOLE else "",
+            )
+        )
+        figures.append(
+            Figure(
+                section=MEMORY_SECTION,
+                what=f"{name}: what the instance is charged, gunicorn's master included",
+                unit="MiB",
+                samples=tuple(each.charged_mebibytes for each in used),
+                baseline=tuple(each.charged_mebibytes for each in floor),
+            )
+        )
+    return figures
+
+
+def _run_once(variant: Variant, cloud: CloudStandIn, site: Site) -> tuple[float, Consumption]:
+    """Return CPU milliseconds per event, and what the processes had used in the end."""
+    body = demand_push()
+    with ServedFunction(variant, site, cloud.environment()) as function:
+        for _ in range(WARMING_EVENTS):
+            function.push(body)
+        cloud.take_counts()
+        before = function.process.consumption()
+        for _ in range(EVENTS):
+            function.push(body)
+        after = function.process.consumption()
+        check_creates(variant, cloud.take_counts()["create"], events=EVENTS)
+    return (after.cpu_seconds - before.cpu_seconds) * 1_000 / EVENTS, after
