@@ -10,7 +10,7 @@ TIMEOUT ?=
 FAULTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down status env test test-tools lint check format bench requirements clean
+.PHONY: help demo up down status env test test-tools controlplane test-cluster lint check format bench requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS))
 
@@ -44,6 +44,12 @@ test: $(VENV)/.development ## Run every test that needs nothing but PyPI
 
 test-tools: $(VENV)/.development ## Run the tests that need gcloud, kubectl and the Pub/Sub emulator
 	@$(BIN)/python tests/run.py --tools
+
+controlplane: $(VENV)/.demo ## Build a real Kubernetes control plane once (needs Go; 12 minutes and more)
+	@$(BIN)/python -m local.controlplane build
+
+test-cluster: $(VENV)/.development ## Run the tests on that control plane
+	@$(BIN)/python tests/run.py --cluster
 
 lint: $(VENV)/.development ## Check style, types and the import rules
 	@$(BIN)/ruff check .

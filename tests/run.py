@@ -1,7 +1,8 @@
 """Runs the tests in tiers, and says aloud which tier did not run and why.
 
 The first tier needs nothing but PyPI. The tool tier (marker `tool`) needs gcloud, kubectl and Google's Pub/Sub
-emulator; it never skips quietly: asked for without a tool, it fails and says how to get it.
+emulator. The cluster tier (marker `cluster`) needs Go, and builds a real control plane from its modules first.
+Neither skips quietly: asked for without a tool, it fails and says how to get it.
 """
 
 from __future__ import annotations
@@ -50,21 +51,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     tier = parser.add_mutually_exclusive_group()
     tier.add_argument("--tools", action="store_true", help="run the tool tier only")
+    tier.add_argument("--cluster", action="store_true", help="run the cluster tier only")
     tier.add_argument("--all", action="store_true", help="run the tool tier too, when its tools are here")
     options, rest = parser.parse_known_args()
     missing = [tool for tool in TOOLS if not tool.find()]
     if options.tools:
         return _run_tools(missing, rest)
-    code = _pytest("not tool", rest)
+    if options.cluster:
+        return _pytest("cluster", rest)
+    code = _pytest("not tool and not cluster", rest)
     if options.all and not missing:
-        return code or _pytest("tool", rest)
-    _say_not_run(missing, asked=options.all)
+        code = code or _pytest("tool and not cluster", rest)
+    else:
+        _say_not_run(missing, asked=options.all)
+    _say("NOT RUN: the cluster tier, the tests on a real control plane; run it with: make test-cluster")
     return code
 
 
 def _run_tools(missing: list[Tool], rest: list[str]) -> int:
     if not missing:
-        return _pytest("tool", rest)
+        return _pytest("tool and not cluster", rest)
     _say("The tool tier cannot run; missing:")
     for tool in missing:
         _say(f"  - {tool.name}: {tool.remedy}")

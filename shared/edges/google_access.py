@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 HOST_VARIABLE = "GCE_METADATA_HOST"
 """``host[:port]`` of another metadata server, by the name that Google's own libraries read."""
 _HOST = "metadata.google.internal"
-_PATH = "/computeMetadata/v1/instance/service-accounts/default/token"
+_PATH = "/computeMetadata/v1/instance/service-accounts/default/token?scopes="
+SCOPES = (
+    "https://www.googleapis.com/auth/cloud-platform",
+    # Without this one GKE knows the account by its number only, and an RBAC binding to its e-mail does not hold:
+    # https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control#forbidden_error_for_service_accounts_on_vm_instances
+    "https://www.googleapis.com/auth/userinfo.email",
+)
 _TIMEOUT_SECONDS = 5.0
 RENEW_BEFORE_SECONDS = 225.0
 """As google-auth does it (``google.auth._helpers.REFRESH_THRESHOLD``); the server has a new token before that
@@ -47,7 +53,7 @@ def google_token_source(
     The returned function raises `Denied` when the server knows no account, `Unavailable` when it cannot be reached
     or fails (https://cloud.google.com/compute/docs/metadata/querying-metadata).
     """
-    url = f"http://{os.environ.get(HOST_VARIABLE) or _HOST}{_PATH}"
+    url = f"http://{os.environ.get(HOST_VARIABLE) or _HOST}{_PATH}{','.join(SCOPES)}"
     lock = threading.Lock()
     held, renew_at = "", 0.0
 

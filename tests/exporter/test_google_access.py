@@ -6,12 +6,13 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
 
 import pytest
 import urllib3
 
 from shared.core.errors import Denied, Unavailable
-from shared.edges.google_access import HOST_VARIABLE, RENEW_BEFORE_SECONDS, google_token_source
+from shared.edges.google_access import HOST_VARIABLE, RENEW_BEFORE_SECONDS, SCOPES, google_token_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,7 +80,11 @@ def give_token(metadata: FakeMetadata, clock: StepClock) -> Iterator[Callable[[]
 
 def test_a_token_is_asked_for_once_and_kept(give_token: Callable[[], str], metadata: FakeMetadata):
     assert [give_token(), give_token()] == ["token-1", "token-1"]
-    assert metadata.asked == [("/computeMetadata/v1/instance/service-accounts/default/token", "Google")]
+    ((asked, flavor),) = metadata.asked
+    path, _, query = asked.partition("?")
+    assert path == "/computeMetadata/v1/instance/service-accounts/default/token"
+    assert set(parse_qs(query)["scopes"][0].split(",")) == set(SCOPES)
+    assert flavor == "Google"
 
 
 def test_a_token_is_renewed_shortly_before_it_ends(give_token: Callable[[], str], clock: StepClock):

@@ -204,4 +204,4 @@ def a_dead_letter_of_an_ordered_key_frees_the_key(world: World) -> object:
     world.publish(topic, "bad", "good", key="k")
     receiver.wait_for(5, seconds=25)
     received = texts(world.pull(letters, seconds=4))
-    return received, any(push.text == "good" for push in receiver.pushes)
+    return received, receiver.has_come("good", seconds=4)
