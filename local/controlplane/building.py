@@ -1,0 +1,202 @@
+"""Makes a build: calls Go once per program, shows how far it is, copies the manifests, and checks what it made.
+
+Programs are linked one after the other, because each link of Kubernetes takes up to 2 GB of memory and Go itself
+already compiles on all cores. Where builds are kept is in `cache`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from local.controlplane.cache import (
+    Build,
+    BuildBroken,
+    Stamp,
+    build_folder,
+    drafting,
+    find_newest,
+    hold_lock,
+    measure,
+    open_build,
+    write_stamp,
+)
+from local.controlplane.recipe import BINARIES, PRODUCTS, hash_sources
+from local.controlplane.toolchain import NoToolchain, Toolchain, find_toolchain, go_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from local.controlplane.progress import Progress
+    from local.controlplane.recipe import Binary, Product
+
+_LAST_LINES = 15
+
+
+class BuildFailed(Exception):
+    """Go could not build a program; the text names it and shows Go's last lines."""
+
+
+def find_build(cache: Path) -> Build:
+    """Return the build to run: by the present Go if there is one, else the newest by any.
+
+    Raises:
+        BuildBroken: there is no complete build; the text names the command that makes one.
+        RecipeBroken: our own go.mod files are damaged.
+    """
+    sources = hash_sources()
+    try:
+        return open_build(build_folder(cache, sources, find_toolchain().label))
+    except (BuildBroken, NoToolchain) as error:
+        newest = find_newest(cache, sources)
+        if newest is None:
+            raise BuildBroken(
+                f"no complete build ({error}); make one: python -m local.controlplane build"
+            ) from error
+        return newest
+
+
+def make_build(cache: Path, progress: Progress, *, nice: int = 0) -> Build:
+    """Return the build of the present sources by the present Go, made now unless it is there and complete.
+
+    Args:
+        cache: The folder of all builds.
+        progress: Told how far it is.
+        nice: How much to step back behind other programs, 0 to 19.
+
+    Raises:
+        NoToolchain: there is no usable Go.
+        BuildFailed: a program could not be built; nothing half-done is left.
+        RecipeBroken: our own go.mod files are damaged.
+        OSError: the cache folder cannot be written.
+    """
+    sources, toolchain = hash_sources(), find_toolchain()
+    target = build_folder(cache, sources, toolchain.label)
+    with contextlib.suppress(BuildBroken):
+        return open_build(target)
+    with hold_lock(cache, progress.say):
+        try:
+            return open_build(target)  # Another builder may have made it while we waited.
+        except BuildBroken as problem:
+            progress.say(f"building, because: {problem}")
+        with drafting(target) as draft:
+            started = time.monotonic()
+            for product in PRODUCTS:
+                _build_product(product, toolchain, draft, progress, nice)
+            versions = {product.name: product.version for product in PRODUCTS}
+            seconds = round(time.monotonic() - started, 1)
+            write_stamp(
+                draft,
+                Stamp(
+                    sources=sources,
+                    toolchain=toolchain.label,
+                    seconds=seconds,
+                    versions=versions,
+                    sizes=measure(draft),
+                ),
+            )
+    return open_build(target)
+
+
+def _build_product(product: Product, toolchain: Toolchain, draft: Path, progress: Progress, nice: int) -> None:
+    for binary in product.binaries:
+        number = BINARIES.index(binary.name) + 1
+        with progress.step(
+            f"{number}/{len(BINARIES)} {binary.name} {product.version}", binary.cold_seconds
+        ) as step:
+            _compile(product, binary, toolchain, draft / "bin" / binary.name, step, nice)
+    if product.manifests:
+        _copy_manifests(product, toolchain, draft / "manifests" / product.name)
+
+
+def _compile(
+    product: Product,
+    binary: Binary,
+    toolchain: Toolchain,
+    output: Path,
+    note_package: Callable[[str], None],
+    nice: int,
+) -> None:
+    arguments = [toolchain.command, "build", "-v", "-mod=readonly", "-buildvcs=false", "-trimpath"]
+    arguments += ["-ldflags", product.link_flags(), "-o", str(output), binary.package]
+    tail: deque[str] = deque(maxlen=_LAST_LINES)
+    with _running(arguments, product.folder, nice) as process:
+        for line in process.stdout or ():
+            tail.append(line.rstrip())
+            note_package(line.strip())
+        code = process.wait()
+    if code != 0:
+        said = "\n".join(f"    {line}" for line in tail)
+        raise BuildFailed(
+            f"{binary.name}: `go build {binary.package}` in {product.folder} ended with code {code}:\n{said}"
+        )
+    if not os.access(output, os.X_OK):
+        raise BuildFailed(f"{binary.name}: Go ended well but left no program at {output}")
+
+
+@contextlib.contextmanager
+def _running(arguments: list[str], folder: Path, nice: int) -> Iterator[subprocess.Popen[str]]:
+    """Give a running command whose whole process group is gone when the block ends, however it ends."""
+    if nice:
+        arguments = ["nice", "-n", str(nice), *arguments]
+    process = subprocess.Popen(
+        arguments,
+        cwd=folder,
+        env=go_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    if nice:
+        _step_back(process.pid, nice)
+    with process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _step_back(session: int, nice: int) -> None:
+    """Give a session's scheduling group the niceness too.
+
+    Where Linux groups processes by session, niceness counts only within one group
+    (https://man7.org/linux/man-pages/man7/sched.7.html, "The autogroup feature").
+    """
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{session}/autogroup").write_text(str(nice))
+
+
+def _copy_manifests(product: Product, toolchain: Toolchain, target: Path) -> None:
+    """Keep the module's YAML files beside the programs: the module cache may be cleaned at any time."""
+    answer = subprocess.run(
+        [toolchain.command, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", product.module],
+        cwd=product.folder,
+        env=go_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    module = Path(answer.stdout.strip())
+    if answer.returncode != 0 or not answer.stdout.strip():
+        raise BuildFailed(f"{product.name}: its module {product.module} was not found: {answer.stderr.strip()}")
+    for folder in product.manifests:
+        files = sorted((module / folder).glob("*.yaml"))
+        if not files:
+            raise BuildFailed(f"{product.name}: no YAML files in {module / folder}")
+        copies = target / folder
+        copies.mkdir(parents=True)
+        for file in files:
+            # Content only: files of the module cache are read-only.
+            shutil.copyfile(file, copies / file.name)

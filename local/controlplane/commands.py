@@ -1,0 +1,188 @@
+"""The command line of every process of the control plane: pure functions of build, layout, ports and choices.
+
+Flags: https://kubernetes.io/docs/reference/command-line-tools-reference/ and
+https://etcd.io/docs/v3.6/op-guide/configuration/. Every listener is on 127.0.0.1.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from local.controlplane import users
+from local.controlplane.layout import HOST, Layout, Ports
+from local.stack.child import Command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from local.controlplane.cache import Build
+
+ETCD, API_SERVER = "etcd", "kube-apiserver"
+CONTROLLERS, SCHEDULER, JOBSET = "kube-controller-manager", "kube-scheduler", "jobset"
+ISSUER = "https://kubernetes.default.svc"
+JOBSET_USER = "jobset"
+_NODE_GRACE = "8760h"
+"""Nodes here have no kubelet that reports; a year of silence is not yet a failure."""
+_CLIENT_RATE = ("--kube-api-qps=300", "--kube-api-burst=600")
+"""The defaults (20 and 30) would stretch a burst of pods over minutes; hosted control planes raise them too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What a person may choose about a control plane."""
+
+    api_port: int = 0
+    compaction_seconds: int = 300
+    """How long old resource versions stay readable; Kubernetes' default is five minutes."""
+    scheduler_backoff_seconds: int = 2
+    """The longest pause before a pod is tried again; Kubernetes' default is ten."""
+    jobset: bool = True
+    """Whether JobSet is installed at the start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything that the command lines are made of."""
+
+    build: Build
+    layout: Layout
+    ports: Ports
+    choices: Choices
+
+    @property
+    def url(self) -> str:
+        """Where the Kubernetes API is."""
+        return f"https://{HOST}:{self.ports.api}"
+
+    def command(self, name: str) -> Command:
+        """Return the command of one process.
+
+        Raises:
+            KeyError: there is no such process; the text names those that there are.
+        """
+        if name not in _ARGUMENTS:
+            raise KeyError(f"no process {name!r}; there are: {', '.join(_ARGUMENTS)}")
+        environment = {"KUBECONFIG": str(self.layout.kubeconfig(JOBSET_USER))} if name == JOBSET else {}
+        return Command(
+            name=name,
+            arguments=(str(self.build.binary(name)), *_ARGUMENTS[name](self)),
+            folder=self.layout.home,
+            environment=environment,
+        )
+
+    def write_settings(self) -> None:
+        """Write the files that the scheduler and JobSet are configured by."""
+        self.layout.scheduler_settings.write_text(json.dumps(_scheduler_settings(self)))
+        self.layout.jobset_settings.write_text(json.dumps(_jobset_settings(self)))
+
+
+def _etcd(plan: Plan) -> tuple[str, ...]:
+    clients, peers = f"http://{HOST}:{plan.ports.etcd}", f"http://{HOST}:{plan.ports.etcd_peers}"
+    return (
+        "--name=local",
+        f"--data-dir={plan.layout.data}",
+        f"--listen-client-urls={clients}",
+        f"--advertise-client-urls={clients}",
+        f"--listen-peer-urls={peers}",
+        f"--initial-advertise-peer-urls={peers}",
+        f"--initial-cluster=local={peers}",
+        # Nothing here has to survive a power cut, and waiting for the disk is most of a small write's time.
+        "--unsafe-no-fsync",
+        # The only member still waits for its own election; with the defaults that is a second of every start.
+        "--heartbeat-interval=20",
+        "--election-timeout=100",
+    )
+
+
+def _api_server(plan: Plan) -> tuple[str, ...]:
+    layout = plan.layout
+    return (
+        f"--etcd-servers=http://{HOST}:{plan.ports.etcd}",
+        f"--etcd-compaction-interval={plan.choices.compaction_seconds}s",
+        f"--bind-address={HOST}",
+        f"--advertise-address={HOST}",
+        f"--secure-port={plan.ports.api}",
+        "--endpoint-reconciler-type=none",
+        "--service-cluster-ip-range=10.0.0.0/20",
+        f"--tls-cert-file={layout.serving_certificate}",
+        f"--tls-private-key-file={layout.serving_key}",
+        f"--cert-dir={layout.certificates}",
+        f"--token-auth-file={layout.tokens}",
+        f"--service-account-key-file={layout.signing_public_key}",
+        f"--service-account-signing-key-file={layout.signing_key}",
+        f"--service-account-issuer={ISSUER}",
+        "--authorization-mode=RBAC",
+        # As on GKE: a pod that asks for google.com/tpu tolerates the taint of that name.
+        "--enable-admission-plugins=ExtendedResourceToleration",
+    )
+
+
+def _controllers(plan: Plan) -> tuple[str, ...]:
+    layout = plan.layout
+    return (
+        f"--kubeconfig={layout.kubeconfig(users.CONTROLLERS)}",
+        f"--bind-address={HOST}",
+        f"--secure-port={plan.ports.controllers}",
+        "--leader-elect=false",
+        "--use-service-account-credentials=true",
+        f"--service-account-private-key-file={layout.signing_key}",
+        f"--root-ca-file={layout.authority}",
+        f"--node-monitor-grace-period={_NODE_GRACE}",
+        *_CLIENT_RATE,
+    )
+
+
+def _scheduler(plan: Plan) -> tuple[str, ...]:
+    return (
+        f"--config={plan.layout.scheduler_settings}",
+        f"--bind-address={HOST}",
+        f"--secure-port={plan.ports.scheduler}",
+    )
+
+
+def _jobset(plan: Plan) -> tuple[str, ...]:
+    return (f"--config={plan.layout.jobset_settings}", "--metrics-bind-address=0")
+
+
+_ARGUMENTS: dict[str, Callable[[Plan], tuple[str, ...]]] = {
+    ETCD: _etcd,
+    API_SERVER: _api_server,
+    CONTROLLERS: _controllers,
+    SCHEDULER: _scheduler,
+    JOBSET: _jobset,
+}
+
+
+def _scheduler_settings(plan: Plan) -> dict[str, object]:
+    """Source: https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/."""
+    longest = plan.choices.scheduler_backoff_seconds
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {
+            "kubeconfig": str(plan.layout.kubeconfig(users.SCHEDULER)),
+            "qps": 300,
+            "burst": 600,
+        },
+        "podInitialBackoffSeconds": 1,
+        "podMaxBackoffSeconds": longest,
+    }
+
+
+def _jobset_settings(plan: Plan) -> dict[str, object]:
+    """Source: https://jobset.sigs.k8s.io/docs/reference/jobset-config.v1alpha1/."""
+    return {
+        "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
+        "kind": "Configuration",
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": False},
+        "webhook": {
+            "host": HOST,
+            "port": plan.ports.jobset_webhooks,
+            "certDir": str(plan.layout.certificates),
+        },
+        "health": {"healthProbeBindAddress": f"{HOST}:{plan.ports.jobset_health}"},
+    }

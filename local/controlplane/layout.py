@@ -1,0 +1,139 @@
+"""Where one control plane keeps its files, and which ports it took."""
+
+from __future__ import annotations
+
+import random
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOST = "127.0.0.1"
+_FIRST_PORT, _LAST_PORT = 15_000, 29_999
+"""Below what systems hand out to outgoing connections (Linux from 32768, others from 49152): a port that was free
+a moment ago is then not taken by a client before our server binds it."""
+_TRIES = 500
+
+
+class PortTaken(Exception):
+    """A port cannot be had; the text says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files of one control plane under its folder."""
+
+    home: Path
+
+    @property
+    def logs(self) -> Path:
+        """One log file per process."""
+        return self.home / "logs"
+
+    @property
+    def data(self) -> Path:
+        """What etcd stores."""
+        return self.home / "etcd"
+
+    @property
+    def certificates(self) -> Path:
+        """The folder of keys and certificates; the names in it are those that JobSet's webhook server expects."""
+        return self.home / "certificates"
+
+    @property
+    def authority(self) -> Path:
+        """The certificate that everybody trusts."""
+        return self.certificates / "ca.crt"
+
+    @property
+    def serving_certificate(self) -> Path:
+        """The certificate of API server and webhooks."""
+        return self.certificates / "tls.crt"
+
+    @property
+    def serving_key(self) -> Path:
+        """The key of that certificate."""
+        return self.certificates / "tls.key"
+
+    @property
+    def signing_key(self) -> Path:
+        """The key that signs service account tokens."""
+        return self.certificates / "service-accounts.key"
+
+    @property
+    def signing_public_key(self) -> Path:
+        """The key that verifies them."""
+        return self.certificates / "service-accounts.pub"
+
+    @property
+    def tokens(self) -> Path:
+        """The API server's table of static tokens."""
+        return self.home / "tokens.csv"
+
+    @property
+    def scheduler_settings(self) -> Path:
+        """The scheduler's configuration."""
+        return self.home / "scheduler.json"
+
+    @property
+    def jobset_settings(self) -> Path:
+        """The JobSet controller's configuration."""
+        return self.home / "jobset.json"
+
+    def kubeconfig(self, user: str) -> Path:
+        """Return the kubeconfig of one of the users."""
+        return self.home / f"{user}.kubeconfig"
+
+    def log(self, process: str) -> Path:
+        """Return the log file of one process."""
+        return self.logs / f"{process}.log"
+
+    def create(self) -> None:
+        """Make the folders, readable for this user only."""
+        for folder in (self.home, self.logs, self.certificates):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The ports on 127.0.0.1 that the processes listen on."""
+
+    api: int
+    etcd: int
+    etcd_peers: int
+    controllers: int
+    scheduler: int
+    jobset_health: int
+    jobset_webhooks: int
+
+
+def choose_ports(api: int = 0) -> Ports:
+    """Return free ports; `api` is the one that the API server must have, 0 for any.
+
+    Raises:
+        PortTaken: that port is in use, or no free ones were found.
+    """
+    if api and not _is_free(api):
+        raise PortTaken(f"port {api} on {HOST} is in use; name another one, or 0 for a free one")
+    # The system's randomness: two control planes that start together must not draw the same ports.
+    draw, chosen = random.SystemRandom(), [api] if api else []
+    for _ in range(_TRIES):
+        port = draw.randint(_FIRST_PORT, _LAST_PORT)
+        if port not in chosen and _is_free(port):
+            chosen.append(port)
+        if len(chosen) == len(Ports.__slots__):
+            return Ports(**dict(zip(Ports.__slots__, chosen, strict=True)))
+    raise PortTaken(f"no free ports on {HOST} between {_FIRST_PORT} and {_LAST_PORT}")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As servers bind: a connection that has just ended must not count as somebody listening.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,276 @@
+"""One running control plane: starts its processes in order, prepares the API, and ends everything.
+
+Start it from a thread that lives as long as it does: Linux ends a child when the thread that made it ends. How a
+single process is started and ended is in `local.stack.child`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from typing import TYPE_CHECKING
+
+from local.controlplane import commands, jobset, objects, probes, users
+from local.controlplane.certificates import write_credentials
+from local.controlplane.commands import API_SERVER, CONTROLLERS, ETCD, JOBSET, SCHEDULER, Choices, Plan
+from local.controlplane.folders import OwnFolder, remove_abandoned
+from local.controlplane.layout import HOST, Layout, choose_ports
+from local.stack.child import Child, last_lines
+from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Any, Self
+
+    from local.controlplane.cache import Build
+
+_START_SECONDS_MAX = 60.0
+_END_SECONDS = 1.5
+_POLL_SECONDS = 0.05
+_LAST_LINES = 12
+
+
+class ProcessDied(Exception):
+    """A process ended that should run; the text names it and shows its last lines."""
+
+
+class NotReady(Exception):
+    """A process runs but did not become ready within its bound; the text names it and shows its last lines."""
+
+
+class ControlPlane:
+    """A running control plane, used as a context manager.
+
+    Args:
+        build: The programs.
+        choices: Port, compaction and so on.
+        folder: For data, logs and keys; None takes a temporary one, which is removed at the end, or by the next
+            control plane if this process is killed. Data of an earlier run in it is removed at the start.
+        say: Told, in a few words, what has been started and how long it took.
+    """
+
+    def __init__(
+        self,
+        build: Build,
+        choices: Choices | None = None,
+        *,
+        folder: Path | None = None,
+        say: Callable[..., None] = lambda _text, **_fields: None,
+    ) -> None:
+        self._choices = choices or Choices()
+        self._build, self._folder, self._say = build, folder, say
+        self._children: dict[str, Child] = {}
+        self._down: set[str] = set()
+        self._temporary: OwnFolder | None = None
+        self._started_at = 0.0
+
+    def __enter__(self) -> Self:
+        self._started_at = time.monotonic()
+        ports = choose_ports(self._choices.api_port)
+        self.layout = Layout(self._folder.resolve() if self._folder else self._take_temporary())
+        self._plan = Plan(build=self._build, layout=self.layout, ports=ports, choices=self._choices)
+        try:
+            self._start_all()
+        except BaseException:
+            self.end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    @property
+    def url(self) -> str:
+        """Where the Kubernetes API is."""
+        return self._plan.url
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The kubeconfig of an administrator."""
+        return self.layout.kubeconfig(users.ADMIN)
+
+    @property
+    def api(self) -> KubernetesApi:
+        """A client with an administrator's rights."""
+        return self._api
+
+    @property
+    def processes(self) -> dict[str, int]:
+        """The process id of every process that runs, by its name."""
+        return {name: child.pid for name, child in self._children.items() if child.exit_code is None}
+
+    def start(self, name: str) -> None:
+        """Start one process that was killed, and return once it is ready."""
+        command = self._plan.command(name)
+        if name in self.processes:
+            raise ValueError(f"process {name!r} runs already")
+        self._children[name] = Child(command, self.layout.log(name))
+        self._down.discard(name)
+        self._wait(name, lambda: probes.is_ready(name, self._plan))
+
+    def kill(self, name: str) -> None:
+        """End one process at once, as a crash would; it stays down until `start`."""
+        self._down.add(name)
+        self._child(name).kill()
+
+    def pause(self, name: str) -> None:
+        """Stop one process from running, as a machine that hangs would."""
+        os.killpg(self._child(name).pid, signal.SIGSTOP)
+
+    def resume(self, name: str) -> None:
+        """Let a paused process go on."""
+        os.killpg(self._child(name).pid, signal.SIGCONT)
+
+    def save_data(self) -> Path:
+        """Return a copy of everything that is stored now; the API does not answer while it is made."""
+        copy = self.layout.home / f"saved-{time.monotonic_ns()}"
+        self.kill(API_SERVER)
+        self._stop_etcd()
+        shutil.copytree(self.layout.data, copy)
+        self.start(ETCD)
+        self.start(API_SERVER)
+        return copy
+
+    def restore_data(self, copy: Path) -> None:
+        """Put the data back to what `save_data` copied, as a restored backup would; later writes are lost."""
+        self.kill(API_SERVER)
+        self._stop_etcd()
+        shutil.rmtree(self.layout.data)
+        shutil.copytree(copy, self.layout.data)
+        self.start(ETCD)
+        self.start(API_SERVER)
+
+    def install_jobset(self) -> None:
+        """Install JobSet into a running cluster; return once a JobSet would be admitted.
+
+        As anywhere, the garbage collector looks for new kinds every 30 s only, so until then what a deleted JobSet
+        owned is not deleted with it (https://kubernetes.io/docs/concepts/architecture/garbage-collection/).
+        """
+        self._define_jobset()
+        self._run_jobset()
+
+    def _define_jobset(self) -> None:
+        definitions = jobset.read_definitions(self._build.manifests(JOBSET))
+        objects.apply(self._api, definitions)
+        self._wait("JobSet's definition", lambda: probes.are_established(self._api, definitions))
+
+    def _run_jobset(self) -> None:
+        manifests = self._build.manifests(JOBSET)
+        objects.apply(self._api, jobset.read_rights(manifests))
+        token = objects.issue_token(self._api, jobset.NAMESPACE, jobset.ACCOUNT)
+        self._write_kubeconfig(self.layout.kubeconfig(commands.JOBSET_USER), token)
+        self.start(JOBSET)
+        url = f"https://{HOST}:{self._plan.ports.jobset_webhooks}"
+        authority = self.layout.authority.read_bytes()
+        objects.apply(self._api, jobset.read_webhooks(manifests, url=url, authority=authority))
+        self._wait("JobSet's webhooks", lambda: probes.are_webhooks_called(self._api))
+
+    def apply(self, things: list[dict[str, Any]]) -> None:
+        """Create or change objects so that they are as given."""
+        objects.apply(self._api, things)
+
+    def write_account_kubeconfig(self, path: Path, namespace: str, account: str) -> None:
+        """Write a kubeconfig by which its reader has exactly the rights of a service account."""
+        self._write_kubeconfig(path, objects.issue_token(self._api, namespace, account), namespace)
+
+    def write_account_token(self, path: Path, namespace: str, account: str) -> None:
+        """Write the bare token of a service account, for those who are given address and authority apart."""
+        users.write_private(path, objects.issue_token(self._api, namespace, account))
+
+    def check(self) -> None:
+        """Return quietly when every process runs that was not killed from here.
+
+        Raises:
+            ProcessDied: one ended by itself.
+        """
+        for name, child in self._children.items():
+            if name not in self._down and child.exit_code is not None:
+                raise ProcessDied(self._describe(name, f"ended with code {child.exit_code}"))
+
+    def end(self) -> None:
+        """End every process and remove what was temporary; doing it again does nothing."""
+        children = list(reversed(self._children.values()))
+        for child in children:
+            if child.exit_code is None:
+                os.killpg(child.pid, signal.SIGCONT)
+            child.ask_to_end()
+        deadline = time.monotonic() + _END_SECONDS
+        for child in children:
+            child.end(max(0.02, deadline - time.monotonic()))
+        self._children.clear()
+        if hasattr(self, "_api"):
+            self._api.close()
+        if self._temporary is not None:
+            self._temporary.remove()
+
+    def _take_temporary(self) -> Path:
+        remove_abandoned()
+        self._temporary = OwnFolder()
+        return self._temporary.path
+
+    def _start_all(self) -> None:
+        self.layout.create()
+        shutil.rmtree(self.layout.data, ignore_errors=True)
+        self._write_files()
+        for name in (ETCD, API_SERVER):
+            self.start(name)
+            self._tell(name)
+        self._api = KubernetesApi(connection_from_kubeconfig(self.kubeconfig), user_agent="local-controlplane")
+        # Before the controllers: the garbage collector looks for kinds when it starts, then only every 30 s.
+        if self._choices.jobset:
+            self._define_jobset()
+        # These two and JobSet do not wait for each other.
+        for name in (CONTROLLERS, SCHEDULER):
+            self._children[name] = Child(self._plan.command(name), self.layout.log(name))
+        if self._choices.jobset:
+            self._run_jobset()
+            self._tell(JOBSET)
+        for name in (CONTROLLERS, SCHEDULER):
+            self._wait(name, lambda name=name: probes.is_ready(name, self._plan))  # type: ignore[misc]
+            self._tell(name)
+        self._wait("the default service account", lambda: probes.has_default_account(self._api))
+
+    def _write_files(self) -> None:
+        write_credentials(self.layout)
+        tokens = users.make_tokens()
+        users.write_private(self.layout.tokens, users.render_token_table(tokens))
+        for user, token in tokens.items():
+            self._write_kubeconfig(self.layout.kubeconfig(user), token)
+        self._plan.write_settings()
+
+    def _write_kubeconfig(self, path: Path, token: str, namespace: str = "default") -> None:
+        authority = self.layout.authority.read_bytes()
+        users.write_private(path, users.render_kubeconfig(self.url, authority, token, namespace=namespace))
+
+    def _stop_etcd(self) -> None:
+        self._down.add(ETCD)
+        self._child(ETCD).end(_END_SECONDS)
+
+    def _child(self, name: str) -> Child:
+        if name not in self._children:
+            raise KeyError(f"no process {name!r}; there are: {', '.join(self._children)}")
+        return self._children[name]
+
+    def _wait(self, what: str, ready: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _START_SECONDS_MAX
+        while not ready():
+            self.check()
+            if time.monotonic() > deadline:
+                text = f"was not ready within {_START_SECONDS_MAX:g} s"
+                raise NotReady(self._describe(what, text) if what in self._children else f"{what} {text}")
+            time.sleep(_POLL_SECONDS)
+
+    def _describe(self, name: str, what: str) -> str:
+        lines = last_lines(self.layout.log(name), _LAST_LINES) or ["(it wrote nothing)"]
+        shown = "\n".join(f"    {line}" for line in lines)
+        return f"the process {name!r} {what}; its last lines were:\n{shown}"
+
+    def _tell(self, name: str) -> None:
+        seconds = round(time.monotonic() - self._started_at, 2)
+        self._say("process ready", process=name, pid=self._children[name].pid, seconds_since_start=seconds)

@@ -1,0 +1,189 @@
+"""The server process: its start, its end, the death of one of its parts, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from controlplane_worlds import wait_for
+
+from local.controlplane.commands import API_SERVER, CONTROLLERS, ETCD, JOBSET, SCHEDULER
+from shared.edges.kubernetes_api import Expired, KubernetesApi, connection_from_kubeconfig
+from shared.edges.kubernetes_objects import Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from local.controlplane.cache import Build
+
+pytestmark = pytest.mark.cluster
+
+ROOT = Path(__file__).resolve().parents[2]
+PARTS = (ETCD, API_SERVER, CONTROLLERS, SCHEDULER, JOBSET)
+PODS = "/api/v1/pods"
+
+
+class Server:
+    """One `serve` and what it wrote."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.ports, self.kubeconfig, self.log = folder / "ports.json", folder / "kubeconfig", folder / "log"
+        command = [sys.executable, "-m", "local.controlplane", "serve", f"--ports-file={self.ports}"]
+        command += [f"--kubeconfig-file={self.kubeconfig}", *options]
+        environment = os.environ | {"PYTHONWARNINGS": "error", "TMPDIR": str(folder)}
+        self.folder = folder
+        with self.log.open("wb") as output:
+            self.process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output, env=environment)
+
+    def wait(self) -> None:
+        wait_for("the ports file", lambda: self.ports.exists() or self.process.poll() is not None, seconds=60)
+        assert self.process.poll() is None, self.log.read_text()
+
+    def records(self) -> list[dict[str, str]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    def pids(self) -> dict[str, int]:
+        return next(record["processes"] for record in self.records() if record["message"] == "listening")  # type: ignore[return-value]
+
+    def leftovers(self) -> list[str]:
+        return [path.name for path in self.folder.glob("tpu-provisioner-controlplane-*")]
+
+
+@contextmanager
+def serving(folder: Path, *options: str) -> Iterator[Server]:
+    server = Server(folder, *options)
+    try:
+        server.wait()
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.process.terminate()
+        server.process.wait(timeout=10)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_for_the_end_of(pids: dict[str, int]) -> None:
+    wait_for("the end of every process", lambda: not any(map(is_alive, pids.values())), seconds=5)
+
+
+def test_it_starts_in_seconds_and_ends_in_less_than_three(build: Build, tmp_path: Path):
+    with serving(tmp_path) as server:
+        pids = server.pids()
+        assert set(pids) == set(PARTS)
+        api = KubernetesApi(connection_from_kubeconfig(server.kubeconfig))
+        assert api.get("/apis/jobset.x-k8s.io/v1alpha2/jobsets", dict)["items"] == []
+        assert server.kubeconfig.stat().st_mode & 0o077 == 0
+        begun = time.monotonic()
+        server.process.terminate()
+
+        assert server.process.wait(timeout=10) == 0
+        assert time.monotonic() - begun < 3
+    assert server.records()[-1]["message"] == "stopped"
+    assert not any(map(is_alive, pids.values()))
+    assert server.leftovers() == []
+    assert not server.ports.exists()
+    assert not server.kubeconfig.exists()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_that_dies_is_named_with_its_last_lines_and_all_else_ends(part: str, build: Build, tmp_path: Path):
+    with serving(tmp_path) as server:
+        pids = server.pids()
+        os.kill(pids[part], signal.SIGKILL)
+
+        assert server.process.wait(timeout=10) == 1
+    last = server.records()[-1]
+    assert last["severity"] == "CRITICAL"
+    assert last["message"].startswith(f"the process '{part}' ended with code -9; its last lines were:\n    ")
+    assert not any(map(is_alive, pids.values()))
+    assert server.leftovers() == []
+
+
+def test_nothing_outlives_a_server_that_was_killed(build: Build, tmp_path: Path):
+    with serving(tmp_path) as server:
+        pids = server.pids()
+        server.process.kill()
+
+        wait_for_the_end_of(pids)
+    assert len(server.leftovers()) == 1
+    (abandoned,) = server.leftovers()
+    server.ports.unlink()
+    with serving(tmp_path) as following:
+        assert abandoned not in following.leftovers()
+    assert following.leftovers() == []
+
+
+def test_a_taken_port_is_named_and_nothing_is_started(build: Build, tmp_path: Path):
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        server = Server(tmp_path, f"--port={port}")
+
+        assert server.process.wait(timeout=20) == 1
+    assert f"port {port} on 127.0.0.1 is in use; name another one, or 0 for a free one" in server.log.read_text()
+    assert server.leftovers() == []
+
+
+def test_without_a_build_the_command_that_makes_one_is_named(tmp_path: Path):
+    server = Server(tmp_path, f"--cache-folder={tmp_path / 'empty'}")
+
+    assert server.process.wait(timeout=20) == 1
+    assert "no complete build" in server.log.read_text()
+    assert "make one: python -m local.controlplane build" in server.log.read_text()
+
+
+def test_a_part_that_refuses_its_configuration_is_named_and_nothing_is_left(build: Build, tmp_path: Path):
+    # The number of a port, but beyond what the API server accepts for the compaction.
+    server = Server(tmp_path, "--compaction-seconds=99999999999999")
+
+    assert server.process.wait(timeout=30) == 1
+    last = server.records()[-1]
+    assert last["message"].startswith("the process 'kube-apiserver' ended with code ")
+    assert "etcd-compaction-interval" in last["message"]
+    assert server.leftovers() == []
+
+
+def test_two_of_them_run_side_by_side_and_know_nothing_of_each_other(build: Build, tmp_path: Path):
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+    with serving(folders[0]) as one, serving(folders[1]) as two:
+        first, second = (KubernetesApi(connection_from_kubeconfig(each.kubeconfig)) for each in (one, two))
+        first.create("/api/v1/namespaces", {"metadata": {"name": "only-here"}})
+
+        names = [each["metadata"]["name"] for each in second.get("/api/v1/namespaces", dict)["items"]]
+        assert "only-here" not in names
+
+
+def test_old_resource_versions_expire_after_the_compaction_that_was_asked_for(build: Build, tmp_path: Path):
+    with serving(tmp_path, "--compaction-seconds=1", "--no-jobset") as server:
+        api = KubernetesApi(connection_from_kubeconfig(server.kubeconfig))
+        api.create("/api/v1/namespaces", {"metadata": {"name": "first"}})
+        old = api.get("/api/v1/namespaces/first", Stored).metadata.resource_version
+
+        def expired() -> bool:
+            api.patch("/api/v1/namespaces/first", {"metadata": {"labels": {"at": str(time.monotonic_ns())}}})
+            params = {"resourceVersion": old, "resourceVersionMatch": "Exact", "limit": "1"}
+            try:
+                api.get("/api/v1/namespaces", Stored, params)
+            except Expired:
+                return True
+            return False
+
+        wait_for("410", expired, seconds=20)

@@ -1,0 +1,304 @@
+"""The deployed manifests give exporter and functions what they need and nothing else.
+
+Each part does all that it ever asks of the API with a token of its own account. Then each verb of each rule is
+taken away in turn: something must fail each time, so no right is idle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from controlplane_worlds import World, jobset, wait_for
+
+from exporter.kinds import WATCHED
+from exporter.lease import LeaseLock
+from exporter.settings import Settings as ExporterSettings
+from local.controlplane.manifests import read_kustomization
+from local.controlplane.objects import apply
+from shared.core.errors import Denied, NotFound, ProvisionerError
+from shared.core.ports import Notice
+from shared.core.settings import ClusterSettings, Credentials, Settings
+from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
+from shared.edges.kubernetes_objects import Stored
+from shared.wiring import build_ports
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from local.controlplane.plane import ControlPlane
+    from shared.core.ports import Cluster
+
+pytestmark = pytest.mark.cluster
+
+MANIFESTS = Path(__file__).resolve().parents[2] / "infra/kubernetes"
+NAMESPACE = "tpu-provisioner"
+EXPORTER, FUNCTIONS = "tpu-provisioner-exporter", "tpu-provisioner-functions"
+LEASE = ExporterSettings(cluster="c", topic="t").lease_name
+POOL = "rights"
+
+
+def objects() -> list[dict[str, Any]]:
+    return read_kustomization(MANIFESTS / "local")
+
+
+def roles(account: str) -> list[dict[str, Any]]:
+    return [each for each in objects() if each["kind"].endswith("Role") and each["metadata"]["name"] == account]
+
+
+def single_verbs(account: str) -> list[tuple[str, int, str]]:
+    """Every right of an account: kind of role, index of the rule, verb."""
+    return [
+        (role["kind"], index, verb)
+        for role in roles(account)
+        for index, rule in enumerate(role["rules"])
+        for verb in rule["verbs"]
+    ]
+
+
+def without(account: str, kind: str, index: int, verb: str) -> dict[str, Any]:
+    (role,) = [copy.deepcopy(each) for each in roles(account) if each["kind"] == kind]
+    role["rules"][index]["verbs"].remove(verb)
+    if not role["rules"][index]["verbs"]:
+        del role["rules"][index]
+    return role
+
+
+@dataclass
+class Account:
+    """One part of the product under its own account, and everything that it asks of the API."""
+
+    plane: ControlPlane
+    name: str
+    api: KubernetesApi
+    world: World
+    token: Path
+
+    def act(self) -> None:
+        (self.act_as_exporter if self.name == EXPORTER else self.act_as_functions)()
+
+    def act_as_exporter(self) -> None:
+        for kind in WATCHED:
+            (page,) = self.api.list_pages(kind.path, kind.shape, kind.params)
+            params = dict(kind.params) | {"resourceVersion": page.metadata.resource_version, "timeoutSeconds": "1"}
+            self.api.watch(kind.path, params, kind.shape).close()
+        self.plane.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}")
+        lock = LeaseLock(self.api, namespace=NAMESPACE, name=LEASE, identity="me", lease_seconds=15)
+        assert lock.try_acquire()
+        lock.renew()
+        if not lock.release():
+            raise Denied("the lease could not be given back")
+        assert lock.try_acquire()
+
+    def act_as_functions(self) -> None:
+        cluster = self.wired()
+        leaders = [pod for pod in cluster.list_waiting_leaders() if pod.namespace == self.world.namespace]
+        assert cluster.get_pod(self.world.namespace, leaders[0].name) == leaders[0]
+        found = cluster.get_jobset(self.world.namespace, "train")
+        assert found is not None
+        cluster.list_pool_pods(f"{self.world.namespace}-{POOL}")
+        notice = Notice(
+            kind="JobSet",
+            namespace=self.world.namespace,
+            name="train",
+            uid=found.uid,
+            reason="Tested",
+            message="whether Events can be written",
+            warning=False,
+        )
+        self.forget_notices()
+        cluster.write_notice(notice)
+        cluster.write_notice(notice)
+
+    def wired(self) -> Cluster:
+        """The cluster as the functions are configured for it: address, authority and token file."""
+        settings = ClusterSettings(
+            endpoint=self.plane.url, ca_file=str(self.plane.layout.authority), token_file=str(self.token)
+        )
+        name = "projects/p/locations/l/clusters/c"
+        return build_ports(Settings(clusters={name: settings}, credentials=Credentials.ANONYMOUS)).clusters[name]
+
+    def forget_notices(self) -> None:
+        folder = f"/api/v1/namespaces/{self.world.namespace}/events"
+        for event in self.plane.api.get(folder, dict)["items"]:
+            if event["reason"] == "Tested":
+                self.plane.api.delete(f"{folder}/{event['metadata']['name']}")
+
+    def is_denied(self) -> str:
+        """Whether something fails for want of a right; what, in the API server's words."""
+        try:
+            self.act()
+        except Denied as error:
+            return str(error)
+        return ""
+
+    def prepare(self) -> None:
+        """Make what the actions begin by finding."""
+        lease = {"metadata": {"name": LEASE, "namespace": NAMESPACE}}
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
+        try:
+            self.plane.api.create(path, lease)
+        except ProvisionerError as error:
+            assert "already exists" in str(error)  # noqa: PT017 -- anything else is a failure
+
+
+@pytest.fixture
+def account(
+    plane: ControlPlane, world: World, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Account]:
+    plane.apply(objects())
+    world.submit(jobset("train", slices=1, pods=1))
+    world.add_pool(POOL, hosts=0)
+    wait_for("the leader", world.pods)
+    kubeconfig = tmp_path / "kubeconfig"
+    plane.write_account_kubeconfig(kubeconfig, NAMESPACE, request.param)
+    api = KubernetesApi(connection_from_kubeconfig(kubeconfig))
+    token = tmp_path / "token"
+    plane.write_account_token(token, NAMESPACE, request.param)
+    found = Account(plane, request.param, api, world, token)
+    found.prepare()
+    wait_for("the rights to be known", lambda: not _prepared_denial(found))
+    yield found
+    plane.apply(objects())
+    # Whoever leads next in this control plane need not wait for it to run out.
+    with contextlib.suppress(NotFound):
+        plane.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}")
+    api.close()
+
+
+def _prepared_denial(account: Account) -> str:
+    account.prepare()
+    return account.is_denied()
+
+
+@pytest.mark.parametrize(
+    ("account", "kind", "index", "verb"),
+    [(name, *right) for name in (EXPORTER, FUNCTIONS) for right in single_verbs(name)],
+    indirect=["account"],
+)
+def test_without_this_right_something_fails(account: Account, kind: str, index: int, verb: str):
+    apply(account.plane.api, [without(account.name, kind, index, verb)])
+
+    denial = wait_for("a denial", lambda: _prepared_denial(account), seconds=10)
+    assert f"cannot {verb} resource" in denial or "could not be given back" in denial
+
+
+def read(path: str) -> Callable[[KubernetesApi, str], object]:
+    return lambda api, namespace: api.get(path.format(namespace), msgspec.Raw)
+
+
+def create(path: str, body: dict[str, Any]) -> Callable[[KubernetesApi, str], object]:
+    return lambda api, namespace: api.create(path.format(namespace), body, Stored)
+
+
+def delete(path: str) -> Callable[[KubernetesApi, str], object]:
+    return lambda api, namespace: api.delete(path.format(namespace))
+
+
+FORBIDDEN_TO_BOTH = {
+    "read secrets": read("/api/v1/namespaces/{}/secrets"),
+    "read secrets of its own namespace": read(f"/api/v1/namespaces/{NAMESPACE}/secrets"),
+    "read all secrets": read("/api/v1/secrets"),
+    "read configuration": read("/api/v1/namespaces/{}/configmaps"),
+    "delete a pod": delete("/api/v1/namespaces/{}/pods/x"),
+    "create a pod": create("/api/v1/namespaces/{}/pods", {"metadata": {"name": "x"}}),
+    "evict a pod": create("/api/v1/namespaces/{}/pods/x/eviction", {"metadata": {"name": "x"}}),
+    "run in a pod": create("/api/v1/namespaces/{}/pods/x/exec", {}),
+    "bind a pod": create("/api/v1/namespaces/{}/pods/x/binding", {"metadata": {"name": "x"}}),
+    "delete a node": delete("/api/v1/nodes/x"),
+    "delete a JobSet": delete("/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets/train"),
+    "take another namespace's lease": create(
+        "/apis/coordination.k8s.io/v1/namespaces/{}/leases", {"metadata": {"name": LEASE}}
+    ),
+    "read another namespace's lease": read(f"/apis/coordination.k8s.io/v1/namespaces/{{}}/leases/{LEASE}"),
+    "read another lease of its own namespace": read(
+        f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/other"
+    ),
+    "delete its own lease": delete(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}"),
+    "list all leases": read("/apis/coordination.k8s.io/v1/leases"),
+    "give itself rights": create(
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {"metadata": {"name": "x"}}
+    ),
+    "ask for tokens": create(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{EXPORTER}/token", {}),
+    "impersonate": create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {}),
+}
+FORBIDDEN_TO_ONE = {
+    EXPORTER: {
+        "list nodes": read("/api/v1/nodes"),
+        "read one pod": read("/api/v1/namespaces/{}/pods/x"),
+        "read one JobSet": read("/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets/train"),
+        "write Events": create("/api/v1/namespaces/{}/events", {"metadata": {"name": "x"}}),
+    },
+    FUNCTIONS: {
+        "list all JobSets": read("/apis/jobset.x-k8s.io/v1alpha2/jobsets"),
+        "list Events": read("/api/v1/namespaces/{}/events"),
+        "read one node": read("/api/v1/nodes/x"),
+        "delete Events": delete("/api/v1/namespaces/{}/events/x"),
+        "lead": create(
+            f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases", {"metadata": {"name": LEASE}}
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize("account", [EXPORTER, FUNCTIONS], indirect=True)
+def test_what_nobody_gave_them_is_refused(account: Account):
+    attempts = FORBIDDEN_TO_BOTH | FORBIDDEN_TO_ONE[account.name]
+    allowed = []
+    for what, attempt in attempts.items():
+        try:
+            attempt(account.api, account.world.namespace)
+        except Denied:
+            continue
+        except ProvisionerError as error:
+            allowed.append(f"{what}: {error}")
+        else:
+            allowed.append(what)
+
+    assert allowed == []
+
+
+def test_the_functions_google_account_is_bound_to_the_same_role(plane: ControlPlane):
+    plane.apply(objects())
+    user = "tpu-provisioner-functions@PROJECT_ID.iam.gserviceaccount.com"
+
+    def review(verb: str, resource: str) -> bool:
+        spec = {"user": user, "resourceAttributes": {"verb": verb, "resource": resource}}
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        answer = plane.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", body, dict)
+        return bool(answer["status"]["allowed"])
+
+    wait_for("the binding to be known", lambda: review("list", "pods"), seconds=10)
+    assert not review("delete", "pods")
+    assert not review("list", "secrets")
+
+
+def test_the_namespace_admits_only_restricted_pods(plane: ControlPlane):
+    plane.apply(objects())
+    wait_for("the default account", lambda: _has_account(plane), seconds=10)
+    loose = {"containers": [{"name": "c", "image": "c"}]}
+    strict = {
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [
+            {
+                "name": "c",
+                "image": "c",
+                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+            }
+        ],
+    }
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods?dryRun=All"
+
+    with pytest.raises(Denied, match='violates PodSecurity "restricted'):
+        plane.api.create(path, {"metadata": {"name": "loose"}, "spec": loose})
+    plane.api.create(path, {"metadata": {"name": "strict"}, "spec": strict})
+
+
+def _has_account(plane: ControlPlane) -> bool:
+    found = plane.api.get(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", dict)["items"]
+    return any(each["metadata"]["name"] == "default" for each in found)
