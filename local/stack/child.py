@@ -7,7 +7,6 @@ group is ended by the supervisor's own exit.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
@@ -17,10 +16,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
-_PR_SET_PDEATHSIG = 1
+_LAUNCHER = """
+import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+parent, *command = sys.argv[1:]
+if os.getppid() == int(parent):  # else it died before the kernel was asked
+    os.execvp(command[0], command)
+"""
 _LOG_TAIL_BYTES = 16_384
 
 
@@ -46,14 +52,13 @@ class Child:
         self.started_at = time.monotonic()
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                command.arguments,
+                (*_launcher(), *command.arguments),
                 cwd=command.folder,
                 env=_clean_environment() | dict(command.environment),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=_ending_with_parent(),  # noqa: PLW1509 -- one prctl call: takes no lock
             )
 
     @property
@@ -109,13 +114,12 @@ def _clean_environment() -> dict[str, str]:
     return without_proxy | {"PYTHONUNBUFFERED": "1", "NO_PROXY": "127.0.0.1,localhost"}
 
 
-def _ending_with_parent() -> Callable[[], None] | None:
-    """Return what a child runs before its program so that the kernel ends it with its parent; None elsewhere."""
+def _launcher() -> tuple[str, ...]:
+    """Return what starts a child's program so that the kernel ends it with its parent; nothing outside Linux.
+
+    A program of its own, and not `preexec_fn`: that would fork this process with all its threads, and the child
+    of a process that has used gRPC may abort between fork and exec.
+    """
     if not sys.platform.startswith("linux"):
-        return None
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def ask_kernel() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-    return ask_kernel
+        return ()
+    return (sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()))
