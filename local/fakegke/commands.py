@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from local.fakegke.faults import SWITCHES, parse_fault
+from local.shutdown_noise import silence_cancelled_connects
 
 app = typer.Typer(
     help="A fake GKE control plane: node pools, operations, quotas and faults, without machines. "
@@ -73,6 +74,7 @@ def serve_command(
         manual_clock=manual_clock,
     )
     try:
+        silence_cancelled_connects()
         asyncio.run(serve(settings))
     except (ValueError, OSError) as error:
         _fail(str(error))

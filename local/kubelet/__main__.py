@@ -14,6 +14,7 @@ import typer
 from local.kubelet.connection import KubeconfigError, open_client
 from local.kubelet.kubelet import Kubelet, log
 from local.kubelet.watching import PodWatch
+from local.shutdown_noise import silence_cancelled_connects
 
 
 async def _run(kubeconfig: Path, speed: float, run_seconds: float) -> None:
@@ -41,6 +42,7 @@ def main(
     local.tpu-provisioner/fail-attempts "K" (it fails while its label jobset.sigs.k8s.io/restart-attempt is less
     than K).
     """
+    silence_cancelled_connects()
     try:
         asyncio.run(_run(kubeconfig, speed, run_seconds))
     except KubeconfigError as error:

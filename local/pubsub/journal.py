@@ -7,6 +7,8 @@ import json
 import logging
 import sys
 
+from local.shutdown_noise import silence_cancelled_connects
+
 _STANDARD_FIELDS = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {
     "message",
     "taskName",
@@ -38,5 +40,6 @@ def log_as_json(level: int = logging.INFO) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+    silence_cancelled_connects()
     logging.getLogger("httpx").setLevel(logging.WARNING)
     logging.getLogger("httpcore").setLevel(logging.WARNING)
