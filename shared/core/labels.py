@@ -59,10 +59,8 @@ EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 NODE_SELECTOR_STRATEGY = "alpha.jobset.sigs.k8s.io/node-selector"
 NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
 NO_SCHEDULE_TAINT = "alpha.jobset.sigs.k8s.io/no-schedule"
-JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"
-"""The value of ``spec.managedBy`` that means: this cluster's own controller."""
-PINNED_JOB_KEY = "job-key"
-"""The plain selector that the Go TPU Provisioner's webhook pins a Job with; its value is the job key."""
+JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"  # as spec.managedBy
+PINNED_JOB_KEY = "job-key"  # the plain selector of the Go TPU Provisioner's webhook; its value is the job key
 
 # --- what GKE says ---
 TPU_RESOURCE = "google.com/tpu"

@@ -90,6 +90,8 @@ class PodView:
     gated: bool = False
     unschedulable: bool = False
     """Condition PodScheduled is False with reason Unschedulable."""
+    unschedulable_since: float | None = None
+    """Unix seconds of the condition's last transition; None when unknown."""
 
     @property
     def is_leader(self) -> bool:

@@ -156,6 +156,7 @@ def view_pod(pod: Pod) -> PodView:
     meta, status = pod.metadata, pod.status
     controller = next((owner for owner in meta.owner_references or () if owner.controller), None)
     scheduled = next((each for each in status.conditions or () if each.type == "PodScheduled"), None)
+    unschedulable = bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable")
     return PodView(
         namespace=meta.namespace,
         name=meta.name,
@@ -168,7 +169,8 @@ def view_pod(pod: Pod) -> PodView:
         phase=status.phase,
         deleting=meta.deletion_timestamp is not None,
         gated=bool(pod.spec.scheduling_gates),
-        unschedulable=bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable"),
+        unschedulable=unschedulable,
+        unschedulable_since=parse_time(scheduled.last_transition_time) if scheduled and unschedulable else None,
     )
 
 

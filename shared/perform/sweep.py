@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from shared.core.pools import PoolSnapshot
     from shared.core.workloads import JobSetView
 
+FRESH_SECONDS = 5.0
+"""A leader that waits for less than this is left to its message: two answers at once only cost calls."""
 LEADERS_MAX = 10_000
 """Waiting leaders that one sweep looks at; the next sweep takes up the rest."""
 
@@ -111,6 +113,8 @@ def _sweep_leaders(cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, re
         report.errors.append((f"waiting leaders of {cluster}", error))
         return
     for pod in leaders:
+        if pod.unschedulable_since is not None and ports.clock.now() - pod.unschedulable_since < FRESH_SECONDS:
+            continue
         try:
             outcome = provision_pod(cluster, pod, ports, pools=pools)
             report.outcomes.append(outcome)

@@ -55,6 +55,18 @@ def test_a_waiting_leader_gets_its_pool_without_any_message(world: World) -> Non
     assert world.pools.calls == [("list", ""), ("create", NAME)]
 
 
+@pytest.mark.parametrize(("waiting_seconds", "calls"), [(1.0, 0), (4.9, 0), (5.0, 1), (600.0, 1)])
+def test_a_leader_that_has_just_become_unschedulable_is_left_to_its_message(
+    world: World, waiting_seconds: float, calls: int
+) -> None:
+    world.cluster.pods.clear()
+    world.cluster.add(a_pod(unschedulable_since=NOW - waiting_seconds))
+
+    world.sweep()
+
+    assert [verb for verb, _ in world.pools.calls].count("create") == calls
+
+
 def test_an_orphan_is_deleted_and_what_is_not_ours_is_not_looked_at(world: World) -> None:
     world.cluster.pods.clear()
     world.pools.add(CLUSTER, orphan(1), a_foreign_pool(), a_go_pool(jobset="gone-too"))
