@@ -8,11 +8,12 @@ SPEED ?=
 REPORT ?=
 TIMEOUT ?=
 FAULTS ?=
+CLUSTER ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo up down status env test test-tools controlplane test-cluster lint check format bench requirements clean
 
-STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS))
+STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +23,7 @@ help: ## List the targets
 	@echo "  REPORT=\"out.json out.svg\"    reports to write: .json, .html, .svg"
 	@echo "  TIMEOUT=120                  give up after this many real seconds"
 	@echo "  FAULTS=faults.yaml           faults of the fake GKE (docs/fake-gke.md)"
+	@echo "  CLUSTER=real                 on a real control plane (make controlplane first)"
 
 demo: $(VENV)/.demo ## Run a two-slice JobSet on a local cloud and show how it gets its node pools
 	@$(BIN)/python -m local.demo $(JOBSET) $(STACK_OPTIONS) \

@@ -79,6 +79,10 @@ def serve(
     ] = None,
     cache_folder: CacheFolder = None,
     *,
+    accounts_folder: Annotated[
+        Path | None,
+        typer.Option(help="Write NAME.kubeconfig and NAME.token of every ServiceAccount in --manifests here."),
+    ] = None,
     jobset: Annotated[bool, typer.Option(help="Install JobSet.")] = True,
 ) -> None:
     """Serve the Kubernetes API until SIGTERM.
@@ -100,7 +104,8 @@ def serve(
         things = read_kustomization(manifests) if manifests else []
     except (BuildBroken, RecipeBroken, ManifestBroken) as error:
         _give_up(str(error))
-    if not serve_until(ending, found, choices, Outputs(ports_file, kubeconfig_file, folder, things)):
+    outputs = Outputs(ports_file, kubeconfig_file, folder, accounts_folder, things)
+    if not serve_until(ending, found, choices, outputs):
         raise typer.Exit(_FAILED)
 
 

@@ -114,6 +114,8 @@ def _api_server(plan: Plan) -> tuple[str, ...]:
         f"--service-account-signing-key-file={layout.signing_key}",
         f"--service-account-issuer={ISSUER}",
         "--authorization-mode=RBAC",
+        # TPU manifests in the wild ask for privileged pods (ours does); the default refuses every Job of theirs.
+        "--allow-privileged=true",
         # As on GKE: a pod that asks for google.com/tpu tolerates the taint of that name.
         "--enable-admission-plugins=ExtendedResourceToleration",
     )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from local.controlplane.commands import Choices
 
 _LOOK_SECONDS = 0.1
+_AUTHORITY = "ca.crt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,34 @@ class Outputs:
     ports_file: Path | None = None
     kubeconfig_file: Path | None = None
     folder: Path | None = None
+    accounts_folder: Path | None = None
+    """Gets, for each service account in `things`, ``NAME.kubeconfig`` and ``NAME.token``, and one ``ca.crt``."""
     things: list[dict[str, Any]] = field(default_factory=list)
 
     def forget(self) -> None:
         """Remove what says where the server is."""
-        for path in (self.ports_file, self.kubeconfig_file):
+        for path in (self.ports_file, self.kubeconfig_file, *self._account_files()):
             if path is not None:
                 path.unlink(missing_ok=True)
+
+    def write_accounts(self, plane: ControlPlane) -> None:
+        """Write what the service accounts identify themselves by, if somebody wants it."""
+        if self.accounts_folder is None:
+            return
+        write_private(self.accounts_folder / _AUTHORITY, plane.layout.authority.read_text(encoding="utf-8"))
+        for namespace, name in self._accounts():
+            plane.write_account_kubeconfig(self.accounts_folder / f"{name}.kubeconfig", namespace, name)
+            plane.write_account_token(self.accounts_folder / f"{name}.token", namespace, name)
+
+    def _accounts(self) -> list[tuple[str, str]]:
+        found = [each["metadata"] for each in self.things if each["kind"] == "ServiceAccount"]
+        return [(each["namespace"], each["name"]) for each in found]
+
+    def _account_files(self) -> list[Path]:
+        if self.accounts_folder is None:
+            return []
+        files = [f"{name}.{ending}" for _, name in self._accounts() for ending in ("kubeconfig", "token")]
+        return [self.accounts_folder / name for name in (_AUTHORITY, *files)]
 
 
 def log(message: str, severity: str = "INFO", **fields: Any) -> None:
@@ -57,6 +79,7 @@ def serve_until(ending: threading.Event, build: Build, choices: Choices, outputs
     try:
         with ControlPlane(build, choices, folder=outputs.folder, say=log) as plane:
             plane.apply(outputs.things)
+            outputs.write_accounts(plane)
             _announce(plane, outputs)
             while not ending.wait(_LOOK_SECONDS):
                 plane.check()
@@ -73,6 +96,7 @@ def serve_until(ending: threading.Event, build: Build, choices: Choices, outputs
 def _announce(plane: ControlPlane, outputs: Outputs) -> None:
     if outputs.kubeconfig_file is not None:
         write_private(outputs.kubeconfig_file, plane.kubeconfig.read_text(encoding="utf-8"))
+    log("listening", url=plane.url, logs=str(plane.layout.logs), processes=plane.processes)
+    # Last: whoever waits for this file may rely on all else, the log included.
     if outputs.ports_file is not None:
         write_private(outputs.ports_file, json.dumps({"url": plane.url}) + "\n")
-    log("listening", url=plane.url, logs=str(plane.layout.logs), processes=plane.processes)

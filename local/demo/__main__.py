@@ -20,6 +20,7 @@ from local.demo.running import Run, RunOptions
 from local.demo.tables import print_outcome
 from local.demo.views import LiveView, PlainView, View
 from local.demo.writing import BadReportPath, parse_report_paths, write_report
+from local.stack.clusters import ClusterKind, ClusterMissing, check_present
 from local.stack.commands import StackSettings
 from local.stack.layout import PROJECT_ROOT
 from local.stack.readiness import NotReady
@@ -48,6 +49,12 @@ Timeout = Annotated[float, typer.Option(help="Give up after this many real secon
 ExpectAll = Annotated[bool, typer.Option("--expect-all", help="Make a refused slice a failure.")]
 Faults = Annotated[str, typer.Option(help="A file of faults for the fake GKE (see docs/fake-gke.md).")]
 Seed = Annotated[int, typer.Option(help="Makes the timings of the stand-ins repeatable.")]
+Cluster = Annotated[
+    ClusterKind,
+    typer.Option(
+        help="Which Kubernetes: our embedded one, or the real control plane (see docs/control-plane.md)."
+    ),
+]
 
 
 app = typer.Typer(add_completion=False)
@@ -61,6 +68,7 @@ def demo(
     timeout: Timeout = 0.0,
     faults: Faults = "",
     seed: Seed = 1,
+    cluster: Cluster = ClusterKind.EMBEDDED,
     *,
     expect_all: ExpectAll = False,
 ) -> None:
@@ -70,9 +78,11 @@ def demo(
     try:
         documents = load(manifests or [str(DEFAULT_MANIFEST)])
         paths = parse_report_paths(report or [])
-    except (BadManifest, BadReportPath) as error:
+        check_present(cluster)
+    except (BadManifest, BadReportPath, ClusterMissing) as error:
         _refuse(error)
-    settings = StackSettings(speed=speed, seed=seed, faults=str(Path(faults).resolve()) if faults else "")
+    faults_file = str(Path(faults).resolve()) if faults else ""
+    settings = StackSettings(speed=speed, seed=seed, faults=faults_file, cluster=cluster)
     options = RunOptions(timeout_seconds=timeout, expect_all=expect_all)
     outcome = _run(console, documents, settings, options)
     print_outcome(console, outcome)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from local.demo.manifests import BadManifest, Document
+from local.stack.access import open_kubernetes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,11 +47,11 @@ class Applier:
     """Creates objects in one cluster.
 
     Args:
-        url: The Kubernetes API.
+        kubeconfig: The file by which an administrator gets into it.
     """
 
-    def __init__(self, url: str) -> None:
-        self._client = httpx.Client(base_url=url, timeout=_CALL_SECONDS_MAX)
+    def __init__(self, kubeconfig: str) -> None:
+        self._client = open_kubernetes(kubeconfig, timeout_seconds=_CALL_SECONDS_MAX)
         self._resources: dict[str, dict[str, _Resource]] = {}
 
     def apply(self, documents: Iterable[Document]) -> Applied:

@@ -50,7 +50,7 @@ class Observer:
         self._gke = GkePoll(addresses.gke_rest, self._queue.put, self._ending)
         watch = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
         self._watches = [
-            ResourceWatch(addresses.kubernetes, path, read, self._queue.put)
+            ResourceWatch(addresses.kubeconfig, path, read, self._queue.put)
             for path, read in ((watch, read_jobset), ("/api/v1/pods", read_pod), ("/api/v1/nodes", read_node))
         ]
         self._tails = [LogTail(layout.log(name), name, self._queue.put, self._ending) for name in LOGS]

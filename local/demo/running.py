@@ -70,7 +70,7 @@ class Run:
             BadManifest: the cluster refused one of them.
             ProcessDied: a part of the stack ended for good.
         """
-        applier = Applier(self._stack.addresses.kubernetes)
+        applier = Applier(self._stack.addresses.kubeconfig)
         observer = Observer(self._stack.layout, self._stack.addresses)
         try:
             with observer:

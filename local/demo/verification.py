@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from local.demo.observer import list_our_pools
+from local.stack.access import open_kubernetes
 from local.stack.layout import DEAD_LETTER_SUBSCRIPTION
 from shared.core import labels
 
@@ -38,7 +39,7 @@ class Verifier:
 
     def __init__(self, addresses: Addresses) -> None:
         self._gke = httpx.Client(base_url=addresses.gke_rest, timeout=10)
-        self._kubernetes = httpx.Client(base_url=addresses.kubernetes, timeout=10)
+        self._kubernetes = open_kubernetes(addresses.kubeconfig)
         self._pubsub = httpx.Client(base_url=addresses.pubsub_rest, timeout=10)
         self._exporter = httpx.Client(base_url=addresses.exporter, timeout=10)
 

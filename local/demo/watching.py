@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from local.stack.access import open_kubernetes
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -34,15 +36,15 @@ class ResourceWatch(threading.Thread):
     """Tells every change of one kind of object.
 
     Args:
-        url: The Kubernetes API.
+        kubeconfig: The file by which an administrator gets into the Kubernetes API.
         path: The collection, for example ``/api/v1/pods``.
         read: Turns ``(object, at, gone=…)`` into an observation, or None to ignore it.
         tell: Called with every observation, from this thread.
     """
 
-    def __init__(self, url: str, path: str, read: Reader, tell: Callable[[Observation], None]) -> None:
+    def __init__(self, kubeconfig: str, path: str, read: Reader, tell: Callable[[Observation], None]) -> None:
         super().__init__(name=f"watch {path}", daemon=True)
-        self._client = httpx.Client(base_url=url, timeout=_LIST_SECONDS_MAX)
+        self._client = open_kubernetes(kubeconfig, timeout_seconds=_LIST_SECONDS_MAX)
         self._path, self._read, self._tell = path, read, tell
         self._known: dict[str, dict[str, Any]] = {}
         self._version = ""

@@ -14,6 +14,7 @@ from rich.table import Table
 from local.stack import background
 from local.stack.background import AlreadyRuns, NothingRuns, StartFailed
 from local.stack.child import last_lines
+from local.stack.clusters import ClusterKind, ClusterMissing, check_present
 from local.stack.commands import RUN_VIRTUAL_SECONDS, StackSettings
 from local.stack.environment import export_lines, tool_environment
 from local.stack.layout import DEFAULT_HOME, Layout
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from local.stack.supervisor import ProcessState
 
+_CANNOT_RUN = 2
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -36,6 +39,12 @@ Speed = Annotated[float, typer.Option(help="Virtual seconds per real second; 1 i
 Seed = Annotated[int, typer.Option(help="Makes the timings of the stand-ins repeatable.")]
 RunSeconds = Annotated[float, typer.Option(help="Virtual seconds that a pod runs unless annotated.", min=0)]
 Faults = Annotated[str, typer.Option(help="A file of faults for the fake GKE (see docs/fake-gke.md).")]
+Cluster = Annotated[
+    ClusterKind,
+    typer.Option(
+        help="Which Kubernetes: our embedded one, or the real control plane (see docs/control-plane.md)."
+    ),
+]
 Restart = Annotated[bool, typer.Option("--restart/--no-restart", help="Restart crashed stateless processes.")]
 
 
@@ -46,12 +55,18 @@ def up(
     seed: Seed = 1,
     run_seconds: RunSeconds = RUN_VIRTUAL_SECONDS,
     faults: Faults = "",
+    cluster: Cluster = ClusterKind.EMBEDDED,
     *,
     restart: Restart = True,
 ) -> None:
     """Start a stack in the background and print how to reach it."""
     settings = StackSettings(
-        speed=speed, seed=seed, run_virtual_seconds=run_seconds, faults=faults, restarts=restart
+        speed=speed,
+        seed=seed,
+        run_virtual_seconds=run_seconds,
+        faults=faults,
+        restarts=restart,
+        cluster=_present(cluster),
     )
     try:
         state = background.start(home, settings)
@@ -119,12 +134,18 @@ def run(
     seed: Seed = 1,
     run_seconds: RunSeconds = RUN_VIRTUAL_SECONDS,
     faults: Faults = "",
+    cluster: Cluster = ClusterKind.EMBEDDED,
     *,
     restart: Restart = True,
 ) -> None:
     """Run a stack in the foreground until SIGTERM or Ctrl-C (what `up` puts in the background)."""
     settings = StackSettings(
-        speed=speed, seed=seed, run_virtual_seconds=run_seconds, faults=faults, restarts=restart
+        speed=speed,
+        seed=seed,
+        run_virtual_seconds=run_seconds,
+        faults=faults,
+        restarts=restart,
+        cluster=_present(cluster),
     )
     ending = threading.Event()
 
@@ -140,6 +161,16 @@ def run(
     except (AlreadyRuns, ProcessDied, NotReady, StagingFailed) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
+
+
+def _present(kind: ClusterKind) -> ClusterKind:
+    """Return the choice if it can be started; end with code 2 otherwise."""
+    try:
+        check_present(kind)
+    except ClusterMissing as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(_CANNOT_RUN) from error
+    return kind
 
 
 def _status_table(processes: list[ProcessState]) -> Table:

@@ -146,6 +146,7 @@ def _run_command(home: Path, settings: StackSettings) -> list[str]:
         f"--seed={settings.seed}",
         f"--run-seconds={settings.run_virtual_seconds:g}",
         f"--faults={settings.faults}",
+        f"--cluster={settings.cluster}",
         "--restart" if settings.restarts else "--no-restart",
     ]
 

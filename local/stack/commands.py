@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass
 
 from local.stack.child import Command
+from local.stack.clusters import ClusterKind
 from local.stack.layout import (
     CLUSTER,
     CLUSTER_PATH,
@@ -27,6 +28,9 @@ from shared.core.settings import Settings
 SWEEP_VIRTUAL_SECONDS = 60
 SWEEP_SECONDS_MIN = 5.0
 """The functions themselves are not sped up: more frequent sweeps would race with each of their answers."""
+EXPORTER_ACCOUNT, FUNCTIONS_ACCOUNT = "tpu-provisioner-exporter", "tpu-provisioner-functions"
+"""The service accounts of infra/kubernetes."""
+_MANIFESTS = PROJECT_ROOT / "infra" / "kubernetes" / "local"
 RUN_VIRTUAL_SECONDS = 180.0
 """Longer than the nodes of a pool take to come up one after the other, so that all pods of a slice run at once."""
 
@@ -43,6 +47,8 @@ class StackSettings:
     restarts: bool = True
     faults: str = ""
     """A file of faults for the fake GKE, or nothing."""
+    cluster: ClusterKind = ClusterKind.EMBEDDED
+    """Which Kubernetes everything runs on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +56,8 @@ class Addresses:
     """Where the parts of a running stack listen."""
 
     kubernetes: str
+    kubeconfig: str
+    """The file by which an administrator gets in there."""
     gke_rest: str
     gke_grpc: str
     pubsub_rest: str
@@ -59,7 +67,18 @@ class Addresses:
 
 
 def cluster(layout: Layout, settings: StackSettings) -> Command:
-    """Return the command of the embedded Kubernetes."""
+    """Return the command of the chosen Kubernetes."""
+    if settings.cluster is ClusterKind.REAL:
+        return _module(
+            "cluster",
+            "local.controlplane",
+            "serve",
+            f"--folder={layout.control_plane}",
+            f"--manifests={_MANIFESTS}",
+            f"--accounts-folder={layout.accounts}",
+            f"--kubeconfig-file={layout.kubeconfig}",
+            f"--ports-file={layout.ports_file('cluster')}",
+        )
     return _module(
         "cluster",
         "local.cluster",
@@ -83,7 +102,7 @@ def pubsub(layout: Layout, settings: StackSettings) -> Command:
 
 
 def fake_gke(layout: Layout, settings: StackSettings) -> Command:
-    """Return the command of the fake GKE, which registers nodes in the embedded Kubernetes."""
+    """Return the command of the fake GKE, which registers its nodes in Kubernetes."""
     faults = (f"--faults={settings.faults}",) if settings.faults else ()
     return _module(
         "fakegke",
@@ -112,8 +131,12 @@ def kubelet(layout: Layout, settings: StackSettings) -> Command:
     )
 
 
-def exporter(layout: Layout, *, pubsub_rest: str, port: int) -> Command:
-    """Return the command of the exporter, configured as its Deployment would."""
+def exporter(layout: Layout, settings: StackSettings, *, pubsub_rest: str, port: int) -> Command:
+    """Return the command of the exporter, configured as its Deployment would.
+
+    Where Kubernetes knows accounts, it has the rights of its own and no more, and competes for its Lease.
+    """
+    real = settings.cluster is ClusterKind.REAL
     return _module(
         "exporter",
         "exporter",
@@ -121,9 +144,11 @@ def exporter(layout: Layout, *, pubsub_rest: str, port: int) -> Command:
         environment={
             "TPU_PROVISIONER_CLUSTER": CLUSTER_PATH,
             "TPU_PROVISIONER_TOPIC": TOPIC,
-            "TPU_PROVISIONER_KUBECONFIG": str(layout.kubeconfig),
+            "TPU_PROVISIONER_KUBECONFIG": str(
+                layout.account_kubeconfig(EXPORTER_ACCOUNT) if real else layout.kubeconfig
+            ),
             "TPU_PROVISIONER_HTTP_PORT": str(port),
-            "TPU_PROVISIONER_LEASE_SECONDS": "0",
+            **({} if real else {"TPU_PROVISIONER_LEASE_SECONDS": "0"}),
             "TPU_PROVISIONER_PUBSUB_ENDPOINT": pubsub_rest,
             "TPU_PROVISIONER_CREDENTIALS": "anonymous",
         },
@@ -140,8 +165,15 @@ def function(
     gke_rest: str,
     pubsub_rest: str,
 ) -> Command:
-    """Return the command of one function, run by Google's own framework from the staged bundle."""
-    clusters = {CLUSTER_PATH: {"endpoint": kubernetes, "zone": ZONE}}
+    """Return the command of one function, run by Google's own framework from the staged bundle.
+
+    Where Kubernetes knows accounts, the function has the rights of its own and no more.
+    """
+    access: dict[str, str] = {}
+    if settings.cluster is ClusterKind.REAL:
+        token = layout.account_token(FUNCTIONS_ACCOUNT)
+        access = {"ca_file": str(layout.authority), "token_file": str(token)}
+    clusters = {CLUSTER_PATH: {"endpoint": kubernetes, "zone": ZONE, **access}}
     return Command(
         name=name,
         arguments=(

@@ -7,23 +7,27 @@ GKE clusters keep at least one such pool, because system pods do not tolerate th
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from local.stack.access import open_kubernetes
 from local.stack.layout import LOCATION, ZONE
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAME = "cpu-0"
 _RESOURCES = {"cpu": "64", "memory": "256Gi", "pods": "250", "ephemeral-storage": "375Gi"}
 
 
-def register_cpu_node(kubernetes: str) -> None:
+def register_cpu_node(kubeconfig: Path) -> None:
     """Create the node, or refresh the one that is there, and report it Ready.
 
     Raises:
         httpx.HTTPStatusError: the API refused it.
     """
-    with httpx.Client(base_url=kubernetes, timeout=10) as client:
+    with open_kubernetes(kubeconfig) as client:
         created = client.post("/api/v1/nodes", json=_node())
         if created.status_code != httpx.codes.CONFLICT:
             created.raise_for_status()

@@ -46,8 +46,31 @@ class Layout:
 
     @property
     def kubeconfig(self) -> Path:
-        """The kubeconfig that kubectl and every part of the stack use."""
+        """The kubeconfig of an administrator: for kubectl, the demo and the stand-ins."""
         return self.home / "kubeconfig"
+
+    @property
+    def control_plane(self) -> Path:
+        """The folder of a real control plane: its data, its keys, and the logs of its parts."""
+        return self.home / "control-plane"
+
+    @property
+    def accounts(self) -> Path:
+        """The folder with what the service accounts of a real control plane identify themselves by."""
+        return self.home / "accounts"
+
+    @property
+    def authority(self) -> Path:
+        """The certificate that those who talk to a real control plane trust."""
+        return self.accounts / "ca.crt"
+
+    def account_kubeconfig(self, account: str) -> Path:
+        """Return the kubeconfig of one service account."""
+        return self.accounts / f"{account}.kubeconfig"
+
+    def account_token(self, account: str) -> Path:
+        """Return the bare token of one service account."""
+        return self.accounts / f"{account}.token"
 
     @property
     def state(self) -> Path:
@@ -66,7 +89,17 @@ class Layout:
         """Create the folders and drop what an earlier stack left in them."""
         for folder in (self.home, self.logs, self.ports):
             folder.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(self.bundle, ignore_errors=True)
+        for folder in (self.bundle, self.control_plane, self.accounts):
+            shutil.rmtree(folder, ignore_errors=True)
         stale = [self.state, self.kubeconfig, *self.ports.glob("*.json"), *self.logs.glob("*.log")]
         for path in stale:
             path.unlink(missing_ok=True)
+
+    def drop_control_plane(self) -> None:
+        """Remove the data and the keys of a real control plane that has ended; the logs of its parts stay."""
+        shutil.rmtree(self.accounts, ignore_errors=True)
+        for path in self.control_plane.glob("*"):
+            if path.is_dir() and path.name != self.logs.name:
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.is_file():
+                path.unlink(missing_ok=True)

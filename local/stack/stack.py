@@ -15,6 +15,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from local.stack import commands
+from local.stack.clusters import ClusterKind
 from local.stack.commands import Addresses, StackSettings
 from local.stack.cpu_node import register_cpu_node
 from local.stack.layout import FUNCTIONS, PROJECT_ROOT, Layout
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from typing import Self
 
 _START_SECONDS_MAX = 60.0
+_STARTING = {
+    ClusterKind.EMBEDDED: "starting the cluster and Pub/Sub",
+    ClusterKind.REAL: "starting a real Kubernetes control plane with JobSet, and Pub/Sub",
+}
 _STAGE_SCRIPT = PROJECT_ROOT / "infra" / "build" / "stage_functions.py"
 
 
@@ -52,6 +57,7 @@ class Stack:
         self.settings = settings
         self._say = say
         self._addresses: Addresses | None = None
+        self._started = False
         self._writing = threading.Lock()
         self.supervisor = Supervisor(self.layout, restarts=settings.restarts, on_change=self._write_state)
 
@@ -62,6 +68,7 @@ class Stack:
             self._start()
         except BaseException:
             self.supervisor.end_all()
+            self.layout.drop_control_plane()
             raise
         return self
 
@@ -71,6 +78,7 @@ class Stack:
         self._say("ending the stack")
         self.supervisor.end_all()
         self.layout.state.unlink(missing_ok=True)
+        self.layout.drop_control_plane()
 
     @property
     def addresses(self) -> Addresses:
@@ -92,19 +100,20 @@ class Stack:
         self.supervisor.check()
 
     def _start(self) -> None:
-        self._say("starting the cluster and Pub/Sub")
+        self._say(_STARTING[self.settings.cluster])
         self.supervisor.start(commands.cluster(self.layout, self.settings))
         self.supervisor.start(commands.pubsub(self.layout, self.settings))
         _stage(self.layout)
         kubernetes = self._ports("cluster")["url"]
         self.supervisor.start(commands.fake_gke(self.layout, self.settings))
         self.supervisor.start(commands.kubelet(self.layout, self.settings))
-        register_cpu_node(kubernetes)
+        register_cpu_node(self.layout.kubeconfig)
         self._say("starting GKE and the functions")
         gke, broker = self._ports("fakegke"), self._ports("pubsub")
         function_ports = dict(zip((*FUNCTIONS, "exporter"), free_ports(len(FUNCTIONS) + 1), strict=True))
         self._addresses = Addresses(
             kubernetes=kubernetes,
+            kubeconfig=str(self.layout.kubeconfig),
             gke_rest=gke["rest"],
             gke_grpc=gke["grpc"],
             pubsub_rest=broker["rest"],
@@ -114,6 +123,7 @@ class Stack:
         )
         self._start_functions(function_ports)
         self._start_exporter(function_ports["exporter"])
+        self._started = True
         self._write_state()
 
     def _start_functions(self, ports: dict[str, int]) -> None:
@@ -137,7 +147,9 @@ class Stack:
 
     def _start_exporter(self, port: int) -> None:
         self._say("starting the exporter")
-        self.supervisor.start(commands.exporter(self.layout, pubsub_rest=self.addresses.pubsub_rest, port=port))
+        self.supervisor.start(
+            commands.exporter(self.layout, self.settings, pubsub_rest=self.addresses.pubsub_rest, port=port)
+        )
         self._wait("the exporter", lambda: answers(f"{self.addresses.exporter}/readyz"))
 
     def _ports(self, name: str) -> dict[str, str]:
@@ -153,7 +165,8 @@ class Stack:
         self.supervisor.check_all_run()
 
     def _write_state(self) -> None:
-        if self._addresses is None:
+        # The file says that everything is ready: whoever waits for it must not find a part missing.
+        if not self._started or self._addresses is None:
             return
         state = {
             "supervisor_pid": os.getpid(),
