@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ class Refusal:
     text: str
 
 
-class World:
+class World(ABC):
     """A client of the fake, and the power over its clock and faults; each test has clusters of its own."""
 
     client: Any
@@ -52,11 +53,13 @@ class World:
     def parent(self) -> str:
         return f"projects/{PROJECT}/locations/{LOCATION}/clusters/{self.cluster}"
 
+    @abstractmethod
     def advance(self, seconds: float) -> None:
-        raise NotImplementedError
+        """Let virtual time pass."""
 
+    @abstractmethod
     def add_fault(self, **fault: Any) -> None:
-        raise NotImplementedError
+        """Add one fault, spelt as in a faults file."""
 
     def refusal(self, call: Callable[[], Any]) -> Refusal:
         """Return how a call is refused; an accepted call fails the test."""
