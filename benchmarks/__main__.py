@@ -107,10 +107,7 @@ class Bench:
     def _site(self) -> Site:
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         pinned = packages.read_distributions(staging.ROOT / "requirements.txt")
-        return Site(
-            bundle=staging.stage_bundle(folder / "bundle"),
-            deployed_python=packages.make_environment(pinned, folder / "environment"),
-        )
+        return Site(staging.stage_bundle(folder / "bundle"), pinned, folder)
 
     def _exporter_bench(self) -> ExporterBench:
         folder = Path(tempfile.mkdtemp(dir=self._folder))
@@ -128,7 +125,7 @@ class Bench:
 
 def main(
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs: two minutes instead of eight.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs: three minutes instead of nine.")] = False,
     only: Annotated[list[Part] | None, typer.Option(help="Measure this part; may be repeated.")] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write every figure with its samples.", dir_okay=False)

@@ -6,13 +6,12 @@ import base64
 import http.client
 import json
 import socket
-import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks import packages
 from benchmarks.local_http import HOST
 from benchmarks.metering import Failed, MeteredProcess
 from benchmarks.sample_objects import CLUSTER, NAMESPACE, jobset_name, jobset_uid, pod_name, pod_uid
@@ -20,6 +19,8 @@ from shared.core.events import Event, EventType, ObjectName, Observed, format_me
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from importlib.metadata import Distribution
+    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
@@ -46,8 +47,8 @@ class Variant:
     target: str = "provision"
     signature: str = "http"
     environment: Mapping[str, str] = field(default_factory=dict)
-    deployed: bool = True
-    """Whether it runs with exactly the packages of ``requirements.txt``; else with all that is installed here."""
+    added: tuple[str, ...] = ()
+    """Packages that it needs beside those of ``requirements.txt``; it runs with exactly these and theirs."""
     creates: int = 1
     """Pools that it must create per event; anything else fails the measurement."""
 
@@ -61,25 +62,43 @@ NOOP = Variant(
     creates=0,
 )
 OURS = Variant(name="our bundle, REST over urllib3", source="main.py")
+_PACKAGES = {
+    # Without requests, google-auth finds no account on the platform.
+    "auth": ("google-auth", "requests"),
+    "session": ("google-auth", "requests"),
+    "container": ("google-cloud-container",),
+    "logging": ("google-cloud-logging",),
+    "kubernetes": ("kubernetes",),
+}
 
 
 def with_clients(name: str, clients: str, source: str = "other_clients.py") -> Variant:
     """Return the variant of the handler that is built on other clients."""
-    return Variant(name=name, source=source, environment={"BENCHMARK_CLIENTS": clients}, deployed=False)
+    added = tuple(package for client in clients.split(",") for package in _PACKAGES[client])
+    return Variant(name=name, source=source, environment={"BENCHMARK_CLIENTS": clients}, added=added)
 
 
-@dataclass(frozen=True, slots=True)
 class Site:
-    """Where functions are started from."""
+    """Where functions are started from: the staged bundle, and an environment for each set of packages."""
 
-    bundle: Path
-    deployed_python: Path
-    """Interpreter of an environment with the packages of ``requirements.txt`` and no others."""
+    def __init__(self, bundle: Path, pinned: list[Distribution], folder: Path) -> None:
+        """Prepare; an environment is made when it is first asked for.
+
+        Args:
+            bundle: The staged functions, with the variants beside them.
+            pinned: The packages of ``requirements.txt``.
+            folder: For the environments.
+        """
+        self.bundle, self._pinned, self._folder = bundle, pinned, folder
+        self._pythons: dict[tuple[str, ...], Path] = {}
 
     def framework(self, variant: Variant) -> str:
-        """Return the script that starts the framework for a variant."""
-        python = self.deployed_python if variant.deployed else Path(sys.executable)
-        return str(python.parent / "functions-framework")
+        """Return the script that starts the framework for a variant, with exactly the packages that it needs."""
+        if variant.added not in self._pythons:
+            needed = packages.with_dependencies(self._pinned, *variant.added)
+            place = self._folder / f"environment-{len(self._pythons)}"
+            self._pythons[variant.added] = packages.make_environment(needed, place)
+        return str(self._pythons[variant.added].parent / "functions-framework")
 
 
 class ServedFunction:
