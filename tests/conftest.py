@@ -1,18 +1,80 @@
-"""What every test gets: the project on the import path, and property tests that are the same on every run."""
+"""What every test gets: the project on the import path, the same property tests on every run, and both clusters.
+
+A test that asks for `cluster_kind` or `stack` runs twice: on the embedded cluster in the first tier, and, marked
+`cluster`, on a real control plane. That one is built once all tests are collected, outside of every test's
+time-out, and only if one of them is going to run it.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:  # `pytest` alone does not put the working folder there, `python -m pytest` does
     sys.path.insert(0, str(ROOT))
 
+from local.controlplane.building import BuildFailed, find_build, make_build  # noqa: E402 -- after the path
+from local.controlplane.cache import default_cache  # noqa: E402
+from local.controlplane.commands import Choices  # noqa: E402
+from local.controlplane.plane import ControlPlane  # noqa: E402
+from local.controlplane.progress import Progress  # noqa: E402
+from local.controlplane.toolchain import NoToolchain  # noqa: E402
+from local.stack.clusters import ClusterKind  # noqa: E402
+from local.stack.commands import StackSettings  # noqa: E402
+from local.stack.stack import Stack  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from local.controlplane.cache import Build
+
 # No example database and no random seed: a run that passes here passes everywhere.
 settings.register_profile(
     "project", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("project")
+
+SPEED = 60.0
+"""Virtual seconds per real second of the stacks."""
+KINDS = [ClusterKind.EMBEDDED, pytest.param(ClusterKind.REAL, marks=pytest.mark.cluster)]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Make the build if it will be needed: minutes of compiling belong to no test."""
+    needed = any(item.get_closest_marker("cluster") for item in session.items)
+    if needed and not session.config.option.collectonly:
+        try:
+            make_build(default_cache(), Progress(), nice=19)
+        except (NoToolchain, BuildFailed) as error:
+            raise pytest.UsageError(f"the tests marked `cluster` cannot run: {error}") from error
+
+
+@pytest.fixture(scope="session")
+def build() -> Build:
+    """The programs of the real control plane."""
+    return find_build(default_cache())
+
+
+@pytest.fixture(scope="session")
+def plane(build: Build) -> Iterator[ControlPlane]:
+    """A real control plane for every test that does not break it."""
+    with ControlPlane(build, Choices(scheduler_backoff_seconds=1)) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session", params=KINDS, ids=str)
+def cluster_kind(request: pytest.FixtureRequest) -> ClusterKind:
+    """Each of the two clusters in turn."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def stack(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One running stack, on each of the two clusters, for every test of a session that does not break it."""
+    with Stack(tmp_path_factory.mktemp("stack"), StackSettings(speed=SPEED, cluster=cluster_kind)) as stack:
+        yield stack
