@@ -22,9 +22,9 @@ _UNSCHEDULABLE = {
     "lastProbeTime": None,
     "lastTransitionTime": _SINCE,
     "reason": "Unschedulable",
-    "message": "0/812 nodes are available: 112 node(s) had untolerated taint {google.com/tpu: present}, "
-    "700 node(s) didn't match Pod's node affinity/selector. preemption: 0/812 nodes are available: "
-    "812 Preemption is not helpful for scheduling.",
+    "message": "0/812 nodes are available: 112 node(s) had untolerated taint(s), "
+    "700 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate, "
+    "preemption: 0/812 nodes are available: 812 Preemption is not helpful for scheduling.",
 }
 
 
