@@ -68,6 +68,10 @@ def _fill_config(config: Message, machine: Machine) -> None:
         config.metadata["disable-legacy-endpoints"] = "true"
     if not config.oauth_scopes:
         config.oauth_scopes.extend(_SCOPES)
+    if machine.is_tpu:
+        # Seen on live TPU pools: simultaneous multithreading is off, and the pool says so, asked or not.
+        # https://github.com/vllm-project/ci-infra/blob/main/terraform/gcp_old/tpu-inference/k8s/workers.tf
+        config.advanced_machine_features.threads_per_core = 1
     if not config.HasField("shielded_instance_config"):
         config.shielded_instance_config.enable_integrity_monitoring = True
 

@@ -19,6 +19,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from local.fakegke.admin import Admin
 from local.fakegke.calls import CallLog
 from local.fakegke.clock import ManualClock, ScaledClock
+from local.fakegke.compute import Compute
+from local.fakegke.compute_rest import ComputeRest
 from local.fakegke.faults import FaultPlan
 from local.fakegke.frontdoor import FrontDoor
 from local.fakegke.grpc_skin import start_grpc
@@ -117,11 +119,13 @@ class RunningFake:
             self.gke.listen(self._registrar.note)
         self.door = FrontDoor(self.gke, 0.0 if settings.manual_clock else settings.speed)
         self.admin = Admin(self.gke, self.calls, clock if isinstance(clock, ManualClock) else None)
+        self.compute = ComputeRest(Compute(self.gke.world))
         self.ports: dict[str, str] = {}
 
     async def start(self) -> None:
         """Listen on 127.0.0.1 and write the ports file; raises OSError when a port is taken."""
-        self._rest, rest_port, self.rest_task = await _start_rest(self.door, self.admin, self._settings.rest_port)
+        beside = [*self.admin.routes(), *self.compute.routes()]
+        self._rest, rest_port, self.rest_task = await _start_rest(self.door, beside, self._settings.rest_port)
         self._grpc, grpc_port = await start_grpc(self.door, self._settings.grpc_port)
         self.pump_task = asyncio.get_running_loop().create_task(_pump(self.gke))
         self.ports = {"rest": f"http://{_HOST}:{rest_port}", "grpc": f"{_HOST}:{grpc_port}"}
@@ -148,10 +152,12 @@ async def serve(settings: Settings) -> None:
     await fake.stop()
 
 
-async def _start_rest(door: FrontDoor, admin: Admin, port: int) -> tuple[uvicorn.Server, int, asyncio.Task[None]]:
+async def _start_rest(
+    door: FrontDoor, beside: list[Route], port: int
+) -> tuple[uvicorn.Server, int, asyncio.Task[None]]:
     skin = RestSkin(door, CuttableProtocol.cut)
     methods = ["GET", "POST", "PUT", "DELETE", "PATCH"]
-    application = Starlette(routes=[*admin.routes(), Route("/{path:path}", skin.endpoint, methods=methods)])
+    application = Starlette(routes=[*beside, Route("/{path:path}", skin.endpoint, methods=methods)])
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
