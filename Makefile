@@ -9,9 +9,10 @@ REPORT ?=
 TIMEOUT ?=
 FAULTS ?=
 CLUSTER ?=
+NICE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down status env test test-tools controlplane test-cluster lint check format bench requirements clean
+.PHONY: help demo up down status env test test-tools test-terraform controlplane test-cluster lint check format bench requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -24,6 +25,7 @@ help: ## List the targets
 	@echo "  TIMEOUT=120                  give up after this many real seconds"
 	@echo "  FAULTS=faults.yaml           faults of the fake GKE (docs/fake-gke.md)"
 	@echo "  CLUSTER=real                 on a real control plane (make controlplane first)"
+	@echo "  NICE=19                      make controlplane steps back behind other programs"
 
 demo: $(VENV)/.demo ## Run a two-slice JobSet on a local cloud and show how it gets its node pools
 	@$(BIN)/python -m local.demo $(JOBSET) $(STACK_OPTIONS) \
@@ -47,8 +49,11 @@ test: $(VENV)/.development ## Run every test that needs nothing but PyPI
 test-tools: $(VENV)/.development ## Run the tests that need gcloud, kubectl and the Pub/Sub emulator
 	@$(BIN)/python tests/run.py --tools
 
+test-terraform: $(VENV)/.development ## Run the tests that need Terraform and its google provider
+	@$(BIN)/python tests/run.py --terraform
+
 controlplane: $(VENV)/.demo ## Build a real Kubernetes control plane once (needs Go; 12 minutes and more)
-	@$(BIN)/python -m local.controlplane build
+	@$(BIN)/python -m local.controlplane build $(if $(NICE),--nice=$(NICE))
 
 test-cluster: $(VENV)/.development ## Run the tests on that control plane
 	@$(BIN)/python tests/run.py --cluster

@@ -1,16 +1,20 @@
 """Runs the tests in tiers, and says aloud which tier did not run and why.
 
 The first tier needs nothing but PyPI. The tool tier (marker `tool`) needs gcloud, kubectl and Google's Pub/Sub
-emulator. The cluster tier (marker `cluster`) needs Go, and builds a real control plane from its modules first.
-Neither skips quietly: asked for without a tool, it fails and says how to get it.
+emulator. The terraform tier (marker `terraform`) needs that program and the google provider. The cluster tier
+(marker `cluster`) needs Go, and builds a real control plane from its modules first. None skips quietly: asked for
+without what it needs, it fails and says how to get it.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[1]
+_REGISTRY = "https://registry.terraform.io/.well-known/terraform.json"
+_TARGETS = {"tool": "tools", "terraform": "terraform"}
 _EMULATOR_PARENTS = ("../platform/pubsub-emulator", "../../platform/pubsub-emulator")
 
 
@@ -39,11 +45,34 @@ def find_emulator() -> bool:
     return any(folder.exists() for folder in folders)
 
 
+def find_provider() -> bool:
+    """Return whether Terraform can get its provider: from a mirror that it is told of, or from its registry."""
+    if os.environ.get("TF_CLI_CONFIG_FILE"):
+        return True
+    try:
+        with urllib.request.urlopen(_REGISTRY, timeout=5):
+            return True
+    except (urllib.error.URLError, OSError):
+        return False
+
+
 TOOLS = (
     Tool("gcloud", lambda: shutil.which("gcloud") is not None, "https://cloud.google.com/sdk/docs/install"),
     Tool("kubectl", lambda: shutil.which("kubectl") is not None, "gcloud components install kubectl"),
     Tool("java", lambda: shutil.which("java") is not None, "any Java runtime 11 or newer"),
     Tool("the Pub/Sub emulator", find_emulator, "gcloud components install pubsub-emulator"),
+)
+TERRAFORM = (
+    Tool(
+        "terraform",
+        lambda: shutil.which("terraform") is not None,
+        "https://developer.hashicorp.com/terraform/install",
+    ),
+    Tool(
+        "Terraform's google provider",
+        find_provider,
+        "access to registry.terraform.io, or TF_CLI_CONFIG_FILE naming a configuration with a mirror of it",
+    ),
 )
 
 
@@ -51,37 +80,57 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     tier = parser.add_mutually_exclusive_group()
     tier.add_argument("--tools", action="store_true", help="run the tool tier only")
+    tier.add_argument("--terraform", action="store_true", help="run the terraform tier only")
     tier.add_argument("--cluster", action="store_true", help="run the cluster tier only")
-    tier.add_argument("--all", action="store_true", help="run the tool tier too, when its tools are here")
+    tier.add_argument("--all", action="store_true", help="run the tool and terraform tiers too, where they can")
     options, rest = parser.parse_known_args()
-    missing = [tool for tool in TOOLS if not tool.find()]
     if options.tools:
-        return _run_tools(missing, rest)
+        return _run_tier("tool", _missing(TOOLS), rest)
+    if options.terraform:
+        return _run_tier("terraform", _missing(TERRAFORM), rest)
     if options.cluster:
-        return _pytest("cluster", rest)
-    code = _pytest("not tool and not cluster", rest)
-    if options.all and not missing:
-        code = code or _pytest("tool and not cluster", rest)
-    else:
-        _say_not_run(missing, asked=options.all)
+        return _run_cluster(_missing(TOOLS), rest)
+    code = _pytest("not tool and not terraform and not cluster", rest)
+    for marker, title, tools in (
+        ("tool", "against gcloud, kubectl and Google's Pub/Sub emulator", TOOLS),
+        ("terraform", "that run Terraform with the google provider", TERRAFORM),
+    ):
+        if options.all and not _missing(tools):
+            code = code or _pytest(f"{marker} and not cluster", rest)
+        else:
+            _say_not_run(marker, title, _missing(tools), asked=options.all)
     _say("NOT RUN: the cluster tier, the tests on a real control plane; run it with: make test-cluster")
     return code
 
 
-def _run_tools(missing: list[Tool], rest: list[str]) -> int:
+def _missing(tools: tuple[Tool, ...]) -> list[Tool]:
+    return [tool for tool in tools if not tool.find()]
+
+
+def _run_cluster(missing: list[Tool], rest: list[str]) -> int:
     if not missing:
-        return _pytest("tool and not cluster", rest)
-    _say("The tool tier cannot run; missing:")
+        return _pytest("cluster", rest)
+    _say(f"NOT RUN: those tests of the cluster tier that need tools (missing here: {_named(missing)}).")
+    return _pytest("cluster and not tool", rest)
+
+
+def _run_tier(marker: str, missing: list[Tool], rest: list[str]) -> int:
+    if not missing:
+        return _pytest(f"{marker} and not cluster", rest)
+    _say(f"The {marker} tier cannot run; missing:")
     for tool in missing:
         _say(f"  - {tool.name}: {tool.remedy}")
     return 1
 
 
-def _say_not_run(missing: list[Tool], *, asked: bool) -> None:
-    lacking = ", ".join(tool.name for tool in missing)
-    state = f"missing here: {lacking}" if missing else "all of its tools are here"
-    why = state if asked else f"{state}; run it with: make test-tools"
-    _say(f"NOT RUN: the tool tier, the tests against gcloud, kubectl and Google's Pub/Sub emulator ({why}).")
+def _say_not_run(marker: str, title: str, missing: list[Tool], *, asked: bool) -> None:
+    state = f"missing here: {_named(missing)}" if missing else "all that it needs is here"
+    why = state if asked else f"{state}; run it with: make test-{_TARGETS[marker]}"
+    _say(f"NOT RUN: the {marker} tier, the tests {title} ({why}).")
+
+
+def _named(missing: list[Tool]) -> str:
+    return ", ".join(tool.name for tool in missing)
 
 
 def _pytest(marker: str, rest: list[str]) -> int:

@@ -1,0 +1,83 @@
+# A training environment and the provisioner that serves its cluster, and others if any are named.
+
+provider "google" {
+  project = var.project_id
+  region  = var.region
+
+  default_labels = {
+    app = var.name
+  }
+}
+
+module "environment" {
+  source = "../modules/environment"
+
+  project_id                        = var.project_id
+  region                            = var.region
+  zone                              = var.zone
+  cluster_name                      = var.cluster_name
+  cluster_description               = var.cluster_description
+  gke_release_channel               = var.gke_release_channel
+  gke_version                       = var.gke_version
+  deletion_protection               = var.deletion_protection
+  enable_private_nodes              = var.enable_private_nodes
+  enable_ip_endpoints               = var.enable_ip_endpoints
+  cpu_pool_node_count               = var.cpu_pool_node_count
+  cpu_pool_zones                    = var.cpu_pool_zones
+  cpu_pool_machine_type             = var.cpu_pool_machine_type
+  cpu_pool_disk_type                = var.cpu_pool_disk_type
+  cpu_pool_disk_size                = var.cpu_pool_disk_size
+  max_pods_per_node                 = var.max_pods_per_node
+  create_network                    = var.create_network
+  network_name                      = var.network_name
+  subnet_name                       = var.subnet_name
+  subnet_ip_range                   = var.subnet_ip_range
+  pods_ip_range                     = var.pods_ip_range
+  services_ip_range                 = var.services_ip_range
+  pods_range_name                   = var.pods_range_name
+  services_range_name               = var.services_range_name
+  create_nat                        = var.create_nat
+  gke_sa_name                       = var.gke_sa_name
+  gke_sa_roles                      = var.gke_sa_roles
+  tpu_sa_name                       = var.tpu_sa_name
+  create_tpu_google_service_account = var.create_tpu_google_service_account
+  tpu_sa_roles                      = var.tpu_sa_roles
+  tpu_namespace                     = var.tpu_namespace
+  artifact_repository_bucket_name   = var.artifact_repository_bucket_name
+  force_destroy                     = var.force_destroy
+  bucket_versioning                 = var.bucket_versioning
+  bucket_soft_delete_seconds        = var.bucket_soft_delete_seconds
+  create_tensorboard                = var.create_tensorboard
+  tensorboard_region                = var.tensorboard_region
+  tensorboard_name                  = var.tensorboard_name
+  tpu_type                          = var.tpu_type
+  num_tpu_pools                     = var.num_tpu_pools
+  tpu_node_pool_name_prefix         = var.tpu_node_pool_name_prefix
+  multislice_group_name             = var.multislice_group_name
+  enable_tpu_autoscaling            = var.enable_tpu_autoscaling
+  tpu_capacity                      = var.tpu_capacity
+  tpu_reservation                   = var.tpu_reservation
+  workload_policy_prefix            = var.workload_policy_prefix
+  workload_policy_topologies        = var.workload_policy_topologies
+}
+
+module "provisioner" {
+  source = "../modules/provisioner"
+
+  project_id            = var.project_id
+  region                = var.region
+  clusters              = merge({ environment = module.environment.cluster }, var.clusters)
+  node_service_accounts = concat([module.environment.node_service_account], var.node_service_accounts)
+  name                  = var.name
+  functions_archive     = var.functions_archive
+  functions_runtime     = var.functions_runtime
+  exporter_namespace    = var.exporter_namespace
+  exporter_account      = var.exporter_account
+  replay_days           = var.replay_days
+  operation_events      = var.operation_events
+  notification_channels = var.notification_channels
+  runbook_url           = var.runbook_url
+
+  # Both must mean the same workload policies, or no tpu7x pool would find its own.
+  settings = merge(var.settings, { workload_policy_prefix = module.environment.workload_policy_prefix })
+}

@@ -1,0 +1,101 @@
+# Everything that the two modules say.
+
+output "cluster_id" {
+  description = "Full name of the cluster: projects/P/locations/L/clusters/C."
+  value       = module.environment.cluster_id
+}
+
+output "credentials_command" {
+  description = "Command that lets kubectl reach the cluster, by its DNS endpoint."
+  value       = module.environment.credentials_command
+}
+
+output "node_service_account" {
+  description = "E-mail of the account that nodes run as; the provisioner's pools may run as it too."
+  value       = module.environment.node_service_account
+}
+
+output "workload" {
+  description = "The training workloads' namespace, Kubernetes account, IAM principal, and Google account (empty when none is made)."
+  value       = module.environment.workload
+}
+
+output "bucket_url" {
+  description = "URL of the bucket: gs://NAME."
+  value       = module.environment.bucket_url
+}
+
+output "tensorboard" {
+  description = "Full name of the TensorBoard; empty when none is made."
+  value       = module.environment.tensorboard
+}
+
+output "tpu" {
+  description = "What one slice of tpu_type is, for Kueue's flavor and quota: accelerator and topology labels, chips, nodes."
+  value       = module.environment.tpu
+}
+
+output "tpu_pools" {
+  description = "Static TPU pools, by name."
+  value       = module.environment.tpu_pools
+}
+
+output "workload_policies" {
+  description = "Workload policies of tpu7x slices, by topology."
+  value       = module.environment.workload_policies
+}
+
+output "workload_policy_prefix" {
+  description = "What the provisioner's setting workload_policy_prefix must be, so that its tpu7x pools find these policies."
+  value       = module.environment.workload_policy_prefix
+}
+
+output "topics" {
+  description = "Full names of the topics: workload_events, dead_letters, and nodepool_events (null without operation_events)."
+  value       = module.provisioner.topics
+}
+
+output "subscriptions" {
+  description = "Full names of the subscriptions: provision and collect (push), dead_letters and nodepool_events (pull)."
+  value       = module.provisioner.subscriptions
+}
+
+output "function_uris" {
+  description = "Address of each function, reachable by Pub/Sub and Cloud Scheduler of the project only."
+  value       = module.provisioner.function_uris
+}
+
+output "accounts" {
+  description = "E-mail address of every account: provision, collect, sweep, push, scheduler, build."
+  value       = module.provisioner.accounts
+}
+
+output "role_ids" {
+  description = "By cluster project: id of the custom role, which carries the time of the first apply."
+  value       = module.provisioner.role_ids
+}
+
+output "rbac_users" {
+  description = "Whom to bind to the ClusterRole tpu-provisioner-functions in every cluster: the functions' accounts, as RBAC users."
+  value       = module.provisioner.rbac_users
+}
+
+output "exporter_principals" {
+  description = "By project: the Workload Identity principal that may publish, wherever in that project it runs."
+  value       = module.provisioner.exporter_principals
+}
+
+output "clusters" {
+  description = "By key: full name, Kubernetes endpoint, and the environment of the exporter there."
+  value       = module.provisioner.clusters
+}
+
+output "scheduler_job" {
+  description = "Full name of the job that wakes the sweep; pause it before anything is taken down."
+  value       = module.provisioner.scheduler_job
+}
+
+output "replay_commands" {
+  description = "What replays everything since a time: put it in place of TIME, RFC 3339. Replaying is always safe."
+  value       = module.provisioner.replay_commands
+}

@@ -1,0 +1,150 @@
+# A regional cluster and its CPU pool. Namespaces, JobSet and Kueue are not installed here but by the build script, with
+# kubectl: a Kubernetes provider in the state of the cluster that it needs breaks both plan and destroy.
+
+locals {
+  on_release_channel = var.gke_release_channel != "UNSPECIFIED"
+  cpu_pool_zones     = length(var.cpu_pool_zones) > 0 ? var.cpu_pool_zones : [var.zone]
+  scopes             = ["https://www.googleapis.com/auth/cloud-platform"]
+}
+
+resource "google_container_cluster" "this" {
+  project     = var.project_id
+  name        = var.cluster_name
+  description = var.cluster_description
+  location    = var.region
+
+  # Where pools go that name no zone. TPU pools always name theirs.
+  node_locations = local.cpu_pool_zones
+
+  deletion_protection   = var.deletion_protection
+  enable_shielded_nodes = true
+  datapath_provider     = "ADVANCED_DATAPATH" # enforces network policies without an add-on
+  min_master_version    = var.gke_version
+
+  network         = local.network_path
+  subnetwork      = local.subnet_path
+  networking_mode = "VPC_NATIVE"
+
+  ip_allocation_policy {
+    cluster_secondary_range_name  = var.pods_range_name
+    services_secondary_range_name = var.services_range_name
+  }
+
+  # The pool that GKE insists on is made with the nodes' own account, as the default one may be disabled, and removed.
+  remove_default_node_pool = true
+  initial_node_count       = 1
+  node_config {
+    service_account = google_service_account.node.email
+    oauth_scopes    = local.scopes
+  }
+
+  release_channel {
+    channel = var.gke_release_channel
+  }
+
+  workload_identity_config {
+    workload_pool = "${var.project_id}.svc.id.goog"
+  }
+
+  # The functions come by the DNS endpoint: its certificate is public, and IAM decides who gets through.
+  control_plane_endpoints_config {
+    dns_endpoint_config {
+      allow_external_traffic = true
+    }
+    ip_endpoints_config {
+      enabled = var.enable_ip_endpoints
+    }
+  }
+
+  dynamic "private_cluster_config" {
+    for_each = var.enable_private_nodes ? [true] : []
+    content {
+      enable_private_nodes = private_cluster_config.value
+    }
+  }
+
+  logging_config {
+    enable_components = ["SYSTEM_COMPONENTS", "WORKLOADS"]
+  }
+
+  monitoring_config {
+    enable_components = ["SYSTEM_COMPONENTS"]
+    managed_prometheus {
+      enabled = true # reads the exporter's metrics
+    }
+  }
+
+  addons_config {
+    gcs_fuse_csi_driver_config {
+      enabled = true # mounts the bucket into training pods
+    }
+  }
+
+  lifecycle {
+    ignore_changes = [node_config] # of the pool that was removed
+  }
+
+  depends_on = [
+    google_compute_subnetwork.this,
+    data.google_compute_subnetwork.existing,
+    google_compute_router_nat.this, # private nodes fetch their first images through it
+    google_project_iam_member.node,
+  ]
+}
+
+resource "google_container_node_pool" "cpu" {
+  project           = var.project_id
+  cluster           = google_container_cluster.this.id
+  name              = "cpu-node-pool"
+  node_locations    = local.cpu_pool_zones
+  node_count        = var.cpu_pool_node_count
+  max_pods_per_node = var.max_pods_per_node
+
+  management {
+    auto_repair  = true
+    auto_upgrade = true
+  }
+
+  node_config {
+    machine_type    = var.cpu_pool_machine_type
+    disk_type       = var.cpu_pool_disk_type
+    disk_size_gb    = var.cpu_pool_disk_size
+    service_account = google_service_account.node.email
+    oauth_scopes    = local.scopes
+    metadata        = { disable-legacy-endpoints = "true" }
+
+    shielded_instance_config {
+      enable_secure_boot          = true
+      enable_integrity_monitoring = true
+    }
+
+    workload_metadata_config {
+      mode = "GKE_METADATA"
+    }
+  }
+
+  lifecycle {
+    ignore_changes = [node_config[0].kubelet_config] # GKE fills it in
+  }
+}
+
+module "tpu_pools" {
+  source = "./tpu_pools"
+
+  project_id                 = var.project_id
+  cluster_id                 = google_container_cluster.this.id
+  region                     = var.region
+  zone                       = var.zone
+  tpu_type                   = var.tpu_type
+  num_tpu_pools              = var.num_tpu_pools
+  tpu_node_pool_name_prefix  = var.tpu_node_pool_name_prefix
+  multislice_group_name      = var.multislice_group_name
+  enable_tpu_autoscaling     = var.enable_tpu_autoscaling
+  tpu_capacity               = var.tpu_capacity
+  tpu_reservation            = var.tpu_reservation
+  node_service_account       = google_service_account.node.email
+  max_pods_per_node          = var.max_pods_per_node
+  on_release_channel         = local.on_release_channel
+  workload_policy_prefix     = var.workload_policy_prefix
+  workload_policy_topologies = var.workload_policy_topologies
+}

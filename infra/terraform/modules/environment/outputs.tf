@@ -1,0 +1,65 @@
+output "cluster" {
+  description = "The cluster as the provisioner's variable `clusters` wants it."
+  # The name is taken from the id, which is unknown until there is a cluster: who looks it up then waits for it.
+  value = {
+    name     = element(split("/", google_container_cluster.this.id), 5)
+    location = var.region
+    project  = var.project_id
+    zone     = var.zone
+  }
+}
+
+output "cluster_id" {
+  description = "Full name of the cluster: projects/P/locations/L/clusters/C."
+  value       = google_container_cluster.this.id
+}
+
+output "credentials_command" {
+  description = "Command that lets kubectl reach the cluster, by its DNS endpoint."
+  value       = "gcloud container clusters get-credentials ${google_container_cluster.this.name} --location ${var.region} --project ${var.project_id} --dns-endpoint"
+}
+
+output "node_service_account" {
+  description = "E-mail of the account that nodes run as; the provisioner's pools may run as it too."
+  value       = google_service_account.node.email
+}
+
+output "workload" {
+  description = "The training workloads' namespace, Kubernetes account, IAM principal, and Google account (empty when none is made)."
+  value = {
+    namespace              = var.tpu_namespace
+    kubernetes_account     = var.tpu_sa_name
+    principal              = local.workload_principal
+    google_service_account = one(google_service_account.workload[*].email) == null ? "" : one(google_service_account.workload[*].email)
+  }
+}
+
+output "bucket_url" {
+  description = "URL of the bucket: gs://NAME."
+  value       = google_storage_bucket.artifacts.url
+}
+
+output "tensorboard" {
+  description = "Full name of the TensorBoard; empty when none is made."
+  value       = var.create_tensorboard ? google_vertex_ai_tensorboard.this[0].name : ""
+}
+
+output "tpu" {
+  description = "What one slice of tpu_type is, for Kueue's flavor and quota: accelerator and topology labels, chips, nodes."
+  value       = module.tpu_pools.slice
+}
+
+output "tpu_pools" {
+  description = "Static TPU pools, by name."
+  value       = module.tpu_pools.pools
+}
+
+output "workload_policies" {
+  description = "Workload policies of tpu7x slices, by topology."
+  value       = module.tpu_pools.workload_policies
+}
+
+output "workload_policy_prefix" {
+  description = "What the provisioner's setting workload_policy_prefix must be, so that its tpu7x pools find these policies."
+  value       = var.workload_policy_prefix
+}

@@ -1,0 +1,52 @@
+# The bucket for code, data and checkpoints, and the optional TensorBoard.
+
+resource "google_storage_bucket" "artifacts" {
+  project  = var.project_id
+  name     = var.artifact_repository_bucket_name
+  location = var.region
+
+  force_destroy               = var.force_destroy
+  uniform_bucket_level_access = true
+  public_access_prevention    = "enforced"
+
+  versioning {
+    enabled = var.bucket_versioning
+  }
+
+  soft_delete_policy {
+    retention_duration_seconds = var.bucket_soft_delete_seconds
+  }
+}
+
+# objectUser reads, writes and deletes objects; legacyBucketReader adds what tools ask about the bucket itself.
+resource "google_storage_bucket_iam_member" "workload" {
+  for_each = {
+    for pair in setproduct(local.workload_identities, ["roles/storage.objectUser", "roles/storage.legacyBucketReader"]) :
+    "${pair[0]} ${pair[1]}" => { identity = pair[0], role = pair[1] }
+  }
+
+  bucket = google_storage_bucket.artifacts.name
+  role   = each.value.role
+  member = local.workload_members[each.value.identity]
+
+  depends_on = [google_container_cluster.this]
+}
+
+resource "google_vertex_ai_tensorboard" "this" {
+  count = var.create_tensorboard ? 1 : 0
+
+  project      = var.project_id
+  region       = var.tensorboard_region
+  display_name = var.tensorboard_name == "" ? "${var.cluster_name}-tensorboard" : var.tensorboard_name
+}
+
+# There is no narrower role that writes to one TensorBoard.
+resource "google_project_iam_member" "tensorboard" {
+  for_each = toset(var.create_tensorboard ? local.workload_identities : [])
+
+  project = var.project_id
+  role    = "roles/aiplatform.user"
+  member  = local.workload_members[each.value]
+
+  depends_on = [google_container_cluster.this]
+}

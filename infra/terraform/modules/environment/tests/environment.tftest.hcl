@@ -1,0 +1,188 @@
+# What is made of which wish, without Google Cloud: the provider's schema is real, its answers are made up.
+
+mock_provider "google" {
+  source = "./tests/mocks"
+}
+
+variables {
+  project_id                      = "training-project"
+  region                          = "us-east5"
+  zone                            = "us-east5-b"
+  cluster_name                    = "train"
+  network_name                    = "train-network"
+  subnet_name                     = "train-subnet"
+  artifact_repository_bucket_name = "training-project-artifacts"
+}
+
+run "as_it_comes" {
+  assert {
+    condition     = google_compute_subnetwork.this[0].private_ip_google_access && tolist(google_compute_subnetwork.this[0].secondary_ip_range[*].range_name) == tolist(["pods", "services"])
+    error_message = "Nodes must reach Google's APIs, and pods and services have ranges of their own."
+  }
+  assert {
+    condition     = google_container_cluster.this.location == "us-east5" && google_container_cluster.this.node_locations == toset(["us-east5-b"]) && google_container_cluster.this.remove_default_node_pool && !google_container_cluster.this.deletion_protection
+    error_message = "The cluster is regional, without a default pool, and can be removed by one command."
+  }
+  assert {
+    condition     = google_container_cluster.this.control_plane_endpoints_config[0].dns_endpoint_config[0].allow_external_traffic && google_container_cluster.this.workload_identity_config[0].workload_pool == "training-project.svc.id.goog"
+    error_message = "The provisioner needs the DNS endpoint and Workload Identity."
+  }
+  assert {
+    condition     = google_container_cluster.this.node_config[0].service_account == google_service_account.node.email && google_container_node_pool.cpu.node_config[0].service_account == google_service_account.node.email
+    error_message = "No node may run as the project's default account."
+  }
+  assert {
+    condition     = google_container_node_pool.cpu.node_count == 3 && google_container_node_pool.cpu.node_config[0].machine_type == "e2-standard-4" && google_container_node_pool.cpu.node_config[0].shielded_instance_config[0].enable_secure_boot
+    error_message = "Three shielded CPU nodes carry the controllers."
+  }
+  assert {
+    condition     = length(google_compute_router_nat.this) == 0 && length(google_container_cluster.this.private_cluster_config) == 0
+    error_message = "Public nodes need no Cloud NAT."
+  }
+  assert {
+    condition     = length(google_vertex_ai_tensorboard.this) == 0 && output.tensorboard == ""
+    error_message = "A TensorBoard costs money: none unless asked for."
+  }
+  assert {
+    condition     = length(output.tpu_pools) == 0 && output.tpu == { tpu_type = "v4-16", accelerator = "tpu-v4-podslice", topology = "2x2x2", nodes = 2, chips = 8 }
+    error_message = "TPU pools come on demand, and Kueue's quota is still known."
+  }
+  assert {
+    condition     = output.cluster == { name = "train", location = "us-east5", project = "training-project", zone = "us-east5-b" }
+    error_message = "The provisioner must be told of the cluster as its variable wants it."
+  }
+}
+
+run "workloads_act_as_their_kubernetes_account" {
+  assert {
+    condition     = output.workload.principal == "principal://iam.googleapis.com/projects/123456789/locations/global/workloadIdentityPools/training-project.svc.id.goog/subject/ns/tpu-training/sa/cloud-tpu-sa"
+    error_message = "The principal is that of the Kubernetes account in the workloads' namespace."
+  }
+  assert {
+    condition     = toset(values(google_storage_bucket_iam_member.workload)[*].member) == toset([output.workload.principal]) && toset(values(google_storage_bucket_iam_member.workload)[*].role) == toset(["roles/storage.objectUser", "roles/storage.legacyBucketReader"])
+    error_message = "Workloads read and write the bucket, and only as that principal."
+  }
+  assert {
+    condition     = length(google_service_account.workload) == 0 && output.workload.google_service_account == ""
+    error_message = "No Google account is made that nobody asked for."
+  }
+}
+
+run "and_as_a_google_account_for_those_with_the_annotation" {
+  variables {
+    create_tpu_google_service_account = true
+    tpu_sa_name                       = "old-tpu-sa"
+    tpu_sa_roles                      = ["logging.logWriter", "roles/monitoring.metricWriter"]
+    tpu_namespace                     = "training"
+  }
+
+  assert {
+    condition     = google_service_account.workload[0].account_id == "old-tpu-sa" && google_service_account_iam_member.workload[0].member == "serviceAccount:training-project.svc.id.goog[training/old-tpu-sa]"
+    error_message = "The Kubernetes account of the same name may use the Google account."
+  }
+  assert {
+    condition     = toset([for each in google_project_iam_member.workload : "${each.member} ${each.role}"]) == toset([for pair in setproduct([output.workload.principal, "serviceAccount:an-account@training-project.iam.gserviceaccount.com"], ["roles/logging.logWriter", "roles/monitoring.metricWriter"]) : join(" ", pair)])
+    error_message = "Both identities have the same roles, given with or without roles/ in front."
+  }
+  assert {
+    condition     = length(google_storage_bucket_iam_member.workload) == 4
+    error_message = "Both identities reach the bucket."
+  }
+}
+
+run "private_nodes_reach_the_internet_by_nat" {
+  variables {
+    enable_private_nodes = true
+    enable_ip_endpoints  = false
+  }
+
+  assert {
+    condition     = google_container_cluster.this.private_cluster_config[0].enable_private_nodes && !google_container_cluster.this.control_plane_endpoints_config[0].ip_endpoints_config[0].enabled
+    error_message = "Nodes and control plane have no public address."
+  }
+  assert {
+    condition     = google_compute_router.this[0].name == "train-router" && google_compute_router_nat.this[0].source_subnetwork_ip_ranges_to_nat == "LIST_OF_SUBNETWORKS"
+    error_message = "Cloud NAT serves this subnet alone."
+  }
+}
+
+run "a_network_that_is_there" {
+  variables {
+    create_network       = false
+    enable_private_nodes = true
+    create_nat           = false
+  }
+
+  assert {
+    condition     = length(google_compute_network.this) == 0 && length(google_compute_subnetwork.this) == 0 && length(google_compute_router.this) == 0
+    error_message = "Nothing of the network is made."
+  }
+  assert {
+    condition     = google_container_cluster.this.subnetwork == "projects/training-project/regions/us-east5/subnetworks/train-subnet"
+    error_message = "The cluster lives in the subnet that is there."
+  }
+}
+
+run "the_environment_to_measure_with" {
+  variables {
+    create_tensorboard         = true
+    tensorboard_region         = "europe-west4"
+    bucket_versioning          = true
+    bucket_soft_delete_seconds = 604800
+    force_destroy              = false
+    deletion_protection        = true
+    cpu_pool_zones             = ["us-east5-a", "us-east5-c"]
+    gke_release_channel        = "RAPID"
+    gke_version                = "1.34"
+  }
+
+  assert {
+    condition     = google_vertex_ai_tensorboard.this[0].region == "europe-west4" && google_vertex_ai_tensorboard.this[0].display_name == "train-tensorboard" && keys(google_project_iam_member.tensorboard) == ["kubernetes"]
+    error_message = "The TensorBoard is called after the cluster, and workloads may write to it."
+  }
+  assert {
+    condition     = google_storage_bucket.artifacts.versioning[0].enabled && google_storage_bucket.artifacts.soft_delete_policy[0].retention_duration_seconds == 604800 && !google_storage_bucket.artifacts.force_destroy
+    error_message = "What the bucket keeps is as asked."
+  }
+  assert {
+    condition     = google_container_cluster.this.deletion_protection && google_container_node_pool.cpu.node_locations == toset(["us-east5-a", "us-east5-c"])
+    error_message = "The cluster is protected, and its CPU nodes are in two zones."
+  }
+  assert {
+    condition     = google_container_cluster.this.release_channel[0].channel == "RAPID" && google_container_cluster.this.min_master_version == "1.34"
+    error_message = "Channel and version are as asked."
+  }
+}
+
+run "static_pools" {
+  variables {
+    tpu_type                   = "tpu7x-128"
+    num_tpu_pools              = 2
+    tpu_node_pool_name_prefix  = "ironwood"
+    workload_policy_prefix     = "mine-"
+    workload_policy_topologies = ["2x2x2"]
+  }
+
+  assert {
+    condition     = keys(output.tpu_pools) == ["ironwood-0", "ironwood-1"] && output.tpu_pools["ironwood-1"] == { machine_type = "tpu7x-standard-4t", nodes = 16, zone = "us-east5-b" }
+    error_message = "Two pools of one slice each."
+  }
+  assert {
+    condition     = output.workload_policies == { "2x2x2" = "mine-2x2x2", "4x4x4" = "mine-4x4x4" } && output.workload_policy_prefix == "mine-"
+    error_message = "Policies for the pools here and for those on demand, by a prefix that the provisioner is told."
+  }
+}
+
+run "the_pods_of_one_large_slice_fit" {
+  command = plan
+
+  variables {
+    tpu_type      = "v5e-256"
+    num_tpu_pools = 10
+  }
+
+  assert {
+    condition     = local.nodes_planned == 643 && local.nodes_at_most == 1024
+    error_message = "The default range has room for ten of the largest v5e slices."
+  }
+}

@@ -1,0 +1,154 @@
+# Names and defaults of the public environment "TPU training workloads on GKE" are kept where they still make sense; what
+# differs says why. Variables of the network, the accounts and the TPU pools are in variables_*.tf.
+
+variable "project_id" {
+  description = "Id of the project that everything is made in. Its APIs are enabled beforehand, by the build script."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z][-a-z0-9]{4,28}[a-z0-9]$", var.project_id))
+    error_message = "project_id: must be a project id: 6 to 30 lower-case letters, digits and hyphens, beginning with a letter."
+  }
+}
+
+variable "region" {
+  description = "Region of the cluster, the subnet and the bucket."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z]+-[a-z]+[0-9]+$", var.region))
+    error_message = "region: must be a region such as us-east5; for a zone such as us-east5-b, give its region."
+  }
+}
+
+variable "zone" {
+  description = "Zone of the TPU nodes, and of the CPU nodes unless cpu_pool_zones says otherwise."
+  type        = string
+
+  validation {
+    condition     = can(regex("^${var.region}-[a-z0-9]+$", var.zone))
+    error_message = "zone: must be a zone of region ${var.region}, such as ${var.region}-b."
+  }
+}
+
+variable "cluster_name" {
+  description = "Name of the cluster."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$", var.cluster_name))
+    error_message = "cluster_name: must be at most 40 lower-case letters, digits and hyphens, beginning with a letter."
+  }
+}
+
+variable "cluster_description" {
+  description = "What the cluster is for, in words."
+  type        = string
+  default     = "TPU training workloads"
+}
+
+variable "gke_release_channel" {
+  description = "Release channel of the cluster. UNSPECIFIED means none: versions are then chosen by hand."
+  type        = string
+  default     = "STABLE"
+
+  validation {
+    condition     = contains(["RAPID", "REGULAR", "STABLE", "EXTENDED", "UNSPECIFIED"], var.gke_release_channel)
+    error_message = "gke_release_channel: choose RAPID, REGULAR, STABLE, EXTENDED or UNSPECIFIED."
+  }
+}
+
+variable "gke_version" {
+  description = "Least version of the control plane, such as 1.34; null leaves it to the release channel."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.gke_version == null || can(regex("^(latest|[0-9]+\\.[0-9]+(\\.[0-9]+(-gke\\.[0-9]+)?)?)$", var.gke_version))
+    error_message = "gke_version: give a version such as 1.34, 1.34.1 or 1.34.1-gke.3084001, latest, or null."
+  }
+}
+
+variable "deletion_protection" {
+  description = "Whether Terraform refuses to delete the cluster. Off, so that the environment can be removed by one command."
+  type        = bool
+  default     = false
+}
+
+variable "enable_private_nodes" {
+  description = "Whether nodes have no public addresses. They then reach the internet by Cloud NAT, where images outside of Google's registries come from."
+  type        = bool
+  default     = false
+}
+
+variable "enable_ip_endpoints" {
+  description = "Whether the control plane can be reached by address too, as older tools do. The functions come by the DNS endpoint."
+  type        = bool
+  default     = true
+}
+
+variable "cpu_pool_node_count" {
+  description = "Nodes of the CPU pool in each of its zones. Controllers live here: TPU nodes carry a taint."
+  type        = number
+  default     = 3
+
+  validation {
+    condition     = var.cpu_pool_node_count >= 1 && var.cpu_pool_node_count <= 1000 && floor(var.cpu_pool_node_count) == var.cpu_pool_node_count
+    error_message = "cpu_pool_node_count: give a whole number, at least 1 (JobSet and Kueue need a place) and at most 1000."
+  }
+}
+
+variable "cpu_pool_zones" {
+  description = "Zones of the CPU pool; empty means the TPU nodes' zone."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for zone in var.cpu_pool_zones : can(regex("^${var.region}-[a-z0-9]+$", zone))])
+    error_message = "cpu_pool_zones: every zone must be one of region ${var.region}, such as ${var.region}-b."
+  }
+}
+
+variable "cpu_pool_machine_type" {
+  description = "Machine type of the CPU pool. (The public environment had n1-standard-4, its predecessor by two generations.)"
+  type        = string
+  default     = "e2-standard-4"
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9]*-[a-z0-9-]+$", var.cpu_pool_machine_type))
+    error_message = "cpu_pool_machine_type: give a machine type such as e2-standard-4."
+  }
+}
+
+variable "cpu_pool_disk_type" {
+  description = "Boot disk type of the CPU pool. (The public environment had pd-standard, which is slow to pull images onto.)"
+  type        = string
+  default     = "pd-balanced"
+
+  validation {
+    condition     = contains(["pd-standard", "pd-balanced", "pd-ssd", "hyperdisk-balanced"], var.cpu_pool_disk_type)
+    error_message = "cpu_pool_disk_type: choose pd-standard, pd-balanced, pd-ssd or hyperdisk-balanced."
+  }
+}
+
+variable "cpu_pool_disk_size" {
+  description = "Boot disk size of the CPU pool in GB."
+  type        = number
+  default     = 200
+
+  validation {
+    condition     = var.cpu_pool_disk_size >= 10 && var.cpu_pool_disk_size <= 65536
+    error_message = "cpu_pool_disk_size: give at least 10 and at most 65536 GB."
+  }
+}
+
+variable "max_pods_per_node" {
+  description = "Pods per node. GKE sets the next power of two above twice as many addresses aside for each node: 110 take 256."
+  type        = number
+  default     = 110
+
+  validation {
+    condition     = var.max_pods_per_node >= 8 && var.max_pods_per_node <= 256 && floor(var.max_pods_per_node) == var.max_pods_per_node
+    error_message = "max_pods_per_node: give a whole number, at least 8 and at most 256."
+  }
+}

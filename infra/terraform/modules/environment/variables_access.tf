@@ -1,0 +1,121 @@
+variable "gke_sa_name" {
+  description = "Name of the nodes' Google account."
+  type        = string
+  default     = "gke-sa"
+
+  validation {
+    condition     = can(regex("^[a-z][-a-z0-9]{4,28}[a-z0-9]$", var.gke_sa_name))
+    error_message = "gke_sa_name: must be 6 to 30 lower-case letters, digits and hyphens, beginning with a letter."
+  }
+}
+
+variable "gke_sa_roles" {
+  description = "Roles of the nodes' account in the project, with or without roles/ in front. Default: what GKE's own agents on a node need, and pulling images. (The public environment had storage.objectAdmin: every bucket, for every pod.)"
+  type        = list(string)
+  default     = ["roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader"]
+
+  validation {
+    condition     = length(setintersection([for role in var.gke_sa_roles : trimprefix(role, "roles/")], ["owner", "editor", "viewer"])) == 0
+    error_message = "gke_sa_roles: name narrower roles than owner, editor or viewer, such as container.defaultNodeServiceAccount."
+  }
+}
+
+variable "tpu_sa_name" {
+  description = "Name of the training workloads' Kubernetes account, and of their Google account when one is made."
+  type        = string
+  default     = "cloud-tpu-sa"
+
+  validation {
+    condition     = can(regex("^[a-z][-a-z0-9]{4,28}[a-z0-9]$", var.tpu_sa_name))
+    error_message = "tpu_sa_name: must be 6 to 30 lower-case letters, digits and hyphens, beginning with a letter."
+  }
+}
+
+variable "create_tpu_google_service_account" {
+  description = "Whether the workloads get a Google account called tpu_sa_name beside their principal, for pods whose Kubernetes account carries iam.gke.io/gcp-service-account."
+  type        = bool
+  default     = false
+}
+
+variable "tpu_sa_roles" {
+  description = "Roles of the workloads in the project, with or without roles/ in front. The bucket is granted by itself. (The public environment had storage.objectAdmin here.)"
+  type        = list(string)
+  default     = ["roles/logging.logWriter"]
+
+  validation {
+    condition     = length(setintersection([for role in var.tpu_sa_roles : trimprefix(role, "roles/")], ["owner", "editor", "viewer"])) == 0
+    error_message = "tpu_sa_roles: name narrower roles than owner, editor or viewer, such as logging.logWriter."
+  }
+}
+
+variable "tpu_namespace" {
+  description = "Namespace of the training workloads. The build script makes it."
+  type        = string
+  default     = "tpu-training"
+
+  validation {
+    condition     = can(regex("^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$", var.tpu_namespace))
+    error_message = "tpu_namespace: must be 1 to 63 lower-case letters, digits and hyphens, a letter or digit at both ends."
+  }
+}
+
+variable "artifact_repository_bucket_name" {
+  description = "Name of the bucket for code, data and checkpoints; unique in the world."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z0-9][-_.a-z0-9]{1,61}[a-z0-9]$", var.artifact_repository_bucket_name))
+    error_message = "artifact_repository_bucket_name: must be 3 to 63 lower-case letters, digits, '-', '_' and '.', a letter or digit at both ends."
+  }
+}
+
+variable "force_destroy" {
+  description = "Whether the bucket is deleted with everything in it. If not, Terraform refuses while it holds anything."
+  type        = bool
+  default     = true
+}
+
+variable "bucket_versioning" {
+  description = "Whether the bucket keeps old versions of objects. Off: checkpoints are written anew all the time, and every version is billed."
+  type        = bool
+  default     = false
+}
+
+variable "bucket_soft_delete_seconds" {
+  description = "How long deleted objects can be restored, in seconds, and are billed. 0: not at all; 604800: Google's default of a week."
+  type        = number
+  default     = 0
+
+  validation {
+    condition     = var.bucket_soft_delete_seconds == 0 || (var.bucket_soft_delete_seconds >= 604800 && var.bucket_soft_delete_seconds <= 7776000)
+    error_message = "bucket_soft_delete_seconds: give 0, or at least 604800 (7 days) and at most 7776000 (90 days)."
+  }
+}
+
+variable "create_tensorboard" {
+  description = "Whether a Vertex AI TensorBoard is made. It costs money while it is there."
+  type        = bool
+  default     = false
+}
+
+variable "tensorboard_region" {
+  description = "Region of the TensorBoard. Vertex AI does not offer it everywhere."
+  type        = string
+  default     = "us-central1"
+
+  validation {
+    condition     = can(regex("^[a-z]+-[a-z]+[0-9]+$", var.tensorboard_region))
+    error_message = "tensorboard_region: must be a region such as us-central1."
+  }
+}
+
+variable "tensorboard_name" {
+  description = "Display name of the TensorBoard; empty means the cluster's name and -tensorboard."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = length(var.tensorboard_name) <= 128
+    error_message = "tensorboard_name: give at most 128 characters."
+  }
+}

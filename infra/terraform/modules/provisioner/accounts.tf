@@ -1,0 +1,89 @@
+# Who everything runs as. One account for each thing that acts, none of them with keys. docs/rights.md is the list of
+# who may do what and why; a test holds it against these files.
+
+locals {
+  accounts = {
+    provision = "TPU provisioner: creates node pools"
+    collect   = "TPU provisioner: deletes node pools of workloads that are over"
+    sweep     = "TPU provisioner: looks at everything once a minute"
+    push      = "TPU provisioner: as whom Pub/Sub calls the functions"
+    scheduler = "TPU provisioner: as whom Cloud Scheduler calls the sweep"
+    build     = "TPU provisioner: builds the functions' images"
+  }
+}
+
+resource "google_service_account" "this" {
+  for_each = local.accounts
+
+  project      = var.project_id
+  account_id   = "${var.name}-${each.key}"
+  display_name = each.value
+}
+
+# A deleted custom role blocks its id for 37 days: for 7 it can be restored, then for 30 neither restored nor made anew
+# (https://cloud.google.com/iam/docs/creating-custom-roles#deleting-custom-role). So each deployment has a time in its role's
+# id. The time is kept in the state: it stays as long as the deployment, and the next one gets another.
+resource "terraform_data" "deployed_at" {
+  input = formatdate("YYYYMMDDhhmmss", plantimestamp())
+
+  lifecycle {
+    ignore_changes = [input]
+  }
+}
+
+# GKE knows no right to node pools alone: pools are changed by whoever may update clusters, and a right to one cluster
+# only cannot be given either. Keep clusters of other people in other projects.
+resource "google_project_iam_custom_role" "node_pools" {
+  for_each = local.cluster_projects
+
+  project     = each.key
+  role_id     = "${replace(var.name, "-", "_")}_node_pools_${terraform_data.deployed_at.output}"
+  title       = "${var.name}: node pools"
+  description = "What the functions of ${var.name} in project ${var.project_id} need: node pools, and the way to the cluster's API."
+  permissions = [
+    "container.clusters.connect",
+    "container.clusters.get",
+    "container.clusters.update",
+  ]
+}
+
+resource "google_project_iam_member" "node_pools" {
+  for_each = {
+    for pair in setproduct(local.cluster_projects, keys(local.functions)) : "${pair[0]}/${pair[1]}" => { project = pair[0], function = pair[1] }
+  }
+
+  project = each.value.project
+  role    = google_project_iam_custom_role.node_pools[each.value.project].id
+  member  = google_service_account.this[each.value.function].member
+}
+
+# A pool's creator must be allowed to use the account of its nodes. The sweep creates too, for leaders whose message
+# was lost.
+resource "google_service_account_iam_member" "node_accounts" {
+  for_each = {
+    for pair in setproduct(range(length(var.node_service_accounts)), ["provision", "sweep"]) :
+    "${pair[0]}/${pair[1]}" => { email = var.node_service_accounts[pair[0]], function = pair[1] }
+  }
+
+  service_account_id = "projects/${split(".", split("@", each.value.email)[1])[0]}/serviceAccounts/${each.value.email}"
+  role               = "roles/iam.serviceAccountUser"
+  member             = google_service_account.this[each.value.function].member
+}
+
+# The exporter publishes as its Kubernetes account itself. The name does not tell clusters of one project apart, so any of
+# them may publish: a message is only a hint to look, and names nothing that the functions would believe.
+resource "google_pubsub_topic_iam_member" "exporter" {
+  for_each = local.cluster_projects
+
+  project = var.project_id
+  topic   = google_pubsub_topic.workload_events.name
+  role    = "roles/pubsub.publisher"
+  member  = local.exporter_principals[each.key]
+}
+
+locals {
+  exporter_principals = {
+    for project, found in data.google_project.of_clusters : project =>
+    "principal://iam.googleapis.com/projects/${found.number}/locations/global/workloadIdentityPools/${project}.svc.id.goog/subject/ns/${var.exporter_namespace}/sa/${var.exporter_account}"
+  }
+}

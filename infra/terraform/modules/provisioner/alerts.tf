@@ -1,0 +1,126 @@
+# What wakes a person. Every alert names a heading of docs/runbook.md.
+#
+# All conditions are PromQL, and none is checked against existing metrics: a metric made by this very apply would be
+# unknown for up to ten minutes, and the apply would fail.
+
+locals {
+  pushed_services = join("|", [for key in keys(local.pushed) : "${var.name}-${key}"])
+  all_services    = join("|", [for key in keys(local.functions) : "${var.name}-${key}"])
+  exporter_labels = {
+    for key, each in local.clusters :
+    key => "project_id=\"${each.project}\",location=\"${each.location}\",cluster=\"${each.name}\",namespace=\"${var.exporter_namespace}\""
+  }
+
+  alerts = merge(
+    {
+      oldest_unacked = {
+        title    = "messages wait"
+        severity = "ERROR"
+        duration = "300s"
+        query    = "max(pubsub_googleapis_com:subscription_oldest_unacked_message_age{monitored_resource=\"pubsub_subscription\",subscription_id=~\"${local.pushed_services}\"}) > 600"
+        text     = "A message has waited for its function for more than ten minutes. The sweep answers what it asks for; something refuses it all the same."
+        heading  = "alert-messages-wait"
+      }
+      dead_letters = {
+        title    = "dead letters"
+        severity = "WARNING"
+        duration = "0s"
+        query    = "sum(pubsub_googleapis_com:subscription_num_undelivered_messages{monitored_resource=\"pubsub_subscription\",subscription_id=\"${var.name}-dead-letters\"}) > 0"
+        text     = "Messages that could not be answered are kept in ${var.name}-dead-letters."
+        heading  = "alert-dead-letters"
+      }
+      push_errors = {
+        title    = "pushes fail"
+        severity = "ERROR"
+        duration = "600s"
+        query    = "sum(increase(pubsub_googleapis_com:subscription_push_request_count{monitored_resource=\"pubsub_subscription\",subscription_id=~\"${local.pushed_services}\",response_class!=\"ack\"}[10m])) > 10"
+        text     = "Pub/Sub's calls of the functions are refused, fail, or are not answered in time."
+        heading  = "alert-pushes-fail"
+      }
+      function_errors = {
+        title    = "a function fails"
+        severity = "ERROR"
+        duration = "300s"
+        query    = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.all_services}\",response_code_class=\"5xx\"}[10m])) > 5"
+        text     = "A function answers 5xx: something is not ready (503), or a person must mend something (500)."
+        heading  = "alert-a-function-fails"
+      }
+      sweep_absent = {
+        title    = "the sweep does not run"
+        severity = "CRITICAL"
+        duration = "300s"
+        query    = "(sum(increase(${local.metric}_sweeps{monitored_resource=\"cloud_run_revision\"}[10m])) or vector(0)) < 1"
+        text     = "No sweep has come to its end for ten minutes. Nothing that a message missed is found, and pools may outlive their workloads."
+        heading  = "alert-the-sweep-does-not-run"
+      }
+      sweep_over_cap = {
+        title    = "the sweep refuses to delete so much"
+        severity = "CRITICAL"
+        duration = "0s"
+        query    = "sum(increase(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",reason=\"sweep_over_cap\"}[10m])) > 0"
+        text     = "More pools were due for deletion than one sweep may delete, so none was deleted."
+        heading  = "sweep_over_cap"
+      }
+    },
+    {
+      for key, labels in local.exporter_labels : "exporter_absent_${key}" => {
+        title    = "the exporter of ${key} is silent"
+        severity = "ERROR"
+        duration = "600s"
+        query    = "absent(tpu_provisioner_exporter_is_leader{${labels}} == 1)"
+        text     = "No exporter of cluster ${local.cluster_paths[key]} leads. New demands wait for the sweep: up to a minute instead of seconds."
+        heading  = "alert-the-exporter-is-silent"
+      }
+    },
+    {
+      for key, labels in local.exporter_labels : "exporter_blocked_${key}" => {
+        title    = "events of ${key} cannot be published"
+        severity = "ERROR"
+        duration = "120s"
+        query    = "max(tpu_provisioner_exporter_oldest_unpublished_age_seconds{${labels}}) > 120"
+        text     = "The exporter of cluster ${local.cluster_paths[key]} has not been able to publish for two minutes."
+        heading  = "alert-events-cannot-be-published"
+      }
+    },
+  )
+}
+
+# The exporters' metrics are kept in their clusters' projects, and a query sees its own project only. Unseen they would all
+# count as silent. A project that another deployment has linked already is refused: import it, as PROJECT_ID/CLUSTER_PROJECT.
+resource "google_monitoring_monitored_project" "of_clusters" {
+  for_each = setsubtract(local.cluster_projects, [var.project_id])
+
+  metrics_scope = var.project_id
+  name          = each.key
+}
+
+resource "google_monitoring_alert_policy" "this" {
+  for_each = local.alerts
+
+  project               = var.project_id
+  display_name          = "${var.name}: ${each.value.title}"
+  combiner              = "OR"
+  severity              = each.value.severity
+  notification_channels = var.notification_channels
+
+  conditions {
+    display_name = each.value.title
+
+    condition_prometheus_query_language {
+      query                     = each.value.query
+      duration                  = each.value.duration
+      evaluation_interval       = "60s"
+      disable_metric_validation = true
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    subject   = "${var.name}: ${each.value.title}"
+    content   = "${each.value.text}\n\nWhat to do: ${var.runbook_url}#${each.value.heading}"
+  }
+
+  alert_strategy {
+    auto_close = "86400s"
+  }
+}

@@ -1,0 +1,49 @@
+# What is known about the clusters that are served, and what each of them must have.
+
+locals {
+  clusters         = { for key, each in var.clusters : key => merge(each, { project = coalesce(each.project, var.project_id) }) }
+  cluster_projects = toset([for each in local.clusters : each.project])
+  cluster_paths = {
+    for key, each in local.clusters : key => "projects/${each.project}/locations/${each.location}/clusters/${each.name}"
+  }
+  cluster_endpoints = {
+    for key, each in data.google_container_cluster.served :
+    key => "https://${each.control_plane_endpoints_config[0].dns_endpoint_config[0].endpoint}"
+  }
+}
+
+data "google_project" "home" {
+  project_id = var.project_id
+}
+
+data "google_project" "of_clusters" {
+  for_each = local.cluster_projects
+
+  project_id = each.key
+}
+
+data "google_container_cluster" "served" {
+  for_each = local.clusters
+
+  project  = each.value.project
+  location = each.value.location
+  name     = each.value.name
+
+  lifecycle {
+    # The functions reach a cluster by its DNS endpoint, or not at all: no network is built for them.
+    postcondition {
+      condition     = try(self.control_plane_endpoints_config[0].dns_endpoint_config[0].allow_external_traffic, false)
+      error_message = "Cluster ${each.value.name} has no DNS endpoint that can be reached from outside. Turn it on with: gcloud container clusters update ${each.value.name} --location=${each.value.location} --project=${each.value.project} --enable-dns-access"
+    }
+
+    postcondition {
+      condition     = try(self.workload_identity_config[0].workload_pool, "") == "${each.value.project}.svc.id.goog"
+      error_message = "Cluster ${each.value.name} has no Workload Identity, so its exporter could not publish. Turn it on with: gcloud container clusters update ${each.value.name} --location=${each.value.location} --project=${each.value.project} --workload-pool=${each.value.project}.svc.id.goog"
+    }
+
+    postcondition {
+      condition     = try(self.enable_autopilot, false) != true
+      error_message = "Cluster ${each.value.name} is an Autopilot cluster, which makes its own node pools and lets nobody else. Name a Standard cluster."
+    }
+  }
+}

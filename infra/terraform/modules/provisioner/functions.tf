@@ -1,0 +1,179 @@
+# The three functions, their source, and who may call them.
+
+locals {
+  # Threads are what one instance serves at once; more requests than threads would queue where no autoscaler sees them.
+  # 16 is the number of connections that one process keeps. More than one at once needs a whole CPU.
+  # Memory: 39 MiB were measured (docs/benchmarks.md), and 16 lists of a thousand pools may be read at the same time.
+  functions = {
+    provision = { concurrency = 16, instances = 10, timeout_seconds = 60, memory = "512Mi" }
+    collect   = { concurrency = 16, instances = 10, timeout_seconds = 60, memory = "512Mi" }
+    # One sweep at a time: two would only repeat each other's calls. Ten thousand waiting leaders fit.
+    sweep = { concurrency = 1, instances = 1, timeout_seconds = 540, memory = "512Mi" }
+  }
+
+  # A variable that is not a setting stops a function's start, so only what exists is set.
+  settings_free = [
+    "allowed_accelerators", "allowed_label_prefixes", "allowed_namespaces", "allowed_node_networks", "copy_labels",
+    "creation_seconds_max", "drain_seconds_max", "force_on_demand", "grace_seconds", "limit_chips",
+    "limit_chips_per_namespace", "limit_slices", "max_run_duration_seconds", "mode", "namespace_modes",
+    "node_additional_networks", "node_boot_disk_kms_key", "node_confidential_storage", "node_disk_size_gb",
+    "node_disk_type", "node_max_pods", "node_secondary_boot_disk", "node_secure_boot", "node_tags",
+    "node_workload_identity", "replace_differing_pools", "resource_labels", "sweep_deletions_max",
+    "workload_policy_prefix",
+  ]
+  settings = merge(
+    { for key, value in var.settings : "TPU_PROVISIONER_${upper(key)}" => value },
+    {
+      TPU_PROVISIONER_CLUSTERS = jsonencode({
+        for key, each in local.clusters :
+        local.cluster_paths[key] => { endpoint = local.cluster_endpoints[key], zone = each.zone }
+      })
+      TPU_PROVISIONER_NODE_SERVICE_ACCOUNT          = var.node_service_accounts[0]
+      TPU_PROVISIONER_ALLOWED_NODE_SERVICE_ACCOUNTS = join(",", var.node_service_accounts)
+    },
+  )
+  dead_letter_setting = { TPU_PROVISIONER_DEAD_LETTER_TOPIC = google_pubsub_topic.dead_letters.id }
+}
+
+resource "google_storage_bucket" "source" {
+  project                     = var.project_id
+  name                        = "${var.project_id}-${var.name}-functions"
+  location                    = var.region
+  uniform_bucket_level_access = true
+  public_access_prevention    = "enforced"
+  # Only archives that can be made again; a deleted one must not be kept (and paid) for a week.
+  force_destroy = true
+
+  soft_delete_policy {
+    retention_duration_seconds = 0
+  }
+}
+
+# The name follows the content: a changed source is a new object, an unchanged one changes nothing.
+resource "google_storage_bucket_object" "source" {
+  bucket = google_storage_bucket.source.name
+  name   = "functions-${substr(filesha256(var.functions_archive), 0, 16)}.zip"
+  source = var.functions_archive
+
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+# A repository of our own: the one that the platform would make is shared by all functions of the project.
+resource "google_artifact_registry_repository" "functions" {
+  project                = var.project_id
+  location               = var.region
+  repository_id          = "${var.name}-functions"
+  format                 = "DOCKER"
+  description            = "Images of the functions of ${var.name}."
+  cleanup_policy_dry_run = false
+
+  cleanup_policies {
+    id     = "keep-the-last-three"
+    action = "KEEP"
+
+    most_recent_versions {
+      keep_count = 3
+    }
+  }
+
+  cleanup_policies {
+    id     = "delete-the-old"
+    action = "DELETE"
+
+    condition {
+      older_than = "${30 * local.day_seconds}s"
+    }
+  }
+}
+
+resource "google_artifact_registry_repository_iam_member" "build" {
+  project    = var.project_id
+  location   = google_artifact_registry_repository.functions.location
+  repository = google_artifact_registry_repository.functions.name
+  role       = "roles/artifactregistry.writer"
+  member     = google_service_account.this["build"].member
+}
+
+resource "google_project_iam_member" "build_logs" {
+  project = var.project_id
+  role    = "roles/logging.logWriter"
+  member  = google_service_account.this["build"].member
+}
+
+# The platform copies the source to a bucket of its own, and builds from there
+# (https://github.com/hashicorp/terraform-provider-google/issues/20571). That bucket may not exist yet, so the right to
+# read it is given at the project and limited by its name.
+resource "google_project_iam_member" "build_source" {
+  project = var.project_id
+  role    = "roles/storage.objectViewer"
+  member  = google_service_account.this["build"].member
+
+  condition {
+    title       = "only-the-source-of-functions"
+    description = "Only the bucket that Cloud Functions builds from."
+    expression  = "resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-${data.google_project.home.number}-${var.region}\")"
+  }
+}
+
+resource "google_cloudfunctions2_function" "this" {
+  for_each = local.functions
+
+  project     = var.project_id
+  location    = var.region
+  name        = "${var.name}-${each.key}"
+  description = local.accounts[each.key]
+
+  build_config {
+    runtime           = var.functions_runtime
+    entry_point       = each.key
+    docker_repository = google_artifact_registry_repository.functions.id
+    service_account   = google_service_account.this["build"].id
+
+    source {
+      storage_source {
+        bucket = google_storage_bucket.source.name
+        object = google_storage_bucket_object.source.name
+      }
+    }
+  }
+
+  service_config {
+    service_account_email            = google_service_account.this[each.key].email
+    available_cpu                    = "1"
+    available_memory                 = each.value.memory
+    timeout_seconds                  = each.value.timeout_seconds
+    max_instance_count               = each.value.instances
+    min_instance_count               = 0
+    max_instance_request_concurrency = each.value.concurrency
+    # Pub/Sub and Cloud Scheduler of the same project count as internal, by the run.app address that they are given
+    # (https://cloud.google.com/run/docs/securing/ingress#settings). Everybody else is refused before IAM is asked.
+    ingress_settings               = "ALLOW_INTERNAL_ONLY"
+    all_traffic_on_latest_revision = true
+    environment_variables = merge(
+      local.settings,
+      contains(keys(local.pushed), each.key) ? local.dead_letter_setting : {},
+      { THREADS = tostring(each.value.concurrency) },
+    )
+  }
+
+  depends_on = [
+    google_artifact_registry_repository_iam_member.build,
+    google_project_iam_member.build_logs,
+    google_project_iam_member.build_source,
+    google_project_iam_member.node_pools,
+    google_service_account_iam_member.node_accounts,
+  ]
+}
+
+# A binding and not a member: nobody else may call, whoever was granted it before.
+resource "google_cloud_run_v2_service_iam_binding" "invokers" {
+  for_each = local.functions
+
+  project  = var.project_id
+  location = google_cloudfunctions2_function.this[each.key].location
+  name     = google_cloudfunctions2_function.this[each.key].name
+  role     = "roles/run.invoker"
+  members  = [google_service_account.this[each.key == "sweep" ? "scheduler" : "push"].member]
+}

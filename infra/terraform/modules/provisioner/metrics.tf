@@ -1,0 +1,96 @@
+# What is counted from the functions' log records (shared/deliver.py writes them), as the alerts and the dashboard read it.
+
+locals {
+  functions_filter = <<-EOT
+    resource.type="cloud_run_revision"
+    resource.labels.service_name=(${join(" OR ", [for key in keys(local.functions) : "\"${var.name}-${key}\""])})
+  EOT
+
+  # Each of them is a count in the record of a sweep: how many pools (or waiting leaders) had that reason just then.
+  pool_states = {
+    live      = "owner_live"
+    underway  = "pool_in_progress"
+    suspended = "grace_not_over"
+    draining  = "pods_still_bound"
+    failed    = "pool_failed"
+  }
+
+  # PromQL writes the metric type with its first slash as a colon and all other marks as underscores
+  # (https://cloud.google.com/monitoring/promql/promql-mapping).
+  metric = "logging_googleapis_com:user_${replace(var.name, "-", "_")}"
+}
+
+resource "google_logging_metric" "decisions" {
+  project     = var.project_id
+  name        = "${var.name}/decisions"
+  description = "Decisions of the functions, and errors (decision none), by reason. docs/runbook.md has a heading per reason."
+  filter      = "${local.functions_filter}jsonPayload.decision:*"
+
+  label_extractors = {
+    function = "EXTRACT(jsonPayload.function)"
+    decision = "EXTRACT(jsonPayload.decision)"
+    reason   = "EXTRACT(jsonPayload.reason)"
+  }
+
+  metric_descriptor {
+    metric_kind  = "DELTA"
+    value_type   = "INT64"
+    unit         = "1"
+    display_name = "${var.name}: decisions"
+
+    labels {
+      key         = "function"
+      description = "provision, collect or sweep; what a sweep decides is what messages have missed."
+    }
+
+    labels {
+      key         = "decision"
+      description = "create, delete, wait, keep, refuse, nothing, reject or none."
+    }
+
+    labels {
+      key         = "reason"
+      description = "One of the reasons in docs/runbook.md."
+    }
+  }
+}
+
+resource "google_logging_metric" "sweeps" {
+  project     = var.project_id
+  name        = "${var.name}/sweeps"
+  description = "Sweeps that came to their end."
+  filter      = "${local.functions_filter}jsonPayload.function=\"sweep\"\njsonPayload.message=\"swept\""
+
+  metric_descriptor {
+    metric_kind  = "DELTA"
+    value_type   = "INT64"
+    unit         = "1"
+    display_name = "${var.name}: sweeps"
+  }
+}
+
+resource "google_logging_metric" "pools" {
+  for_each = local.pool_states
+
+  project         = var.project_id
+  name            = "${var.name}/pools_${each.key}"
+  description     = "Pools and waiting leaders for which a sweep found the reason ${each.value}."
+  filter          = "${local.functions_filter}jsonPayload.function=\"sweep\"\njsonPayload.reasons.${each.value}:*"
+  value_extractor = "EXTRACT(jsonPayload.reasons.${each.value})"
+
+  metric_descriptor {
+    metric_kind  = "DELTA"
+    value_type   = "DISTRIBUTION"
+    unit         = "1"
+    display_name = "${var.name}: pools, ${each.value}"
+  }
+
+  # Only the mean is read, and it is exact whatever the buckets are.
+  bucket_options {
+    exponential_buckets {
+      num_finite_buckets = 16
+      growth_factor      = 2
+      scale              = 1
+    }
+  }
+}

@@ -1,0 +1,63 @@
+# The ends of node pool operations, from the audit log. Nobody reads them yet: the function `settle` will, and then a
+# slice that failed is tried again at once instead of at the next sweep. Until then the subscription keeps the last week.
+
+locals {
+  operation_filters = {
+    for project in local.cluster_projects : project => [
+      for each in local.clusters :
+      "(resource.labels.cluster_name=\"${each.name}\" AND resource.labels.location=\"${each.location}\")"
+      if each.project == project
+    ]
+  }
+}
+
+resource "google_pubsub_topic" "nodepool_events" {
+  count = var.operation_events ? 1 : 0
+
+  project = var.project_id
+  name    = "${var.name}-nodepool-events"
+}
+
+resource "google_pubsub_subscription" "nodepool_events" {
+  count = var.operation_events ? 1 : 0
+
+  project                    = var.project_id
+  name                       = "${var.name}-nodepool-events"
+  topic                      = google_pubsub_topic.nodepool_events[0].id
+  message_retention_duration = "${7 * local.day_seconds}s"
+  ack_deadline_seconds       = 60
+
+  expiration_policy {
+    ttl = ""
+  }
+}
+
+# An operation writes two entries, one at each end; only the last says how it went
+# (https://cloud.google.com/kubernetes-engine/docs/how-to/audit-logging-container).
+resource "google_logging_project_sink" "operations" {
+  for_each = var.operation_events ? local.cluster_projects : toset([])
+
+  project                = each.key
+  name                   = "${var.name}-node-pool-operations"
+  description            = "Finished node pool operations of the clusters that ${var.name} serves."
+  destination            = "pubsub.googleapis.com/${google_pubsub_topic.nodepool_events[0].id}"
+  unique_writer_identity = true
+  filter                 = <<-EOT
+    log_id("cloudaudit.googleapis.com/activity")
+    resource.type="gke_nodepool"
+    protoPayload.serviceName="container.googleapis.com"
+    protoPayload.methodName=~"ClusterManager[.](Create|Update|Delete)NodePool$"
+    operation.producer="container.googleapis.com"
+    operation.last=true
+    (${join(" OR ", local.operation_filters[each.key])})
+  EOT
+}
+
+resource "google_pubsub_topic_iam_member" "operations" {
+  for_each = google_logging_project_sink.operations
+
+  project = var.project_id
+  topic   = google_pubsub_topic.nodepool_events[0].name
+  role    = "roles/pubsub.publisher"
+  member  = each.value.writer_identity
+}

@@ -1,0 +1,56 @@
+# Answers of Google Cloud where made-up text would not do.
+
+mock_data "google_project" {
+  defaults = {
+    number = "123456789"
+  }
+}
+
+mock_data "google_container_cluster" {
+  defaults = {
+    control_plane_endpoints_config = [{
+      dns_endpoint_config = [{
+        allow_external_traffic    = true
+        endpoint                  = "gke-0123.us-east5.gke.goog"
+        enable_k8s_certs_via_dns  = false
+        enable_k8s_tokens_via_dns = false
+      }]
+      ip_endpoints_config = []
+    }]
+    workload_identity_config = [{ workload_pool = "training-project.svc.id.goog" }]
+    enable_autopilot         = false
+  }
+}
+
+mock_resource "google_service_account" {
+  defaults = {
+    id     = "projects/training-project/serviceAccounts/an-account@training-project.iam.gserviceaccount.com"
+    email  = "an-account@training-project.iam.gserviceaccount.com"
+    member = "serviceAccount:an-account@training-project.iam.gserviceaccount.com"
+  }
+}
+
+mock_resource "google_pubsub_topic" {
+  defaults = {
+    id = "projects/training-project/topics/a-topic"
+  }
+}
+
+mock_resource "google_project_iam_custom_role" {
+  defaults = {
+    id = "projects/training-project/roles/a_role"
+  }
+}
+
+mock_resource "google_logging_project_sink" {
+  defaults = {
+    writer_identity = "serviceAccount:service-123456789@gcp-sa-logging.iam.gserviceaccount.com"
+  }
+}
+
+mock_resource "google_artifact_registry_repository" {
+  defaults = {
+    id   = "projects/training-project/locations/us-east5/repositories/a-repository"
+    name = "a-repository"
+  }
+}

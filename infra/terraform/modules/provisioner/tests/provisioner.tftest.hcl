@@ -1,0 +1,156 @@
+# What a plan holds, without Google Cloud: the provider's schema is real, its answers are made up.
+
+mock_provider "google" {
+  source = "./tests/mocks"
+}
+
+variables {
+  project_id            = "training-project"
+  region                = "us-east5"
+  functions_archive     = "tests/stand-in.zip"
+  node_service_accounts = ["tpu-nodes@training-project.iam.gserviceaccount.com"]
+  clusters = {
+    main = { name = "train", location = "us-east5", zone = "us-east5-b" }
+  }
+}
+
+run "one_cluster" {
+  assert {
+    condition     = google_pubsub_topic.workload_events.name == "tpu-provisioner-workload-events" && google_pubsub_topic.workload_events.message_retention_duration == "604800s"
+    error_message = "Events must be kept for a week, to be replayed by time."
+  }
+
+  assert {
+    condition     = google_pubsub_subscription.push["provision"].push_config[0].push_endpoint == google_pubsub_subscription.push["provision"].push_config[0].oidc_token[0].audience
+    error_message = "The audience must be the service's own address."
+  }
+
+  assert {
+    condition     = google_cloud_run_v2_service_iam_binding.invokers["sweep"].members == toset([google_service_account.this["scheduler"].member]) && google_cloud_run_v2_service_iam_binding.invokers["provision"].members == toset([google_service_account.this["push"].member])
+    error_message = "Only the scheduler may call the sweep, and only Pub/Sub the others."
+  }
+
+  assert {
+    condition     = alltrue([for each in google_cloudfunctions2_function.this : each.service_config[0].environment_variables["THREADS"] == tostring(each.service_config[0].max_instance_request_concurrency)])
+    error_message = "An instance must have as many threads as it is given requests."
+  }
+
+  assert {
+    condition     = jsondecode(google_cloudfunctions2_function.this["sweep"].service_config[0].environment_variables["TPU_PROVISIONER_CLUSTERS"]) == { "projects/training-project/locations/us-east5/clusters/train" = { endpoint = "https://gke-0123.us-east5.gke.goog", zone = "us-east5-b" } }
+    error_message = "The functions must know the cluster by its full name, at its DNS endpoint."
+  }
+
+  assert {
+    condition     = !contains(keys(google_cloudfunctions2_function.this["sweep"].service_config[0].environment_variables), "TPU_PROVISIONER_DEAD_LETTER_TOPIC")
+    error_message = "The sweep has no messages to keep."
+  }
+
+  assert {
+    condition     = google_pubsub_topic_iam_member.exporter["training-project"].member == "principal://iam.googleapis.com/projects/123456789/locations/global/workloadIdentityPools/training-project.svc.id.goog/subject/ns/tpu-provisioner/sa/tpu-provisioner-exporter"
+    error_message = "The exporter publishes as its Kubernetes account itself."
+  }
+
+  assert {
+    condition     = keys(google_service_account_iam_member.node_accounts) == ["0/provision", "0/sweep"] && google_service_account_iam_member.node_accounts["0/sweep"].service_account_id == "projects/training-project/serviceAccounts/tpu-nodes@training-project.iam.gserviceaccount.com"
+    error_message = "Those who create pools may use the accounts of the nodes."
+  }
+
+  assert {
+    condition     = strcontains(google_logging_project_sink.operations["training-project"].filter, "operation.last=true") && strcontains(google_logging_project_sink.operations["training-project"].filter, "(resource.labels.cluster_name=\"train\" AND resource.labels.location=\"us-east5\")")
+    error_message = "The sink takes the ends of operations of the served clusters only."
+  }
+
+  assert {
+    condition     = length(jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles) == length(local.charts)
+    error_message = "The dashboard must be JSON with a tile for each chart."
+  }
+
+  assert {
+    condition     = length(output.replay_commands) == 2 && strcontains(output.replay_commands[0], "gcloud pubsub subscriptions seek tpu-provisioner-")
+    error_message = "Both subscriptions can be replayed."
+  }
+}
+
+run "several_clusters_and_projects" {
+  variables {
+    clusters = {
+      main  = { name = "train", location = "us-east5", zone = "us-east5-b" }
+      small = { name = "try", location = "us-east5-b" }
+      other = { name = "train", location = "europe-west4", project = "other-project" }
+    }
+  }
+
+  override_data {
+    target = data.google_container_cluster.served["other"]
+    values = {
+      control_plane_endpoints_config = [{ dns_endpoint_config = [{ allow_external_traffic = true, endpoint = "gke-9876.europe-west4.gke.goog", enable_k8s_certs_via_dns = false, enable_k8s_tokens_via_dns = false }], ip_endpoints_config = [] }]
+      workload_identity_config       = [{ workload_pool = "other-project.svc.id.goog" }]
+      enable_autopilot               = false
+    }
+  }
+
+  assert {
+    condition     = keys(google_pubsub_topic_iam_member.exporter) == ["other-project", "training-project"]
+    error_message = "One grant for each project: clusters of a project share their principals."
+  }
+
+  assert {
+    condition     = keys(google_project_iam_member.node_pools) == ["other-project/collect", "other-project/provision", "other-project/sweep", "training-project/collect", "training-project/provision", "training-project/sweep"]
+    error_message = "Every function has its role in every cluster's project, and nowhere else."
+  }
+
+  assert {
+    condition     = !strcontains(google_logging_project_sink.operations["other-project"].filter, "us-east5")
+    error_message = "A project's sink must name its own clusters only."
+  }
+
+  assert {
+    condition     = length([for key in keys(google_monitoring_alert_policy.this) : key if startswith(key, "exporter_")]) == 6
+    error_message = "Every cluster's exporter has its own two alerts."
+  }
+
+  assert {
+    condition     = keys(google_monitoring_monitored_project.of_clusters) == ["other-project"]
+    error_message = "Alerts must see the metrics of clusters in other projects; those at home they see anyway."
+  }
+
+  assert {
+    condition     = output.clusters["other"].endpoint == "https://gke-9876.europe-west4.gke.goog"
+    error_message = "Every cluster has its own endpoint."
+  }
+}
+
+run "another_name_and_no_sink" {
+  variables {
+    name             = "blue"
+    operation_events = false
+    settings         = { mode = "report-only", limit_chips = "256" }
+  }
+
+  assert {
+    condition     = length(google_logging_project_sink.operations) == 0 && output.topics.nodepool_events == null
+    error_message = "Without operation_events nothing is routed."
+  }
+
+  assert {
+    condition     = google_service_account.this["provision"].account_id == "blue-provision" && google_logging_metric.decisions.name == "blue/decisions" && startswith(google_project_iam_custom_role.node_pools["training-project"].role_id, "blue_node_pools_")
+    error_message = "Everything carries the name."
+  }
+
+  assert {
+    condition     = google_cloudfunctions2_function.this["collect"].service_config[0].environment_variables["TPU_PROVISIONER_MODE"] == "report-only"
+    error_message = "Settings reach the functions."
+  }
+}
+
+run "a_later_apply_keeps_the_roles" {
+  assert {
+    condition     = can(regex("^tpu_provisioner_node_pools_[0-9]{14}$", output.role_ids["training-project"]))
+    error_message = "The role's id must carry the time of the deployment."
+  }
+
+  assert {
+    condition     = output.role_ids == run.one_cluster.role_ids
+    error_message = "The time is that of the first apply: a later one must not make another role."
+  }
+}

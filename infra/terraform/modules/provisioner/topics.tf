@@ -1,0 +1,108 @@
+# The messages: topics, subscriptions, and what Pub/Sub itself must be allowed to do with them.
+
+locals {
+  pubsub_agent = "serviceAccount:service-${data.google_project.home.number}@gcp-sa-pubsub.iam.gserviceaccount.com"
+  day_seconds  = 86400
+  pushed = {
+    provision = "hasPrefix(attributes.ce-type, \"tpuprovisioner.demand.\")"
+    collect   = "NOT hasPrefix(attributes.ce-type, \"tpuprovisioner.demand.\")"
+  }
+}
+
+# Kept by the topic, so that every subscription can be sought back to a time, those of later deployments too.
+resource "google_pubsub_topic" "workload_events" {
+  project                    = var.project_id
+  name                       = "${var.name}-workload-events"
+  message_retention_duration = "${var.replay_days * local.day_seconds}s"
+}
+
+resource "google_pubsub_topic" "dead_letters" {
+  project = var.project_id
+  name    = "${var.name}-dead-letters"
+}
+
+# The longest that Pub/Sub keeps anything: a dead letter waits for a person, who may be away.
+resource "google_pubsub_subscription" "dead_letters" {
+  project                    = var.project_id
+  name                       = "${var.name}-dead-letters"
+  topic                      = google_pubsub_topic.dead_letters.id
+  message_retention_duration = "${31 * local.day_seconds}s"
+  ack_deadline_seconds       = 60
+
+  expiration_policy {
+    ttl = ""
+  }
+}
+
+# Without this Pub/Sub keeps failing messages silently, so it comes before the subscriptions that need it.
+resource "google_pubsub_topic_iam_member" "pubsub_agent" {
+  project = var.project_id
+  topic   = google_pubsub_topic.dead_letters.name
+  role    = "roles/pubsub.publisher"
+  member  = local.pubsub_agent
+}
+
+# What can never succeed is kept by the function itself, with its reason; see dead_letter_topic in the settings.
+resource "google_pubsub_topic_iam_member" "functions" {
+  for_each = local.pushed
+
+  project = var.project_id
+  topic   = google_pubsub_topic.dead_letters.name
+  role    = "roles/pubsub.publisher"
+  member  = google_service_account.this[each.key].member
+}
+
+resource "google_pubsub_subscription" "push" {
+  for_each = local.pushed
+
+  project = var.project_id
+  name    = "${var.name}-${each.key}"
+  topic   = google_pubsub_topic.workload_events.id
+  filter  = each.value
+  # For a push this is the request's time limit: the function's own.
+  ack_deadline_seconds = local.functions[each.key].timeout_seconds
+
+  push_config {
+    push_endpoint = google_cloudfunctions2_function.this[each.key].service_config[0].uri
+
+    oidc_token {
+      service_account_email = google_service_account.this["push"].email
+      audience              = google_cloudfunctions2_function.this[each.key].service_config[0].uri
+    }
+  }
+
+  # Only what a retry can mend is handed back. Twenty attempts at these pauses last two and a half hours; the sweep
+  # answers the same demand meanwhile.
+  retry_policy {
+    minimum_backoff = "5s"
+    maximum_backoff = "600s"
+  }
+
+  dead_letter_policy {
+    dead_letter_topic     = google_pubsub_topic.dead_letters.id
+    max_delivery_attempts = 20
+  }
+
+  expiration_policy {
+    ttl = ""
+  }
+
+  # A dead letter without a subscription is lost, and a push before the grant is refused.
+  depends_on = [
+    google_cloud_run_v2_service_iam_binding.invokers,
+    google_pubsub_subscription.dead_letters,
+    google_pubsub_topic_iam_member.pubsub_agent,
+    google_pubsub_topic_iam_member.functions,
+  ]
+}
+
+# Forwarding also takes the message from its subscription. This grant stands on the subscription itself, so it can only
+# follow it; a message needs twenty attempts before it is missed.
+resource "google_pubsub_subscription_iam_member" "pubsub_agent" {
+  for_each = local.pushed
+
+  project      = var.project_id
+  subscription = google_pubsub_subscription.push[each.key].name
+  role         = "roles/pubsub.subscriber"
+  member       = local.pubsub_agent
+}

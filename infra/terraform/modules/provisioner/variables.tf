@@ -1,0 +1,190 @@
+variable "project_id" {
+  type        = string
+  description = "Id of the project that holds the topics, functions and accounts. Its APIs are enabled beforehand, by the build script."
+
+  validation {
+    condition     = can(regex("^[a-z][-a-z0-9]{4,28}[a-z0-9]$", var.project_id))
+    error_message = "Must be a project id, not a name or number: 6 to 30 lower-case letters, digits and hyphens, beginning with a letter. Domain-scoped ids (example.com:id) are not supported."
+  }
+}
+
+variable "region" {
+  type        = string
+  description = "Region of the functions, the scheduler and the source bucket, for example us-east5. Near the clusters is best, elsewhere works."
+
+  validation {
+    condition     = can(regex("^[a-z]+-[a-z]+[0-9]+$", var.region))
+    error_message = "Must be a region such as us-east5; for a zone such as us-east5-b, give its region."
+  }
+}
+
+variable "name" {
+  type        = string
+  description = "Prefix of everything that is created, so that several deployments can live in one project."
+  default     = "tpu-provisioner"
+
+  # An account's id has at most 30 characters and must still end in "-provision" or "-scheduler".
+  validation {
+    condition     = can(regex("^[a-z]([-a-z0-9]{0,18}[a-z0-9])?$", var.name))
+    error_message = "Must be 1 to 20 lower-case letters, digits and hyphens, beginning with a letter and not ending with a hyphen."
+  }
+}
+
+variable "clusters" {
+  type = map(object({
+    name     = string
+    location = string
+    project  = optional(string)
+    zone     = optional(string, "")
+  }))
+  description = <<-EOT
+    The clusters to serve, by a key of your choice. name and location (region or zone) are GKE's; project is the cluster's, by
+    default project_id; zone is where slices go whose pods select none. Every cluster needs Workload Identity and a DNS
+    endpoint that can be reached from outside.
+  EOT
+
+  validation {
+    condition     = length(var.clusters) > 0
+    error_message = "Name at least one cluster: { main = { name = \"CLUSTER\", location = \"us-east5\", zone = \"us-east5-b\" } }."
+  }
+
+  validation {
+    condition     = alltrue([for key in keys(var.clusters) : can(regex("^[a-z][-a-z0-9]{0,30}$", key))])
+    error_message = "Every key of clusters must be 1 to 31 lower-case letters, digits and hyphens, beginning with a letter."
+  }
+
+  validation {
+    condition     = alltrue([for each in var.clusters : can(regex("^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$", each.name))])
+    error_message = "Every cluster's name must be GKE's short name: at most 40 lower-case letters, digits and hyphens, beginning with a letter."
+  }
+
+  validation {
+    condition     = alltrue([for each in var.clusters : can(regex("^[a-z]+-[a-z]+[0-9]+(-[a-z])?$", each.location))])
+    error_message = "Every cluster's location must be its region (us-east5) or, for a zonal cluster, its zone (us-east5-b)."
+  }
+
+  validation {
+    condition     = alltrue([for each in var.clusters : each.project == null || can(regex("^[a-z][-a-z0-9]{4,28}[a-z0-9]$", each.project))])
+    error_message = "Every cluster's project must be a project id of 6 to 30 lower-case letters, digits and hyphens, or be left out."
+  }
+
+  validation {
+    condition = alltrue([
+      for each in var.clusters :
+      each.zone == "" || can(regex("^${join("-", slice(split("-", each.location), 0, 2))}-[a-z]$", each.zone))
+    ])
+    error_message = "Every cluster's zone must be a zone of the cluster's region, such as us-east5-b for us-east5, or be left out."
+  }
+}
+
+variable "functions_archive" {
+  type        = string
+  description = "Path of the functions' source as a zip, made by: infra/build/stage_functions.py --zip FILE."
+
+  validation {
+    condition     = endswith(var.functions_archive, ".zip") && fileexists(var.functions_archive)
+    error_message = "Must name an existing .zip file; make it with: python infra/build/stage_functions.py --zip FILE.zip"
+  }
+}
+
+variable "functions_runtime" {
+  type        = string
+  description = "Python runtime of the functions. python314 installs with another tool (uv) on another system image, which is not proved here."
+  default     = "python313"
+
+  validation {
+    condition     = contains(["python312", "python313"], var.functions_runtime)
+    error_message = "Must be python312 or python313."
+  }
+}
+
+variable "node_service_accounts" {
+  type        = list(string)
+  description = "E-mail addresses of the accounts that nodes may run as: the first is the default, the others may be asked for by the annotation node-service-account. The functions may use these and no other account."
+
+  validation {
+    condition     = length(var.node_service_accounts) > 0
+    error_message = "Name at least one account for the nodes: GKE refuses a pool whose creator may not use its account."
+  }
+
+  validation {
+    condition = alltrue([
+      for each in var.node_service_accounts : can(regex("^[a-z][-a-z0-9]{4,28}[a-z0-9]@[a-z][-a-z0-9]{4,28}[a-z0-9]\\.iam\\.gserviceaccount\\.com$", each))
+    ])
+    error_message = "Every node account must be an e-mail address NAME@PROJECT.iam.gserviceaccount.com, NAME and PROJECT of 6 to 30 characters. The Compute Engine default account is not accepted: it usually may do far too much; make one for the nodes."
+  }
+}
+
+variable "settings" {
+  type        = map(string)
+  description = "Further settings of the functions, by their names in shared/core/settings.py, values as the environment has them: { limit_chips = \"256\", mode = \"report-only\" }."
+  default     = {}
+
+  validation {
+    condition     = alltrue([for key in keys(var.settings) : contains(local.settings_free, key)])
+    error_message = "Every key of settings must be one of: ${join(", ", local.settings_free)}."
+  }
+}
+
+variable "exporter_namespace" {
+  type        = string
+  description = "Namespace of the exporter in every cluster."
+  default     = "tpu-provisioner"
+
+  validation {
+    condition     = can(regex("^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$", var.exporter_namespace))
+    error_message = "Must be a Kubernetes namespace: 1 to 63 lower-case letters, digits and hyphens, not beginning or ending with a hyphen."
+  }
+}
+
+variable "exporter_account" {
+  type        = string
+  description = "Kubernetes account of the exporter in every cluster."
+  default     = "tpu-provisioner-exporter"
+
+  validation {
+    condition     = can(regex("^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$", var.exporter_account))
+    error_message = "Must be a Kubernetes account's name: 1 to 63 lower-case letters, digits and hyphens, not beginning or ending with a hyphen."
+  }
+}
+
+variable "replay_days" {
+  type        = number
+  description = "Days for which published events are kept, so that they can be replayed by time."
+  default     = 7
+
+  validation {
+    condition     = var.replay_days >= 1 && var.replay_days <= 31 && floor(var.replay_days) == var.replay_days
+    error_message = "Must be 1 to 31 whole days, as Pub/Sub keeps messages for no longer."
+  }
+}
+
+variable "operation_events" {
+  type        = bool
+  description = "Whether the end of every node pool operation is routed from the audit log to a topic. Needs the right to write log sinks in every cluster's project."
+  # On: an operation's failure is written nowhere else for longer than GKE remembers it, and what is not routed when it
+  # happens cannot be replayed later. It costs nothing that can be measured: two small messages per pool.
+  default = true
+}
+
+variable "notification_channels" {
+  type        = list(string)
+  description = "Cloud Monitoring notification channels that alerts go to: projects/P/notificationChannels/ID. Empty: incidents are shown in the console only."
+  default     = []
+
+  validation {
+    condition     = alltrue([for each in var.notification_channels : can(regex("^projects/[^/]+/notificationChannels/[0-9]+$", each))])
+    error_message = "Every channel must be projects/PROJECT/notificationChannels/NUMBER; list them with: gcloud beta monitoring channels list --format='value(name)'"
+  }
+}
+
+variable "runbook_url" {
+  type        = string
+  description = "Where people read docs/runbook.md; alerts link its headings."
+  default     = "docs/runbook.md"
+
+  validation {
+    condition     = endswith(var.runbook_url, ".md") || startswith(var.runbook_url, "https://")
+    error_message = "Must be an https:// address, or the path of the page in the repository (docs/runbook.md)."
+  }
+}

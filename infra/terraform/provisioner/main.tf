@@ -1,0 +1,29 @@
+# The provisioner beside clusters that are there already.
+
+provider "google" {
+  project = var.project_id
+  region  = var.region
+
+  default_labels = {
+    app = var.name
+  }
+}
+
+module "provisioner" {
+  source = "../modules/provisioner"
+
+  project_id            = var.project_id
+  region                = var.region
+  name                  = var.name
+  clusters              = var.clusters
+  functions_archive     = var.functions_archive
+  functions_runtime     = var.functions_runtime
+  node_service_accounts = var.node_service_accounts
+  settings              = var.settings
+  exporter_namespace    = var.exporter_namespace
+  exporter_account      = var.exporter_account
+  replay_days           = var.replay_days
+  operation_events      = var.operation_events
+  notification_channels = var.notification_channels
+  runbook_url           = var.runbook_url
+}

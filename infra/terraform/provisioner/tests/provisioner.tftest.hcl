@@ -1,0 +1,51 @@
+# The root passes everything on: its plan is the module's.
+
+mock_provider "google" {
+  source = "../modules/provisioner/tests/mocks"
+}
+
+variables {
+  project_id            = "training-project"
+  region                = "us-east5"
+  functions_archive     = "../modules/provisioner/tests/stand-in.zip"
+  node_service_accounts = ["tpu-nodes@training-project.iam.gserviceaccount.com"]
+  clusters = {
+    main = { name = "train", location = "us-east5", zone = "us-east5-b" }
+  }
+}
+
+run "what_the_next_step_needs" {
+  assert {
+    condition     = toset(keys(output.function_uris)) == toset(["provision", "collect", "sweep"])
+    error_message = "Every function has an address."
+  }
+
+  assert {
+    condition     = output.clusters["main"].exporter_environment.TPU_PROVISIONER_CLUSTER == "projects/training-project/locations/us-east5/clusters/train"
+    error_message = "The exporter is told which cluster it watches."
+  }
+
+  assert {
+    condition     = length(output.rbac_users) == 3
+    error_message = "Three accounts need rights in the cluster."
+  }
+}
+
+run "every_variable_reaches_the_module" {
+  variables {
+    name                  = "blue"
+    functions_runtime     = "python312"
+    settings              = { mode = "report-only" }
+    exporter_namespace    = "tpu-blue"
+    exporter_account      = "exporter"
+    replay_days           = 3
+    operation_events      = false
+    notification_channels = ["projects/training-project/notificationChannels/1"]
+    runbook_url           = "https://example.com/runbook"
+  }
+
+  assert {
+    condition     = output.topics.nodepool_events == null && strcontains(output.replay_commands[0], "seek blue-") && endswith(output.exporter_principals["training-project"], "/subject/ns/tpu-blue/sa/exporter")
+    error_message = "The name, the sink's switch and the exporter's account must arrive."
+  }
+}

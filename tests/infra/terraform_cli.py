@@ -1,0 +1,96 @@
+"""Runs the `terraform` program on copies of the project's configurations, so that nothing is left in the tree.
+
+The provider comes from where Terraform is told to take it: its registry, or the mirror that a CLI configuration
+file names (TF_CLI_CONFIG_FILE, https://developer.hashicorp.com/terraform/cli/config/config-file).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TERRAFORM = ROOT / "infra/terraform"
+REMEDY = (
+    "this test needs terraform >= 1.11: https://developer.hashicorp.com/terraform/install. "
+    "Without access to registry.terraform.io, point TF_CLI_CONFIG_FILE at a CLI configuration with a mirror of "
+    "the provider hashicorp/google 7.45"
+)
+TIMEOUT_SECONDS = 110
+
+
+def find_terraform() -> str:
+    """Return the path of the program, or fail the test with what to do."""
+    found = shutil.which("terraform")
+    if found is None:
+        pytest.fail(REMEDY)
+    return found
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A copy of all configurations, and one of them to work on."""
+
+    folder: Path
+    """The configuration that commands run in."""
+    data: Path
+    """Where Terraform keeps the provider: outside of the configuration."""
+
+    def run(
+        self, *arguments: str, check: bool = True, environ: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run one command; a failure fails the test with everything that Terraform said, unless not checked."""
+        result = subprocess.run(
+            [find_terraform(), *arguments, "-no-color"],
+            cwd=self.folder,
+            env=os.environ | {"TF_DATA_DIR": str(self.data), "TF_IN_AUTOMATION": "1"} | (environ or {}),
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+        if check and result.returncode != 0:
+            hint = f"\n{REMEDY}" if arguments[0] == "init" else ""
+            pytest.fail(f"terraform {' '.join(arguments)}:\n{result.stdout}{result.stderr}{hint}")
+        return result
+
+    def initialise(self) -> Workspace:
+        """Fetch the provider; no backend is asked."""
+        self.run("init", "-backend=false", "-input=false")
+        return self
+
+    def validate(self) -> list[dict[str, Any]]:
+        """Return Terraform's own findings, warnings included."""
+        said = json.loads(self.run("validate", "-json", check=False).stdout)
+        found: list[dict[str, Any]] = said["diagnostics"]
+        return found
+
+    def test(self) -> dict[str, str]:
+        """Run every tests/*.tftest.hcl and return the status of each run by its name; all must pass."""
+        result = self.run("test", "-json", check=False)
+        lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+        runs = [
+            line["test_run"] for line in lines if line.get("type") == "test_run" and "status" in line["test_run"]
+        ]
+        found = {
+            f"{run['path']}: {run['run']}": run["status"] for run in runs if run.get("progress") == "complete"
+        }
+        if result.returncode != 0 or not found:
+            said = [f"{line.get('@message')} {line.get('diagnostic', {}).get('detail', '')}" for line in lines]
+            pytest.fail("terraform test:\n" + "\n".join(said) + result.stderr)
+        return found
+
+
+def copy_workspace(name: str, target: Path) -> Workspace:
+    """Return a workspace on a copy of the configuration ``infra/terraform/NAME``, its modules beside it."""
+    copy = target / "terraform"
+    ignored = shutil.ignore_patterns(".terraform*", "*.tfstate*")
+    shutil.copytree(TERRAFORM, copy, ignore=ignored)
+    return Workspace(folder=copy / name, data=target / "data")

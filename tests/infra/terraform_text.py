@@ -1,0 +1,120 @@
+"""Reads Terraform configurations as data (python-hcl2), for rules that hold without the `terraform` program."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import hcl2
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+Body = dict[str, Any]
+_PLAIN = hcl2.SerializationOptions(
+    with_comments=False, explicit_blocks=False, preserve_heredocs=False, strip_string_quotes=True
+)
+"""Texts without quotes, expressions as ``${…}``, blocks as lists."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One labelled block: ``resource "google_pubsub_topic" "events"``."""
+
+    kind: str
+    """``resource``, ``data``, ``module``, ``variable``, ``output``, ``provider``."""
+    type: str
+    """The resource's type; empty for blocks with one label."""
+    name: str
+    body: Body = field(repr=False)
+    file: str = ""
+
+    @property
+    def address(self) -> str:
+        """Return ``type.name``, as Terraform says it within the module."""
+        prefix = "data." if self.kind == "data" else ""
+        return f"{prefix}{self.type}.{self.name}" if self.type else f"{self.kind}.{self.name}"
+
+    def blocks(self, name: str) -> list[Body]:
+        """Return the nested blocks of a name, those made by ``dynamic`` too."""
+        found = list(self.body.get(name, ()))
+        for dynamic in self.body.get("dynamic", ()):
+            found += [body for label, each in dynamic.items() if label == name for body in each.get("content", ())]
+        return found
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """All ``*.tf`` files of one folder."""
+
+    folder: Path
+    blocks: tuple[Block, ...]
+    settings: tuple[Body, ...]
+    """The ``terraform`` blocks."""
+    locals: Body
+
+    def of(self, kind: str, *types: str) -> list[Block]:
+        """Return the blocks of a kind, and of some types when any are named."""
+        return [each for each in self.blocks if each.kind == kind and (not types or each.type in types)]
+
+    def strings(self) -> Iterator[str]:
+        """Yield every text of every block, expressions as they are written."""
+        for block in self.blocks:
+            yield from _strings(block.body)
+        yield from _strings(self.locals)
+
+
+def read_configuration(folder: Path) -> Configuration:
+    """Return the parsed ``*.tf`` files of a folder."""
+    blocks: list[Block] = []
+    settings: list[Body] = []
+    values: Body = {}
+    for path in sorted(folder.glob("*.tf")):
+        parsed = _parse(path)
+        settings += parsed.get("terraform", [])
+        for each in parsed.get("locals", []):
+            values |= each
+        for kind in ("resource", "data"):
+            for labelled in parsed.get(kind, []):
+                blocks += [
+                    Block(kind, type_, name, body, path.name)
+                    for type_, named in labelled.items()
+                    for name, body in named.items()
+                ]
+        for kind in ("module", "variable", "output", "provider"):
+            for labelled in parsed.get(kind, []):
+                blocks += [Block(kind, "", name, body, path.name) for name, body in labelled.items()]
+    return Configuration(folder, tuple(blocks), tuple(settings), values)
+
+
+def read_test_runs(folder: Path) -> list[Body]:
+    """Return the ``run`` blocks of the folder's ``tests/*.tftest.hcl``, each with its name as ``run``."""
+    runs = []
+    for path in sorted((folder / "tests").glob("*.tftest.hcl")):
+        for labelled in _parse(path).get("run", []):
+            runs += [{**body, "run": name, "file": path.name} for name, body in labelled.items()]
+    return runs
+
+
+def expected_failures(run: Body) -> set[str]:
+    """Return what a run expects to fail: ``var.name``, ``check.name``, ``data.type.name``."""
+    return {re.sub(r"^\$\{|\}$", "", each) for each in run.get("expect_failures", [])}
+
+
+def _parse(path: Path) -> Body:
+    parsed: Body = hcl2.loads(path.read_text(encoding="utf-8"), serialization_options=_PLAIN)
+    return parsed
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield str(key)
+            yield from _strings(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _strings(each)

@@ -1,0 +1,115 @@
+"""The slices that Terraform can make, and the functions' catalogue that they are written from."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+from infra.build.write_catalogue import TARGET, list_slices, render
+from shared.core.catalogue import FAMILIES
+from shared.core.nodepool import build_node_pool
+from shared.core.shapes import list_topologies
+from tests.builders import NOW, a_demand, settings
+from tests.infra.terraform_cli import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCRIPT = ROOT / "infra/build/write_catalogue.py"
+PUBLIC = """
+    v4-8 2x2x1, v4-16 2x2x2, v4-32 2x2x4, v4-64 2x4x4, v4-128 4x4x4, v4-256 4x4x8, v4-512 4x8x8, v4-1024 8x8x8,
+    v4-1536 8x8x12, v4-2048 8x8x16, v4-4096 8x16x16, v5litepod-16 4x4, v5litepod-32 4x8, v5litepod-64 8x8,
+    v5litepod-128 8x16, v5litepod-256 16x16
+"""
+"""The names that https://github.com/jarokaz/tpu-gke-sandbox knows, and what each means."""
+OTHERS = {
+    "v3-8": ("ct3-hightpu-4t", "2x2", 1),
+    "v5e-1": ("ct5lp-hightpu-1t", "1x1", 1),
+    "v5e-8": ("ct5lp-hightpu-8t", "2x4", 1),
+    "v5p-8": ("ct5p-hightpu-4t", "2x2x1", 1),
+    "v5p-128": ("ct5p-hightpu-4t", "4x4x4", 16),
+    "v6e-8": ("ct6e-standard-8t", "2x4", 1),
+    "v6e-256": ("ct6e-standard-4t", "16x16", 64),
+    "tpu7x-8": ("tpu7x-standard-4t", "2x2x1", 1),
+    "tpu7x-16": ("tpu7x-standard-4t", "2x2x2", 2),
+}
+"""As https://cloud.google.com/tpu/docs lists them: machine type, topology, hosts."""
+
+
+def written() -> dict[str, dict[str, Any]]:
+    """Return the slices of the file by name, each with what its machine type says."""
+    machines = json.loads(TARGET.read_text())["machines"]
+    return {
+        name: {**slice_, "machine_type": machine_type, **{key: machine[key] for key in machine if key != "slices"}}
+        for machine_type, machine in machines.items()
+        for name, slice_ in machine["slices"].items()
+    }
+
+
+def what_would_come(said: dict[str, Any]) -> tuple[str, int, str]:
+    """Return machine type, hosts and placement of the pool that the functions would create for a slice's pods."""
+    demand = a_demand(accelerator=said["accelerator"], topology=said["topology"], chips=said["chips_per_host"])
+    pool = build_node_pool(demand, attempt=0, created_at=int(NOW), settings=settings())
+    placement = pool.get("placementPolicy", {})
+    made = "workload-policy" if "policyName" in placement else placement.get("type", "none").lower()
+    return pool["config"]["machineType"], pool["initialNodeCount"], made
+
+
+def test_the_file_is_what_the_catalogue_says() -> None:
+    assert TARGET.read_text() == render(), "run infra/build/write_catalogue.py"
+
+
+def test_the_script_notices_a_file_that_is_not(tmp_path: Path) -> None:
+    for name in ("shared", "infra/build", "infra/terraform/modules/environment"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    script, target = tmp_path / SCRIPT.relative_to(ROOT), tmp_path / TARGET.relative_to(ROOT)
+    target.write_text(target.read_text().replace("4x4", "4x5", 1))
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True, check=False)
+
+    noticed = run("--check")
+    assert (noticed.returncode, noticed.stdout) == (1, "")
+    assert noticed.stderr == "catalogue.json is not what the catalogue says; run infra/build/write_catalogue.py\n"
+    assert run().returncode == 0
+    assert (run("--check").returncode, target.read_text()) == (0, TARGET.read_text())
+
+
+def test_every_shape_of_the_catalogue_has_a_name() -> None:
+    found = {(shape.accelerator, shape.topology) for shape in list_slices().values()}
+    wanted = {
+        (family.accelerator, topology)
+        for family in FAMILIES
+        if family.accelerator != "tpu-v5-lite-device"
+        for topology in list_topologies(family)
+    }
+
+    assert wanted - found == set()
+    assert len(written()) == len(list_slices())
+
+
+def test_a_public_name_means_the_public_shape() -> None:
+    slices = written()
+
+    for name, topology in (each.split() for each in PUBLIC.split(",")):
+        assert slices[name]["topology"] == topology
+    assert {
+        name: (slices[name]["machine_type"], slices[name]["topology"], slices[name]["nodes"]) for name in OTHERS
+    } == OTHERS
+
+
+def test_a_static_slice_is_the_one_that_would_come_on_demand() -> None:
+    assert {name: what_would_come(said) for name, said in written().items()} == {
+        name: (said["machine_type"], said["nodes"], said["placement"]) for name, said in written().items()
+    }
+
+
+def test_a_static_slice_boots_from_a_disk_that_its_machine_accepts() -> None:
+    shapes = list_slices()
+
+    assert [
+        name for name, said in written().items() if said["boot_disk_type"] not in shapes[name].boot_disks
+    ] == []

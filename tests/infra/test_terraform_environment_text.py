@@ -1,0 +1,170 @@
+"""Our rules for Terraform on the training environment, and what it must have in common with the public one.
+
+Needs no `terraform`: the configurations are read as text.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared.core import labels
+from shared.core.settings import Settings
+from tests.infra.terraform_cli import ROOT, TERRAFORM
+from tests.infra.terraform_policies import POLICIES, validations_are_tested
+from tests.infra.terraform_text import Configuration, read_configuration, read_test_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FOLDERS = ("modules/environment", "modules/environment/tpu_pools", "complete")
+PUBLIC_NAMES = set(
+    """
+    region zone project_id artifact_repository_bucket_name network_name subnet_name cluster_name tensorboard_region
+    tensorboard_name force_destroy subnet_ip_range pods_ip_range services_ip_range gke_release_channel gke_version
+    cluster_description cpu_pool_node_count cpu_pool_machine_type cpu_pool_disk_type cpu_pool_disk_size tpu_sa_name
+    tpu_sa_roles gke_sa_roles gke_sa_name tpu_namespace max_pods_per_node tpu_type num_tpu_pools
+    enable_tpu_autoscaling tpu_node_pool_name_prefix multislice_group_name
+    """.split()  # noqa: SIM905 -- a list of thirty lines says no more
+)
+"""The variables of https://github.com/jarokaz/tpu-gke-sandbox, whose users can keep their values."""
+PUBLIC_DEFAULTS = {
+    "tensorboard_region": "us-central1",
+    "force_destroy": True,
+    "subnet_ip_range": "10.129.0.0/20",
+    "services_ip_range": "192.168.80.0/20",
+    "gke_release_channel": "STABLE",
+    "cpu_pool_node_count": 3,
+    "cpu_pool_disk_size": 200,
+    "tpu_sa_name": "cloud-tpu-sa",
+    "gke_sa_name": "gke-sa",
+    "tpu_namespace": "tpu-training",
+    "max_pods_per_node": 110,
+    "tpu_type": "v4-16",
+    "enable_tpu_autoscaling": False,
+    "tpu_node_pool_name_prefix": "tpu-node-pool",
+    "multislice_group_name": "multi-slice-group",
+}
+CHANGED_DEFAULTS = {
+    "pods_ip_range": "a /20 holds 16 nodes",
+    "cpu_pool_machine_type": "two generations newer",
+    "cpu_pool_disk_type": "pulls images faster",
+    "tpu_sa_roles": "every bucket of the project",
+    "gke_sa_roles": "every bucket of the project",
+    "num_tpu_pools": "pools come on demand",
+}
+"""What has another default than in public, and what was wrong with that."""
+GIVEN = set(
+    """
+    region zone project_id artifact_repository_bucket_name network_name subnet_name cluster_name tensorboard_name
+    gke_version cluster_description
+    """.split()  # noqa: SIM905 -- as above
+)
+"""What had no default in public."""
+PLACES = {"project_id", "region"}
+"""What both modules want, each for its own things: the complete root describes it anew."""
+LINKED = {"clusters", "node_service_accounts", "settings"}
+"""What the complete root adds something of the environment to before it passes it on."""
+
+
+@cache
+def read(folder: str) -> Configuration:
+    return read_configuration(TERRAFORM / folder)
+
+
+def variables(folder: str) -> dict[str, dict[str, object]]:
+    """Return what is said of each variable, without its validations."""
+    return {
+        each.name: {key: value for key, value in each.body.items() if key in {"type", "description", "default"}}
+        for each in read(folder).of("variable")
+    }
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.__name__)
+def test_the_configuration_keeps_the_rule(folder: str, policy: Callable[[Configuration], list[str]]) -> None:
+    configuration = read(folder)
+
+    assert len(configuration.blocks) > 10
+    assert policy(configuration) == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_validation_has_a_failing_case(folder: str) -> None:
+    runs = read_test_runs(TERRAFORM / folder)
+
+    assert runs
+    assert validations_are_tested(read(folder), runs) == []
+
+
+@pytest.mark.parametrize("module", ["environment", "provisioner"])
+def test_the_complete_root_passes_every_variable_on(module: str) -> None:
+    (call,) = [each for each in read("complete").of("module") if each.name == module]
+    wanted = set(variables(f"modules/{module}"))
+
+    passed = {name: value for name, value in call.body.items() if name in wanted}
+
+    assert set(passed) == wanted
+    assert {name for name, value in passed.items() if value != f"${{var.{name}}}"} <= LINKED
+
+
+@pytest.mark.parametrize("module", ["environment", "provisioner"])
+def test_a_variable_of_the_complete_root_is_that_of_the_module(module: str) -> None:
+    root, theirs = variables("complete"), variables(f"modules/{module}")
+
+    assert {name: root[name] for name in theirs if name not in LINKED | PLACES} == {
+        name: said for name, said in theirs.items() if name not in LINKED | PLACES
+    }
+    assert all(root[name]["type"] == theirs[name]["type"] and "default" not in root[name] for name in PLACES)
+
+
+def test_the_complete_root_says_everything_that_its_modules_say() -> None:
+    said = {each.name: each.body for each in read("complete").of("output")}
+
+    for module in ("environment", "provisioner"):
+        theirs = {each.name for each in read(f"modules/{module}").of("output")} - {"cluster"}
+        assert {name: said[name]["value"] for name in theirs} == {
+            name: f"${{module.{module}.{name}}}" for name in theirs
+        }
+
+
+def test_the_state_is_kept_in_a_bucket_that_the_build_names() -> None:
+    backends = [each["backend"] for each in read("complete").settings if "backend" in each]
+
+    assert [list(each) for each in backends[0]] == [["gcs"]]
+
+
+def test_users_of_the_public_environment_find_their_variables() -> None:
+    ours = variables("modules/environment")
+
+    assert set(ours) >= PUBLIC_NAMES
+    assert {name: ours[name]["default"] for name in PUBLIC_DEFAULTS} == PUBLIC_DEFAULTS
+    assert set(CHANGED_DEFAULTS) | set(PUBLIC_DEFAULTS) | GIVEN == PUBLIC_NAMES
+
+
+def test_no_static_pool_carries_a_label_of_the_provisioners_own() -> None:
+    written = "\n".join(text for folder in FOLDERS for text in read(folder).strings())
+
+    assert [key for key in sorted(labels.OWNER_KEYS) if key in written] == []
+
+
+def test_both_modules_call_workload_policies_alike_by_default() -> None:
+    assert variables("modules/environment")["workload_policy_prefix"]["default"] == (
+        Settings(clusters={}).workload_policy_prefix
+    )
+
+
+def test_kubernetes_objects_are_left_to_the_build() -> None:
+    """A Kubernetes provider in the state of the cluster that it needs breaks both plan and destroy."""
+    providers = {
+        name
+        for folder in FOLDERS
+        for each in read(folder).settings
+        for found in each.get("required_providers", [])
+        for name in found
+    }
+
+    assert providers == {"google"}
+    assert not list((ROOT / "infra/terraform").rglob("*.yaml"))

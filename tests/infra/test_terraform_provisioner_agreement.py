@@ -1,0 +1,231 @@
+"""What the module says as the code says it: filters, settings, log fields, reasons, metrics, headings."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+import logging
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from exporter.settings import parse_settings
+from local.stack.subscriptions import ACK_DEADLINE_SECONDS, DELIVERY_ATTEMPTS_MAX, FILTERS
+from shared.configuration import PREFIX, read_settings
+from shared.core.decisions import Reason, Verdict
+from shared.core.settings import Settings
+from shared.edges.google_rest import CONNECTIONS_MAX
+from tests.builders import CLUSTER, an_over_event
+from tests.component.world import Records, World
+from tests.infra.terraform_cli import ROOT, TERRAFORM
+from tests.infra.terraform_text import Block, Configuration, read_configuration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MODULE = TERRAFORM / "modules/provisioner"
+SET_BY_THE_MODULE = {
+    "clusters",
+    "node_service_account",
+    "allowed_node_service_accounts",
+    "dead_letter_topic",
+}
+SAME_FOR_ALL = {"credentials", "gke_endpoint", "pubsub_endpoint"}
+"""Meant for stand-ins; in the cloud the defaults are right."""
+
+
+@pytest.fixture(scope="module")
+def module() -> Configuration:
+    return read_configuration(MODULE)
+
+
+def one(module: Configuration, address: str) -> Block:
+    return next(each for each in module.blocks if each.address == address)
+
+
+def default_of(module: Configuration, variable: str) -> Any:
+    return one(module, f"variable.{variable}").body["default"]
+
+
+def test_the_subscriptions_filter_as_on_the_laptop(module: Configuration) -> None:
+    pushed = {name: text.replace('\\"', '"') for name, text in module.locals["pushed"].items()}
+
+    assert pushed == FILTERS
+
+
+def test_the_subscriptions_wait_and_try_as_on_the_laptop(module: Configuration) -> None:
+    push = one(module, "google_pubsub_subscription.push").body
+    functions = module.locals["functions"]
+
+    assert push["ack_deadline_seconds"] == "${local.functions[each.key].timeout_seconds}"
+    assert {functions[name]["timeout_seconds"] for name in FILTERS} == {ACK_DEADLINE_SECONDS}
+    assert push["dead_letter_policy"][0]["max_delivery_attempts"] == DELIVERY_ATTEMPTS_MAX
+
+
+def test_the_settings_of_the_module_are_those_of_the_functions(module: Configuration) -> None:
+    free = set(module.locals["settings_free"])
+
+    assert free | SET_BY_THE_MODULE | SAME_FOR_ALL == {field.name for field in dataclasses.fields(Settings)}
+    assert not free & (SET_BY_THE_MODULE | SAME_FOR_ALL)
+    written = "\n".join(path.read_text() for path in MODULE.glob("*.tf"))
+    assert {name.lower() for name in re.findall(rf"{PREFIX}([A-Z_]+) +=", written)} - {"cluster", "topic"} == (
+        SET_BY_THE_MODULE
+    )
+
+
+def test_what_the_module_sets_is_a_valid_environment() -> None:
+    environ = {
+        f"{PREFIX}CLUSTERS": json.dumps({CLUSTER: {"endpoint": "https://x.us-east5.gke.goog", "zone": ""}}),
+        f"{PREFIX}NODE_SERVICE_ACCOUNT": "nodes@p.iam.gserviceaccount.com",
+        f"{PREFIX}ALLOWED_NODE_SERVICE_ACCOUNTS": "nodes@p.iam.gserviceaccount.com,more@p.iam.gserviceaccount.com",
+        f"{PREFIX}DEAD_LETTER_TOPIC": "projects/p/topics/tpu-provisioner-dead-letters",
+        "THREADS": "16",
+    }
+
+    found = read_settings(environ)
+
+    assert found.allowed_node_service_accounts == (
+        "nodes@p.iam.gserviceaccount.com",
+        "more@p.iam.gserviceaccount.com",
+    )
+
+
+def test_the_exporters_environment_in_the_outputs_is_valid(module: Configuration) -> None:
+    clusters = str(one(module, "output.clusters").body["value"])
+    names = set(re.findall(rf"{PREFIX}[A-Z_]+", clusters))
+
+    assert names == {f"{PREFIX}CLUSTER", f"{PREFIX}TOPIC"}
+    topic = "projects/p/topics/tpu-provisioner-workload-events"
+    assert parse_settings({f"{PREFIX}CLUSTER": CLUSTER, f"{PREFIX}TOPIC": topic}).topic == topic
+
+
+def test_an_instance_serves_as_many_requests_as_it_keeps_connections(module: Configuration) -> None:
+    functions = module.locals["functions"]
+
+    assert {functions[name]["concurrency"] for name in FILTERS} == {CONNECTIONS_MAX}
+    assert functions["sweep"]["concurrency"] == 1
+
+
+def test_every_function_is_an_entry_point_of_the_bundle(module: Configuration) -> None:
+    tree = ast.parse((ROOT / "functions/main.py").read_text())
+    entries = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list}
+
+    assert set(module.locals["functions"]) == entries
+
+
+def test_the_exporters_identity_is_that_of_its_manifests(module: Configuration) -> None:
+    text = (ROOT / "infra/kubernetes/base/exporter-account.yaml").read_text()
+    account = yaml.safe_load(text)["metadata"]
+
+    assert account["namespace"] == default_of(module, "exporter_namespace")
+    assert account["name"] == default_of(module, "exporter_account")
+
+
+@pytest.fixture
+def logged() -> Iterator[list[dict[str, Any]]]:
+    """What the functions log in a plain life: a pool is made, kept, and given back by the sweep."""
+    records = Records()
+    root = logging.getLogger()
+    root.addHandler(records)
+    before, root.level = root.level, logging.INFO
+    try:
+        world = World(records)
+        world.sweep()
+        world.sweep()
+        world.collect(an_over_event(uid="another"))
+        world.sweep()
+        yield records.found
+    finally:
+        root.removeHandler(records)
+        root.setLevel(before)
+
+
+def test_every_log_field_that_is_counted_is_written(module: Configuration, logged: list[dict[str, Any]]) -> None:
+    metrics = module.of("resource", "google_logging_metric")
+    named = {
+        field for each in metrics for text in texts(each.body) for field in re.findall(r"jsonPayload\.(\w+)", text)
+    }
+    written = {field for record in logged for field in record}
+
+    assert named == {"function", "decision", "reason", "reasons", "message"}
+    assert named <= written
+    swept = next(record for record in logged if record["message"] == "swept")
+    assert swept["function"] == "sweep"
+    assert set(swept["reasons"]) <= set(Reason)
+
+
+def test_every_reason_that_is_counted_or_alarms_is_one(module: Configuration) -> None:
+    alerts = " ".join(texts(module.locals))
+    named = set(module.locals["pool_states"].values()) | set(re.findall(r'reason=\\?"(\w+)\\?"', alerts))
+
+    assert named
+    assert named <= set(Reason)
+
+
+def test_the_decisions_label_says_every_verdict(module: Configuration) -> None:
+    labels = one(module, "google_logging_metric.decisions").body["metric_descriptor"][0]["labels"]
+    said = next(each["description"] for each in labels if each["key"] == "decision")
+
+    assert set(re.findall(r"\w+", said)) - {"or"} == {str(each) for each in Verdict} | {"reject", "none"}
+
+
+def test_every_metric_of_the_exporter_that_is_read_exists(module: Configuration) -> None:
+    named = {
+        re.sub(r"_(total|bucket|sum|count)$", "", name)
+        for text in texts(module.locals)
+        for name in re.findall(r"tpu_provisioner_exporter_(\w+)", text)
+    }
+    sources = "\n".join(path.read_text() for path in (ROOT / "exporter").glob("*.py"))
+
+    assert named >= {"is_leader", "oldest_unpublished_age_seconds"}
+    assert [name for name in named if f'"{name}"' not in sources] == []
+
+
+def test_every_alert_names_a_heading_of_the_runbook(module: Configuration) -> None:
+    written = (MODULE / "alerts.tf").read_text()
+    named = set(re.findall(r'heading += "([^"]+)"', written))
+    runbook = (ROOT / "docs/runbook.md").read_text()
+    headings = {anchor(title) for title in re.findall(r"^#+ (.+)$", runbook, re.MULTILINE)}
+
+    assert len(named) == 8
+    assert sorted(named - headings) == []
+
+
+def test_the_root_has_the_modules_variables_and_passes_each_on(module: Configuration) -> None:
+    root = read_configuration(TERRAFORM / "provisioner")
+    (call,) = root.of("module")
+
+    assert variables(root) == variables(module)
+    passed = {name: value for name, value in call.body.items() if name != "source"}
+    assert passed == {name: f"${{var.{name}}}" for name in variables(module)}
+    assert {each.name for each in root.of("output")} == {each.name for each in module.of("output")}
+
+
+def test_a_roles_id_is_made_once_for_a_deployment(module: Configuration) -> None:
+    assert one(module, "terraform_data.deployed_at").blocks("lifecycle") == [{"ignore_changes": ["input"]}]
+
+
+def variables(configuration: Configuration) -> dict[str, tuple[str, str, Any]]:
+    return {
+        each.name: (each.body["type"], each.body["description"], each.body.get("default", "required"))
+        for each in configuration.of("variable")
+    }
+
+
+def anchor(title: str) -> str:
+    """Return the anchor that a heading gets where Markdown is shown."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+
+
+def texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts(each)

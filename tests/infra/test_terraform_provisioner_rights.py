@@ -1,0 +1,269 @@
+"""What the functions really call, against what the module grants and docs/rights.md says: neither more nor less.
+
+The calls are recorded by the fake GKE, whose log names them as GKE's own audit log does, while the functions' own
+code goes through every kind of situation.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import urllib3
+
+from shared.core.events import Message
+from shared.deliver import deliver, deliver_sweep
+from shared.edges.gke import GkeNodePools
+from shared.edges.google_rest import GoogleRest
+from shared.perform.outcome import Ports
+from tests.builders import CLUSTER, a_demand_event, a_jobset, a_pod, a_push, an_over_event, settings
+from tests.component.fakes import FakeCluster, FakeDeadLetters, StepClock
+from tests.contract.stand_ins import ask, stand_in
+from tests.infra.terraform_cli import ROOT, TERRAFORM
+from tests.infra.terraform_text import Configuration, read_configuration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PAGE = ROOT / "docs/rights.md"
+MODULE = TERRAFORM / "modules/provisioner"
+NOW = 1_800_000_000.0
+PERMISSIONS = {
+    # What each call is refused without; for changes, GKE's audit log names the permission
+    # (https://cloud.google.com/kubernetes-engine/docs/how-to/iam).
+    "CreateNodePool": "container.clusters.update",
+    "DeleteNodePool": "container.clusters.update",
+    "GetNodePool": "container.clusters.get",
+    "ListNodePools": "container.clusters.get",
+    # https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation: the DNS endpoint
+    "Kubernetes": "container.clusters.connect",
+}
+REST_CALLS = {
+    ("shared/edges/gke.py", "POST", "v1/{}/nodePools"),
+    ("shared/edges/gke.py", "GET", "v1/{}/nodePools/{}"),
+    ("shared/edges/gke.py", "GET", "v1/{}/nodePools"),
+    ("shared/edges/gke.py", "DELETE", "v1/{}/nodePools/{}"),
+    ("shared/edges/pubsub_topic.py", "POST", "v1/{}:publish"),
+}
+"""Every call of a Google API in the deployed code. A new one needs a permission, a row here and one there."""
+
+
+class RecordingCluster(FakeCluster):
+    """Says whether anything was asked of it."""
+
+    asked = False
+
+    def begin(self, method: str) -> None:
+        self.asked = True
+        super().begin(method)
+
+
+class Run:
+    """One function on the fake GKE, in a world of its own."""
+
+    def __init__(self, url: str, job: str) -> None:
+        self.url, self.job = url, job
+        self.cluster, self.kept, self.clock = RecordingCluster(), FakeDeadLetters(), StepClock(NOW)
+        self.rest = GoogleRest(url, http=urllib3.PoolManager(), token=None)
+        self.pod, self.jobset = a_pod(jobset=job), a_jobset(name=job)
+        self.cluster.add(self.pod, self.jobset)
+
+    def ports(self, **overrides: Any) -> Ports:
+        return Ports(
+            settings=settings(**overrides),
+            pools=GkeNodePools(self.rest),
+            clusters={CLUSTER: self.cluster},
+            clock=self.clock,
+            dead_letters=self.kept,
+        )
+
+    def provision(self, **overrides: Any) -> None:
+        deliver("provision", a_push(a_demand_event(self.pod)), self.ports(**overrides), {})
+
+    def collect(self) -> None:
+        deliver("collect", a_push(an_over_event(name=self.job)), self.ports(), {})
+
+    def sweep(self, **overrides: Any) -> None:
+        deliver_sweep(self.ports(**overrides), {})
+
+    def pass_time(self) -> None:
+        ask("POST", f"{self.url}/admin/clock", {"advance_seconds": 3000})
+
+    def end_workload(self) -> None:
+        self.cluster.pods.clear()
+        self.cluster.add(dataclasses.replace(self.jobset, terminal="Completed", terminal_since=NOW))
+
+
+def record_provision(run: Run) -> None:
+    """Create; meet the own pool; count chips; replace a pool that failed."""
+    ask("POST", f"{run.url}/admin/faults", {"switch": "outcome", "kind": "stockout"})
+    run.provision(limit_chips=1000)
+    run.pass_time()
+    ask("DELETE", f"{run.url}/admin/faults")
+    run.provision()
+
+
+def record_collect(run: Run) -> None:
+    """Give a pool back, which somebody else (whose calls do not count) has made."""
+    run.end_workload()
+    run.collect()
+
+
+def record_sweep(run: Run) -> None:
+    """Create for a waiting leader, and delete when its workload is over."""
+    run.sweep()
+    run.pass_time()
+    run.end_workload()
+    run.sweep()
+
+
+RUNS: dict[str, Callable[[Run], None]] = {
+    "provision": record_provision,
+    "collect": record_collect,
+    "sweep": record_sweep,
+}
+
+
+@pytest.fixture(scope="module")
+def gke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    command = ("local.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
+    with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock") as ports:
+        yield ports["rest"]
+
+
+@pytest.fixture(scope="module")
+def recorded(gke: str) -> dict[str, set[str]]:
+    """What each function called, in GKE's words."""
+    found: dict[str, set[str]] = {}
+    for function, act in RUNS.items():
+        run = Run(gke, f"of-{function}")
+        if function == "collect":
+            run.provision()
+            run.pass_time()
+            run.cluster.asked = False
+        before = len(ask("GET", f"{gke}/admin/calls")["calls"])
+        act(run)
+        calls = ask("GET", f"{gke}/admin/calls")["calls"][before:]
+        found[function] = {call["method"] for call in calls}
+        if run.cluster.asked:
+            found[function].add("Kubernetes")
+    return found
+
+
+@pytest.fixture(scope="module")
+def module() -> Configuration:
+    return read_configuration(MODULE)
+
+
+def test_every_google_call_in_the_deployed_code_is_known_here() -> None:
+    found = {
+        (str(path.relative_to(ROOT)), *call)
+        for room in ("shared", "exporter", "functions")
+        for path in (ROOT / room).rglob("*.py")
+        for call in rest_calls(path.read_text())
+    }
+
+    assert found == REST_CALLS
+
+
+def test_the_role_grants_what_every_function_calls_and_nothing_else(
+    recorded: dict[str, set[str]], module: Configuration
+) -> None:
+    (role,) = module.of("resource", "google_project_iam_custom_role")
+    granted = set(role.body["permissions"])
+
+    assert {name: {PERMISSIONS[call] for call in calls} for name, calls in recorded.items()} == dict.fromkeys(
+        RUNS, granted
+    )
+
+
+def test_the_page_names_every_permission_with_its_calls(recorded: dict[str, set[str]]) -> None:
+    said = {(who, permission): set(calls.split(", ")) for who, permission, calls, _ in table("permission")}
+    wanted = {
+        (function, permission): {call for call in calls if PERMISSIONS[call] == permission}
+        for function, calls in recorded.items()
+        for permission in {PERMISSIONS[call] for call in calls}
+    }
+
+    assert said == wanted
+
+
+def test_the_page_names_every_grant_of_the_module(module: Configuration) -> None:
+    said = {address: (who, role) for who, role, _, _, address in table("role")}
+    grants = {
+        each.address: each.body["role"]
+        for each in module.of("resource")
+        if "_iam_" in each.type and "role" in each.body
+    }
+
+    assert said.keys() == grants.keys()
+    assert {address: role for address, (_, role) in said.items() if role != "the custom role above"} == {
+        address: role
+        for address, role in grants.items()
+        if not role.startswith("${google_project_iam_custom_role")
+    }
+
+
+def test_only_those_who_create_pools_may_use_the_accounts_of_nodes(
+    recorded: dict[str, set[str]], module: Configuration
+) -> None:
+    (grant,) = module.of("resource", "google_service_account_iam_member")
+    granted = set(re.findall(r'"(provision|collect|sweep)"', grant.body["for_each"]))
+
+    assert granted == {function for function, calls in recorded.items() if "CreateNodePool" in calls}
+
+
+def test_only_those_who_keep_dead_letters_may_publish_them(gke: str, module: Configuration) -> None:
+    keepers = set()
+    for function in ("provision", "collect"):
+        run = Run(gke, "unreadable")
+        deliver(function, a_push(Message(data=b"?", attributes={})), run.ports(), {})
+        if run.kept.kept:
+            keepers.add(function)
+
+    assert keepers == set(module.locals["pushed"])
+    (grant,) = [
+        each for each in module.of("resource") if each.address == "google_pubsub_topic_iam_member.functions"
+    ]
+    assert grant.body["for_each"] == "${local.pushed}"
+
+
+def test_every_grant_of_the_module_names_one_holder(module: Configuration) -> None:
+    """No grant to a group, a domain or everybody: an account of ours, or one of Google's own agents."""
+    holders = [
+        member
+        for each in module.of("resource")
+        if "_iam_" in each.type and "role" in each.body
+        for member in [each.body.get("member"), *each.body.get("members", [])]
+        if member is not None
+    ]
+
+    assert len(holders) > 8
+    assert [
+        each for each in holders if not re.search(r"google_service_account\.this|local\.|writer_identity", each)
+    ] == []
+
+
+def rest_calls(source: str) -> Iterator[tuple[str, str]]:
+    """Yield verb and path of each ``….call("VERB", f"path")``, what is filled in as ``{}``."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "call":
+            verb, path = node.args[0], node.args[1]
+            assert isinstance(verb, ast.Constant), "a call whose verb is not written out cannot be judged"
+            assert isinstance(path, ast.JoinedStr), "a call whose path is not written out cannot be judged"
+            parts = [str(part.value) if isinstance(part, ast.Constant) else "{}" for part in path.values]
+            yield str(verb.value), "".join(parts)
+
+
+def table(second_column: str) -> list[list[str]]:
+    """Return the rows of the page's table with that second column, back-quotes taken off."""
+    for block in re.split(r"\n\n", PAGE.read_text()):
+        rows = [
+            [cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines() if line[0] == "|"
+        ]
+        if rows and rows[0][1] == second_column:
+            return [[cell.replace("`", "") for cell in row] for row in rows[2:]]
+    raise AssertionError(f"docs/rights.md has no table with the column {second_column!r}")
