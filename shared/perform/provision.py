@@ -83,6 +83,9 @@ def provision_pod(
     if not repeated:  # a sweep looks every minute; only news is written on the job
         explain(live, decision, objects=(jobset, pod))
     facts = describe_demand(found, ports.settings)
+    if decision.verdict == Verdict.CREATE and pod.unschedulable_since is not None:
+        # Two clocks, Kubernetes' and ours: a difference below zero is theirs, not a wait.
+        facts["waited_seconds"] = max(0.0, round(ports.clock.now() - pod.unschedulable_since, 1))
     return Outcome(decision=decision, cluster=cluster, pool=name, subject=subject, facts=facts)
 
 

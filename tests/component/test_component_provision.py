@@ -23,6 +23,7 @@ from shared.core.names import build_pool_name
 from tests.builders import (
     CLUSTER,
     JOBSET_UID,
+    NOW,
     a_claim,
     a_demand_event,
     a_foreign_pool,
@@ -83,6 +84,17 @@ def test_what_is_logged_of_a_create_is_what_operators_rely_on(world: World) -> N
         "placement": "COMPACT 4x4",
         "reservation": "",
     }
+
+
+@pytest.mark.parametrize(("since", "waited"), [(NOW - 12.34, 12.3), (NOW + 1, 0.0)])
+def test_a_create_tells_how_long_its_leader_had_waited(world: World, since: float, waited: float) -> None:
+    world.cluster.add(a_pod(unschedulable_since=since))
+    world.deliver(a_demand_event())
+    world.deliver(a_demand_event())
+
+    created, duplicate = world.records.expect_in_order({"decision": "create"}, {"decision": "wait"})
+    assert created["waited_seconds"] == waited
+    assert "waited_seconds" not in duplicate
 
 
 def test_a_duplicate_finds_the_pool_under_way_and_waits(world: World) -> None:

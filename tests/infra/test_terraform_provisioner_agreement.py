@@ -18,7 +18,7 @@ from shared.configuration import PREFIX, read_settings
 from shared.core.decisions import Reason, Verdict
 from shared.core.settings import Settings
 from shared.edges.google_rest import CONNECTIONS_MAX
-from tests.builders import CLUSTER, an_over_event
+from tests.builders import CLUSTER, NOW, a_pod, an_over_event
 from tests.component.world import Records, World
 from tests.infra.terraform_cli import ROOT, TERRAFORM
 from tests.infra.terraform_text import Block, Configuration, read_configuration
@@ -133,6 +133,7 @@ def logged() -> Iterator[list[dict[str, Any]]]:
     before, root.level = root.level, logging.INFO
     try:
         world = World(records)
+        world.cluster.add(a_pod(unschedulable_since=NOW - 600))
         world.sweep()
         world.sweep()
         world.collect(an_over_event(uid="another"))
@@ -150,7 +151,7 @@ def test_every_log_field_that_is_counted_is_written(module: Configuration, logge
     }
     written = {field for record in logged for field in record}
 
-    assert named == {"function", "decision", "reason", "reasons", "message"}
+    assert named == {"function", "decision", "reason", "reasons", "message", "waited_seconds"}
     assert named <= written
     swept = next(record for record in logged if record["message"] == "swept")
     assert swept["function"] == "sweep"

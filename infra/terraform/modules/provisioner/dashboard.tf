@@ -18,6 +18,14 @@ locals {
       }
     },
     {
+      title = "From pending to the create of the pool"
+      unit  = "seconds"
+      lines = {
+        for name, share in { "half of them" = 0.5, "99 of 100" = 0.99 } : name =>
+        "histogram_quantile(${share}, sum by (le) (increase(${local.metric}_waited_seconds_bucket{monitored_resource=\"cloud_run_revision\"}[30m])))"
+      }
+    },
+    {
       title = "Found by the sweep: what messages missed"
       unit  = "per minute"
       lines = { "$${reason} ($${decision})" = "sum by (decision, reason) (rate(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",function=\"sweep\"}[5m])) * 60" }

@@ -69,6 +69,30 @@ resource "google_logging_metric" "sweeps" {
   }
 }
 
+resource "google_logging_metric" "waits" {
+  project         = var.project_id
+  name            = "${var.name}/waited_seconds"
+  description     = "Seconds from the moment the scheduler gave up on a leader pod to the accepted create of its pool."
+  filter          = "${local.functions_filter}jsonPayload.waited_seconds:*"
+  value_extractor = "EXTRACT(jsonPayload.waited_seconds)"
+
+  metric_descriptor {
+    metric_kind  = "DELTA"
+    value_type   = "DISTRIBUTION"
+    unit         = "s"
+    display_name = "${var.name}: seconds from pending to pool"
+  }
+
+  # 0.5 s to 4.5 hours: from a message that came at once to a slice that its quota held up.
+  bucket_options {
+    exponential_buckets {
+      num_finite_buckets = 15
+      growth_factor      = 2
+      scale              = 0.5
+    }
+  }
+}
+
 resource "google_logging_metric" "pools" {
   for_each = local.pool_states
 
