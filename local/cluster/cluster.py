@@ -12,7 +12,6 @@ from local.cluster.controllers.jobs import JobController
 from local.cluster.controllers.jobsets import JobSetController
 from local.cluster.controllers.namespaces import NamespaceController
 from local.cluster.controllers.nodes import NodeController
-from local.cluster.controllers.placement import PlacementController
 from local.cluster.controllers.runner import LATENCY_SECONDS, Runner
 from local.cluster.controllers.scheduler import Scheduler
 from local.cluster.recorder import Recorder
@@ -43,7 +42,6 @@ class Cluster:
                 Scheduler(self.registry, self.recorder),
                 JobController(self.registry, self.recorder),
                 JobSetController(self.registry, self.recorder),
-                PlacementController(self.registry),
                 GarbageCollector(self.registry),
                 NamespaceController(self.registry),
             ),

@@ -16,6 +16,7 @@ from local.cluster.registry import Registry, may_leave
 from local.cluster.store.kinds import NAMESPACE, POD, Kind
 
 if TYPE_CHECKING:
+    from local.cluster.errors import ApiError
     from local.cluster.store.stored import Stored
 
 Json = dict[str, Any]
@@ -95,6 +96,9 @@ def delete(registry: Registry, stored: Stored, options: DeleteOptions) -> tuple[
     if options.dry_run:
         return stored, False
     if may_leave(kind, body):
+        if kind is POD:
+            # A pod is marked first, even if it has no grace: watchers see that before it is gone.
+            stored = registry.mark(stored, body)
         registry.store.remove(stored)
         return stored, True
     return registry.write(kind, stored, body), False
@@ -104,15 +108,26 @@ def _check_preconditions(kind: Kind, stored: Stored, preconditions: Precondition
     if preconditions is None:
         return
     if preconditions.uid not in {None, stored.uid}:
-        why = f"the UID in the precondition ({preconditions.uid}) does not match the UID in record ({stored.uid})"
-        raise conflict(kind, stored.name, why)
+        why = (
+            f"the UID in the precondition ({preconditions.uid}) does not match the UID in record ({stored.uid}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise _unmet(kind, stored, why)
     if preconditions.resource_version not in {None, str(stored.version)}:
         given = preconditions.resource_version
         why = (
             f"the ResourceVersion in the precondition ({given}) does not match "
             f"the ResourceVersion in record ({stored.version})"
         )
-        raise conflict(kind, stored.name, why)
+        raise _unmet(kind, stored, why)
+
+
+def _unmet(kind: Kind, stored: Stored, why: str) -> ApiError:
+    """Return the 409 that, of all places here only, calls the object by its kind and not by its resource."""
+    error = conflict(kind, stored.name, why)
+    called = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    error.message = error.message.replace(kind.resource, called, 1)
+    return error
 
 
 def _set_finalizers(kind: Kind, metadata: Json, options: DeleteOptions) -> None:

@@ -20,6 +20,7 @@ GROUP_REPLICAS = f"{JOBSET_PREFIX}group-replicas"
 JOB_GROUP_INDEX = f"{JOBSET_PREFIX}job-group-index"
 RESTART_ATTEMPT = f"{JOBSET_PREFIX}restart-attempt"
 COORDINATOR = f"{JOBSET_PREFIX}coordinator"
+IN_PLACE_RESTART_ATTEMPT = f"{JOBSET_PREFIX}in-place-restart-attempt"
 PRIORITY = f"{JOBSET_PREFIX}priority"
 
 EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"

@@ -29,6 +29,16 @@ LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 LABEL_KEY = re.compile(
     r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?",
 )
+LABEL_VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
+    "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
+    "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+LABEL_KEY_RULE = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
 
 # What the server writes, whatever a client sends.
 SERVER_OWNED = (
@@ -68,15 +78,23 @@ def settle_name(kind: Kind, metadata: Json, source: random.Random) -> str:
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
         raise invalid(kind, "", "metadata.name", "Required value: name or generateName is required")
-    if kind.kind not in _PATH_SEGMENT_NAME_KINDS and (not _NAME.fullmatch(name) or len(name) > _MAX_NAME):
+    if metadata.get("generateName"):
+        # Of a prefix the last hyphen counts as what will follow it; nothing else may stand at the end.
+        _check_name(kind, name, "metadata.generateName", re.sub(r"(?<=.)-$", "a", metadata["generateName"]))
+    _check_name(kind, name, "metadata.name", name)
+    return name
+
+
+def _check_name(kind: Kind, name: str, field: str, value: str) -> None:
+    if kind.kind not in _PATH_SEGMENT_NAME_KINDS and (not _NAME.fullmatch(value) or len(value) > _MAX_NAME):
         raise invalid(
             kind,
             name,
-            "metadata.name",
-            f'Invalid value: "{name}": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric '
-            "characters, '-' or '.', and must start and end with an alphanumeric character, at most 253 of them",
+            field,
+            f'Invalid value: "{value}": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric '
+            "characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', "
+            "regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
         )
-    return name
 
 
 def settle_namespace(kind: Kind, metadata: Json, namespace: str) -> None:
@@ -90,10 +108,7 @@ def settle_namespace(kind: Kind, metadata: Json, namespace: str) -> None:
         metadata.pop("namespace", None)
         return
     if own and own != namespace:
-        raise bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request: "
-            f"{own} != {namespace}",
-        )
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     metadata["namespace"] = namespace
 
 
@@ -107,14 +122,13 @@ def check_labels(kind: Kind, name: str, labels: Any, field: str) -> None:
         raise invalid(kind, name, field, f"Invalid value: {labels!r}: must be an object of text to text")
     for key, value in labels.items():
         if not LABEL_KEY.fullmatch(key) or len(key.rpartition("/")[2]) > _MAX_LABEL:
-            raise invalid(kind, name, field, f'Invalid value: "{key}": not a valid label key')
+            raise invalid(kind, name, field, f'Invalid value: "{key}": {LABEL_KEY_RULE}')
         if not isinstance(value, str) or len(value) > _MAX_LABEL or not LABEL_VALUE.fullmatch(value):
             raise invalid(
                 kind,
                 name,
                 field,
-                f'Invalid value: "{value}": a valid label value of {key} must be at most {_MAX_LABEL} characters, '
-                "alphanumeric, '-', '_' or '.', and must start and end with an alphanumeric character",
+                f'Invalid value: "{value}": {LABEL_VALUE_RULE}',
             )
 
 

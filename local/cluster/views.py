@@ -191,8 +191,14 @@ class PodStatus(Shape, frozen=True):
     reason: str = ""
     conditions: list[Condition] = field(default_factory=list)
     container_statuses: list[ContainerStatus] = field(default_factory=list)
+    init_container_statuses: list[ContainerStatus] = field(default_factory=list)
     nominated_node_name: str = ""
     start_time: str | None = None
+
+    @property
+    def all_container_statuses(self) -> list[ContainerStatus]:
+        """Return the states of all containers, those for its start too."""
+        return self.init_container_statuses + self.container_statuses
 
 
 class PodView(Shape, frozen=True):

@@ -1,4 +1,4 @@
-"""The cluster as a process of its own, and the official client of it."""
+"""The clusters that the tests talk to: how they are reached, and how one of them is made to lose its watches."""
 
 from __future__ import annotations
 
@@ -8,22 +8,33 @@ import signal
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import kubernetes
+import httpx
+from bounded_polling import wait_until
+
+from local.controlplane.commands import API_SERVER
+from local.stack.access import open_kubernetes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from local.controlplane.plane import ControlPlane
+
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 20.0
+REQUEST_SECONDS = 60.0
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 @dataclass(frozen=True)
 class RunningCluster:
+    """The embedded cluster as a process."""
+
     url: str
     kubeconfig: Path
     process: subprocess.Popen[bytes]
@@ -53,8 +64,48 @@ def running_cluster(folder: Path, *options: str) -> Iterator[RunningCluster]:
         process.wait(timeout=5)
 
 
-@contextmanager
-def api_client(cluster: RunningCluster) -> Iterator[kubernetes.client.ApiClient]:
-    client = kubernetes.config.new_client_from_config(config_file=str(cluster.kubeconfig))
-    with client:
-        yield client
+class BreakableCluster(ABC):
+    """A cluster that nobody else relies on, so that it may be broken."""
+
+    kubeconfig: Path
+
+    @abstractmethod
+    def forget_history(self) -> None:
+        """Return once a list and a watch from any version before now answer 410; watches may break off."""
+
+    @abstractmethod
+    def break_off_watches(self) -> None:
+        """Break off every open watch in the middle."""
+
+
+class BreakableEmbedded(BreakableCluster):
+    """By the embedded cluster's own requests for trouble."""
+
+    def __init__(self, cluster: RunningCluster) -> None:
+        self.kubeconfig = cluster.kubeconfig
+        self._url = cluster.url
+
+    def forget_history(self) -> None:
+        httpx.post(f"{self._url}/admin/compact", trust_env=False).raise_for_status()
+
+    def break_off_watches(self) -> None:
+        assert httpx.post(f"{self._url}/admin/disconnect", trust_env=False).json()["dropped"] > 0
+
+
+class BreakableReal(BreakableCluster):
+    """By the death of the API server: its cache is the history that watches read, etcd keeps the rest."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.kubeconfig = plane.kubeconfig
+        self._plane = plane
+
+    def forget_history(self) -> None:
+        with open_kubernetes(self.kubeconfig) as http:
+            version = http.get(CONFIG_MAPS, params={"limit": 1}).json()["metadata"]["resourceVersion"]
+            query = {"limit": 1, "resourceVersion": version, "resourceVersionMatch": "Exact"}
+            wait_until(lambda: http.get(CONFIG_MAPS, params=query).status_code == 410, seconds=60)
+        self.break_off_watches()
+
+    def break_off_watches(self) -> None:
+        self._plane.kill(API_SERVER)
+        self._plane.start(API_SERVER)

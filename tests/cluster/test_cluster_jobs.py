@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from cluster_objects import INDEX, World, node, pod
+from cluster_objects import INDEX, node, pod
+from cluster_world import Refused
 
 from local.cluster.controllers.indexes import format_indexes, parse_indexes
-from local.cluster.deletion import BACKGROUND, BACKGROUND_NOW, DeleteOptions, delete
-from local.cluster.errors import ApiError
 from local.cluster.store.kinds import BY_PATH, JOB, NODE, POD
+
+if TYPE_CHECKING:
+    from cluster_world import World
 
 Json = dict[str, Any]
 
@@ -26,19 +29,26 @@ def indexed(pods: int, **spec: Any) -> Json:
     return job(completionMode="Indexed", parallelism=pods, completions=pods, **spec)
 
 
-def set_phase(world: World, name: str, phase: str, **status: Any) -> None:
-    body = {"status": world.body(POD, name)["status"] | {"phase": phase} | status}
-    world.registry.replace(POD, "default", name, body, status_only=True)
-    world.settle()
+def template(**spec: Any) -> Json:
+    return {"template": {"spec": {"containers": [{"name": "c", "image": "c"}]} | spec}}
+
+
+def submit(world: World, body: Json, pods: int) -> None:
+    """Create a Job and wait for its pods."""
+    world.submit(JOB, body)
+    world.eventually(lambda: len(world.pods()), pods)
 
 
 def conditions(world: World) -> dict[str, str]:
-    found = world.body(JOB, "j")["status"].get("conditions", [])
-    return {c["type"]: c.get("reason", "") for c in found if c["status"] == "True"}
+    return world.true_conditions(JOB, "j")
+
+
+def seconds_between(earlier: str, later: str) -> float:
+    return (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds()
 
 
 def test_an_indexed_job_names_and_marks_its_pods(world: World):
-    world.submit(JOB, indexed(2))
+    submit(world, indexed(2), pods=2)
 
     first, second = world.pods()
     assert [p["metadata"]["name"].rsplit("-", 1)[0] for p in (first, second)] == ["j-0", "j-1"]
@@ -49,147 +59,168 @@ def test_an_indexed_job_names_and_marks_its_pods(world: World):
     assert labels[INDEX] == second["metadata"]["annotations"][INDEX] == "1"
     assert second["metadata"]["finalizers"] == ["batch.kubernetes.io/job-tracking"]
     assert second["metadata"]["ownerReferences"][0]["controller"] is True
-    assert world.body(JOB, "j")["status"]["active"] == 2
+    world.eventually(lambda: world.body(JOB, "j")["status"]["active"], 2)
 
 
 def test_completed_indexes_are_not_run_again(world: World):
-    world.submit(JOB, job(completionMode="Indexed", parallelism=2, completions=4))
+    submit(world, job(completionMode="Indexed", parallelism=2, completions=4), pods=2)
     for name in world.names(POD):
-        set_phase(world, name, "Succeeded")
+        world.set_phase("Succeeded", pod=name)
 
-    assert world.body(JOB, "j")["status"]["completedIndexes"] == "0,1"
-    running = [p for p in world.pods() if p["status"]["phase"] == "Pending"]
-    assert [p["metadata"]["annotations"][INDEX] for p in running] == ["2", "3"]
-    assert all("finalizers" not in p["metadata"] for p in world.pods() if p["status"]["phase"] == "Succeeded")
+    def pending() -> list[str]:
+        found = [p for p in world.pods() if p["status"]["phase"] == "Pending"]
+        return [p["metadata"]["annotations"][INDEX] for p in found]
+
+    def done() -> list[bool]:
+        return ["finalizers" in p["metadata"] for p in world.pods() if p["status"]["phase"] == "Succeeded"]
+
+    world.eventually(lambda: world.body(JOB, "j")["status"]["completedIndexes"], "0,1")
+    world.eventually(pending, ["2", "3"])
+    world.eventually(done, [False, False])
 
 
 def test_a_job_without_indexes_counts_completions(world: World):
-    world.submit(JOB, job(parallelism=2, completions=3))
-    while "Complete" not in conditions(world):
+    submit(world, job(parallelism=2, completions=3), pods=2)
+    for succeeded in (1, 2, 3):
         pending = [p["metadata"]["name"] for p in world.pods() if p["status"]["phase"] == "Pending"]
         assert 0 < len(pending) <= 2
-        set_phase(world, pending[0], "Succeeded")
+        world.set_phase("Succeeded", pod=pending[0])
+        world.eventually(lambda: world.body(JOB, "j")["status"]["succeeded"], succeeded)
 
-    status = world.body(JOB, "j")["status"]
-    assert status["succeeded"] == 3
+    world.eventually(lambda: "Complete" in conditions(world), wanted=True)
     assert len(world.pods()) == 3
-    assert status["completionTime"]
+    assert world.body(JOB, "j")["status"]["completionTime"]
 
 
 def test_a_failed_pod_is_replaced_after_a_back_off_up_to_the_limit(world: World):
-    world.submit(JOB, indexed(1, backoffLimit=1))
-    set_phase(world, world.names(POD)[0], "Failed")
-    assert len(world.pods()) == 1, "the back-off is ten virtual seconds"
-    world.settle(seconds=11)
-    assert len(world.pods()) == 2
+    submit(world, indexed(1, backoffLimit=1), pods=1)
+    world.set_phase("Failed")
+    world.settle()
+    assert len(world.pods()) == 1, "the back-off is ten seconds"
+    world.eventually(lambda: sorted(world.phases()), ["Failed", "Pending"], within_seconds=11)
 
-    waiting = next(p["metadata"]["name"] for p in world.pods() if p["status"]["phase"] == "Pending")
-    set_phase(world, waiting, "Failed")
+    world.set_phase("Failed")
 
-    assert conditions(world) == {"FailureTarget": "BackoffLimitExceeded", "Failed": "BackoffLimitExceeded"}
+    limit = "BackoffLimitExceeded"
+    world.eventually(lambda: conditions(world), {"FailureTarget": limit, "Failed": limit})
     assert world.body(JOB, "j")["status"]["failed"] == 2
 
 
 def test_a_failed_job_waits_for_its_other_pods_before_it_is_failed(world: World):
-    world.submit(NODE, node("a", 0, taints=[]) | {"spec": {}})
-    world.submit(JOB, indexed(2, backoffLimit=0))
-    set_phase(world, world.names(POD)[0], "Failed")
+    world.submit(NODE, node("a", 0) | {"spec": {}})
+    submit(world, indexed(2, backoffLimit=0), pods=2)
+    world.start(pods=2)
+    world.set_phase("Failed", pod=world.names(POD)[0])
 
+    world.eventually(lambda: conditions(world), {"FailureTarget": "BackoffLimitExceeded"})
+    world.settle()
     assert conditions(world) == {"FailureTarget": "BackoffLimitExceeded"}
-    world.remove_terminating_pods()
-    assert "Failed" in conditions(world)
+    world.remove_terminating_pods(1)
+    world.eventually(lambda: "Failed" in conditions(world), wanted=True)
 
 
 def test_restarts_in_place_count_against_the_limit(world: World):
     body = indexed(1, backoffLimit=2)
     body["spec"]["template"]["spec"]["restartPolicy"] = "OnFailure"
-    world.submit(JOB, body)
-    (name,) = world.names(POD)
+    submit(world, body, pods=1)
     for restarts, failed in ((1, False), (2, True)):
         container = {"name": "c", "image": "c", "imageID": "", "ready": True, "restartCount": restarts}
-        set_phase(world, name, "Running", containerStatuses=[container])
-        assert ("FailureTarget" in conditions(world)) == failed
+        world.set_phase("Running", containerStatuses=[container])
+        world.settle()
+        world.eventually(lambda: "FailureTarget" in conditions(world), wanted=failed)
 
 
 def test_a_deleted_pod_counts_as_failed_and_is_replaced(world: World):
-    world.submit(JOB, indexed(1, backoffLimit=3))
-    uid = world.pods()[0]["metadata"]["uid"]
-    delete(world.registry, world.registry.get(POD, "default", world.names(POD)[0]), BACKGROUND)
-    world.settle(seconds=11)
+    submit(world, indexed(1, backoffLimit=3), pods=1)
+    (uid,) = world.uids(POD).values()
+    world.delete(POD, world.names(POD)[0], propagation="Background")
 
-    assert world.body(JOB, "j")["status"]["failed"] == 1
-    assert [p["metadata"]["uid"] == uid for p in world.pods()] == [False]
+    world.eventually(lambda: [found == uid for found in world.uids(POD).values()], [False], within_seconds=11)
+    world.eventually(lambda: world.body(JOB, "j")["status"]["failed"], 1)
 
 
 def test_replacement_can_wait_until_the_old_pod_is_gone(world: World):
     world.submit(NODE, node("a", 0) | {"spec": {}})
-    world.submit(JOB, indexed(1, podReplacementPolicy="Failed", backoffLimit=3))
-    delete(world.registry, world.registry.get(POD, "default", world.names(POD)[0]), BACKGROUND)
-    world.settle(seconds=20)
+    submit(world, indexed(1, podReplacementPolicy="Failed", backoffLimit=3), pods=1)
+    world.start(pods=1)
+    world.delete(POD, world.names(POD)[0], propagation="Background")
+    world.eventually(lambda: world.body(JOB, "j")["status"]["terminating"], 1)
+    world.settle()
     assert len(world.pods()) == 1
-    assert world.body(JOB, "j")["status"]["terminating"] == 1
 
-    set_phase(world, world.names(POD)[0], "Failed")
-    world.remove_terminating_pods()
-    world.settle(seconds=20)
-
-    assert [p["status"]["phase"] for p in world.pods()] == ["Pending"]
+    world.set_phase("Failed")
+    world.remove_terminating_pods(1)
+    world.eventually(world.phases, ["Pending"], within_seconds=20)
 
 
 def test_a_deadline_fails_the_job(world: World):
-    world.submit(JOB, indexed(1, activeDeadlineSeconds=100))
-    world.settle(seconds=90)
+    submit(world, indexed(1, activeDeadlineSeconds=2), pods=1)
     assert conditions(world) == {}
-    world.settle(seconds=15)
 
-    assert conditions(world)["Failed"] == "DeadlineExceeded"
+    world.eventually(lambda: conditions(world).get("Failed"), "DeadlineExceeded", within_seconds=3)
+    status = world.body(JOB, "j")["status"]
+    failed = next(found for found in status["conditions"] if found["type"] == "Failed")
+    assert seconds_between(status["startTime"], failed["lastTransitionTime"]) >= 2
 
 
 def test_a_time_to_live_removes_the_job(world: World):
-    world.submit(JOB, indexed(1, ttlSecondsAfterFinished=10))
-    set_phase(world, world.names(POD)[0], "Succeeded")
-    world.settle(seconds=12)
+    submit(world, indexed(1, ttlSecondsAfterFinished=2), pods=1)
+    changes = world.record(JOB)
+    world.set_phase("Succeeded")
 
-    assert world.names(JOB) == world.names(POD) == []
+    world.eventually(lambda: world.names(JOB) + world.names(POD), [], within_seconds=3)
+    last = next(change.body for change in changes() if "deletionTimestamp" in change.body["metadata"])
+    assert seconds_between(last["status"]["completionTime"], last["metadata"]["deletionTimestamp"]) >= 2
 
 
 def test_scaling_down_removes_the_highest_indexes(world: World):
-    world.submit(JOB, indexed(4))
-    body = world.body(JOB, "j")
-    body["spec"] |= {"parallelism": 2, "completions": 2}
-    world.registry.replace(JOB, "default", "j", body)
-    world.settle()
+    submit(world, indexed(4), pods=4)
+    world.edit(JOB, "j", lambda body: body["spec"].update(parallelism=2, completions=2))
 
-    assert world.indexes() == ["0", "1"]
+    world.eventually(world.indexes, ["0", "1"])
 
 
 def test_deleting_a_job_through_the_bare_api_orphans_its_pods(world: World):
-    world.submit(JOB, indexed(1))
-    delete(world.registry, world.registry.get(JOB, "default", "j"), DeleteOptions())
-    world.settle()
+    submit(world, indexed(1), pods=1)
+    world.delete(JOB, "j")
 
+    world.eventually(lambda: world.names(JOB), [])
+    world.eventually(lambda: ["finalizers" in p["metadata"] for p in world.pods()], [False])
     (left,) = world.pods()
-    assert world.names(JOB) == []
     assert "ownerReferences" not in left["metadata"]
-    assert "finalizers" not in left["metadata"]
 
 
 @pytest.mark.parametrize(
-    ("spec", "complaint"),
+    ("spec", "code", "complaint"),
     [
-        ({"completionMode": "Indexed"}, "spec.completions: Required value"),
-        ({"parallelism": "two"}, "spec.parallelism"),
-        ({"template": {"spec": {"containers": [{"name": "c"}]}}}, 'Unsupported value: "Always"'),
-        ({"template": {"spec": {"restartPolicy": "Never"}}}, "at least one container"),
+        ({"completionMode": "Indexed"}, 422, "spec.completions: Required value"),
+        ({"parallelism": "two"}, 400, "spec.parallelism"),
+        (template(), 422, 'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"'),
+        (template(restartPolicy="Always"), 422, "spec.template.spec.restartPolicy: Required value"),
+        (template(restartPolicy="Soon"), 422, 'spec.template.spec.restartPolicy: Unsupported value: "Soon"'),
+        (
+            template(restartPolicy="Never", nodeSelector={"a b": "c"}),
+            422,
+            'spec.template.spec.nodeSelector: Invalid value: "a b": name part must consist of alphanumeric',
+        ),
+        (
+            template(restartPolicy="Never", nodeSelector={"a": "b c"}),
+            422,
+            'spec.template.spec.nodeSelector: Invalid value: "b c": a valid label must be an empty string',
+        ),
+        ({"backoffLimit": -1}, 422, "spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0"),
+        ({"completionMode": "Some"}, 422, 'spec.completionMode: Unsupported value: "Some": supported values: '),
+        ({"template": {"spec": {"restartPolicy": "Never"}}}, 422, "spec.template.spec.containers: Required value"),
     ],
 )
-def test_a_wrong_job_is_refused(world: World, spec: Json, complaint: str):
+def test_a_wrong_job_is_refused(world: World, spec: Json, code: int, complaint: str):
     body = job()
     body["spec"] |= {"parallelism": 1} | spec
 
-    with pytest.raises(ApiError) as refusal:
-        world.registry.create(JOB, body, "default")
+    with pytest.raises(Refused) as refusal:
+        world.create(JOB, body)
     assert complaint in refusal.value.message
+    assert refusal.value.code == code
 
 
 def test_dependents_of_a_missing_owner_are_collected(world: World):
@@ -198,36 +229,39 @@ def test_dependents_of_a_missing_owner_are_collected(world: World):
     foreign = {
         "metadata": {"name": "b", "ownerReferences": [owner | {"kind": "RayCluster", "apiVersion": "ray.io/v1"}]}
     }
-    world.registry.create(CONFIG_MAP, body, "default")
-    world.registry.create(CONFIG_MAP, foreign, "default")
-    world.settle()
+    world.submit(CONFIG_MAP, body)
+    world.submit(CONFIG_MAP, foreign)
 
+    world.eventually(lambda: world.names(CONFIG_MAP), ["b"])
+    world.settle()
     assert world.names(CONFIG_MAP) == ["b"], "an owner of a kind that is not served may well exist"
 
 
 def test_an_object_with_two_owners_outlives_the_first(world: World):
     owners = []
     for name in ("x", "y"):
-        created = world.submit(CONFIG_MAP, {"metadata": {"name": name}})
-        uid = created["metadata"]["uid"]
+        uid = world.submit(CONFIG_MAP, {"metadata": {"name": name}})["metadata"]["uid"]
         owners.append({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid})
     world.submit(CONFIG_MAP, {"metadata": {"name": "child", "ownerReferences": owners}})
 
-    delete(world.registry, world.registry.get(CONFIG_MAP, "default", "x"), BACKGROUND)
-    world.settle()
-    assert [o["name"] for o in world.body(CONFIG_MAP, "child")["metadata"]["ownerReferences"]] == ["y"]
-    delete(world.registry, world.registry.get(CONFIG_MAP, "default", "y"), BACKGROUND)
-    world.settle()
-    assert world.names(CONFIG_MAP) == []
+    def owners_left() -> list[str]:
+        return [o["name"] for o in world.body(CONFIG_MAP, "child")["metadata"]["ownerReferences"]]
+
+    world.delete(CONFIG_MAP, "x", propagation="Background")
+    world.eventually(owners_left, ["y"])
+    world.delete(CONFIG_MAP, "y", propagation="Background")
+    world.eventually(lambda: world.names(CONFIG_MAP), [])
 
 
 def test_a_forced_delete_cuts_the_grace_short(world: World):
     world.submit(NODE, node("a", 0) | {"spec": {}})
     world.submit(POD, pod("p", terminationGracePeriodSeconds=60))
-    going, gone = delete(world.registry, world.registry.get(POD, "default", "p"), BACKGROUND)
-    assert (going.body()["metadata"]["deletionGracePeriodSeconds"], gone) == (60, False)
+    world.start(pods=1)
+    world.delete(POD, "p", propagation="Background")
+    assert world.body(POD, "p")["metadata"]["deletionGracePeriodSeconds"] == 60
 
-    assert delete(world.registry, world.registry.get(POD, "default", "p"), BACKGROUND_NOW)[1] is True
+    world.delete(POD, "p", grace_seconds=0)
+    assert world.names(POD) == []
 
 
 @pytest.mark.parametrize("text", ["", "0", "0,1", "0-2", "0,1,3-5,9"])

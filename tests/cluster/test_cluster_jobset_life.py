@@ -2,42 +2,53 @@
 
 from __future__ import annotations
 
-import pytest
-from cluster_objects import (
-    TPU_SELECTOR,
-    World,
-    jobset,
-    replicated_job,
-)
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
-from local.cluster.deletion import DeleteOptions, delete
+import pytest
+from cluster_objects import TPU_SELECTOR, jobset, replicated_job
+
 from local.cluster.store.kinds import JOB, JOBSET, POD, SERVICE
+
+if TYPE_CHECKING:
+    from cluster_world import Change, World
+
+Json = dict[str, Any]
+ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
+JOB_KEY = "jobset.sigs.k8s.io/job-key"
+
+
+def run(world: World, body: Json, *, pools: int = 1, pods: int = 2) -> None:
+    """Submit a JobSet and let all its pods run on pools of two nodes."""
+    for pool in "abc"[:pools]:
+        world.add_pool(pool)
+    world.submit(JOBSET, body)
+    world.start(pods)
+
+
+def counters(world: World) -> Json:
+    """The counters of the only replicated job."""
+    (found,) = world.jobset()["status"]["replicatedJobsStatus"]
+    return found
+
+
+def attempts(world: World) -> list[str]:
+    return [job["metadata"]["labels"][ATTEMPT] for job in world.jobs()]
 
 
 def test_a_jobset_completes_when_all_its_jobs_have(world: World):
-    world.submit(JOBSET, jobset("train", replicated_job(replicas=2)))
-    world.add_pool("a")
-    world.add_pool("b")
-    world.set_phase("Running")
-    assert world.jobset()["status"]["replicatedJobsStatus"][0]["ready"] == 2
+    run(world, jobset("train", replicated_job(replicas=2)), pools=2, pods=4)
+    world.eventually(lambda: counters(world)["ready"], 2)
 
     world.set_phase("Succeeded", job="train-slice-0")
+    world.eventually(lambda: counters(world)["succeeded"], 1)
     assert world.condition("Completed") is None
     world.set_phase("Succeeded", job="train-slice-1")
 
-    status = world.jobset()["status"]
-    assert status["terminalState"] == "Completed"
-    condition = world.condition("Completed")
-    assert condition is not None
-    assert (condition["status"], condition["reason"]) == ("True", "AllJobsCompleted")
-    assert status["replicatedJobsStatus"][0] == {
-        "name": "slice",
-        "ready": 0,
-        "succeeded": 2,
-        "failed": 0,
-        "active": 0,
-        "suspended": 0,
-    }
+    world.eventually(world.terminal_state, "Completed")
+    assert world.condition("Completed") == ("True", "AllJobsCompleted")
+    over = {"name": "slice", "ready": 0, "succeeded": 2, "failed": 0, "active": 0, "suspended": 0}
+    world.eventually(lambda: counters(world), over)
     assert [[c["type"] for c in job["status"]["conditions"]] for job in world.jobs()] == [
         ["SuccessCriteriaMet", "Complete"],
     ] * 2
@@ -46,105 +57,88 @@ def test_a_jobset_completes_when_all_its_jobs_have(world: World):
 
 def test_a_success_policy_with_a_target_completes_while_other_jobs_run(world: World):
     policy = {"operator": "Any", "targetReplicatedJobs": ["head"]}
-    world.submit(
-        JOBSET,
-        jobset(
-            "train", replicated_job("head", pods=1), replicated_job("slice"), exclusive=False, successPolicy=policy
-        ),
-    )
-    world.add_pool("a", nodes=3)
-    world.set_phase("Running")
-    changes: list[str] = []
-    world.store.subscribe(lambda change: changes.append(f"{change.kind.kind} {change.type} {change.subject.name}"))
+    jobs = (replicated_job("head", pods=1), replicated_job("slice"))
+    run(world, jobset("train", *jobs, exclusive=False, successPolicy=policy), pools=2, pods=3)
+    changes = world.record(JOBSET, JOB)
 
     world.set_phase("Succeeded", job="train-head-0")
 
-    assert world.jobset()["status"]["terminalState"] == "Completed"
-    terminal = changes.index("JobSet MODIFIED train")
-    deleted = changes.index("Job MODIFIED train-slice-0", terminal)
-    assert terminal < deleted, "terminal comes one pass before the active Jobs are deleted"
-    terminating = [p for p in world.pods() if "deletionTimestamp" in p["metadata"]]
-    assert len(terminating) == 2, "the pods of the slice are still within their grace"
-    world.remove_terminating_pods()
-    assert world.names(JOB) == ["train-head-0"]
+    world.eventually(world.terminal_state, "Completed")
+    world.eventually(lambda: len(world.terminating()), 2)
+    seen = changes()
+    terminal = next(c.version for c in seen if c.body.get("status", {}).get("terminalState"))
+    going = next(c.version for c in seen if c.kind == "Job" and "deletionTimestamp" in c.body["metadata"])
+    assert terminal < going, "terminal comes one pass before the active Jobs are deleted"
+    assert world.names(JOB) == ["train-head-0", "train-slice-0"], "its pods are still within their grace"
+    world.remove_terminating_pods(2)
+    world.eventually(lambda: world.names(JOB), ["train-head-0"])
 
 
 def test_without_a_failure_policy_the_first_failed_job_fails_the_jobset(world: World):
-    world.submit(JOBSET, jobset())
-    world.add_pool("a")
-    world.set_phase("Running")
+    run(world, jobset())
 
     world.set_phase("Failed")
 
-    condition = world.condition("Failed")
-    assert condition is not None
+    world.eventually(world.terminal_state, "Failed")
+    condition = next(c for c in world.jobset()["status"]["conditions"] if c["type"] == "Failed")
     assert condition["reason"] == "FailedJobs"
     assert (
         condition["message"] == "jobset failed due to one or more job failures (first failed job: train-slice-0)"
     )
-    assert world.jobset()["status"]["terminalState"] == "Failed"
     assert [c["type"] for c in world.jobs()[0]["status"]["conditions"]] == ["FailureTarget", "Failed"]
 
 
 def test_a_restart_recreates_every_job_under_the_same_name_with_another_uid(world: World):
-    policy = {"maxRestarts": 1}
-    world.submit(JOBSET, jobset("train", replicated_job(replicas=2), failurePolicy=policy))
-    world.add_pool("a")
-    world.add_pool("b")
-    world.set_phase("Running")
-    before = {job["metadata"]["name"]: job["metadata"]["uid"] for job in world.jobs()}
-    keys = {p["metadata"]["labels"]["jobset.sigs.k8s.io/job-key"] for p in world.pods()}
+    body = jobset("train", replicated_job(replicas=2), failurePolicy={"maxRestarts": 1})
+    run(world, body, pools=2, pods=4)
+    before = world.uids(JOB)
+    keys = {p["metadata"]["labels"][JOB_KEY] for p in world.pods()}
 
     world.set_phase("Failed", job="train-slice-0")
-    restarting = world.condition("RestartingJobSet")
-    assert restarting is not None
-    assert (restarting["status"], restarting["reason"]) == ("True", "DefaultFailurePolicy")
-    world.remove_terminating_pods()
+    world.remove_terminating_pods(2)
 
-    after = {job["metadata"]["name"]: job["metadata"]["uid"] for job in world.jobs()}
+    world.eventually(lambda: attempts(world), ["1", "1"])
+    world.start(pods=4)
+    after = world.uids(JOB)
     assert set(after) == set(before)
     assert not set(after.values()) & set(before.values())
     assert world.jobset()["status"]["restarts"] == 1
     labels = [p["metadata"]["labels"] for p in world.pods()]
-    assert {found["jobset.sigs.k8s.io/restart-attempt"] for found in labels} == {"1"}
-    assert {found["jobset.sigs.k8s.io/job-key"] for found in labels} == keys
-
-    world.set_phase("Running")
-    restarting = world.condition("RestartingJobSet")
-    assert restarting is not None
-    assert (restarting["status"], restarting["reason"]) == ("False", "JobsReady")
+    assert {found[ATTEMPT] for found in labels} == {"1"}
+    assert {found[JOB_KEY] for found in labels} == keys
+    message = "applying RestartJobSet failure policy action (first failed job: train-slice-0)"
+    world.eventually(lambda: ("RestartJobSetFailurePolicyAction", message) in world.events(), wanted=True)
+    assert "conditions" not in world.jobset()["status"], "a restart is told by a counter and an Event only"
 
 
 def test_a_live_slice_can_have_no_pods_during_a_restart(world: World):
-    world.submit(JOBSET, jobset("train", replicated_job(), failurePolicy={"maxRestarts": 3}))
-    world.add_pool("a")
-    world.set_phase("Running")
-    fewest = len(world.pods())
+    run(world, jobset("train", replicated_job(), failurePolicy={"maxRestarts": 3}))
+    changes = world.record(POD)
 
-    def count_pods(_: object) -> None:
-        nonlocal fewest
-        fewest = min(fewest, world.store.count(POD))
-
-    world.store.subscribe(count_pods)
     world.set_phase("Failed")
-    world.remove_terminating_pods()
+    world.eventually(lambda: attempts(world), ["1"])
+    world.eventually(world.phases, ["Pending", "Pending"])
 
-    assert fewest == 0
-    assert len(world.pods()) == 2
+    assert fewest(2, changes()) == 0
     assert "terminalState" not in world.jobset()["status"]
 
 
-def test_max_restarts_reached_is_a_failure(world: World):
-    world.submit(JOBSET, jobset("train", replicated_job(), failurePolicy={"maxRestarts": 1}))
-    world.add_pool("a")
-    for _ in range(2):
-        world.set_phase("Running")
-        world.set_phase("Failed")
-        world.remove_terminating_pods()
+def fewest(count: int, changes: list[Change]) -> int:
+    """The smallest number of objects that there was at any time."""
+    found = [count]
+    for change in changes:
+        found.append(found[-1] + {"ADDED": 1, "DELETED": -1}.get(change.type, 0))
+    return min(found)
 
-    condition = world.condition("Failed")
-    assert condition is not None
-    assert condition["reason"] == "ReachedMaxRestarts"
+
+def test_max_restarts_reached_is_a_failure(world: World):
+    run(world, jobset("train", replicated_job(), failurePolicy={"maxRestarts": 1}))
+    world.set_phase("Failed")
+    world.eventually(lambda: attempts(world), ["1"])
+    world.start(pods=2)
+    world.set_phase("Failed")
+
+    world.eventually(lambda: world.condition("Failed"), ("True", "ReachedMaxRestarts"))
 
 
 @pytest.mark.parametrize(
@@ -162,103 +156,132 @@ def test_the_first_matching_rule_decides(
         {"name": "other", "action": "FailJobSet", "onJobFailureReasons": ["DeadlineExceeded"]},
         {"action": action, "targetReplicatedJobs": ["slice"], "onJobFailureReasons": ["BackoffLimitExceeded"]},
     ]
-    world.submit(JOBSET, jobset("train", replicated_job(), failurePolicy={"maxRestarts": 5, "rules": rules}))
-    world.add_pool("a")
-    world.set_phase("Running")
+    run(world, jobset("train", replicated_job(), failurePolicy={"maxRestarts": 5, "rules": rules}))
     world.set_phase("Failed")
 
-    status = world.jobset()["status"]
-    assert status.get("restarts", 0) == restarts
-    assert status.get("restartsCountTowardsMax", 0) == counted
-    condition = world.condition("Failed")
-    assert (condition["reason"] if condition else None) == failed
-    if failed is None:
-        restarting = world.condition("RestartingJobSet")
-        assert restarting is not None
-        assert restarting["reason"] == "FailurePolicy_failurePolicyRule1"
+    def outcome() -> tuple[int, int, str | None]:
+        status = world.jobset()["status"]
+        condition = world.condition("Failed")
+        counts = status["restarts"], status.get("restartsCountTowardsMax", 0)
+        return *counts, condition[1] if condition else None
+
+    world.eventually(outcome, (restarts, counted, failed))
 
 
 def test_blocking_recreate_waits_until_every_old_job_is_gone(world: World):
     policy = {"maxRestarts": 1, "restartStrategy": "BlockingRecreate"}
-    world.submit(JOBSET, jobset("train", replicated_job(replicas=2), failurePolicy=policy))
-    world.add_pool("a")
-    world.add_pool("b")
-    world.set_phase("Running")
+    body = jobset("train", replicated_job(replicas=2), failurePolicy=policy)
+    run(world, body, pools=2, pods=4)
 
     world.set_phase("Failed", job="train-slice-0")
 
-    attempts = [job["metadata"]["labels"]["jobset.sigs.k8s.io/restart-attempt"] for job in world.jobs()]
-    assert attempts == ["0"], "slice 1 is still terminating, so slice 0 must not be back yet"
-    world.remove_terminating_pods()
-    attempts = [job["metadata"]["labels"]["jobset.sigs.k8s.io/restart-attempt"] for job in world.jobs()]
-    assert attempts == ["1", "1"]
+    world.eventually(lambda: len(world.terminating()), 2)
+    world.eventually(lambda: attempts(world), ["0"])
+    world.settle()
+    assert attempts(world) == ["0"], "slice 1 is still terminating, so slice 0 must not be back yet"
+    world.remove_terminating_pods(2)
+    world.eventually(lambda: attempts(world), ["1", "1"])
+
+
+def test_a_restart_in_place_is_agreed_upon_by_all_pods_and_keeps_them(world: World):
+    job = replicated_job()
+    # What the webhook asks for: such a Job must never fail of itself.
+    job["template"]["spec"] |= {"backoffLimit": 2_147_483_647, "podReplacementPolicy": "Failed"}
+    policy = {"maxRestarts": 1, "restartStrategy": "InPlaceRestart"}
+    run(world, jobset("train", job, failurePolicy=policy))
+    before = world.uids(POD)
+    first, second = before
+
+    def reach(pod: str, attempt: int) -> None:
+        """Say what the agent in a pod says of it: https://github.com/kubernetes-sigs/jobset/tree/main/keps."""
+        told = {"jobset.sigs.k8s.io/in-place-restart-attempt": str(attempt)}
+        world.edit(POD, pod, lambda body: body["metadata"]["annotations"].update(told))
+
+    def attempts() -> tuple[int | None, int | None]:
+        status = world.jobset()["status"]
+        return status.get("previousInPlaceRestartAttempt"), status.get("currentInPlaceRestartAttempt")
+
+    reach(first, 0)
+    world.settle()
+    assert attempts() == (None, None), "one pod has not begun yet"
+    reach(second, 0)
+    world.eventually(attempts, (None, 0))
+    reach(first, 1)
+    world.eventually(attempts, (0, 0))
+    reach(second, 1)
+    world.eventually(attempts, (0, 1))
+    assert world.uids(POD) == before
+    assert world.jobset()["status"]["restarts"] == 0
+    reach(first, 2)
+    world.eventually(lambda: world.condition("Failed"), ("True", "ReachedMaxRestarts"))
 
 
 def test_a_suspended_jobset_has_jobs_but_no_pods(world: World):
     world.submit(JOBSET, jobset("train", replicated_job(), suspend=True))
 
+    world.eventually(lambda: [job["spec"]["suspend"] for job in world.jobs()], [True])
+    world.eventually(lambda: world.condition("Suspended"), ("True", "SuspendedJobs"))
+    world.eventually(lambda: counters(world)["suspended"], 1)
+    world.settle()
     assert world.pods() == []
-    assert [job["spec"]["suspend"] for job in world.jobs()] == [True]
-    condition = world.condition("Suspended")
-    assert condition is not None
-    assert (condition["status"], condition["reason"]) == ("True", "SuspendedJobs")
-    assert world.jobset()["status"]["replicatedJobsStatus"][0]["suspended"] == 1
 
 
 def test_suspending_stops_pods_and_resuming_brings_them_back(world: World):
-    world.submit(JOBSET, jobset("train", replicated_job()))
-    world.add_pool("a")
-    world.set_phase("Running")
-    job_uid = world.jobs()[0]["metadata"]["uid"]
+    run(world, jobset("train", replicated_job()))
+    job_uids = world.uids(JOB)
 
     world.edit_jobset(suspend=True)
-    world.remove_terminating_pods()
-    assert world.pods() == []
+    world.remove_terminating_pods(2)
+    world.eventually(world.pods, [])
     assert world.jobs()[0]["status"].get("failed", 0) == 0
 
     world.edit_jobset(suspend=False)
-    assert world.indexes() == ["0", "1"]
-    assert world.jobs()[0]["metadata"]["uid"] == job_uid
-    assert world.pods()[0]["metadata"]["labels"]["jobset.sigs.k8s.io/restart-attempt"] == "0"
-    condition = world.condition("Suspended")
-    assert condition is not None
-    assert (condition["status"], condition["reason"]) == ("False", "ResumeJobs")
+    world.eventually(world.indexes, ["0", "1"])
+    assert world.uids(JOB) == job_uids
+    assert world.pods()[0]["metadata"]["labels"][ATTEMPT] == "0"
+    assert world.condition("Suspended") == ("False", "ResumeJobs")
 
 
 def test_resuming_merges_selectors_and_never_removes_one(world: World):
     world.submit(JOBSET, jobset("train", replicated_job(), suspend=True))
+    world.eventually(lambda: len(world.jobs()), 1)
 
     def resume_with(selector: dict[str, str]) -> None:
-        body = world.jobset()
-        body["spec"]["suspend"] = False
-        template = body["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
-        template["spec"]["nodeSelector"] = selector
-        world.registry.replace(JOBSET, "default", "train", body)
-        world.settle()
+        def change(body: Json) -> None:
+            body["spec"]["suspend"] = False
+            template = body["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+            template["spec"]["nodeSelector"] = selector
+
+        world.edit(JOBSET, "train", change)
+        world.eventually(lambda: world.condition("Suspended"), ("False", "ResumeJobs"))
 
     resume_with(TPU_SELECTOR | {"flavor": "a"})
     world.edit_jobset(suspend=True)
+    world.eventually(lambda: world.condition("Suspended"), ("True", "SuspendedJobs"))
     resume_with(TPU_SELECTOR | {"zone": "b"})
 
-    selector = world.jobs()[0]["spec"]["template"]["spec"]["nodeSelector"]
-    assert selector == TPU_SELECTOR | {"flavor": "a", "zone": "b"}
+    def selector() -> dict[str, str]:
+        return world.jobs()[0]["spec"]["template"]["spec"]["nodeSelector"]
+
+    world.eventually(selector, TPU_SELECTOR | {"flavor": "a", "zone": "b"})
 
 
 def test_a_time_to_live_deletes_the_jobset_in_the_foreground(world: World):
-    world.submit(JOBSET, jobset("train", replicated_job(), ttlSecondsAfterFinished=60))
-    world.add_pool("a")
-    world.set_phase("Running")
+    run(world, jobset("train", replicated_job(), ttlSecondsAfterFinished=3))
+    changes = world.record(JOBSET)
     world.set_phase("Succeeded")
-    changes: list[str] = []
-    world.store.subscribe(lambda change: changes.append(f"{change.kind.kind} {change.type}"))
+    world.eventually(world.terminal_state, "Completed")
+    assert len(world.pods()) == 2
 
-    world.settle(seconds=58)
-    assert changes == []
-    world.settle(seconds=5)
-
-    assert world.names(JOBSET) == world.names(JOB) == world.names(POD) == []
-    assert changes[0] == "JobSet MODIFIED"
-    assert changes[-1] == "JobSet DELETED"
+    world.eventually(lambda: world.names(JOBSET) + world.names(JOB) + world.names(POD), [], within_seconds=4)
+    going = next(c.body for c in changes() if "deletionTimestamp" in c.body["metadata"])
+    assert going["metadata"]["finalizers"] == ["foregroundDeletion"]
+    completed = next(c for c in going["status"]["conditions"] if c["type"] == "Completed")
+    waited = datetime.fromisoformat(going["metadata"]["deletionTimestamp"]) - datetime.fromisoformat(
+        completed["lastTransitionTime"]
+    )
+    assert waited.total_seconds() >= 3
+    assert changes()[-1].type == "DELETED"
 
 
 @pytest.mark.parametrize(
@@ -266,31 +289,29 @@ def test_a_time_to_live_deletes_the_jobset_in_the_foreground(world: World):
     [(None, ""), ("Background", ""), ("Foreground", ""), ("Orphan", "jobs")],
 )
 def test_deleting_a_jobset_follows_the_propagation_policy(world: World, policy: str | None, left: str):
-    world.submit(JOBSET, jobset())
-    world.add_pool("a")
-    world.set_phase("Running")
-    seen: list[tuple[str, str, int]] = []
+    run(world, jobset())
+    changes = world.record(JOBSET, POD)
 
-    def note(change: object) -> None:
-        if getattr(change, "kind", None) is JOBSET:
-            seen.append((change.type, change.subject.name, world.store.count(POD)))  # type: ignore[attr-defined]
-
-    world.store.subscribe(note)
-    stored = world.registry.get(JOBSET, "default", "train")
-    delete(world.registry, stored, DeleteOptions(propagation_policy=policy))  # type: ignore[arg-type]
-    world.settle()
-    world.remove_terminating_pods()
-
-    first, last = seen[0], seen[-1]
-    assert last[0] == "DELETED"
-    if policy == "Foreground":
-        assert first[0] == "MODIFIED"
-        assert last[2] == 0, "in the foreground the JobSet goes after its pods"
-    if policy in {None, "Background"}:
-        assert seen == [("DELETED", "train", 2)], "in the background the JobSet goes first"
-    if left == "jobs":
+    world.delete(JOBSET, "train", propagation=policy)
+    if left:
+        world.eventually(lambda: world.names(JOBSET), [])
+        world.eventually(lambda: ["ownerReferences" in job["metadata"] for job in world.jobs()], [False])
+        world.settle()
         assert world.names(JOB) == ["train-slice-0"]
         assert len(world.pods()) == 2
-        assert "ownerReferences" not in world.jobs()[0]["metadata"]
+        assert world.terminating() == []
+        return
+
+    world.remove_terminating_pods(2)
+    world.eventually(lambda: [world.names(kind) for kind in (JOBSET, JOB, POD, SERVICE)], [[], [], [], []])
+    seen = changes()
+    of_jobset = [change for change in seen if change.kind == "JobSet"]
+    gone = of_jobset[-1]
+    pods_then = fewest(2, [change for change in seen if change.kind == "Pod" and change.version < gone.version])
+    assert gone.type == "DELETED"
+    if policy == "Foreground":
+        assert of_jobset[0].type == "MODIFIED"
+        assert pods_then == 0, "in the foreground the JobSet goes after its pods"
     else:
-        assert world.names(JOB) == world.names(POD) == world.names(SERVICE) == []
+        assert len(of_jobset) == 1
+        assert pods_then == 2, "in the background the JobSet goes first"

@@ -1,10 +1,11 @@
-"""kubectl, the real one, against the embedded cluster."""
+"""kubectl with each of the two clusters."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,22 +14,37 @@ from bounded_polling import wait_until
 from cluster_objects import jobset, node, pod, replicated_job
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cluster_processes import RunningCluster
 
 Json = dict[str, Any]
 
 pytestmark = pytest.mark.tool
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+GATED = {"schedulingGates": [{"name": "hold"}]}
+TIMEOUT_SECONDS = 90
+WAIT_SECONDS = 60.0
+PATIENCE = "--timeout=60s"
+
 
 class Kubectl:
-    def __init__(self, kubeconfig: Path) -> None:
+    """kubectl in a namespace of its own."""
+
+    def __init__(self, kubeconfig: Path, cache: Path, namespace: str) -> None:
+        self.namespace = namespace
         found = shutil.which("kubectl")
         assert found, (
             "kubectl is not installed: https://kubernetes.io/docs/tasks/tools/, or deselect with -m 'not tool'"
         )
-        self._command = [found, "--kubeconfig", str(kubeconfig), "--cache-dir", str(kubeconfig.parent / "cache")]
+        self._command = [
+            found,
+            "--kubeconfig",
+            str(kubeconfig),
+            "--cache-dir",
+            str(cache),
+            "--namespace",
+            namespace,
+        ]
 
     def __call__(self, *arguments: str, stdin: Json | str | None = None, fails: bool = False) -> str:
         text = stdin if isinstance(stdin, str) or stdin is None else json.dumps(stdin)
@@ -37,31 +53,76 @@ class Kubectl:
             input=text,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=TIMEOUT_SECONDS,
             check=False,
         )
         assert (done.returncode != 0) == fails, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start what does not end by itself."""
+        return subprocess.Popen([*self._command, *arguments], stdout=subprocess.PIPE, text=True)
+
+    @property
+    def pool(self) -> str:
+        """A pool whose nodes are removed with the namespace."""
+        return f"{self.namespace}-n"
+
+    @property
+    def node(self) -> str:
+        """The name of the first node of the pool."""
+        return f"{self.pool}-0"
+
+    @property
+    def nothing(self) -> str:
+        """What `kubectl get` prints of an empty namespace."""
+        return f"No resources found in {self.namespace} namespace.\n"
+
 
 @pytest.fixture
-def kubectl(own_cluster: RunningCluster) -> Kubectl:
-    return Kubectl(own_cluster.kubeconfig)
-
-
-GATED = {"schedulingGates": [{"name": "hold"}]}
+def kubectl(kubeconfig: Path, namespace: str, tmp_path: Path) -> Kubectl:
+    return Kubectl(kubeconfig, tmp_path, namespace)
 
 
 def test_apply_again_changes_nothing_that_counts(kubectl: Kubectl):
-    body = jobset("train")
+    body = jobset("train", replicated_job())
+    body["spec"]["replicatedJobs"][0]["template"]["spec"]["completionMode"] = "Indexed"
 
     assert kubectl("apply", "-f", "-", stdin=body) == "jobset.jobset.x-k8s.io/train created\n"
     body["metadata"]["labels"] = {"team": "x"}
     assert kubectl("apply", "-f", "-", stdin=body) == "jobset.jobset.x-k8s.io/train configured\n"
-    version = kubectl("get", "jobset", "train", "-o", "jsonpath={.metadata.generation}")
+    # The webhook, which is asked about new JobSets only, writes the quantity 4 as "4"; now it is a number again.
+    generation = ("get", "jobset", "train", "-o", "jsonpath={.metadata.generation}")
+    assert kubectl(*generation) == "2"
     # kubectl compares lists whole, so that the defaults in replicatedJobs always look like a difference to it.
     assert "train" in kubectl("apply", "-f", "-", stdin=body)
-    assert kubectl("get", "jobset", "train", "-o", "jsonpath={.metadata.generation}") == version == "1"
+    assert kubectl(*generation) == "2"
+
+
+def test_apply_again_is_refused_where_the_webhook_completed_the_manifest(kubectl: Kubectl):
+    body = jobset("train")
+    kubectl("apply", "-f", "-", stdin=body)
+
+    # It completes new JobSets only; the same manifest again takes the completion mode away, as the server sees it.
+    refusal = kubectl("apply", "-f", "-", stdin=body, fails=True)
+
+    assert "vjobset.kb.io" in refusal
+    assert "spec.replicatedJobs: Invalid value" in refusal
+    assert "field is immutable" in refusal
+
+
+def test_every_example_can_be_applied_again(kubectl: Kubectl):
+    documents = [one for path in sorted(EXAMPLES.glob("*.yaml")) for one in yaml.safe_load_all(path.read_text())]
+    # kubectl applies what has a name; the namespaces are left out to stay in this test's own.
+    jobsets = [one for one in documents if one["kind"] == "JobSet" and "name" in one["metadata"]]
+    for one in jobsets:
+        one["metadata"].pop("namespace", None)
+    everything = yaml.safe_dump_all(jobsets)
+
+    kubectl("apply", "-f", "-", stdin=everything)
+    again = kubectl("apply", "-f", "-", stdin=everything)
+
+    assert again.count("jobset.jobset.x-k8s.io/") == len(jobsets) > 10
 
 
 def test_apply_works_for_built_in_kinds_and_on_the_server_side(kubectl: Kubectl):
@@ -85,18 +146,18 @@ def test_create_refuses_what_the_server_refuses(kubectl: Kubectl):
 
 def test_get_prints_tables_yaml_and_json(kubectl: Kubectl):
     kubectl("apply", "-f", "-", stdin=jobset("train"))
-    wait_until(lambda: "train-slice-0-0" in kubectl("get", "pods"))
+    wait_until(lambda: "train-slice-0-0" in kubectl("get", "pods"), seconds=WAIT_SECONDS)
 
     wide = kubectl("get", "pods", "-o", "wide")
     assert wide.split()[:5] == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
     assert "NOMINATED NODE" in wide
     assert "Pending" in wide
-    assert kubectl("get", "jobset").split()[:5] == ["NAME", "TERMINALSTATE", "RESTARTS", "SUSPENDED", "AGE"]
+    assert kubectl("get", "jobset").split()[:5] == ["NAME", "TERMINALSTATE", "RESTARTS", "COMPLETED", "SUSPENDED"]
     assert yaml.safe_load(kubectl("get", "jobset", "train", "-o", "yaml"))["kind"] == "JobSet"
     assert json.loads(kubectl("get", "pods", "-o", "json"))["items"][0]["kind"] == "Pod"
     assert "job.batch/train-slice-0" in kubectl("get", "all", "-o", "name")
     assert kubectl("get", "jobset", "-o", "jsonpath={.items[*].metadata.name}") == "train"
-    assert "FailedScheduling" in kubectl("get", "events")
+    wait_until(lambda: "FailedScheduling" in kubectl("get", "events"), seconds=WAIT_SECONDS)
     assert "no nodes available" in kubectl("events", "--for", "jobset/train", "--all-namespaces") + kubectl(
         "events"
     )
@@ -104,8 +165,7 @@ def test_get_prints_tables_yaml_and_json(kubectl: Kubectl):
 
 def test_get_watch_prints_changes_as_they_come(kubectl: Kubectl):
     kubectl("create", "-f", "-", stdin=pod("a", **GATED))
-    command = [*kubectl._command, "get", "pods", "-w", "--output-watch-events"]
-    watching = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    watching = kubectl.start("get", "pods", "-w", "--output-watch-events")
     assert watching.stdout is not None
     try:
         watching.stdout.readline()
@@ -113,6 +173,7 @@ def test_get_watch_prints_changes_as_they_come(kubectl: Kubectl):
         kubectl("label", "pod", "a", "team=x")
         assert watching.stdout.readline().split()[:2] == ["MODIFIED", "a"]
         kubectl("delete", "pod", "a")
+        assert watching.stdout.readline().split()[:2] == ["MODIFIED", "a"], "marked first"
         assert watching.stdout.readline().split()[:2] == ["DELETED", "a"]
     finally:
         watching.terminate()
@@ -121,25 +182,26 @@ def test_get_watch_prints_changes_as_they_come(kubectl: Kubectl):
 
 def test_describe_tells_conditions_and_events(kubectl: Kubectl):
     kubectl("apply", "-f", "-", stdin=jobset("train"))
-    wait_until(lambda: "FailedScheduling" in kubectl("get", "events"))
+    wait_until(lambda: "FailedScheduling" in kubectl("get", "events"), seconds=WAIT_SECONDS)
 
     told = kubectl("describe", "pods")
 
     assert "PodScheduled" in told
     assert "no nodes available to schedule pods" in told
-    assert "follower pod node selector for topology domain not found" in kubectl("describe", "job")
+    refusal = "follower pod node selector for topology domain not found"
+    wait_until(lambda: refusal in kubectl("describe", "job"), seconds=WAIT_SECONDS)
     assert "Exclusive-Topology" in kubectl("describe", "jobset", "train").title()
-    kubectl("create", "-f", "-", stdin=node("a", 0))
-    assert "google.com/tpu" in kubectl("describe", "node", "a-0")
+    kubectl("create", "-f", "-", stdin=node(kubectl.pool, 0))
+    assert "google.com/tpu" in kubectl("describe", "node", kubectl.node)
 
 
 def test_wait_follows_conditions_and_deletion(kubectl: Kubectl):
-    kubectl("create", "-f", "-", stdin=node("n", 0))
-    kubectl("create", "-f", "-", stdin=pod("a", nodeName="n-0"))
+    kubectl("create", "-f", "-", stdin=node(kubectl.pool, 0))
+    kubectl("create", "-f", "-", stdin=pod("a", nodeName=kubectl.node))
     ready = json.dumps({"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
     kubectl("patch", "pod", "a", "--subresource", "status", "-p", ready)
 
-    assert "condition met" in kubectl("wait", "pod/a", "--for", "condition=Ready", "--timeout", "5s")
+    assert "condition met" in kubectl("wait", "pod/a", "--for", "condition=Ready", PATIENCE)
     assert "timed out" in kubectl("wait", "pod/a", "--for", "delete", "--timeout", "1s", fails=True)
     kubectl("delete", "pod", "a", "--force", "--grace-period", "0")
     assert "NotFound" in kubectl("get", "pod", "a", fails=True)
@@ -164,18 +226,19 @@ def test_patch_label_and_annotate_change_metadata(kubectl: Kubectl):
 @pytest.mark.parametrize("cascade", ["background", "foreground", "orphan"])
 def test_delete_cascades_as_asked(kubectl: Kubectl, cascade: str):
     kubectl("apply", "-f", "-", stdin=jobset("train"))
-    wait_until(lambda: "train-slice-0-0" in kubectl("get", "pods"))
+    wait_until(lambda: "train-slice-0-0" in kubectl("get", "pods"), seconds=WAIT_SECONDS)
 
-    assert "deleted" in kubectl("delete", "jobset", "train", f"--cascade={cascade}", "--timeout", "5s")
+    assert "deleted" in kubectl("delete", "jobset", "train", f"--cascade={cascade}", PATIENCE)
 
-    assert kubectl("get", "jobset") == "No resources found in default namespace.\n"
+    assert kubectl("get", "jobset") == kubectl.nothing
     if cascade == "orphan":
         assert "train-slice-0" in kubectl("get", "jobs")
     else:
-        wait_until(lambda: kubectl("get", "jobs,pods") == "No resources found in default namespace.\n")
+        wait_until(lambda: kubectl("get", "jobs,pods") == kubectl.nothing, seconds=WAIT_SECONDS)
 
 
-def test_logs_answer_with_a_text(kubectl: Kubectl):
+def test_logs_answer_with_a_text(own_cluster: RunningCluster, tmp_path: Path):
+    kubectl = Kubectl(own_cluster.kubeconfig, tmp_path, "default")
     kubectl("create", "-f", "-", stdin=node("n", 0))
     kubectl("create", "-f", "-", stdin=pod("a", nodeName="n-0"))
 
@@ -183,28 +246,30 @@ def test_logs_answer_with_a_text(kubectl: Kubectl):
 
 
 def test_nodes_are_cordoned_tainted_and_drained(kubectl: Kubectl):
-    kubectl("create", "-f", "-", stdin=node("a", 0))
-    kubectl("cordon", "a-0")
+    kubectl("create", "-f", "-", stdin=node(kubectl.pool, 0))
+    kubectl("cordon", kubectl.node)
     assert "SchedulingDisabled" in kubectl("get", "nodes")
-    kubectl("uncordon", "a-0")
-    kubectl("taint", "node", "a-0", "hold=yes:NoSchedule")
-    taints = json.loads(kubectl("get", "node", "a-0", "-o", "json"))["spec"]["taints"]
+    kubectl("uncordon", kubectl.node)
+    kubectl("taint", "node", kubectl.node, "hold=yes:NoSchedule")
+    taints = json.loads(kubectl("get", "node", kubectl.node, "-o", "json"))["spec"]["taints"]
     assert {"key": "hold", "value": "yes", "effect": "NoSchedule"} in taints
-    kubectl("drain", "a-0", "--ignore-daemonsets", "--timeout", "5s")
-    assert "deleted" in kubectl("delete", "node", "a-0")
+    kubectl("drain", kubectl.node, "--ignore-daemonsets", PATIENCE)
+    assert "deleted" in kubectl("delete", "node", kubectl.node)
 
 
 def test_namespaces_and_service_accounts_are_created_by_name(kubectl: Kubectl):
-    assert "created" in kubectl("create", "namespace", "team")
-    assert "created" in kubectl("create", "serviceaccount", "me", "-n", "team")
-    assert "Active" in kubectl("get", "namespace", "team")
+    team = f"{kubectl.namespace}-team"
+    assert "created" in kubectl("create", "namespace", team)
+    assert "created" in kubectl("create", "serviceaccount", "me", "-n", team)
+    assert "Active" in kubectl("get", "namespace", team)
     assert "yes" in kubectl("auth", "can-i", "create", "pods")
     assert "pods" in kubectl("api-resources")
     assert "Server Version: v1.34" in kubectl("version")
-    assert "deleted" in kubectl("delete", "namespace", "team", "--timeout", "5s")
+    assert "deleted" in kubectl("delete", "namespace", team, PATIENCE)
 
 
 def test_a_definition_is_established(kubectl: Kubectl):
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     body = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -213,11 +278,10 @@ def test_a_definition_is_established(kubectl: Kubectl):
             "group": "example.com",
             "scope": "Namespaced",
             "names": {"plural": "things", "kind": "Thing"},
-            "versions": [{"name": "v1", "served": True, "storage": True}],
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
         },
     }
     kubectl("apply", "-f", "-", stdin=body)
 
-    assert "condition met" in kubectl(
-        "wait", "crd/things.example.com", "--for", "condition=Established", "--timeout", "5s"
-    )
+    assert "condition met" in kubectl("wait", "crd/things.example.com", "--for", "condition=Established", PATIENCE)
+    assert "deleted" in kubectl("delete", "crd", "things.example.com", PATIENCE)

@@ -136,7 +136,12 @@ TARGET: Json = {
     ("patch", "path", "result"),
     [
         ({"metadata": {"labels": {"a": None, "b": "2"}}}, "metadata.labels", {"b": "2"}),
-        ({"metadata": {"finalizers": ["y"]}}, "metadata.finalizers", ["x", "y"]),
+        ({"metadata": {"finalizers": ["y"]}}, "metadata.finalizers", ["y", "x"]),
+        (
+            {"metadata": {"finalizers": ["y"], "$setElementOrder/finalizers": ["x", "y"]}},
+            "metadata.finalizers",
+            ["x", "y"],
+        ),
         ({"metadata": {"$deleteFromPrimitiveList/finalizers": ["x"]}}, "metadata.finalizers", []),
         (
             {"spec": {"containers": [{"name": "c", "image": "2"}, {"name": "d"}]}},

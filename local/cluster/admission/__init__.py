@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from local.cluster.admission import definitions, jobs, jobsets, nodes, pods
-from local.cluster.errors import invalid
+from local.cluster.admission import definitions, jobs, jobsets, leases, nodes, pods
+from local.cluster.admission.refusals import read
 from local.cluster.jobset_views import JobSetView
-from local.cluster.store.kinds import DEFINITION, JOB, JOBSET, NAMESPACE, NODE, POD, Kind
+from local.cluster.store.kinds import DEFINITION, JOB, JOBSET, LEASE, NAMESPACE, NODE, POD, Kind
 from local.cluster.views import AnyObject, JobView, NodeView, PodView
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ class Admission:
         """Default and check a new object in place.
 
         Raises:
-            ApiError: 403 or 422.
+            ApiError: 400, 403 or 422.
         """
         self.check_shape(kind, body)
         if kind is POD:
@@ -55,34 +53,37 @@ class Admission:
             _admit_namespace(body)
         elif kind is DEFINITION:
             definitions.admit_new(body, self._clock.timestamp())
+        elif kind is LEASE:
+            leases.admit(body)
 
     def update(self, kind: Kind, old: Json, new: Json) -> None:
         """Default and check a changed object in place.
 
         Raises:
-            ApiError: 403 or 422.
+            ApiError: 400, 403 or 422.
         """
-        self.check_shape(kind, new)
+        # A new JobSet is read by its webhook first, a changed one by its schema only.
+        self.check_shape(kind, new, by_schema=kind is JOBSET)
         if kind is POD:
             pods.admit_change(old, new)
         elif kind is JOB:
             jobs.admit_change(old, new)
         elif kind is JOBSET:
             jobsets.admit_change(old, new)
+        elif kind is NODE:
+            nodes.admit_change(new)
         elif kind is NAMESPACE:
             new.setdefault("spec", {})
+        elif kind is LEASE:
+            leases.admit(new)
 
-    def check_shape(self, kind: Kind, body: Json) -> None:
+    def check_shape(self, kind: Kind, body: Json, *, by_schema: bool = False) -> None:
         """Refuse an object whose fields have values of the wrong type.
 
         Raises:
-            ApiError: 422, naming the field.
+            ApiError: 400 or 422, naming the field.
         """
-        try:
-            msgspec.convert(body, type=_SHAPES.get(kind.storage, AnyObject))
-        except msgspec.ValidationError as error:
-            why, _, path = str(error).partition(" - at `$.")
-            raise invalid(kind, body["metadata"].get("name", ""), path.rstrip("`") or "(body)", why) from error
+        read(kind, body, _SHAPES.get(kind.storage, AnyObject), by_schema=by_schema)
 
 
 def _admit_namespace(body: Json) -> None:

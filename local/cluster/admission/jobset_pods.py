@@ -1,7 +1,7 @@
 """JobSet's webhooks for pods: leaders get affinities, followers wait for their leader and then follow it.
 
 Source: https://jobset.sigs.k8s.io/docs/concepts/#exclusive-job-to-topology-placement and the texts of
-https://github.com/kubernetes-sigs/jobset (pkg/webhooks/pod_webhook.go, main branch of August 2026, gates off).
+https://github.com/kubernetes-sigs/jobset (pkg/webhooks/pod_webhook.go, release 0.11.1).
 """
 
 from __future__ import annotations

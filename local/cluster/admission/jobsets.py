@@ -1,46 +1,37 @@
-"""Admission of JobSets: the defaults and checks of its webhooks and of its schema.
+"""Admission of JobSets: the defaults of its webhook, its schema, and what may change later.
 
-Source: https://github.com/kubernetes-sigs/jobset (pkg/webhooks/jobset_webhook.go and the CRD,
-main branch of August 2026, gates off).
+What its validating webhook says of a new one is in `jobset_checks`. The pod templates are not looked into: what
+no Job could have is found out by the controller, which says so in an Event.
+Source: https://github.com/kubernetes-sigs/jobset/tree/v0.11.1 (pkg/webhooks/jobset_webhook.go,
+config/components/crd).
 """
 
 from __future__ import annotations
 
-import re
+import copy
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from local.cluster.admission.pods import check_spec, write_quantities
-from local.cluster.errors import ApiError, denied, invalid
+from local.cluster.admission.jobset_checks import jobset_problems
+from local.cluster.admission.pod_specs import containers, write_quantities
+from local.cluster.admission.refusals import Problem, refuse
+from local.cluster.errors import denied
 from local.cluster.jobset_views import JobSetView
 from local.cluster.store.kinds import JOBSET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local.cluster.jobset_views import JobSetSpec, ReplicatedJob
-
 Json = dict[str, Any]
 
 _WEBHOOK = "vjobset.kb.io"
-_MAX_LABEL = 63
-_DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_RULE_NAME = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
-_FAILURE_REASONS = (
-    "BackoffLimitExceeded",
-    "DeadlineExceeded",
-    "FailedIndexes",
-    "MaxFailedIndexesExceeded",
-    "PodFailurePolicy",
-)
-_VALID = {
-    "successPolicy.operator": ("All", "Any"),
-    "startupPolicy.startupPolicyOrder": ("AnyOrder", "InOrder"),
-    "failurePolicy.restartStrategy": ("Recreate", "BlockingRecreate"),
-    "failurePolicy.rules[].action": ("FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts"),
-    "replicatedJobs[].dependsOn[].status": ("Ready", "Complete"),
-}
+_OPERATORS = ("All", "Any")
+_ORDERS = ("AnyOrder", "InOrder")
+_STRATEGIES = ("Recreate", "BlockingRecreate", "InPlaceRestart")
+_ACTIONS = ("FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts")
+_DEPENDENCIES = ("Ready", "Complete")
+_IMMUTABLE = ("failurePolicy", "network", "startupPolicy", "successPolicy")
 _CHANGEABLE_WHEN_SUSPENDED = ("nodeSelector", "tolerations", "schedulingGates")
 
 
@@ -48,167 +39,144 @@ def admit_new(body: Json) -> None:
     """Default and check a new JobSet in place.
 
     Raises:
-        ApiError: 403 (its webhook) or 422 (its schema).
+        ApiError: 400 (quantities), 403 (its webhook) or 422 (its schema).
     """
-    _default(body.setdefault("spec", {}))
-    jobset = msgspec.convert(body, type=JobSetView)
-    _check_schema(jobset)
-    problems = list(_problems(jobset))
+    spec = body.setdefault("spec", {})
+    _default_by_schema(spec)
+    _default_by_webhook(spec)
+    for replicated in spec.get("replicatedJobs", []):
+        _write_as_decoded(replicated)
+    _check_schema(body)
+    problems = list(jobset_problems(msgspec.convert(body, type=JobSetView)))
     if problems:
-        raise denied(_WEBHOOK, "; ".join(problems))
-    _settle_templates(body)
-
-
-def _settle_templates(body: Json) -> None:
-    """Check the pod templates and write their quantities as text, as decoding them into API types does."""
-    for index, replicated in enumerate(body["spec"].get("replicatedJobs", [])):
-        spec = replicated["template"]["spec"]["template"]["spec"]
-        field = f"spec.replicatedJobs[{index}].template.spec.template.spec"
-        try:
-            check_spec(body["metadata"]["name"], spec, field)
-        except ApiError as error:
-            message = error.message.replace("Pod ", "JobSet ", 1)
-            raise ApiError(error.code, error.reason, message, error.details) from error
-        write_quantities(spec)
+        raise denied(_WEBHOOK, "\n".join(problems))
 
 
 def admit_change(old: Json, new: Json) -> None:
     """Default a changed JobSet; refuse changes of replicated jobs, but for the pod template while suspended.
 
+    The defaulting webhook is not called for changes. So what it once completed counts as taken away when a client
+    sends its own manifest again, and what it wrote in another form (quantities) is stored as it is sent.
+    Source: https://github.com/kubernetes-sigs/jobset/blob/v0.11.1/config/components/webhook/manifests.yaml
+
     Raises:
-        ApiError: 422, naming the field.
+        ApiError: 400 (quantities), 403 (its webhook) or 422 (its schema), naming the field.
     """
-    _default(new.setdefault("spec", {}))
-    _settle_templates(new)
-    before, after = old["spec"], new["spec"]
+    before, after = old["spec"], new.setdefault("spec", {})
+    _default_by_schema(after)
+    decoded = copy.deepcopy(after)
+    for replicated in decoded.get("replicatedJobs", []):
+        _write_as_decoded(replicated)
+    _check_schema(new)
+    changed = [
+        field for field in _IMMUTABLE if field in before and before[field] != after.get(field, before[field])
+    ]
+    why = 'Invalid value: "object": Value is immutable'
+    refuse(JOBSET, new["metadata"]["name"], [Problem(f"spec.{field}", why) for field in changed])
     suspended = bool(before.get("suspend") or after.get("suspend"))
-    if _fixed_part(before, suspended=suspended) != _fixed_part(after, suspended=suspended):
-        raise invalid(JOBSET, new["metadata"]["name"], "spec.replicatedJobs", "Invalid value: field is immutable")
+    problems = []
+    if _fixed_part(before, suspended=suspended) != _fixed_part(decoded, suspended=suspended):
+        problems.append(_unchangeable("replicatedJobs", decoded.get("replicatedJobs", [])))
     if before.get("managedBy") != after.get("managedBy"):
-        raise invalid(JOBSET, new["metadata"]["name"], "spec.managedBy", "Invalid value: field is immutable")
+        problems.append(_unchangeable("managedBy", after.get("managedBy")))
+    if problems:
+        raise denied(_WEBHOOK, ", ".join(problems))
+
+
+def _unchangeable(field: str, value: Any) -> str:
+    return f"spec.{field}: Invalid value: {msgspec.json.encode(value).decode()}: field is immutable"
 
 
 def _fixed_part(spec: Json, *, suspended: bool) -> list[Json]:
-    replicated_jobs: list[Json] = msgspec.json.decode(msgspec.json.encode(spec.get("replicatedJobs", [])))
-    for replicated in replicated_jobs if suspended else ():
-        template = replicated["template"]["spec"].get("template", {})
-        for field in ("labels", "annotations"):
-            template.get("metadata", {}).pop(field, None)
-        if not template.get("metadata"):
-            template.pop("metadata", None)
-        for field in _CHANGEABLE_WHEN_SUSPENDED:
-            template.get("spec", {}).pop(field, None)
+    replicated_jobs: list[Json] = copy.deepcopy(spec.get("replicatedJobs", []))
+    for replicated in replicated_jobs:
+        _write_as_decoded(replicated)
+        template = replicated["template"]["spec"]["template"]
+        if suspended:
+            for field in ("labels", "annotations"):
+                template["metadata"].pop(field, None)
+            for field in _CHANGEABLE_WHEN_SUSPENDED:
+                template["spec"].pop(field, None)
     return replicated_jobs
 
 
-def _default(spec: Json) -> None:
-    spec.setdefault("successPolicy", {}).setdefault("operator", "All")
-    spec.setdefault("startupPolicy", {}).setdefault("startupPolicyOrder", "AnyOrder")
+def _write_as_decoded(replicated: Json) -> None:
+    """Write a replicated job as one comes back that was decoded into API types: no struct is absent."""
+    job_template = replicated["template"]
+    pod_template = job_template["spec"]["template"]
+    for template in (job_template, pod_template):
+        template.setdefault("metadata", {})
+    for container in containers(pod_template["spec"]):
+        container.setdefault("resources", {})
+    write_quantities(JOBSET, pod_template["spec"])
+
+
+def _default_by_schema(spec: Json) -> None:
+    for replicated in spec.get("replicatedJobs", []):
+        replicated.setdefault("replicas", 1)
+        replicated.setdefault("groupName", "default")
+        replicated["template"].setdefault("spec", {}).setdefault("template", {}).setdefault("spec", {})
+    if "failurePolicy" in spec:
+        spec["failurePolicy"].setdefault("maxRestarts", 0)
+        spec["failurePolicy"].setdefault("restartStrategy", "Recreate")
+
+
+def _default_by_webhook(spec: Json) -> None:
+    spec.setdefault("successPolicy", {"operator": "All"})
+    spec.setdefault("startupPolicy", {"startupPolicyOrder": "AnyOrder"})
     network = spec.setdefault("network", {})
     network.setdefault("enableDNSHostnames", True)
     network.setdefault("publishNotReadyAddresses", True)
     for replicated in spec.get("replicatedJobs", []):
-        replicated.setdefault("replicas", 1)
-        replicated.setdefault("groupName", "default")
-        job = replicated["template"].setdefault("spec", {})
+        job = replicated["template"]["spec"]
         job.setdefault("completionMode", "Indexed")
-        job.setdefault("template", {}).setdefault("spec", {}).setdefault("restartPolicy", "OnFailure")
-    if "failurePolicy" in spec:
-        policy = spec["failurePolicy"]
-        policy.setdefault("maxRestarts", 0)
-        policy.setdefault("restartStrategy", "Recreate")
-        for index, rule in enumerate(policy.get("rules", [])):
-            rule["name"] = rule.get("name") or f"failurePolicyRule{index}"
+        job["template"]["spec"].setdefault("restartPolicy", "OnFailure")
+    for index, rule in enumerate(spec.get("failurePolicy", {}).get("rules", [])):
+        rule["name"] = rule.get("name") or f"failurePolicyRule{index}"
 
 
-def _check_schema(jobset: JobSetView) -> None:
-    spec = jobset.spec
-    used: list[tuple[str, str]] = [
-        ("successPolicy.operator", spec.success_policy.operator),
-        ("startupPolicy.startupPolicyOrder", spec.startup_policy.startup_policy_order),
-    ]
-    if spec.failure_policy is not None:
-        used.append(("failurePolicy.restartStrategy", spec.failure_policy.restart_strategy))
-        used.extend(("failurePolicy.rules[].action", rule.action) for rule in spec.failure_policy.rules)
-    for replicated in spec.replicated_jobs:
-        used.extend(("replicatedJobs[].dependsOn[].status", found.status) for found in replicated.depends_on or ())
-    for field, value in used:
-        if value not in _VALID[field]:
-            supported = ", ".join(f'"{valid}"' for valid in _VALID[field])
-            why = f'Unsupported value: "{value}": supported values: {supported}'
-            raise invalid(JOBSET, jobset.metadata.name, f"spec.{field}", why)
+def _check_schema(body: Json) -> None:
+    name, spec = body["metadata"]["name"], body["spec"]
+    refuse(JOBSET, name, _schema_problems(spec), unchecked=True)
+    refuse(JOBSET, name, _list_problems(spec))
+    in_order = spec.get("startupPolicy", {}).get("startupPolicyOrder") == "InOrder"
+    if in_order and any("dependsOn" in replicated for replicated in spec.get("replicatedJobs", [])):
+        why = 'Invalid value: "object": StartupPolicy and DependsOn APIs are mutually exclusive'
+        refuse(JOBSET, name, [Problem("spec", why)])
 
 
-def _problems(jobset: JobSetView) -> Iterator[str]:
-    spec = jobset.spec
-    names: list[str] = []
-    for replicated in spec.replicated_jobs:
-        if replicated.name in names:
-            yield f'spec.replicatedJobs: Duplicate value: "{replicated.name}"'
-        names.append(replicated.name)
-        yield from _name_problems(jobset.metadata.name, replicated)
-        for dependency in replicated.depends_on or ():
-            if dependency.name not in names[:-1]:
-                yield f"replicatedJob: {replicated.name} cannot depend on replicatedJob: {dependency.name}"
-    if spec.replicated_jobs and spec.replicated_jobs[0].depends_on is not None:
-        yield "DependsOn can't be set for the first ReplicatedJob"
-    in_order = spec.startup_policy.startup_policy_order == "InOrder"
-    if in_order and any(replicated.depends_on for replicated in spec.replicated_jobs):
-        yield "startupPolicy InOrder and dependsOn are mutually exclusive"
-    for target in spec.success_policy.target_replicated_jobs:
-        if target not in names:
-            yield f"invalid replicatedJob name '{target}' does not appear in .spec.ReplicatedJobs"
-    yield from _failure_policy_problems(spec, names)
-    yield from _coordinator_problems(spec)
+def _schema_problems(spec: Json) -> Iterator[Problem]:
+    used: list[tuple[str, str, tuple[str, ...]]] = []
+    if "successPolicy" in spec:
+        used.append(("successPolicy.operator", spec["successPolicy"].get("operator", ""), _OPERATORS))
+    if "startupPolicy" in spec:
+        order = spec["startupPolicy"].get("startupPolicyOrder", "")
+        used.append(("startupPolicy.startupPolicyOrder", order, _ORDERS))
+    policy = spec.get("failurePolicy")
+    if policy is not None:
+        used.append(("failurePolicy.restartStrategy", policy["restartStrategy"], _STRATEGIES))
+        rules = enumerate(policy.get("rules", []))
+        used.extend((f"failurePolicy.rules[{index}].action", rule["action"], _ACTIONS) for index, rule in rules)
+    for index, replicated in enumerate(spec.get("replicatedJobs", [])):
+        place = f"replicatedJobs[{index}]"
+        for number, dependency in enumerate(replicated.get("dependsOn", [])):
+            used.append((f"{place}.dependsOn[{number}].status", dependency["status"], _DEPENDENCIES))
+        if "containers" not in replicated["template"]["spec"]["template"]["spec"]:
+            field = f"spec.{place}.template.spec.template.spec.containers"
+            yield Problem(field, f'Invalid value: "null": {field} in body must be of type array: "null"')
+    for field, value, valid in used:
+        if value not in valid:
+            supported = ", ".join(f'"{each}"' for each in valid)
+            yield Problem(f"spec.{field}", f'Unsupported value: "{value}": supported values: {supported}')
 
 
-def _name_problems(jobset_name: str, replicated: ReplicatedJob) -> Iterator[str]:
-    job = f"{jobset_name}-{replicated.name}-{replicated.replicas - 1}"
-    completions = replicated.template.spec.completions
-    pod = f"{job}-{completions - 1}-abcde" if completions else job
-    if not _DNS_LABEL.fullmatch(job):
-        yield f"the job name {job!r} is not a valid DNS label: a letter, then lower case letters, digits and '-'"
-    elif len(job) > _MAX_LABEL:
-        yield "JobSet name is too long, job names generated for this JobSet will exceed 63 characters"
-    elif len(pod) > _MAX_LABEL:
-        yield "JobSet name is too long, pod names generated for this JobSet will exceed 63 characters"
-    if not _DNS_LABEL.fullmatch(replicated.group_name) or len(replicated.group_name) > _MAX_LABEL:
-        yield f"groupName {replicated.group_name!r} is not a valid DNS label of at most 63 characters"
-
-
-def _failure_policy_problems(spec: JobSetSpec, names: list[str]) -> Iterator[str]:
-    rules = spec.failure_policy.rules if spec.failure_policy is not None else []
-    rule_names = [rule.name for rule in rules]
-    for rule in rules:
-        if not _RULE_NAME.fullmatch(rule.name):
-            yield (
-                f"invalid failure policy rule name '{rule.name}', a failure policy rule name must start with an "
-                "alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and "
-                "must end with an alphanumeric character or '_'"
-            )
-        if rule_names.count(rule.name) > 1:
-            yield f"rule names are not unique: '{rule.name}'"
-        for target in rule.target_replicated_jobs:
-            if target not in names:
-                yield f"invalid name '{target}' in failure policy does not appear in .spec.ReplicatedJobs"
-        for reason in rule.on_job_failure_reasons:
-            if reason not in _FAILURE_REASONS:
-                valid = ", ".join(_FAILURE_REASONS)
-                yield f"invalid job failure reason '{reason}' in failure policy; valid: {valid}"
-
-
-def _coordinator_problems(spec: JobSetSpec) -> Iterator[str]:
-    coordinator = spec.coordinator
-    if coordinator is None:
-        return
-    found = next((r for r in spec.replicated_jobs if r.name == coordinator.replicated_job), None)
-    if found is None:
-        yield f"coordinator replicatedJob {coordinator.replicated_job} does not exist"
-        return
-    if not 0 <= coordinator.job_index < found.replicas:
-        yield f"coordinator job index {coordinator.job_index} is invalid for replicatedJob {found.name}"
-    completions = found.template.spec.completions
-    if completions is None:
-        yield "job for coordinator pod must be indexed completion mode, and completions number must be set"
-    elif not 0 <= coordinator.pod_index < completions:
-        yield f"coordinator pod index {coordinator.pod_index} is invalid for replicatedJob {found.name}"
+def _list_problems(spec: Json) -> Iterator[Problem]:
+    ttl, field = spec.get("ttlSecondsAfterFinished", 0), "spec.ttlSecondsAfterFinished"
+    if ttl < 0:
+        yield Problem(field, f"Invalid value: {ttl}: {field} in body should be greater than or equal to 0")
+    names: set[str] = set()
+    for index, replicated in enumerate(spec.get("replicatedJobs", [])):
+        if replicated["name"] in names:
+            why = f'Duplicate value: {{"name":"{replicated["name"]}"}}'
+            yield Problem(f"spec.replicatedJobs[{index}]", why)
+        names.add(replicated["name"])

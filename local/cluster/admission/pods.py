@@ -1,4 +1,4 @@
-"""Admission of pods: API defaults and the built-in plugins (priority, tolerations, extended resources).
+"""Admission of pods: defaults and the built-in plugins (priority, tolerations, extended resources).
 
 JobSet's webhooks for its pods come last, as webhooks do, and are in `jobset_pods`.
 Sources: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/
@@ -8,12 +8,22 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from local.cluster.admission import jobset_pods
+from local.cluster.admission.pod_specs import (
+    containers,
+    default_requests,
+    default_spec,
+    gate_problems,
+    is_extended,
+    restart_policy_problems,
+    spec_problems,
+    write_quantities,
+)
+from local.cluster.admission.refusals import refuse
 from local.cluster.errors import forbidden, invalid
-from local.cluster.metadata import check_labels
-from local.cluster.quantities import canonical, milli_units
 from local.cluster.store.kinds import POD, PRIORITY_CLASS
 
 if TYPE_CHECKING:
@@ -27,78 +37,21 @@ _CHANGEABLE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSe
 _CHANGEABLE_WHILE_GATED = ("nodeSelector", "affinity")
 
 
-def default_spec(spec: Json) -> None:
-    """Fill in what the API defaults of a pod spec, in place; also used for the templates of Jobs."""
-    spec.setdefault("restartPolicy", "Always")
-    spec.setdefault("dnsPolicy", "ClusterFirst")
-    spec.setdefault("terminationGracePeriodSeconds", 30)
-    spec.setdefault("schedulerName", "default-scheduler")
-    spec.setdefault("securityContext", {})
-    write_quantities(spec)
-    for container in (*spec.get("containers", []), *spec.get("initContainers", [])):
-        container.setdefault("imagePullPolicy", "IfNotPresent")
-        container.setdefault("terminationMessagePath", "/dev/termination-log")
-        container.setdefault("terminationMessagePolicy", "File")
-        resources = container.setdefault("resources", {})
-        if resources.get("limits"):
-            resources["requests"] = resources["limits"] | resources.get("requests", {})
-
-
-def write_quantities(spec: Json) -> None:
-    """Write the quantities of a pod spec as text, in place; they must have been checked."""
-    for container in (*spec.get("containers", []), *spec.get("initContainers", [])):
-        resources = container.get("resources", {})
-        for group in ("limits", "requests"):
-            if group in resources:
-                resources[group] = {name: canonical(quantity) for name, quantity in resources[group].items()}
-
-
-def check_spec(name: str, spec: Json, field: str) -> None:
-    """Refuse a pod spec that the API server would not store.
-
-    Raises:
-        ApiError: 422, naming the field.
-    """
-    if not spec.get("containers"):
-        raise invalid(POD, name, f"{field}.containers", "Required value: at least one container")
-    check_labels(POD, name, spec.get("nodeSelector", {}), f"{field}.nodeSelector")
-    for group in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(group, [])):
-            _check_resources(name, container, f"{field}.{group}[{index}].resources")
-
-
-def _check_resources(name: str, container: Json, field: str) -> None:
-    resources = container.get("resources", {})
-    for group in ("requests", "limits"):
-        for resource, quantity in resources.get(group, {}).items():
-            try:
-                milli_units(quantity)
-            except ValueError as error:
-                raise invalid(POD, name, f"{field}.{group}[{resource}]", str(error)) from error
-    requests, limits = resources.get("requests", {}), resources.get("limits", {})
-    for resource in filter(_is_extended, requests):
-        if milli_units(requests[resource]) != milli_units(limits.get(resource, 0)):
-            limit = limits.get(resource, 0)
-            why = f'Invalid value: "{requests[resource]}": must be equal to {resource} limit of {limit}'
-            raise invalid(POD, name, f"{field}.requests", why)
-
-
-def _is_extended(resource: str) -> bool:
-    domain, slash, _ = resource.rpartition("/")
-    return bool(slash) and not domain.endswith("kubernetes.io")
-
-
 def admit_new(store: Store, body: Json, now: str) -> None:
     """Default and check a new pod in place.
 
     Raises:
-        ApiError: 403 (priority class, JobSet's webhooks) or 422.
+        ApiError: 400 (quantities), 403 (priority class, JobSet's webhooks) or 422.
     """
     spec = body.setdefault("spec", {})
     name = body["metadata"]["name"]
-    check_spec(name, spec, "spec")
+    write_quantities(POD, spec)
+    default_requests(spec)
+    problems = (spec_problems(spec, "spec"), restart_policy_problems(spec, "spec"), gate_problems(spec))
+    refuse(POD, name, itertools.chain(*problems))
     default_spec(spec)
-    spec.setdefault("serviceAccountName", "default")
+    spec.setdefault("enableServiceLinks", True)
+    spec["serviceAccount"] = spec.setdefault("serviceAccountName", "default")
     _set_priority(store, name, spec)
     _add_tolerations(spec)
     body["status"] = {"phase": "Pending", "qosClass": _quality_class(spec)}
@@ -116,18 +69,21 @@ def admit_new(store: Store, body: Json, now: str) -> None:
 
 
 def admit_change(old: Json, new: Json) -> None:
-    """Refuse changes of a pod's spec other than the few that are allowed.
+    """Refuse changes of a pod's spec other than the few that are allowed; put tolerations back.
 
     Raises:
-        ApiError: 422.
+        ApiError: 400 (quantities) or 422.
     """
     name = new["metadata"]["name"]
+    write_quantities(POD, new.setdefault("spec", {}))
+    _add_tolerations(new["spec"])
     gates_before = {gate["name"] for gate in old["spec"].get("schedulingGates", [])}
     gates_after = {gate["name"] for gate in new.get("spec", {}).get("schedulingGates", [])}
     if gates_after - gates_before:
         added = min(gates_after - gates_before)
         why = f"Forbidden: only deletion is allowed, but found new scheduling gate '{added}'"
-        raise invalid(POD, name, "spec.schedulingGates", why)
+        index = next(i for i, gate in enumerate(new["spec"]["schedulingGates"]) if gate["name"] == added)
+        raise invalid(POD, name, f"spec.schedulingGates[{index}].name", why)
     allowed = _CHANGEABLE + (_CHANGEABLE_WHILE_GATED if gates_before else ())
     if _fixed_part(old["spec"], allowed) != _fixed_part(new.get("spec", {}), allowed):
         why = (
@@ -167,13 +123,6 @@ def _set_priority(store: Store, name: str, spec: Json) -> None:
 
 def _add_tolerations(spec: Json) -> None:
     tolerations = spec.setdefault("tolerations", [])
-    wanted: set[str] = set()
-    for container in (*spec.get("containers", []), *spec.get("initContainers", [])):
-        wanted.update(filter(_is_extended, container.get("resources", {}).get("requests", {})))
-    for resource in sorted(wanted):
-        toleration = {"key": resource, "operator": "Exists"}
-        if toleration not in tolerations:
-            tolerations.append(toleration)
     for taint in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if not any(_covers_no_execute(toleration, taint) for toleration in tolerations):
             tolerations.append(
@@ -184,6 +133,11 @@ def _add_tolerations(spec: Json) -> None:
                     "tolerationSeconds": _DEFAULT_TOLERATION_SECONDS,
                 },
             )
+    wanted = {resource for each in containers(spec) for resource in each.get("resources", {}).get("requests", {})}
+    for resource in sorted(filter(is_extended, wanted)):
+        toleration = {"key": resource, "operator": "Exists", "effect": "NoSchedule"}
+        if toleration not in tolerations:
+            tolerations.append(toleration)
 
 
 def _covers_no_execute(toleration: Json, taint: str) -> bool:

@@ -156,6 +156,11 @@ def _event_last_seen(body: Json) -> str:
     return _since(stamp)
 
 
+def _jobset_completed(body: Json) -> str:
+    conditions = body.get("status", {}).get("conditions", [])
+    return next((str(found["status"]) for found in conditions if found["type"] == "Completed"), "")
+
+
 def _jobset_suspended(body: Json) -> str:
     return str(bool(body.get("spec", {}).get("suspend"))).lower()
 
@@ -196,6 +201,7 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         _NAME,
         Column("TerminalState", _at("status", "terminalState", default="")),
         Column("Restarts", _at("status", "restarts", default=0), type="integer"),
+        Column("Completed", _jobset_completed),
         Column("Suspended", _jobset_suspended),
         _AGE,
     ),

@@ -39,8 +39,7 @@ def _apply(document: Any, operation: Json) -> Any:
     if name == "add":
         return _add(document, path, operation["value"])
     if name == "replace":
-        _lookup(document, path)
-        return _add(_remove(document, path), path, operation["value"]) if path else operation["value"]
+        return _replace(document, path, operation["value"])
     if name == "remove":
         return _remove(document, path)
     if name == "test":
@@ -78,6 +77,14 @@ def _add(document: Any, path: list[str], value: Any) -> Any:
     else:
         parent[last] = value
     return document
+
+
+def _replace(document: Any, path: list[str], value: Any) -> Any:
+    """Unlike the RFC, and like the library of the API server, accept a member that an object does not have yet."""
+    parent = _lookup(document, path[:-1])
+    if isinstance(parent, list):
+        document = _remove(document, path)
+    return _add(document, path, value)
 
 
 def _remove(document: Any, path: list[str]) -> Any:

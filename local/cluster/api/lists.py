@@ -35,6 +35,7 @@ Json = dict[str, Any]
 
 _KEPT_SNAPSHOTS = 3
 _TIMEOUT = 504
+_MATCHES = ("Exact", "NotOlderThan")
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,11 @@ def read_selection(kind: Kind, namespace: str | None, query: Mapping[str, str]) 
     return Selection(kind, namespace, labels, fields)
 
 
+def unreadable_version(text: str) -> str:
+    """Return what is said of a resource version that is no number."""
+    return f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+
+
 def read_number(query: Mapping[str, str], name: str) -> int:
     """Return a whole number of the query, 0 when absent.
 
@@ -77,8 +83,29 @@ def read_number(query: Mapping[str, str], name: str) -> int:
     """
     text = query.get(name) or "0"
     if not text.isdigit():
-        raise bad_request(f'invalid value for {name}: "{text}"; valid: a whole number')
+        if name == "resourceVersion":
+            raise bad_request(f"invalid resource version: {unreadable_version(text)}")
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     return int(text)
+
+
+def _check_version_match(query: Mapping[str, str]) -> None:
+    match, version, token = (query.get(key) for key in ("resourceVersionMatch", "resourceVersion", "continue"))
+    if not match:
+        return
+    problems = []
+    for forbidden, why in (
+        (not version, "forbidden unless resourceVersion is provided"),
+        (token, "forbidden when continue is provided"),
+    ):
+        if forbidden:
+            problems.append(f"resourceVersionMatch: Forbidden: resourceVersionMatch is {why}")
+    if match not in _MATCHES:
+        valid = ", ".join(f'"{each}"' for each in (*_MATCHES, ""))
+        problems.append(f'resourceVersionMatch: Unsupported value: "{match}": supported values: {valid}')
+    if problems:
+        text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+        raise ApiError(422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: {text}')
 
 
 @dataclass(frozen=True)
@@ -108,6 +135,7 @@ class Lister:
             ApiError: 400, 410 (token or exact version too old) or 504 (version in the future).
         """
         limit = read_number(query, "limit")
+        _check_version_match(query)
         version = self._store.revision
         after: tuple[str, str] | None = None
         if query.get("continue"):

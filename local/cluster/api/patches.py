@@ -48,6 +48,7 @@ _MERGE_KEYS = {
 }
 _MERGED_SETS = {"finalizers"}
 _DIRECTIVE = "$patch"
+_ORDER = "$setElementOrder/"
 
 
 def read_patch(kind: Kind, content_type: str, body: bytes) -> Callable[[Json], Json]:
@@ -117,7 +118,7 @@ def strategic_merge(target: Any, patch: Json) -> Json:
         return {key: value for key, value in patch.items() if key != _DIRECTIVE}
     result: Json = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
-        if key == _DIRECTIVE or key.startswith(("$setElementOrder/", "$retainKeys")):
+        if key == _DIRECTIVE or key.startswith((_ORDER, "$retainKeys")):
             continue
         if key.startswith("$deleteFromPrimitiveList/"):
             field = key.partition("/")[2]
@@ -127,15 +128,16 @@ def strategic_merge(target: Any, patch: Json) -> Json:
         elif isinstance(value, dict):
             result[key] = strategic_merge(result.get(key), value)
         elif isinstance(value, list):
-            result[key] = _merge_lists(key, result.get(key, []), value)
+            result[key] = _merge_lists(key, result.get(key, []), value, patch.get(f"{_ORDER}{key}"))
         else:
             result[key] = value
     return result
 
 
-def _merge_lists(field: str, target: list[Any], patch: list[Any]) -> list[Any]:
+def _merge_lists(field: str, target: list[Any], patch: list[Any], order: list[Any] | None) -> list[Any]:
     if field in _MERGED_SETS:
-        return target + [item for item in patch if item not in target]
+        merged = target + [item for item in patch if item not in target]
+        return _in_order(merged, patch if order is None else order, target)
     merge_key = _merge_key(field, patch)
     if merge_key is None or any(item.get(_DIRECTIVE) == "replace" and len(item) == 1 for item in patch):
         return [
@@ -143,17 +145,32 @@ def _merge_lists(field: str, target: list[Any], patch: list[Any]) -> list[Any]:
             for item in patch
             if not (isinstance(item, dict) and item.get(_DIRECTIVE) == "replace" and len(item) == 1)
         ]
-    result = list(target)
+    result = {item.get(merge_key): item for item in target}
     for item in patch:
-        place = next((i for i, found in enumerate(result) if found.get(merge_key) == item.get(merge_key)), None)
+        name = item.get(merge_key)
         if item.get(_DIRECTIVE) == "delete":
-            if place is not None:
-                del result[place]
-        elif place is None:
-            result.append({key: value for key, value in item.items() if not key.startswith("$")})
+            result.pop(name, None)
+        elif name in result:
+            result[name] = strategic_merge(result[name], item)
         else:
-            result[place] = strategic_merge(result[place], item)
-    return result
+            result[name] = {key: value for key, value in item.items() if not key.startswith("$")}
+    wanted = [item.get(merge_key) for item in (patch if order is None else order)]
+    return [result[name] for name in _in_order(list(result), wanted, [item.get(merge_key) for item in target])]
+
+
+def _in_order(merged: list[Any], wanted: list[Any], before: list[Any]) -> list[Any]:
+    """Return the merged names: those of the patch in its order, each before all others that did not precede it.
+
+    Source: https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apimachinery/pkg/util/strategicpatch/patch.go
+    (`mergeSortedSlice`).
+    """
+    others = [name for name in merged if name not in wanted]
+    result: list[Any] = []
+    for name in (name for name in dict.fromkeys(wanted) if name in merged):
+        while others and others[0] in before and name in before and before.index(others[0]) < before.index(name):
+            result.append(others.pop(0))
+        result.append(name)
+    return result + others
 
 
 def _merge_key(field: str, patch: list[Any]) -> str | None:

@@ -11,7 +11,7 @@ from local.cluster.api.event_forms import to_core_event
 from local.cluster.api.lists import read_selection
 from local.cluster.api.patches import APPLY_PATCH, read_object, read_patch, strategic_merge
 from local.cluster.deletion import delete, read_options
-from local.cluster.errors import bad_request, method_not_allowed
+from local.cluster.errors import ApiError, bad_request, method_not_allowed
 from local.cluster.store.kinds import CLAIM, EVENT, NAMESPACE, POD, SERVICE, Kind
 from local.cluster.store.stored import encode
 
@@ -87,9 +87,8 @@ class Verbs:
         kind, namespace = _stored_kind(target.kind), target.namespace or ""
         applying = content_type.split(";", maxsplit=1)[0].strip() == APPLY_PATCH
         if applying and not query.get("fieldManager"):
-            raise bad_request(
-                "PatchOptions.meta.k8s.io is invalid: fieldManager: Required value: is required for apply patch"
-            )
+            why = "fieldManager: Required value: is required for apply patch"
+            raise ApiError(422, "Invalid", f'PatchOptions.meta.k8s.io "" is invalid: {why}')
         missing = self._registry.store.get(kind, namespace, target.name) is None
         if applying and missing and not target.subresource:
             new = strategic_merge({}, read_object(body))
@@ -128,7 +127,7 @@ class Verbs:
         """Bind a pod to the node of a Binding."""
         node = read_object(body).get("target", {}).get("name")
         if not node:
-            raise bad_request("Binding: target.name: Required value")
+            raise ApiError(500, "", "target.name: Required value")
         self._registry.bind(target.namespace or "", target.name, node)
         return _success(None)
 

@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from local.cluster.api.lists import Selection, read_number
+from local.cluster.api.lists import Selection, read_number, unreadable_version
 from local.cluster.api.representations import Form, encoded
 from local.cluster.api.tables import TableWriter
 from local.cluster.errors import ApiError, bad_request
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-BOOKMARK_SECONDS = 10.0
+BOOKMARK_SECONDS = 60.0
+_BEFORE_TIMEOUT_SECONDS = 2.0
 _MAX_BACKLOG = 20_000
 _MIN_TIMEOUT_SECONDS = 1_800
 
@@ -55,7 +56,7 @@ def read_options(query: Mapping[str, str]) -> WatchOptions:
     Raises:
         ApiError: 400, naming the parameter.
     """
-    version = read_number(query, "resourceVersion")
+    version = _read_version(query)
     streaming = query.get("sendInitialEvents")
     bookmarks = _flag(query, "allowWatchBookmarks")
     if streaming is not None and query.get("resourceVersionMatch") != "NotOlderThan":
@@ -70,6 +71,14 @@ def read_options(query: Mapping[str, str]) -> WatchOptions:
         bookmarks=bookmarks,
         timeout_seconds=timeout or _MIN_TIMEOUT_SECONDS * (1 + random.random()),
     )
+
+
+def _read_version(query: Mapping[str, str]) -> int:
+    text = query.get("resourceVersion") or "0"
+    if not text.isdigit():
+        # The real server's watch cache says this, and nobody makes a bad request of it.
+        raise ApiError(500, "", unreadable_version(text))
+    return int(text)
 
 
 def _flag(query: Mapping[str, str], name: str) -> bool:
@@ -149,7 +158,7 @@ class Watch:
             WatchDropped: when the connection is to break off.
         """
         deadline = time.monotonic() + self._options.timeout_seconds
-        next_bookmark = time.monotonic() + BOOKMARK_SECONDS
+        next_bookmark = next_bookmark_time(time.monotonic(), deadline)
         try:
             unsubscribe = self._begin()
         except ApiError as error:
@@ -164,15 +173,13 @@ class Watch:
                 if now >= deadline:
                     break
                 if now >= next_bookmark:
-                    next_bookmark = now + BOOKMARK_SECONDS
+                    next_bookmark = next_bookmark_time(now, deadline)
                     if self._options.bookmarks:
                         self._emit_bookmark()
                         continue
                 await self._wait(min(deadline, next_bookmark) - now)
             if self._dropped:
                 raise WatchDropped
-            if self._options.bookmarks:
-                self._emit_bookmark()
             if self._lines:
                 yield self._take()
         finally:
@@ -189,6 +196,16 @@ class Watch:
         chunk = b"".join(self._lines)
         self._lines.clear()
         return chunk
+
+
+def next_bookmark_time(now: float, deadline: float) -> float:
+    """Return when the next bookmark is due: after a minute, or two seconds before the end; then there is no other.
+
+    Source: https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go
+    (`nextBookmarkTime`).
+    """
+    due = min(now + BOOKMARK_SECONDS, deadline - _BEFORE_TIMEOUT_SECONDS)
+    return due if due > now else float("inf")
 
 
 def _line(event: str, body: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """Whether a pod fits on a node, and if not, why: the filters of kube-scheduler, in its order and its words.
 
-Pure: nodes and pods in, reasons out. Wording and order follow Kubernetes 1.33 (not compared with a running one):
-a node counts for the first filter that rejects it: unschedulable, taints, selector, resources, inter-pod affinity.
+Pure: nodes and pods in, reasons out. Wording and order follow Kubernetes 1.34: a node counts for the first filter
+that rejects it: unschedulable, taints, selector, resources, inter-pod affinity.
 Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
 """
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from local.cluster.views import NodeView, PodAffinityTerm, PodSpec, PodView
 
 UNSCHEDULABLE_NODE = "node(s) were unschedulable"
+UNTOLERATED_TAINT = "node(s) had untolerated taint(s)"
 SELECTOR_MISMATCH = "node(s) didn't match Pod's node affinity/selector"
 AFFINITY_MISMATCH = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY_MISMATCH = "node(s) didn't match pod anti-affinity rules"
@@ -189,7 +190,7 @@ def node_rejection(pod: PodView, facts: PodFacts, node: NodeFacts) -> Rejection 
         return Rejection((UNSCHEDULABLE_NODE,))
     for taint in node.node.spec.taints:
         if taint.effect in _HARD_EFFECTS and not any(t.tolerates(taint) for t in pod.spec.tolerations):
-            return Rejection((f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}",))
+            return Rejection((UNTOLERATED_TAINT,))
     if not matches_node_selection(pod, node.node):
         return Rejection((SELECTOR_MISMATCH,))
     return _resource_rejection(facts, node)
@@ -235,18 +236,27 @@ def _resource_rejection(facts: PodFacts, node: NodeFacts) -> Rejection | None:
     return Rejection(tuple(reasons), by_eviction=not hopeless) if reasons else None
 
 
-def unschedulable_message(total: int, rejections: Iterable[Rejection], *, prefilter: str = "") -> str:
-    """Return the message of the PodScheduled condition for a pod that fits nowhere."""
+def unschedulable_message(total: int, rejections: Iterable[Rejection], *, missing: str = "") -> str:
+    """Return the message of the PodScheduled condition for a pod that fits nowhere.
+
+    Args:
+        total: How many nodes there are.
+        rejections: One for each node.
+        missing: What the pod needs and there is not: then no node is looked at, and the plugin that would free
+            resource claims ends the search for victims by complaining that it has not been asked before.
+    """
     if total == 0:
         return "no nodes available to schedule pods"
+    head = f"0/{total} nodes are available"
+    if missing:
+        return f"{head}: {missing}. not found"
     reasons: Counter[str] = Counter()
     evictable = 0
     for rejection in rejections:
         reasons.update(rejection.reasons)
         evictable += rejection.by_eviction
-    counted = prefilter or ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    counted = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
     verdicts = [(evictable, "No preemption victims found for incoming pod")]
     verdicts.append((total - evictable, "Preemption is not helpful for scheduling"))
     helpful = ", ".join(f"{count} {verdict}" for count, verdict in verdicts if count)
-    head = f"0/{total} nodes are available"
-    return f"{head}: {counted}. preemption: {head}: {helpful}."
+    return f"{head}: {counted}. no new claims to deallocate, preemption: {head}: {helpful}."

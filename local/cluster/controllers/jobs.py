@@ -181,7 +181,8 @@ class _Sync:
             if pod.view.status.phase == "Succeeded":
                 self._count_success(pod)
             elif counts_as_failed(self._job, pod):
-                failures += not self._has("SuccessCriteriaMet") and not self._has("FailureTarget")
+                # After the limit every pod that is stopped counts too; after success none does.
+                failures += not self._has("SuccessCriteriaMet")
             elif not (pod.terminating and self._job.spec.suspend):
                 continue
             self._controller.release(pod.stored)
@@ -239,7 +240,7 @@ class _Sync:
             container.restart_count
             for pod in self._pods
             if pod.active
-            for container in pod.view.status.container_statuses
+            for container in pod.view.status.all_container_statuses
         )
         return restarts > 0 if limit == 0 else restarts >= limit
 

@@ -1,7 +1,7 @@
 """When a JobSet has succeeded and what its failed Jobs lead to: its success and failure policies.
 
 Source: https://jobset.sigs.k8s.io/docs/concepts/ and https://github.com/kubernetes-sigs/jobset
-(pkg/controllers/failure_policy.go, success_policy.go, main branch of August 2026, gates off).
+(pkg/controllers/failure_policy.go, success_policy.go, release 0.11.1).
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ def apply_failure_policy(draft: StatusDraft, failed: list[Stored]) -> None:
         draft.fail("ReachedMaxRestarts", _naming("jobset failed due to reaching max number of restarts", job))
         return
     draft.restart(
-        reason=f"FailurePolicy_{rule.name}" if rule is not None else "DefaultFailurePolicy",
         event=f"{action}FailurePolicyAction",
         message=_naming(f"applying {action} failure policy action", job),
         counts=counts,

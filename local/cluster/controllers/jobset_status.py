@@ -1,7 +1,7 @@
 """The status of a JobSet while one pass of its controller changes it: counters, conditions, the events they cause.
 
 Source: https://github.com/kubernetes-sigs/jobset (pkg/controllers/jobset_controller.go, pkg/constants,
-main branch of August 2026, gates off).
+release 0.11.1).
 """
 
 from __future__ import annotations
@@ -110,17 +110,11 @@ class StatusDraft:
         counter = self.counter(replicated)
         return int(counter["ready"] + counter["succeeded"] + counter["failed"])
 
-    def all_ready(self) -> bool:
-        """Return whether every Job is ready or has succeeded."""
-        wanted = sum(replicated.replicas for replicated in self.jobset.spec.replicated_jobs)
-        counters: list[Json] = self.status["replicatedJobsStatus"]
-        return bool(wanted == sum(counter["ready"] + counter["succeeded"] for counter in counters))
-
     def set(
         self, condition_type: str, reason: str, message: str, *, value: bool = True, warning: bool = False
     ) -> None:
         """Set a condition; False is only written over an existing one, and excluded conditions turn False."""
-        conditions: list[Json] = self.status.setdefault("conditions", [])
+        conditions: list[Json] = self.status.get("conditions", [])
         if not value and not any(found["type"] == condition_type for found in conditions):
             return
         if value:
@@ -134,21 +128,17 @@ class StatusDraft:
 
     def complete(self) -> None:
         """Mark the JobSet as completed."""
-        message = "jobset completed successfully"
-        self.set("Completed", "AllJobsCompleted", message)
-        self.set("RestartingJobSet", "JobSetCompleted", message, value=False)
+        self.set("Completed", "AllJobsCompleted", "jobset completed successfully")
         self.status["terminalState"] = "Completed"
 
     def fail(self, reason: str, message: str) -> None:
         """Mark the JobSet as failed."""
         self.set("Failed", reason, message, warning=True)
-        self.set("RestartingJobSet", "JobSetFailed", "jobset failed", value=False)
         self.status["terminalState"] = "Failed"
 
-    def restart(self, *, reason: str, event: str, message: str, counts: bool) -> None:
+    def restart(self, *, event: str, message: str, counts: bool) -> None:
         """Begin another attempt of the whole JobSet."""
         self.status["restarts"] = self.status.get("restarts", 0) + 1
         if counts:
             self.status["restartsCountTowardsMax"] = self.status.get("restartsCountTowardsMax", 0) + 1
-        self.set("RestartingJobSet", reason, message, warning=True)
         self.events.append((event, message, True))

@@ -1,7 +1,7 @@
 """The child Jobs and the service that a JobSet makes, with all labels and annotations.
 
 Source: https://github.com/kubernetes-sigs/jobset (pkg/controllers/jobset_controller.go,
-main branch of August 2026, gates off).
+release 0.11.1).
 """
 
 from __future__ import annotations
@@ -98,11 +98,18 @@ def _labels(jobset: JobSetView, replicated: ReplicatedJob, index: int, name: str
         names.GROUP_REPLICAS: str(sum(found.replicas for found in group)),
         names.JOB_GROUP_INDEX: str(_before(group, replicated) + index),
     }
-    coordinator = jobset.spec.coordinator
-    if coordinator is not None:
-        host = job_name(jobset.metadata.name, coordinator.replicated_job, coordinator.job_index)
-        labels[names.COORDINATOR] = f"{host}-{coordinator.pod_index}.{subdomain(jobset)}"
+    if jobset.spec.coordinator is not None:
+        labels[names.COORDINATOR] = coordinator_address(jobset)
     return labels
+
+
+def coordinator_address(jobset: JobSetView) -> str:
+    """Return the address of the coordinator's pod; there must be a coordinator."""
+    coordinator = jobset.spec.coordinator
+    if coordinator is None:
+        raise ValueError(f"the JobSet {jobset.metadata.name!r} has no coordinator")
+    host = job_name(jobset.metadata.name, coordinator.replicated_job, coordinator.job_index)
+    return f"{host}-{coordinator.pod_index}.{subdomain(jobset)}"
 
 
 def _before(replicated_jobs: list[ReplicatedJob], until: ReplicatedJob) -> int:

@@ -2,13 +2,14 @@
 
 One pass follows the order of the real reconciler, so that what a watcher sees between passes is the same: a
 JobSet is terminal one pass before its active Jobs are deleted.
-Source: https://github.com/kubernetes-sigs/jobset (pkg/controllers, main branch of August 2026, gates off).
+Source: https://github.com/kubernetes-sigs/jobset (pkg/controllers, release 0.11.1).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from local.cluster.controllers.jobset_in_place import advance_attempts, restarts_in_place
 from local.cluster.controllers.jobset_policy import apply_failure_policy, has_succeeded
 from local.cluster.controllers.jobset_status import ChildJobs, StatusDraft, child_jobs
 from local.cluster.controllers.jobset_template import (
@@ -22,8 +23,8 @@ from local.cluster.controllers.moments import seconds_since
 from local.cluster.deletion import IN_FOREGROUND, delete
 from local.cluster.errors import ApiError
 from local.cluster.jobset_views import JobSetView
-from local.cluster.labels import REPLICATED_JOB_NAME
-from local.cluster.store.kinds import JOB, JOBSET, SERVICE
+from local.cluster.labels import JOBSET_UID, REPLICATED_JOB_NAME
+from local.cluster.store.kinds import JOB, JOBSET, POD, SERVICE
 from local.cluster.views import JobView
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
     from local.cluster.registry import Registry
     from local.cluster.store.stored import Change, Stored
 
-NAME = "jobset-controller"
+Json = dict[str, Any]
+
+NAME = "jobset"
 MANAGER = "jobset.sigs.k8s.io/jobset-controller"
 
 
@@ -49,12 +52,21 @@ class JobSetController:
         self._recorder = recorder
 
     def keys_for(self, change: Change) -> Iterable[Key]:
-        """Look at a JobSet when it, one of its Jobs or its service changes."""
+        """Look at a JobSet when it, one of its Jobs or its service changes; its pods too, if they talk to it."""
         if change.kind is JOBSET:
             return ((change.subject.uid,),)
         if change.kind is JOB or change.kind is SERVICE:
             return tuple((uid,) for uid in change.subject.owner_uids)
+        if change.kind is POD:
+            return self._keys_for_pod(change.subject)
         return ()
+
+    def _keys_for_pod(self, pod: Stored) -> Iterable[Key]:
+        """Look at a JobSet because of a pod only where agents in the pods talk to it."""
+        found = self._registry.store.by_uid(pod.labels.get(JOBSET_UID, ""))
+        if found is None or found.kind is not JOBSET or not restarts_in_place(found.view(JobSetView)):
+            return ()
+        return ((found.uid,),)
 
     def reconcile(self, key: Key) -> float | None:
         """Bring one JobSet's Jobs and status closer to what they should be."""
@@ -79,8 +91,6 @@ class JobSetController:
             self._delete_jobs(children.active)
             return self._expire(stored, jobset)
         self._delete_jobs(children.previous)
-        if not jobset.spec.suspend and draft.all_ready():
-            draft.set("RestartingJobSet", "JobsReady", "all jobs are ready", value=False)
         if children.failed:
             apply_failure_policy(draft, children.failed)
             return None
@@ -93,6 +103,7 @@ class JobSetController:
             self._suspend(children, draft)
         else:
             self._resume(stored, jobset, children, draft)
+        advance_attempts(self._registry.store, draft)
         return None
 
     def _delete_jobs(self, jobs: list[Stored]) -> None:
@@ -156,7 +167,6 @@ class JobSetController:
                 body["spec"]["suspend"] = True
                 self._registry.replace(JOB, job.namespace, job.name, body)
         draft.set("Suspended", "SuspendedJobs", "jobset is suspended")
-        draft.set("RestartingJobSet", "JobSetSuspended", "jobset is suspended", value=False)
 
     def _resume(self, stored: Stored, jobset: JobSetView, children: ChildJobs, draft: StatusDraft) -> None:
         in_order = jobset.spec.startup_policy.startup_policy_order == "InOrder"
@@ -168,15 +178,22 @@ class JobSetController:
             template = stored.body()["spec"]["replicatedJobs"][position]["template"]["spec"].get("template", {})
             for job in children.active:
                 if job.labels.get(REPLICATED_JOB_NAME) == replicated.name and job.view(JobView).spec.suspend:
-                    body = job.body()
-                    resumed_template(body, template)
-                    body["spec"]["suspend"] = False
-                    self._registry.replace(JOB, job.namespace, job.name, body)
+                    self._resume_job(job, template)
             if in_order:
                 message = "in order startup policy is in progress"
                 draft.set("StartupPolicyInProgress", "InOrderStartupPolicyInProgress", message)
                 return
         draft.set("Suspended", "ResumeJobs", "jobset is resumed", value=False)
+
+    def _resume_job(self, job: Stored, template: Json) -> None:
+        status = job.body().get("status", {})
+        # The template of a Job that has started is fixed, so its start is forgotten first.
+        if status.pop("startTime", None) is not None:
+            job = self._registry.set_status(job, status)
+        body = job.body()
+        resumed_template(body, template)
+        body["spec"]["suspend"] = False
+        self._registry.replace(JOB, job.namespace, job.name, body)
 
 
 def _dependencies_met(jobset: JobSetView, replicated: ReplicatedJob, draft: StatusDraft) -> bool:

@@ -1,6 +1,8 @@
-"""The namespace controller: empties a namespace that is being deleted, then lets it go.
+"""The namespace controller: furnishes a new namespace, empties one that is being deleted, then lets it go.
 
-Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/
+Sources: https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/ and, for what every
+namespace has, https://kubernetes.io/docs/concepts/security/service-accounts/#default-service-accounts and
+https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/ (`kube-root-ca.crt`).
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from local.cluster.deletion import BACKGROUND, delete
-from local.cluster.store.kinds import KINDS, NAMESPACE
+from local.cluster.store.kinds import BY_TYPE, KINDS, NAMESPACE
 from local.cluster.views import AnyObject
 
 if TYPE_CHECKING:
@@ -18,9 +20,12 @@ if TYPE_CHECKING:
     from local.cluster.registry import Registry
     from local.cluster.store.stored import Change
 
+FURNITURE = {"ServiceAccount": "default", "ConfigMap": "kube-root-ca.crt"}
+"""The name of what every namespace has, by its kind; the content of the certificates' map is nobody's here."""
+
 
 class NamespaceController:
-    """Deletes what is in a terminating namespace."""
+    """Keeps the furniture of a namespace in place; deletes what is in a terminating one."""
 
     name = "namespaces"
 
@@ -37,14 +42,21 @@ class NamespaceController:
                 self._terminating.add(name)
                 return ((name,),)
             self._terminating.discard(name)
-        elif change.new is None and change.subject.namespace in self._terminating:
+            if change.old is None:
+                return ((name,),)
+        elif change.new is None and (
+            change.subject.namespace in self._terminating or FURNITURE.get(change.kind.kind) == change.subject.name
+        ):
             return ((change.subject.namespace,),)
         return ()
 
     def reconcile(self, key: Key) -> float | None:
-        """Delete everything in the namespace; when nothing is left, let the namespace go."""
+        """Furnish the namespace; or, when it is going, delete everything in it, then let it go."""
         stored = self._registry.store.get(NAMESPACE, "", key[0])
         if stored is None:
+            return None
+        if stored.view(AnyObject).metadata.deletion_timestamp is None:
+            self._furnish(key[0])
             return None
         left = False
         for kind in KINDS:
@@ -60,3 +72,9 @@ class NamespaceController:
             self._registry.write(NAMESPACE, stored, body)
         # Deleting above may have left nothing behind, which nobody else would report.
         return 0.1 if left else None
+
+    def _furnish(self, namespace: str) -> None:
+        for kind_name, name in FURNITURE.items():
+            kind = BY_TYPE["v1", kind_name]
+            if self._registry.store.get(kind, namespace, name) is None:
+                self._registry.create(kind, {"metadata": {"name": name}}, namespace)

@@ -82,12 +82,13 @@ class NodeController:
         own = {NOT_READY_TAINT["key"], _UNSCHEDULABLE_TAINT["key"]}
         present = {taint["key"] for taint in before}
         after = [t for t in before if t["key"] not in own or any(w["key"] == t["key"] for w in wanted)]
-        after += [dict(taint) for taint in wanted if taint["key"] not in present]
-        if after != before:
-            body["spec"]["taints"] = after
-            if not after:
-                del body["spec"]["taints"]
-            self._registry.write(NODE, stored, body)
+        since = {"timeAdded": self._registry.clock.timestamp()}
+        after += [taint | since for taint in wanted if taint["key"] not in present]
+        body["spec"]["taints"] = after
+        if not after:
+            del body["spec"]["taints"]
+        _add_marks(body["metadata"])
+        self._registry.write(NODE, stored, body)
 
     def _remove(self, stored: Stored) -> None:
         body = stored.body()
@@ -98,7 +99,18 @@ class NodeController:
                 "status": "True",
                 "reason": "DeletionByPodGC",
                 "message": "PodGC: node no longer exists",
+                "observedGeneration": body["metadata"]["generation"],
             }
+            body["status"]["observedGeneration"] = body["metadata"]["generation"]
             set_condition(body["status"], condition, self._registry.clock.timestamp())
             stored = self._registry.write(POD, stored, body)
         delete(self._registry, stored, BACKGROUND_NOW)
+
+
+def _add_marks(metadata: Json) -> None:
+    """Add what several of the real controllers write on every node."""
+    metadata.setdefault("annotations", {}).setdefault("node.alpha.kubernetes.io/ttl", "0")
+    labels = metadata.setdefault("labels", {})
+    for name in ("arch", "os"):
+        if f"kubernetes.io/{name}" in labels:
+            labels[f"beta.kubernetes.io/{name}"] = labels[f"kubernetes.io/{name}"]

@@ -113,15 +113,15 @@ class Scheduler:
         if uid in self._placed:
             return
         if node in self._nodes:
+            facts = pod_facts(pod)
             self._placed[uid] = node
-            self._nodes[node].add(pod_facts(pod))
-            self._retry_all_with_affinity()
+            self._nodes[node].add(facts)
+            self._retry_friends(facts)
 
-    def _retry_all_with_affinity(self) -> None:
-        """A bound pod can only help pods that want to be near others."""
+    def _retry_friends(self, bound: PodFacts) -> None:
+        """A bound pod can only help pods that want to be near it."""
         for uid, stored in self._pending.items():
-            affinity = stored.view(PodView).spec.affinity
-            if affinity is not None and affinity.pod_affinity is not None:
+            if any(term.matches(bound) for term in pod_facts(stored.view(PodView)).affinity):
                 self._untried[uid] = None
 
     def _forget(self, uid: str) -> None:
@@ -152,7 +152,7 @@ class Scheduler:
         facts = pod_facts(pod)
         missing = self._missing_claim(pod)
         if missing and self._nodes:
-            message = unschedulable_message(len(self._nodes), (), prefilter=missing)
+            message = unschedulable_message(len(self._nodes), (), missing=missing)
             self._refuse(stored, message)
             return
         chosen, rejections = self._choose(pod, facts)
@@ -192,6 +192,7 @@ class Scheduler:
     def _refuse(self, stored: Stored, message: str) -> None:
         body = stored.body()
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+        condition["observedGeneration"] = body["metadata"]["generation"]
         if set_condition(body["status"], condition, self._registry.clock.timestamp()):
             self._registry.write(POD, stored, body)
             self._recorder.record(NAME, stored, "FailedScheduling", message, warning=True)

@@ -50,7 +50,7 @@ class Kind:
 _RBAC = "rbac.authorization.k8s.io"
 _ALL = ("all",)
 
-POD = Kind("", "v1", "Pod", "pods", short_names=("po",), has_status=True, categories=_ALL,
+POD = Kind("", "v1", "Pod", "pods", short_names=("po",), has_status=True, has_generation=True, categories=_ALL,
            subresources=("binding", "eviction", "log"))  # fmt: skip
 NODE = Kind("", "v1", "Node", "nodes", namespaced=False, short_names=("no",), has_status=True)
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False, short_names=("ns",), has_status=True)

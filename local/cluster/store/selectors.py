@@ -150,7 +150,7 @@ def parse_fields(text: str, selectable: Iterable[str]) -> FieldSelector:
     for part in filter(None, text.split(",")):
         found = _FIELD.match(part)
         if found is None:
-            raise bad_request(f'invalid field selector: "{part}"; known operators are =, ==, !=')
+            raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
         key, operator, value = found[1].strip(), found[2], found[3]
         if key not in selectable:
             raise bad_request(f'field label not supported: "{key}"; supported: {", ".join(sorted(selectable))}')

@@ -1,0 +1,32 @@
+"""One script of actions on both clusters: what our code sees of them is the same, but for a list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from differential_comparison import Difference, compare
+from differential_known import KNOWN
+from differential_run import play_on_both
+
+if TYPE_CHECKING:
+    from local.controlplane.plane import ControlPlane
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+
+
+@pytest.fixture(scope="module")
+def differences(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> list[Difference]:
+    embedded, real = play_on_both(plane.kubeconfig, tmp_path_factory.mktemp("differential"))
+    assert len(embedded.courses) > 100, "the script was not seen"
+    return compare(embedded, real)
+
+
+def test_every_difference_is_listed(differences: list[Difference]):
+    unlisted = [found for found in differences if not any(known.covers(found) for known in KNOWN)]
+    assert not unlisted, f"{len(unlisted)} differences:\n" + "\n".join(str(found) for found in unlisted[:40])
+
+
+def test_every_listed_difference_still_occurs(differences: list[Difference]):
+    idle = {known.what: known.idle_patterns(differences) for known in KNOWN}
+    assert not any(idle.values()), f"these patterns match nothing: {idle}"
