@@ -1,4 +1,4 @@
-"""The ladder: list, then watch from there, resume after a break, list again when the version is too old.
+"""The ladder: list, then watch from there, resume after a break, list again when the version is too old or new.
 
 One `Follower` per watched kind, each in its own thread, for ever. It holds no objects: each goes straight to the
 kind's sightings. After kopf's ladder (https://github.com/nolar/kopf, kopf/_cogs/clients/watching.py).
@@ -105,6 +105,8 @@ class Follower(Generic[T]):
         """List if necessary, then watch until the watch ends; count and log why, and pause if it was a failure."""
         self._beat()
         try:
+            if self._version and self._was_set_back():
+                self._version = ""
             if not self._version:
                 self._version = self._list()
             lasted_well = self._watch()
@@ -117,6 +119,23 @@ class Follower(Generic[T]):
         self._count_restart("ended")
         if not lasted_well:
             self._stop.wait(self._pauses.next_seconds())
+
+    def _was_set_back(self) -> bool:
+        """Tell whether the cluster shows an older version than was seen here, as after its backup was restored.
+
+        A watch from a version of the future is not refused: the server keeps it open and leaves out, without a
+        word, all that happens until that version is reached once more
+        (https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go).
+        """
+        shown = self._api.read_version(self._watched.path)
+        if shown.isdecimal() and self._version.isdecimal() and int(shown) >= int(self._version):
+            return False
+        self._count_restart("rewound")
+        _logger.warning(
+            "the cluster's data was set back, listing again",
+            extra={"resource": self._watched.name, "version_seen": self._version, "version_shown": shown},
+        )
+        return True
 
     def _list(self) -> str:
         """Show every object to the sightings, then what has left meanwhile; return the list's version."""

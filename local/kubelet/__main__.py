@@ -40,7 +40,7 @@ def main(
 
     Annotations of a pod: local.tpu-provisioner/run-seconds "N"; local.tpu-provisioner/exit-code "1" (it fails);
     local.tpu-provisioner/fail-attempts "K" (it fails while its label jobset.sigs.k8s.io/restart-attempt is less
-    than K).
+    than K); local.tpu-provisioner/fail-runs "K" (its containers fail K times in the same pod, then succeed).
     """
     silence_cancelled_connects()
     try:

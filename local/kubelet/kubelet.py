@@ -97,16 +97,17 @@ class Kubelet:
             await self._write(pod, running(pod, _now()))
         while True:
             await self._sleep(plan.run_seconds)
-            if not plan.restarts_in_place:
+            exit_code = plan.exit_code_of(restarts)
+            if not plan.restarts_in_place(restarts):
                 break
             restarts += 1
-            await self._write(pod, crashed(pod, _now(), exit_code=plan.exit_code, restarts=restarts))
+            await self._write(pod, crashed(pod, _now(), exit_code=exit_code, restarts=restarts))
             await self._sleep(min(_MAX_CRASH_BACKOFF_SECONDS, _CRASH_BACKOFF_SECONDS * 2 ** (restarts - 1)))
             await self._write(pod, running(pod, _now(), restarts=restarts))
         if await self._node_is_gone(pod):
             log("pod lost with its node", pod=_name(pod), node=pod["spec"]["nodeName"])
             return
-        await self._write(pod, ended(pod, _now(), exit_code=plan.exit_code, restarts=restarts))
+        await self._write(pod, ended(pod, _now(), exit_code=exit_code, restarts=restarts))
 
     async def _node_is_gone(self, pod: Json) -> bool:
         """Return whether the node no longer exists: then nobody is left to report how the pod ended."""

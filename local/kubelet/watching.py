@@ -1,4 +1,4 @@
-"""The bound pods of the cluster as an endless stream: list, watch, and list again when the place is lost."""
+"""The bound pods of the cluster as an endless stream: list, watch, and list again however the watch ended."""
 
 from __future__ import annotations
 
@@ -37,22 +37,20 @@ class PodWatch:
 
     async def pods(self) -> AsyncIterator[tuple[Json, bool]]:
         """Yield each new state of a pod, and whether the pod is gone."""
-        version = ""
         while True:
             try:
-                if not version:
-                    found, version = await self._list()
-                    for change in self._compare(found):
-                        yield change
+                # Never from where the last watch was: another history may answer now, as after a restored backup,
+                # and a watch from a version that it has not reached yet would be kept open and silent.
+                found, version = await self._list()
+                for change in self._compare(found):
+                    yield change
                 async for event, pod in self._watch(version):
-                    version = pod["metadata"]["resourceVersion"]
                     if event != "BOOKMARK":
                         yield self._note(event, pod)
             except LostPlaceError as error:
-                version = ""
                 _log("watch lost its place, listing again", error)
             except (httpx.HTTPError, ValueError) as error:
-                _log("watch broke off, going on", error)
+                _log("watch broke off, listing again", error)
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _list(self) -> tuple[dict[str, Json], str]:
@@ -70,7 +68,12 @@ class PodWatch:
             query["continue"] = page["metadata"]["continue"]
 
     def _compare(self, found: dict[str, Json]) -> list[tuple[Json, bool]]:
-        changes = [(pod, True) for uid, pod in self._known.items() if uid not in found]
+        """Return what is new; a pod that was set back to an older version goes and comes again."""
+        changes = [
+            (pod, True)
+            for uid, pod in self._known.items()
+            if uid not in found or _version_of(found[uid]) < _version_of(pod)
+        ]
         changes += [(pod, False) for pod in found.values()]
         self._known = found
         return changes
@@ -103,6 +106,10 @@ class PodWatch:
                         raise LostPlaceError(event["object"].get("message", ""))
                     raise ValueError(f"watch error: {event['object']}")
                 yield event["type"], event["object"]
+
+
+def _version_of(pod: Json) -> int:
+    return int(pod["metadata"]["resourceVersion"])
 
 
 def _log(message: str, error: Exception) -> None:

@@ -57,7 +57,8 @@ CONNECTIONS_MAX = 8
 REFUSAL_BYTES_MAX = 64 * 1024
 _HTTP_OK, _HTTP_REDIRECT = 200, 300
 _PAGE: Any = Page  # Made concrete at run time, which a type checker cannot follow.
-_RAW_PAGE = msgspec.json.Decoder(Page[msgspec.Raw])
+_RAW_LIST = Page[msgspec.Raw]
+_RAW_PAGE = msgspec.json.Decoder(_RAW_LIST)
 _STORED = msgspec.json.Decoder(Stored)
 
 
@@ -126,6 +127,16 @@ class KubernetesApi:
                 return
             query["continue"] = page.metadata.continue_
         raise Unavailable(f"GET {path}: the list has not ended after {PAGES_MAX} pages of {page_size}")
+
+    def read_version(self, path: str) -> str:
+        """Return the version that a list shows at this moment, for the price of one object.
+
+        A list without ``resourceVersion`` is a consistent read, so the answer is never older than anything that
+        was seen before; if it is, the cluster's data was set back
+        (https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list).
+        """
+        page = self._answer("GET", path, _RAW_LIST, params={"limit": "1"})
+        return page.metadata.resource_version
 
     def watch(self, path: str, params: Params, kind: type[T], *, silence_seconds: float = 90.0) -> Watch[T]:
         """Open a watch and return its events.

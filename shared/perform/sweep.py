@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from shared.core.workloads import JobSetView
 
 FRESH_SECONDS = 5.0
-"""A leader that waits for less than this is left to its message: two answers at once only cost calls."""
+"""A leader that waited for less than this when the pools were listed is left to its message: two answers at once
+only cost calls."""
 LEADERS_MAX = 10_000
 """Waiting leaders that one sweep looks at; the next sweep takes up the rest."""
 
@@ -44,13 +45,14 @@ def sweep(ports: Ports) -> SweepReport:
     """Look at every cluster of this deployment once. Never raises for one cluster, pool or pod."""
     report = SweepReport()
     for cluster in ports.clusters:
+        listed_at = ports.clock.now()
         try:
             pools = ports.pools.list(cluster)
         except ProvisionerError as error:
             report.errors.append((cluster, error))
             continue
         _sweep_pools(cluster, pools, ports, report)
-        _sweep_leaders(cluster, pools, ports, report)
+        _sweep_leaders(cluster, pools, ports, report, listed_at=listed_at)
     return report
 
 
@@ -106,14 +108,17 @@ def _read_owners(
     return found
 
 
-def _sweep_leaders(cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, report: SweepReport) -> None:
+def _sweep_leaders(
+    cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, report: SweepReport, *, listed_at: float
+) -> None:
     try:
         leaders = list(islice(ports.clusters[cluster].list_waiting_leaders(), LEADERS_MAX))
     except ProvisionerError as error:
         report.errors.append((f"waiting leaders of {cluster}", error))
         return
     for pod in leaders:
-        if pod.unschedulable_since is not None and ports.clock.now() - pod.unschedulable_since < FRESH_SECONDS:
+        # By the moment of the list: a pool that was made while this sweep went on is not in it.
+        if pod.unschedulable_since is not None and listed_at - pod.unschedulable_since < FRESH_SECONDS:
             continue
         try:
             outcome = provision_pod(cluster, pod, ports, pools=pools)

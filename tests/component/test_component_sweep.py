@@ -67,6 +67,17 @@ def test_a_leader_that_has_just_become_unschedulable_is_left_to_its_message(
     assert [verb for verb, _ in world.pools.calls].count("create") == calls
 
 
+def test_a_leader_that_began_to_wait_after_the_pools_were_listed_is_left_to_the_next_sweep(world: World) -> None:
+    """A long sweep has an old list: when it comes to the leaders, this one's message has made its pool."""
+    world.cluster.pods.clear()
+    world.cluster.add(a_pod(unschedulable_since=NOW + 1))
+    world.cluster.before_next("list_waiting_leaders", lambda: world.clock.advance(60))
+
+    world.sweep()
+
+    assert world.pools.count("create") == 0
+
+
 def test_an_orphan_is_deleted_and_what_is_not_ours_is_not_looked_at(world: World) -> None:
     world.cluster.pods.clear()
     world.pools.add(CLUSTER, orphan(1), a_foreign_pool(), a_go_pool(jobset="gone-too"))

@@ -51,6 +51,10 @@ class Request:
     def is_watch(self) -> bool:
         return self.query.get("watch") == "1"
 
+    @property
+    def asks_for_version(self) -> bool:
+        return self.query == {"limit": "1"}
+
 
 @dataclass
 class ScriptedKubernetes:
@@ -58,6 +62,8 @@ class ScriptedKubernetes:
 
     lists: dict[str, deque[Any]] = field(default_factory=lambda: defaultdict(deque))
     watches: dict[str, deque[Any]] = field(default_factory=lambda: defaultdict(deque))
+    present_version: str = "1000000"
+    """What is answered to the question for the present version, which counts as neither list nor watch."""
     requests: list[Request] = field(default_factory=list)
     leases: dict[str, dict[str, Any]] = field(default_factory=dict)
     lease_refusals: deque[Refusal] = field(default_factory=deque)
@@ -78,7 +84,11 @@ class ScriptedKubernetes:
         self.server.server_close()
 
     def asked(self, plural: str, *, watch: bool) -> list[Request]:
-        return [each for each in self.requests if each.path.endswith(plural) and each.is_watch is watch]
+        return [
+            each
+            for each in self.requests
+            if each.path.endswith(plural) and each.is_watch is watch and not each.asks_for_version
+        ]
 
     def wait_for_requests(self, plural: str, count: int, *, watch: bool, seconds: float = 5) -> list[Request]:
         with self.changed:
@@ -91,6 +101,8 @@ class ScriptedKubernetes:
         with self.changed:
             self.requests.append(request)
             self.changed.notify_all()
+            if request.asks_for_version:
+                return Listing(version=self.present_version)
             answers = (self.watches if request.is_watch else self.lists)[plural]
             if not answers:
                 return Stream() if request.is_watch else Refusal(404, "NotFound")

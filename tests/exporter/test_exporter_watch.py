@@ -114,6 +114,26 @@ def test_after_410_it_lists_again(kubernetes: ScriptedKubernetes, follow: Follow
     assert following.restarts("expired") == 1
 
 
+@pytest.mark.parametrize("stream", [Stream((bookmark("150"),), END), Stream((bookmark("150"),), CUT)])
+def test_a_cluster_whose_data_was_set_back_is_listed_again(
+    kubernetes: ScriptedKubernetes, follow: Follow, stream: Stream
+):
+    kubernetes.lists["jobsets"].extend([Listing((a_jobset("lost"),)), Listing((a_jobset("kept"),), version="90")])
+    kubernetes.watches["jobsets"].extend([stream, QUIET])
+    kubernetes.present_version = "149"
+    following = follow(JOBSETS)
+    following.wait_for(("deleted", "lost"))
+    watches = kubernetes.wait_for_requests("jobsets", 2, watch=True)
+    assert watches[1].query["resourceVersion"] == "90"
+    assert following.restarts("rewound") == 1
+
+
+def test_a_version_that_is_not_a_number_is_never_resumed_from(kubernetes: ScriptedKubernetes, follow: Follow):
+    kubernetes.lists["pods"].extend([Listing(version="x1"), Listing((a_leader("seen"),), version="x2")])
+    kubernetes.watches["pods"].extend([Stream((), CUT), QUIET])
+    follow(LEADER_PODS).wait_for(("unschedulable", "seen"))
+
+
 def test_a_continue_token_that_expires_starts_the_listing_over(kubernetes: ScriptedKubernetes, follow: Follow):
     kubernetes.lists["pods"].extend(
         [Listing((a_leader("a"),), next_page="old"), Refusal(410, "Expired"), Listing((a_leader("a"),))]

@@ -151,6 +151,12 @@ def test_pages_come_one_by_one(api: KubernetesApi, kubernetes: ScriptedKubernete
     ]
 
 
+def test_the_present_version_costs_one_object(api: KubernetesApi, kubernetes: ScriptedKubernetes):
+    kubernetes.present_version = "4711"
+    assert api.read_version(PODS) == "4711"
+    assert [each.query for each in kubernetes.requests] == [{"limit": "1"}]
+
+
 def test_a_list_that_never_ends_is_an_error(
     api: KubernetesApi, kubernetes: ScriptedKubernetes, monkeypatch: pytest.MonkeyPatch
 ):
