@@ -28,6 +28,15 @@ _NODE_GRACE = "8760h"
 _CLIENT_RATE = ("--kube-api-qps=300", "--kube-api-burst=600")
 """The defaults (20 and 30) would stretch a burst of pods over minutes; hosted control planes raise them too."""
 
+_AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    # One line per request, at its arrival: a watch that goes on counts as well as one that has ended.
+    "omitStages": ["ResponseStarted", "ResponseComplete", "Panic"],
+    "rules": [{"level": "Metadata", "verbs": ["list", "watch"]}, {"level": "None"}],
+}
+"""Format: https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/#audit-policy."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
@@ -40,6 +49,8 @@ class Choices:
     """The longest pause before a pod is tried again; Kubernetes' default is ten."""
     jobset: bool = True
     """Whether JobSet is installed at the start."""
+    audit: bool = False
+    """Whether the API server writes every list and watch, with who asked, into `Layout.audit_log`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +87,7 @@ class Plan:
         """Write the files that the scheduler and JobSet are configured by."""
         self.layout.scheduler_settings.write_text(json.dumps(_scheduler_settings(self)))
         self.layout.jobset_settings.write_text(json.dumps(_jobset_settings(self)))
+        self.layout.audit_policy.write_text(json.dumps(_AUDIT_POLICY))
 
 
 def _etcd(plan: Plan) -> tuple[str, ...]:
@@ -97,7 +109,7 @@ def _etcd(plan: Plan) -> tuple[str, ...]:
 
 
 def _api_server(plan: Plan) -> tuple[str, ...]:
-    layout = plan.layout
+    layout, audited = plan.layout, plan.choices.audit
     return (
         f"--etcd-servers=http://{HOST}:{plan.ports.etcd}",
         f"--etcd-compaction-interval={plan.choices.compaction_seconds}s",
@@ -118,6 +130,7 @@ def _api_server(plan: Plan) -> tuple[str, ...]:
         "--allow-privileged=true",
         # As on GKE: a pod that asks for google.com/tpu tolerates the taint of that name.
         "--enable-admission-plugins=ExtendedResourceToleration",
+        *((f"--audit-policy-file={layout.audit_policy}", f"--audit-log-path={layout.audit_log}") * audited),
     )
 
 
@@ -187,4 +200,6 @@ def _jobset_settings(plan: Plan) -> dict[str, object]:
             "certDir": str(plan.layout.certificates),
         },
         "health": {"healthProbeBindAddress": f"{HOST}:{plan.ports.jobset_health}"},
+        # Alpha, and off by default: without it no JobSet may ask for a restart in place.
+        "featureGates": {"InPlaceRestart": True},
     }

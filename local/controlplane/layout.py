@@ -73,6 +73,16 @@ class Layout:
         return self.home / "tokens.csv"
 
     @property
+    def audit_policy(self) -> Path:
+        """What the API server writes into its audit log."""
+        return self.home / "audit-policy.json"
+
+    @property
+    def audit_log(self) -> Path:
+        """Who listed and watched what, one JSON object per line, if that was chosen."""
+        return self.logs / "audit.log"
+
+    @property
     def scheduler_settings(self) -> Path:
         """The scheduler's configuration."""
         return self.home / "scheduler.json"

@@ -101,6 +101,11 @@ class ControlPlane:
         return self._api
 
     @property
+    def has_jobset(self) -> bool:
+        """Whether JobSet has been installed."""
+        return JOBSET in self._children
+
+    @property
     def processes(self) -> dict[str, int]:
         """The process id of every process that runs, by its name."""
         return {name: child.pid for name, child in self._children.items() if child.exit_code is None}

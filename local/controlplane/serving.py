@@ -84,8 +84,9 @@ def serve_until(ending: threading.Event, build: Build, choices: Choices, outputs
             while not ending.wait(_LOOK_SECONDS):
                 plane.check()
     except (ProcessDied, NotReady, PortTaken, ManifestBroken, ProvisionerError, OSError) as error:
-        log(str(error), "CRITICAL", kind=type(error).__name__)
         sys.stderr.write(f"error: {error}\n")
+        # Last: whoever started this process finds the whole reason in the last line of its log.
+        log(str(error), "CRITICAL", kind=type(error).__name__)
         return False
     finally:
         outputs.forget()

@@ -22,7 +22,7 @@ from local.demo.views import LiveView, PlainView, View
 from local.demo.writing import BadReportPath, parse_report_paths, write_report
 from local.stack.clusters import ClusterKind, ClusterMissing, check_present
 from local.stack.commands import StackSettings
-from local.stack.layout import PROJECT_ROOT
+from local.stack.layout import PROJECT_ROOT, Layout
 from local.stack.readiness import NotReady
 from local.stack.stack import Stack, StagingFailed
 from local.stack.supervisor import ProcessDied
@@ -108,7 +108,7 @@ def _run(console: Console, documents: list[Document], settings: StackSettings, o
         shutil.rmtree(home, ignore_errors=True)
         _refuse(error)
     except (ProcessDied, NotReady, StagingFailed) as error:
-        typer.echo(f"The stack failed: {error}\nIts logs are kept in {home / 'logs'}", err=True)
+        typer.echo(f"The stack failed: {error}\nIts logs are kept in {_describe_logs(home, settings)}", err=True)
         raise typer.Exit(1) from error
     except (KeyboardInterrupt, SystemExit):
         shutil.rmtree(home, ignore_errors=True)
@@ -116,8 +116,14 @@ def _run(console: Console, documents: list[Document], settings: StackSettings, o
     if outcome.verified:
         shutil.rmtree(home, ignore_errors=True)
     else:
-        typer.echo(f"The logs of every process are kept in {home / 'logs'}")
+        typer.echo(f"The logs of every process are kept in {_describe_logs(home, settings)}")
     return outcome
+
+
+def _describe_logs(home: Path, settings: StackSettings) -> str:
+    layout = Layout(home)
+    real = settings.cluster is ClusterKind.REAL
+    return f"{layout.logs} and {layout.control_plane_logs}" if real else str(layout.logs)
 
 
 def _refuse(error: Exception) -> NoReturn:
@@ -126,7 +132,8 @@ def _refuse(error: Exception) -> NoReturn:
 
 
 def _end_by_signal(_number: int, _frame: FrameType | None) -> None:
-    """Turn SIGTERM into an ordinary exit, so that everything that was started is ended."""
+    """Turn the first SIGTERM into an ordinary exit, so that everything that was started is ended."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit(_TERMINATED)
 
 

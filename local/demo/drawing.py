@@ -107,9 +107,10 @@ def draw(outcome: Outcome) -> Drawing:
     moments = [at for one in timeline.slices.values() for at in one.steps.values()]
     seconds = max([*(at - timeline.started_at for at in moments), 1.0]) * 1.02
     scale = (WIDTH - LEFT - RIGHT) / seconds
-    refused = {(each.namespace, each.slice): each.reason for each in outcome.refusals}
+    # A refusal without a slice is of the whole workload.
+    refused = {(each.namespace, each.slice or each.workload): each.reason for each in outcome.refusals}
     lanes = tuple(
-        _draw_lane(one, index, scale, timeline.started_at, refused.get((one.namespace, one.job), ""))
+        _draw_lane(one, index, scale, timeline.started_at, _find_refusal(one, refused))
         for index, one in enumerate(timeline.slices.values())
     )
     served = sum(bool(one.pools) for one in timeline.slices.values())
@@ -125,6 +126,10 @@ def draw(outcome: Outcome) -> Drawing:
             f" ({outcome.elapsed_seconds * outcome.speed / 60:.0f} virtual minutes)"
         ),
     )
+
+
+def _find_refusal(one: SliceTimeline, refused: dict[tuple[str, str], str]) -> str:
+    return refused.get((one.namespace, one.job)) or refused.get((one.namespace, one.workload), "")
 
 
 def _draw_lane(one: SliceTimeline, index: int, scale: float, started_at: float, refused: str) -> Lane:

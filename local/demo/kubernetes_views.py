@@ -17,6 +17,7 @@ def read_jobset(body: Json, at: float, *, gone: bool = False) -> JobSetSeen:
     """Return the observation of one JobSet."""
     conditions = {each["type"]: each for each in _conditions(body) if each.get("status") == "True"}
     ended = next((name for name in ("Completed", "Failed") if name in conditions), "")
+    telling = conditions.get(ended or "Suspended", {})
     return JobSetSeen(
         at=at,
         namespace=body["metadata"]["namespace"],
@@ -25,7 +26,7 @@ def read_jobset(body: Json, at: float, *, gone: bool = False) -> JobSetSeen:
         terminal=ended,
         suspended=bool(body.get("spec", {}).get("suspend")),
         gone=gone,
-        message=conditions[ended].get("message", "") if ended else "",
+        message=telling.get("message", ""),
     )
 
 

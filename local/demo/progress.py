@@ -6,6 +6,7 @@ A workload that cannot go on (refused, suspended, never asked for) is told apart
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from local.demo.steps import SENTENCES, STEPS
@@ -16,6 +17,19 @@ if TYPE_CHECKING:
 
 NO_DEMAND = "no_demand"
 SUSPENDED = "workload_suspended"
+NO_JOBS = "no_jobs"
+NO_PODS = "no_pods"
+
+
+class Refuser(StrEnum):
+    """Whose refusal it is; the value stands in the JSON report and never changes."""
+
+    PROVISIONER = "provisioner"
+    """It makes no pool for this."""
+    OWNER = "owner"
+    """Whoever suspended the workload, by hand or as a queue."""
+    CLUSTER = "cluster"
+    """A quota, an admission plugin, a webhook or a validation of Kubernetes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +41,7 @@ class Refusal:
     slice: str
     reason: str
     message: str
+    by: Refuser = Refuser.PROVISIONER
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +50,7 @@ class Patience:
 
     refused_seconds: float
     silent_seconds: float
-    """For a leader that nobody asked a pool for."""
+    """For a leader that nobody asked a pool for, and before the cluster is asked what it refuses."""
 
     @classmethod
     def at_speed(cls, speed: float) -> Patience:
@@ -65,6 +80,17 @@ def find_stuck(timeline: Timeline, now: float, patience: Patience) -> list[tuple
     return stuck
 
 
+def list_quiet(timeline: Timeline, now: float, patience: Patience) -> list[WorkloadTimeline]:
+    """Return the workloads that are not over, if nothing has happened to any of them for long; else nothing.
+
+    All of them, because what one of them still does may free what another one waits for, a quota for example.
+    """
+    waiting = [each for each in timeline.workloads.values() if not each.over]
+    moving = any(one.active for workload in waiting for one in timeline.slices_of(workload))
+    recent = any(now - each.progress_at < patience.silent_seconds for each in waiting)
+    return [] if moving or recent else waiting
+
+
 def describe_missing(timeline: Timeline, now: float) -> list[str]:
     """Return a sentence for every slice or pool that keeps the run from its end."""
     lines = []
@@ -82,8 +108,9 @@ def describe_missing(timeline: Timeline, now: float) -> list[str]:
 
 def _find_refusals(workload: WorkloadTimeline, slices: list[SliceTimeline], *, silent: bool) -> list[Refusal]:
     if workload.suspended:
-        message = "spec.suspend is true: a queue or a person has to resume it; no pool is made until then"
-        return [Refusal(workload.namespace, workload.name, "", SUSPENDED, message)]
+        said = f" ({workload.message})" if workload.message else ""
+        message = f"spec.suspend is true{said}: a queue or a person has to resume it; no pool is made until then"
+        return [Refusal(workload.namespace, workload.name, "", SUSPENDED, message, Refuser.OWNER)]
     found = []
     for one in slices:
         reason, message = _find_reason(one, silent=silent)

@@ -35,6 +35,7 @@ def build_report(outcome: Outcome) -> dict[str, Any]:
                 "slice": each.slice,
                 "reason": each.reason,
                 "message": each.message,
+                "by": each.by,
             }
             for each in outcome.refusals
         ],

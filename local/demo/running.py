@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from local.demo.applying import Applier
+from local.demo.asking import Asker
 from local.demo.observer import Observer
 from local.demo.outcome import Outcome
-from local.demo.progress import Patience, Refusal, describe_missing, find_stuck, is_finished
+from local.demo.progress import Patience, Refusal, describe_missing, find_stuck, is_finished, list_quiet
 from local.demo.timeline import Timeline
 from local.demo.verification import SETTLE_SECONDS, Verifier
+from local.stack.access import open_kubernetes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from local.stack.stack import Stack
 
 _LOOK_SECONDS = 0.1
+_ASK_SECONDS_MAX = 5.0
 _BASE_SECONDS = 60.0
 _VIRTUAL_SECONDS = 2400.0
 """A create of five minutes, a run of one, a delete of four, and twice that for what goes wrong on the way."""
@@ -70,22 +73,23 @@ class Run:
             BadManifest: the cluster refused one of them.
             ProcessDied: a part of the stack ended for good.
         """
-        applier = Applier(self._stack.addresses.kubeconfig)
+        kubeconfig = self._stack.addresses.kubeconfig
+        applier = Applier(kubeconfig)
         observer = Observer(self._stack.layout, self._stack.addresses)
         try:
-            with observer:
+            with open_kubernetes(kubeconfig, timeout_seconds=_ASK_SECONDS_MAX) as client, observer:
                 started_at = time.time()
                 applied = applier.apply(documents)
                 for note in applied.notes:
                     self._view.say(note)
                 jobsets = [(each.namespace, each.name) for each in applied.jobsets]
                 timeline = Timeline(jobsets, started_at)
-                problems = self._follow(timeline, observer, applier)
+                problems = self._follow(timeline, observer, applier, Asker(client))
                 return self._conclude(timeline, observer, problems, applied.notes)
         finally:
             applier.close()
 
-    def _follow(self, timeline: Timeline, observer: Observer, applier: Applier) -> list[str]:
+    def _follow(self, timeline: Timeline, observer: Observer, applier: Applier, asker: Asker) -> list[str]:
         """Follow the run and return what was missing when its time was up; nothing when it ended by itself."""
         deadline = time.time() + self._options.bound_seconds(self._speed)
         patience = Patience.at_speed(self._speed)
@@ -93,11 +97,17 @@ class Run:
             self._look(timeline, observer)
             self._stack.check()
             now = time.time()
-            for workload, refusals in find_stuck(timeline, now, patience):
+            stuck = find_stuck(timeline, now, patience)
+            quiet = list_quiet(timeline, now, patience)
+            if quiet and not stuck:
+                stuck = asker.find_refused(quiet, now)
+            for workload, refusals in stuck:
                 self._withdraw(applier, (workload.namespace, workload.name), refusals)
             if now > deadline:
                 bound = self._options.bound_seconds(self._speed)
-                return [f"not finished within {bound:.0f} s: {each}" for each in describe_missing(timeline, now)]
+                waiting = [each for each in timeline.workloads.values() if not each.over]
+                missing = describe_missing(timeline, now) + asker.describe(waiting)
+                return [f"not finished within {bound:.0f} s: {each}" for each in missing]
         return []
 
     def _look(self, timeline: Timeline, observer: Observer) -> None:

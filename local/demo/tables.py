@@ -84,10 +84,10 @@ def _decisions(one: SliceTimeline) -> str:
 
 def _refusals_table(outcome: Outcome) -> Table:
     table = Table(title="Refused", title_justify="left", title_style="red", expand=False)
-    for name in ("workload", "slice", "reason", "message"):
+    for name in ("workload", "slice", "by", "reason", "message"):
         table.add_column(name, overflow="fold")
     for each in outcome.refusals:
-        table.add_row(f"{each.namespace}/{each.workload}", each.slice, each.reason, each.message)
+        table.add_row(f"{each.namespace}/{each.workload}", each.slice, each.by, each.reason, each.message)
     return table
 
 

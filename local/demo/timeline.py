@@ -112,11 +112,12 @@ class Timeline:
             return
         for spec in seen.slices:
             self._add_slice(workload, spec.job, spec.pods)
+        workload.message = seen.message or workload.message
         if (seen.terminal, seen.gone, seen.suspended) == (workload.terminal, workload.gone, workload.suspended):
             return
         workload.progress_at = max(workload.progress_at, seen.at)
         ended = (seen.terminal or seen.gone) and not workload.over
-        workload.suspended, workload.message = seen.suspended, seen.message or workload.message
+        workload.suspended = seen.suspended
         workload.terminal, workload.gone = workload.terminal or seen.terminal, workload.gone or seen.gone
         if seen.suspended and not ended:
             self._feed.append(FeedLine(seen.at, workload.name, "the JobSet is suspended"))

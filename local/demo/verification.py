@@ -17,7 +17,7 @@ from local.stack.layout import DEAD_LETTER_SUBSCRIPTION
 from shared.core import labels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
     from typing import Self
 
@@ -80,13 +80,19 @@ class Verifier:
         }
 
     def _look(self, jobsets: list[tuple[str, str]]) -> list[str]:
-        checks = (self._check_gke, self._check_nodes, self._check_pubsub, self._check_exporter)
-        problems = [problem for namespace, name in jobsets for problem in self._check_jobset(namespace, name)]
-        for check in checks:
+        checks: dict[str, Callable[[], list[str]]] = {
+            "JobSets": lambda: [problem for each in jobsets for problem in self._check_jobset(*each)],
+            "GKE": self._check_gke,
+            "nodes": self._check_nodes,
+            "Pub/Sub": self._check_pubsub,
+            "the exporter": self._check_exporter,
+        }
+        problems: list[str] = []
+        for name, check in checks.items():
             try:
                 problems += check()
             except httpx.HTTPError as error:
-                problems.append(f"{check.__name__.removeprefix('_check_')} could not be asked: {error!r}")
+                problems.append(f"{name} could not be asked: {error!r}")
         return problems
 
     def _check_gke(self) -> list[str]:

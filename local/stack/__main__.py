@@ -13,11 +13,12 @@ from rich.table import Table
 
 from local.stack import background
 from local.stack.background import AlreadyRuns, NothingRuns, StartFailed
-from local.stack.child import last_lines
+from local.stack.child import last_words
 from local.stack.clusters import ClusterKind, ClusterMissing, check_present
 from local.stack.commands import RUN_VIRTUAL_SECONDS, StackSettings
 from local.stack.environment import export_lines, tool_environment
 from local.stack.layout import DEFAULT_HOME, Layout
+from local.stack.operator import operator_environment
 from local.stack.readiness import NotReady
 from local.stack.stack import Stack, StagingFailed
 from local.stack.supervisor import ProcessDied
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from local.stack.supervisor import ProcessState
 
-_CANNOT_RUN = 2
+_CANNOT_RUN, _INTERRUPTED, _TERMINATED = 2, 130, 143
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -76,12 +77,16 @@ def up(
     except (StartFailed, NotReady) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
+    except KeyboardInterrupt as error:
+        typer.echo("interrupted; the stack that was being started has been ended", err=True)
+        raise typer.Exit(_INTERRUPTED) from error
     typer.echo(f"The stack is up; its clock runs {speed:g} times as fast. Logs: {Layout(home).logs}")
     typer.echo('Point your tools at it with:  eval "$(make -s env)"')
     typer.echo(export_lines(tool_environment(Layout(home.resolve()), state.addresses)))
     typer.echo("Then, for example:")
     typer.echo("  kubectl apply -f examples/v6e-two-slices.yaml")
     typer.echo("  gcloud container node-pools list --region=us-east5 --cluster=demo")
+    typer.echo("  python -m cli status")
     typer.echo("Take it down with:  make down")
 
 
@@ -110,21 +115,22 @@ def status(home: Home = DEFAULT_HOME) -> None:
     dead = [each for each in state.processes if each.exit_code is not None]
     for each in dead:
         console.print(f"[red]{each.name} ended with code {each.exit_code}; its last lines:[/]")
-        console.print("\n".join(last_lines(layout.log(each.name), 12)), markup=False, highlight=False)
+        console.print("\n".join(last_words(layout.log(each.name), 12)), markup=False, highlight=False)
     if dead:
         raise typer.Exit(1)
 
 
 @app.command()
 def env(home: Home = DEFAULT_HOME) -> None:
-    """Print the shell lines that point kubectl, gcloud and client libraries at the stack."""
+    """Print the shell lines that point kubectl, gcloud, client libraries and tpu-provisioner at the stack."""
     layout = Layout(home.resolve())
     try:
         state = background.read_state(layout)
     except NothingRuns as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
-    typer.echo(export_lines(tool_environment(layout, state.addresses)))
+    environment = tool_environment(layout, state.addresses)
+    typer.echo(export_lines(environment | operator_environment(layout, state.settings, state.addresses)))
 
 
 @app.command()
@@ -147,15 +153,20 @@ def run(
         restarts=restart,
         cluster=_present(cluster),
     )
-    ending = threading.Event()
+    ready, ending = threading.Event(), threading.Event()
 
     def end(_number: int, _frame: FrameType | None) -> None:
+        first = not ending.is_set()
         ending.set()
+        if first and not ready.is_set():  # A start is broken off; an end that is under way is not.
+            raise SystemExit(_TERMINATED)
 
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
     try:
-        with background.hold_lock(Layout(home.resolve())), Stack(home, settings, say=typer.echo):
+        background.take_lock(Layout(home.resolve()))
+        with Stack(home, settings, say=typer.echo):
+            ready.set()
             typer.echo("ready")
             ending.wait()
     except (AlreadyRuns, ProcessDied, NotReady, StagingFailed) as error:

@@ -1,7 +1,7 @@
 """A stack that outlives the command that started it: `make up`, `make down`, and what `status` reads.
 
-The supervisor runs as a process of its own; its state file says who it is and what it runs. Whether it still runs
-is told by a lock that it holds on a file for as long as it lives: a process id may belong to a stranger by now.
+The supervisor runs as a process of its own; its state file says what it runs. Whether it still runs is told by a
+lock that it holds for as long as it lives, on a file with its process id: that alone may be a stranger's by now.
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from local.stack.child import last_lines
 from local.stack.commands import Addresses, StackSettings  # noqa: TC001 -- msgspec reads the annotations
-from local.stack.layout import PROJECT_ROOT, Layout
-from local.stack.readiness import NotReady, wait_until
+from local.stack.layout import PROJECT_ROOT, SUPERVISOR, Layout
+from local.stack.readiness import wait_until
 from local.stack.supervisor import ProcessState  # noqa: TC001 -- msgspec reads the annotations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+    from typing import IO
 
-_UP_SECONDS_MAX = 90.0
+_UP_SECONDS_MAX = 150.0
 _DOWN_SECONDS_MAX = 10.0
+_LOCK_SECONDS_MAX = 1.0
+_POLL_SECONDS = 0.05
 
 
 class NothingRuns(Exception):
@@ -36,7 +37,7 @@ class NothingRuns(Exception):
 
 
 class AlreadyRuns(Exception):
-    """A stack runs in that folder already."""
+    """A stack runs in that folder already, or is being started or ended."""
 
 
 class StartFailed(Exception):
@@ -56,34 +57,34 @@ def read_state(layout: Layout) -> State:
     """Return what the running stack last wrote.
 
     Raises:
-        NothingRuns: there is no state file, or its supervisor is gone.
+        NothingRuns: there is none, its supervisor is gone, or it is not ready yet.
     """
-    if not layout.state.exists():
-        raise NothingRuns(f"no stack runs in {layout.home}; start one with: make up")
     if not _lock_is_held(layout):
-        raise NothingRuns(f"the stack in {layout.home} is gone (its supervisor ended); start it with: make up")
-    return msgspec.json.decode(layout.state.read_bytes(), type=State)
+        raise NothingRuns(_describe_absence(layout))
+    try:
+        return msgspec.json.decode(layout.state.read_bytes(), type=State)
+    except FileNotFoundError as error:
+        raise NothingRuns(f"the stack in {layout.home} is being started or ended; wait a moment") from error
 
 
 def start(home: Path, settings: StackSettings) -> State:
     """Start a stack in the background and return once all of it is ready.
+
+    Whatever keeps it from becoming ready, Ctrl-C too, ends all of it.
 
     Raises:
         AlreadyRuns: one runs there.
         StartFailed: it ended instead.
     """
     layout = Layout(home.resolve())
-    try:
-        read_state(layout)
-    except NothingRuns:
-        pass
-    else:
-        raise AlreadyRuns(f"a stack runs in {layout.home} already; see: make env, make down")
-    layout.create()
-    log = layout.log("supervisor")
+    if _lock_is_held(layout):
+        raise AlreadyRuns(_describe_presence(layout))
+    layout.logs.mkdir(parents=True, exist_ok=True)
+    layout.state.unlink(missing_ok=True)
+    log = layout.log(SUPERVISOR)
     with log.open("wb") as output:
         supervisor = subprocess.Popen(
-            _run_command(home, settings),
+            _run_command(layout, settings),
             cwd=PROJECT_ROOT,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -97,10 +98,10 @@ def start(home: Path, settings: StackSettings) -> State:
 
     try:
         wait_until("the stack", layout.state.exists, seconds=_UP_SECONDS_MAX, check=check)
-    except NotReady:
-        supervisor.terminate()
+        return read_state(layout)
+    except BaseException:
+        _end(supervisor)
         raise
-    return read_state(layout)
 
 
 def stop(home: Path) -> None:
@@ -110,38 +111,44 @@ def stop(home: Path) -> None:
         NothingRuns: there is none.
     """
     layout = Layout(home.resolve())
-    pid = read_state(layout).supervisor_pid
-    os.kill(pid, signal.SIGTERM)
+    if not _lock_is_held(layout):
+        raise NothingRuns(_describe_absence(layout))
+    _send(layout, signal.SIGTERM)
     deadline = time.monotonic() + _DOWN_SECONDS_MAX
     while _lock_is_held(layout):
         if time.monotonic() > deadline:
-            os.kill(pid, signal.SIGKILL)
-        time.sleep(0.05)
+            _send(layout, signal.SIGKILL)
+        time.sleep(_POLL_SECONDS)
 
 
-@contextmanager
-def hold_lock(layout: Layout) -> Iterator[None]:
-    """Hold the lock that says that a stack runs in this folder.
+def take_lock(layout: Layout) -> None:
+    """Take the lock that says that a stack runs in this folder, and who runs it.
+
+    It is held until this process has ended, not only its stack: who waits for the lock then finds nothing left.
 
     Raises:
         AlreadyRuns: another process holds it.
     """
     layout.home.mkdir(parents=True, exist_ok=True)
-    with _lock_path(layout).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise AlreadyRuns(f"a stack runs in {layout.home} already; see: make env, make down") from error
-        yield
+    lock = os.open(_lock_path(layout), os.O_RDWR | os.O_CREAT, 0o600)  # Never closed: the kernel does that.
+    deadline = time.monotonic() + _LOCK_SECONDS_MAX
+    while not _take(lock):
+        # Whoever only asks whether a stack runs holds it too, for a moment.
+        if time.monotonic() > deadline:
+            os.close(lock)
+            raise AlreadyRuns(_describe_presence(layout))
+        time.sleep(_POLL_SECONDS)
+    os.ftruncate(lock, 0)
+    os.write(lock, f"{os.getpid()}\n".encode())
 
 
-def _run_command(home: Path, settings: StackSettings) -> list[str]:
+def _run_command(layout: Layout, settings: StackSettings) -> list[str]:
     return [
         sys.executable,
         "-m",
         "local.stack",
         "run",
-        f"--home={home}",
+        f"--home={layout.home}",
         f"--speed={settings.speed:g}",
         f"--seed={settings.seed}",
         f"--run-seconds={settings.run_virtual_seconds:g}",
@@ -159,8 +166,40 @@ def _lock_is_held(layout: Layout) -> bool:
     if not _lock_path(layout).exists():
         return False
     with _lock_path(layout).open("r+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
+        return not _take(lock)
+
+
+def _take(lock: IO[str] | int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
+    return True
+
+
+def _send(layout: Layout, number: signal.Signals) -> None:
+    """Send a signal to whoever holds the lock; one that has just taken it has not written its name yet."""
+    text = _lock_path(layout).read_text().strip()
+    if text and _lock_is_held(layout):
+        os.kill(int(text), number)
+
+
+def _end(supervisor: subprocess.Popen[bytes]) -> None:
+    supervisor.terminate()
+    try:
+        supervisor.wait(_DOWN_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        supervisor.kill()
+        supervisor.wait()
+
+
+def _describe_presence(layout: Layout) -> str:
+    if layout.state.exists():
+        return f"a stack runs in {layout.home} already; see: make env, make down"
+    return f"a stack is being started or ended in {layout.home}; wait a moment, or end it with: make down"
+
+
+def _describe_absence(layout: Layout) -> str:
+    if layout.state.exists():
+        return f"the stack in {layout.home} is gone (its supervisor ended); start it with: make up"
+    return f"no stack runs in {layout.home}; start one with: make up"

@@ -1,23 +1,24 @@
 """One child process: started with its own log file and process group, stopped politely and then firmly.
 
-On Linux a child is told by the kernel to end when its parent dies, however the parent died. Elsewhere the process
-group is ended by the supervisor's own exit.
+On Linux a child is told by the kernel to end when its parent dies, however the parent died, and whatever descends
+from a child that had to be killed is killed with it. Elsewhere the process group is ended by its parent's exit.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 _LAUNCHER = """
 import ctypes, os, signal, sys
@@ -28,6 +29,8 @@ if os.getppid() == int(parent):  # else it died before the kernel was asked
     os.execvp(command[0], command)
 """
 _LOG_TAIL_BYTES = 16_384
+_DEATH_SECONDS_MAX = 2.0
+_POLL_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +80,16 @@ class Child:
             self._process.terminate()
 
     def kill(self) -> None:
-        """End the whole process group at once and wait for it."""
+        """End the process, its group and all that it has started at once, and wait for it."""
+        descendants = _list_descendants(self.pid) if self.exit_code is None else []
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
+        # Those in groups of their own, which its death has only asked to end: they may take seconds for it.
+        for pid in descendants:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        _wait_for_end(descendants)
 
     def end(self, grace_seconds: float) -> bool:
         """End it politely, then firmly; return whether politeness was enough.
@@ -97,6 +106,30 @@ class Child:
         return True
 
 
+def _list_descendants(pid: int) -> list[int]:
+    """Return the ids of all processes below one; none where there is no ``/proc``."""
+    found = []
+    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # The thread has ended meanwhile.
+            for child in listing.read_text(encoding="ascii").split():
+                found += [int(child), *_list_descendants(int(child))]
+    return found
+
+
+def _wait_for_end(pids: list[int]) -> None:
+    """Return once killed processes are gone, or only wait to be reaped by a parent that is not us."""
+    deadline = time.monotonic() + _DEATH_SECONDS_MAX
+    while any(_has_memory(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+
+
+def _has_memory(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[0] != "0"
+    except OSError:
+        return False
+
+
 def last_lines(log: Path, count: int) -> list[str]:
     """Return the last lines of a log file, oldest first; empty when there is none."""
     if not log.exists():
@@ -104,6 +137,31 @@ def last_lines(log: Path, count: int) -> list[str]:
     with log.open("rb") as stream:
         stream.seek(max(0, log.stat().st_size - _LOG_TAIL_BYTES))
         return stream.read().decode("utf-8", "replace").splitlines()[-count:]
+
+
+def last_words(log: Path, count: int) -> list[str]:
+    """Return what a process said about its own end: its last lines, or if the last is a CRITICAL record, that."""
+    lines = last_lines(log, count)
+    record = _parse_record(lines[-1]) if lines else {}
+    if record.get("severity") == "CRITICAL" and record.get("message"):
+        return str(record["message"]).splitlines()
+    return lines
+
+
+def describe_last_words(log: Path, count: int) -> str:
+    """Return the last words for a reader, indented."""
+    shown = "\n".join(f"    {line}" for line in last_words(log, count) or ["(it wrote nothing)"])
+    return f"its last lines were:\n{shown}"
+
+
+def _parse_record(line: str) -> dict[str, object]:
+    if not line.startswith("{"):
+        return {}
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
 
 
 def _clean_environment() -> dict[str, str]:

@@ -30,7 +30,7 @@ SWEEP_SECONDS_MIN = 5.0
 """The functions themselves are not sped up: more frequent sweeps would race with each of their answers."""
 EXPORTER_ACCOUNT, FUNCTIONS_ACCOUNT = "tpu-provisioner-exporter", "tpu-provisioner-functions"
 """The service accounts of infra/kubernetes."""
-_MANIFESTS = PROJECT_ROOT / "infra" / "kubernetes" / "local"
+MANIFESTS = PROJECT_ROOT / "infra" / "kubernetes" / "local"
 RUN_VIRTUAL_SECONDS = 180.0
 """Longer than the nodes of a pool take to come up one after the other, so that all pods of a slice run at once."""
 
@@ -49,6 +49,8 @@ class StackSettings:
     """A file of faults for the fake GKE, or nothing."""
     cluster: ClusterKind = ClusterKind.EMBEDDED
     """Which Kubernetes everything runs on."""
+    lease_seconds: int = 15
+    """How long a silent exporter keeps its Lease, where Kubernetes knows accounts; 0: no election."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,8 @@ class Addresses:
     pubsub_grpc: str
     functions: dict[str, str]
     exporter: str
+    logging: str = ""
+    """Where the logs of all parts can be asked as Cloud Logging is."""
 
 
 def cluster(layout: Layout, settings: StackSettings) -> Command:
@@ -74,7 +78,7 @@ def cluster(layout: Layout, settings: StackSettings) -> Command:
             "local.controlplane",
             "serve",
             f"--folder={layout.control_plane}",
-            f"--manifests={_MANIFESTS}",
+            f"--manifests={MANIFESTS}",
             f"--accounts-folder={layout.accounts}",
             f"--kubeconfig-file={layout.kubeconfig}",
             f"--ports-file={layout.ports_file('cluster')}",
@@ -98,6 +102,18 @@ def pubsub(layout: Layout, settings: StackSettings) -> Command:
         "serve",
         f"--seed={settings.seed}",
         f"--ports-file={layout.ports_file('pubsub')}",
+    )
+
+
+def logging(layout: Layout) -> Command:
+    """Return the command of the process that lets the logs be asked as Cloud Logging is."""
+    return _module(
+        "logging",
+        "local.logging",
+        "serve",
+        f"--folder={layout.logs}",
+        f"--project={PROJECT}",
+        f"--ports-file={layout.ports_file('logging')}",
     )
 
 
@@ -148,7 +164,7 @@ def exporter(layout: Layout, settings: StackSettings, *, pubsub_rest: str, port:
                 layout.account_kubeconfig(EXPORTER_ACCOUNT) if real else layout.kubeconfig
             ),
             "TPU_PROVISIONER_HTTP_PORT": str(port),
-            **({} if real else {"TPU_PROVISIONER_LEASE_SECONDS": "0"}),
+            "TPU_PROVISIONER_LEASE_SECONDS": str(settings.lease_seconds if real else 0),
             "TPU_PROVISIONER_PUBSUB_ENDPOINT": pubsub_rest,
             "TPU_PROVISIONER_CREDENTIALS": "anonymous",
         },

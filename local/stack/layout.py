@@ -19,6 +19,8 @@ TOPIC = f"projects/{PROJECT}/topics/workload-events"
 DEAD_LETTER_TOPIC = f"projects/{PROJECT}/topics/dead-letters"
 DEAD_LETTER_SUBSCRIPTION = f"projects/{PROJECT}/subscriptions/dead-letters"
 FUNCTIONS = ("provision", "collect", "sweep")
+SUPERVISOR = "supervisor"
+"""Whose log begins before its stack does, when it runs in the background."""
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_HOME = PROJECT_ROOT / ".local"
 
@@ -53,6 +55,11 @@ class Layout:
     def control_plane(self) -> Path:
         """The folder of a real control plane: its data, its keys, and the logs of its parts."""
         return self.home / "control-plane"
+
+    @property
+    def control_plane_logs(self) -> Path:
+        """The folder with one log file per part of a real control plane."""
+        return self.control_plane / "logs"
 
     @property
     def accounts(self) -> Path:
@@ -91,15 +98,15 @@ class Layout:
             folder.mkdir(parents=True, exist_ok=True)
         for folder in (self.bundle, self.control_plane, self.accounts):
             shutil.rmtree(folder, ignore_errors=True)
-        stale = [self.state, self.kubeconfig, *self.ports.glob("*.json"), *self.logs.glob("*.log")]
-        for path in stale:
+        logs = [path for path in self.logs.glob("*.log") if path != self.log(SUPERVISOR)]
+        for path in (self.state, self.kubeconfig, *self.ports.glob("*.json"), *logs):
             path.unlink(missing_ok=True)
 
     def drop_control_plane(self) -> None:
         """Remove the data and the keys of a real control plane that has ended; the logs of its parts stay."""
         shutil.rmtree(self.accounts, ignore_errors=True)
         for path in self.control_plane.glob("*"):
-            if path.is_dir() and path.name != self.logs.name:
+            if path.is_dir() and path != self.control_plane_logs:
                 shutil.rmtree(path, ignore_errors=True)
             elif path.is_file():
                 path.unlink(missing_ok=True)

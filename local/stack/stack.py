@@ -14,7 +14,11 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from local.controlplane.manifests import read_kustomization
+from local.controlplane.serving import Outputs
+from local.controlplane.users import write_private
 from local.stack import commands
+from local.stack.child import describe_last_words
 from local.stack.clusters import ClusterKind
 from local.stack.commands import Addresses, StackSettings
 from local.stack.cpu_node import register_cpu_node
@@ -29,7 +33,12 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from local.controlplane.plane import ControlPlane
+
 _START_SECONDS_MAX = 60.0
+_CLUSTER_SECONDS_MAX = 75.0
+"""Longer than a control plane waits for one of its own parts, so that it can say which."""
+_LAST_LINES = 12
 _STARTING = {
     ClusterKind.EMBEDDED: "starting the cluster and Pub/Sub",
     ClusterKind.REAL: "starting a real Kubernetes control plane with JobSet, and Pub/Sub",
@@ -48,14 +57,24 @@ class Stack:
         home: The folder for everything that it writes.
         settings: Speed, seed and so on.
         say: Told, in a few words, what is being waited for.
+        plane: A running control plane of the caller's to use, who can then strike its parts; None starts the
+            chosen cluster as one of the stack's own processes. Without JobSet in it, the exporter's being ready is
+            not waited for.
     """
 
     def __init__(
-        self, home: Path, settings: StackSettings, *, say: Callable[[str], None] = lambda _text: None
+        self,
+        home: Path,
+        settings: StackSettings,
+        *,
+        say: Callable[[str], None] = lambda _text: None,
+        plane: ControlPlane | None = None,
     ) -> None:
+        if plane is not None and settings.cluster is not ClusterKind.REAL:
+            raise ValueError(f"settings.cluster: {settings.cluster} is not valid with a plane; valid: real")
         self.layout = Layout(home.resolve())
         self.settings = settings
-        self._say = say
+        self._say, self._plane = say, plane
         self._addresses: Addresses | None = None
         self._started = False
         self._writing = threading.Lock()
@@ -101,10 +120,12 @@ class Stack:
 
     def _start(self) -> None:
         self._say(_STARTING[self.settings.cluster])
-        self.supervisor.start(commands.cluster(self.layout, self.settings))
+        if self._plane is None:
+            self.supervisor.start(commands.cluster(self.layout, self.settings))
         self.supervisor.start(commands.pubsub(self.layout, self.settings))
+        self.supervisor.start(commands.logging(self.layout))
         _stage(self.layout)
-        kubernetes = self._ports("cluster")["url"]
+        kubernetes = self._move_in(self._plane) if self._plane else self._cluster_url()
         self.supervisor.start(commands.fake_gke(self.layout, self.settings))
         self.supervisor.start(commands.kubelet(self.layout, self.settings))
         register_cpu_node(self.layout.kubeconfig)
@@ -120,11 +141,20 @@ class Stack:
             pubsub_grpc=broker["grpc"],
             functions={name: f"http://127.0.0.1:{function_ports[name]}/" for name in FUNCTIONS},
             exporter=f"http://127.0.0.1:{function_ports['exporter']}",
+            logging=self._ports("logging")["rest"],
         )
         self._start_functions(function_ports)
         self._start_exporter(function_ports["exporter"])
         self._started = True
         self._write_state()
+
+    def _move_in(self, plane: ControlPlane) -> str:
+        """Bring what `commands.cluster` would have brought into a plane that runs already; return its URL."""
+        things = read_kustomization(commands.MANIFESTS)
+        plane.apply(things)
+        Outputs(accounts_folder=self.layout.accounts, things=things).write_accounts(plane)
+        write_private(self.layout.kubeconfig, plane.kubeconfig.read_text(encoding="utf-8"))
+        return plane.url
 
     def _start_functions(self, ports: dict[str, int]) -> None:
         addresses = self.addresses
@@ -150,15 +180,22 @@ class Stack:
         self.supervisor.start(
             commands.exporter(self.layout, self.settings, pubsub_rest=self.addresses.pubsub_rest, port=port)
         )
-        self._wait("the exporter", lambda: answers(f"{self.addresses.exporter}/readyz"))
+        probe = "healthz" if self._plane and not self._plane.has_jobset else "readyz"
+        self._wait("the exporter", lambda: answers(f"{self.addresses.exporter}/{probe}"))
 
-    def _ports(self, name: str) -> dict[str, str]:
+    def _cluster_url(self) -> str:
+        return self._ports("cluster", _CLUSTER_SECONDS_MAX)["url"]
+
+    def _ports(self, name: str, seconds: float = _START_SECONDS_MAX) -> dict[str, str]:
         path = self.layout.ports_file(name)
-        self._wait(f"the process {name!r}", lambda: bool(read_ports(path)))
+        try:
+            self._wait(f"the process {name!r}", lambda: bool(read_ports(path)), seconds)
+        except NotReady as error:
+            raise NotReady(f"{error}; {describe_last_words(self.layout.log(name), _LAST_LINES)}") from error
         return read_ports(path)
 
-    def _wait(self, what: str, ready: Callable[[], bool]) -> None:
-        wait_until(what, ready, seconds=_START_SECONDS_MAX, check=self._check_starting)
+    def _wait(self, what: str, ready: Callable[[], bool], seconds: float = _START_SECONDS_MAX) -> None:
+        wait_until(what, ready, seconds=seconds, check=self._check_starting)
 
     def _check_starting(self) -> None:
         """While starting, a process that ends is an error even when it could be restarted."""

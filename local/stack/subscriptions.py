@@ -19,6 +19,7 @@ from google.pubsub_v1.types import (
     PushConfig,
     RetryPolicy,
     Subscription,
+    Topic,
 )
 
 from local.stack.layout import DEAD_LETTER_SUBSCRIPTION, DEAD_LETTER_TOPIC, PROJECT, TOPIC
@@ -30,6 +31,7 @@ ACK_DEADLINE_SECONDS = 60
 DELIVERY_ATTEMPTS_MAX = 20
 BACKOFF_MIN_SECONDS = 1
 BACKOFF_MAX_SECONDS = 10
+REPLAY_SECONDS = 7 * 86_400
 PUSH_IDENTITY = f"push@{PROJECT}.iam.gserviceaccount.com"
 FILTERS = {
     "provision": 'hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")',
@@ -52,8 +54,11 @@ def create_subscriptions(pubsub_grpc: str, functions: Mapping[str, str]) -> None
     with grpc.insecure_channel(pubsub_grpc) as channel:
         publisher = PublisherClient(transport=PublisherGrpcTransport(channel=channel))
         subscriber = SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
-        for topic in (TOPIC, DEAD_LETTER_TOPIC):
-            publisher.create_topic(name=topic)
+        # Kept by the topic, so that a replay by time brings back what was acknowledged.
+        publisher.create_topic(
+            Topic(name=TOPIC, message_retention_duration=duration_pb2.Duration(seconds=REPLAY_SECONDS))
+        )
+        publisher.create_topic(name=DEAD_LETTER_TOPIC)
         subscriber.create_subscription(
             Subscription(
                 name=DEAD_LETTER_SUBSCRIPTION,

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from local.stack.child import Child, Command, last_lines
+from local.stack.child import Child, Command, describe_last_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,7 @@ _BACKOFF_MAX_SECONDS = 5.0
 _STEADY_SECONDS = 10.0
 """A process that ran this long starts its back-off anew."""
 _END_SECONDS = 3.0
+_LAST_LINES = 12
 
 
 class ProcessDied(Exception):
@@ -179,6 +180,5 @@ class Supervisor:
 
 
 def _obituary(child: Child) -> str:
-    lines = last_lines(child.log, 12) or ["(it wrote nothing)"]
-    shown = "\n".join(f"    {line}" for line in lines)
-    return f"the process {child.command.name!r} ended with code {child.exit_code}; its last lines were:\n{shown}"
+    words = describe_last_words(child.log, _LAST_LINES)
+    return f"the process {child.command.name!r} ended with code {child.exit_code}; {words}"

@@ -1,49 +1,37 @@
-"""The demo as a person starts it: its exit code, its report, and that it leaves nothing behind."""
+"""The demo as a person starts it, on both clusters: its exit code, its report, and that it leaves nothing."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+import signal
 from itertools import pairwise
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import psutil
 import pytest
+from local_commands import TEST_SECONDS_MAX, list_processes, run, start, until
 from typer.testing import CliRunner
 
 from local.demo.__main__ import app
 from local.demo.steps import STEPS
 
-ROOT = Path(__file__).resolve().parents[2]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from local.stack.clusters import ClusterKind
+
 CALLS_PER_SLICE_MAX = 5
-
-
-def run_demo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "local.demo", *arguments],
-        cwd=ROOT,
-        env=os.environ | {"TMPDIR": str(folder)},
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
-
-
-def processes_naming(text: str) -> list[str]:
-    infos = [process.info for process in psutil.process_iter(["cmdline", "cwd"])]
-    commands = {" ".join(each["cmdline"] or []): each["cwd"] or "" for each in infos}
-    return [command for command, folder in commands.items() if text in command or text in folder]
+"""Create, one look, delete; and where a sweep falls into the end of a workload, its look and its delete too."""
+both_clusters = pytest.mark.timeout(TEST_SECONDS_MAX)
 
 
 @pytest.mark.slow
-def test_the_default_demo_is_verified_cheap_and_leaves_nothing(tmp_path: Path):
+@both_clusters
+def test_the_default_demo_is_verified_cheap_and_leaves_nothing(cluster_kind: ClusterKind, tmp_path: Path):
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    report_path = tmp_path / "out.json"
-    answer = run_demo(temporary, "--speed=60", f"--report={report_path}", f"--report={tmp_path / 'out.svg'}")
+    report_path, picture = tmp_path / "out.json", tmp_path / "out.svg"
+    reports = (f"--report={report_path}", f"--report={picture}")
+    answer = run("local.demo", temporary, f"--cluster={cluster_kind}", "--speed=60", *reports)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     report = json.loads(report_path.read_text())
     assert report["verified"] is True
@@ -65,36 +53,47 @@ def test_the_default_demo_is_verified_cheap_and_leaves_nothing(tmp_path: Path):
         )
     assert len({one["pool"] for one in report["slices"]}) == 2
     assert "Verified" in answer.stdout
+    assert picture.exists()
     assert list(temporary.iterdir()) == []
-    assert processes_naming(str(temporary)) == []
+    assert list_processes(temporary) == []
 
 
 @pytest.mark.slow
-def test_a_run_that_takes_too_long_ends_with_code_1_and_says_what_is_missing(tmp_path: Path):
-    answer = run_demo(tmp_path, "--speed=10", "--timeout=2")
+@both_clusters
+def test_a_run_that_takes_too_long_ends_with_code_1_and_says_what_is_missing(
+    cluster_kind: ClusterKind, tmp_path: Path
+):
+    answer = run("local.demo", tmp_path, f"--cluster={cluster_kind}", "--speed=10", "--timeout=2")
     assert answer.returncode == 1
     assert "not finished within 2 s: v6e-two-slices-slice-0: not reached: " in answer.stdout
     assert "NOT VERIFIED" in answer.stdout
     assert "logs of every process are kept" in answer.stdout
+    assert list_processes(tmp_path) == []
 
 
 @pytest.mark.slow
-def test_a_terminated_demo_ends_everything_that_it_started(tmp_path: Path):
-    demo = subprocess.Popen(
-        [sys.executable, "-m", "local.demo"],
-        cwd=ROOT,
-        env=os.environ | {"TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with demo:
+@both_clusters
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["SIGTERM", "SIGKILL"])
+def test_nothing_outlives_a_demo_that_is_ended_in_the_middle(
+    cluster_kind: ClusterKind, number: signal.Signals, tmp_path: Path
+):
+    with start("local.demo", tmp_path, f"--cluster={cluster_kind}") as demo:
         assert demo.stdout is not None
-        assert any("unschedulable" in line for line in demo.stdout), "the run never began"
-        demo.terminate()
+        lines = []
+        for line in demo.stdout:
+            lines.append(line)
+            if "unschedulable" in line:
+                break
+        else:
+            pytest.fail(f"the run never began: {lines}")
+        assert len(list_processes(tmp_path)) > 8
+        demo.send_signal(number)
         demo.stdout.read()
-        assert demo.wait(10) == 143
-    assert processes_naming(str(tmp_path)) == []
-    assert list(tmp_path.iterdir()) == []
+        assert demo.wait(10) == (143 if number == signal.SIGTERM else -signal.SIGKILL)
+    if number == signal.SIGTERM:
+        assert list_processes(tmp_path) == []
+        assert list(tmp_path.iterdir()) == []
+    until("the end of every process", lambda: list_processes(tmp_path) == [])
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,18 @@
-"""Every example, all in one run: each comes to the outcome that examples/README.md promises."""
+"""Every example, all in one run on each cluster: each comes to the outcome that examples/README.md promises."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from local_commands import ROOT, TEST_SECONDS_MAX, run
 
-ROOT = Path(__file__).resolve().parents[2]
+if TYPE_CHECKING:
+    from local.stack.clusters import ClusterKind
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(TEST_SECONDS_MAX)]
+
 EXAMPLES = ROOT / "examples"
 V6E, V5E, V5P = "ct6e-standard-4t", "ct5lp-hightpu-4t", "ct5p-hightpu-4t"
 RESERVATION = "projects/capacity-project/reservations/v5p-quarter"
@@ -44,18 +46,11 @@ CALLS_PER_SLICE_MAX = 8
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> dict:
+def report(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> dict:
     folder = tmp_path_factory.mktemp("examples")
     path = folder / "out.json"
-    answer = subprocess.run(
-        [sys.executable, "-m", "local.demo", str(EXAMPLES), "--speed=60", f"--report={path}", "--timeout=100"],
-        cwd=ROOT,
-        env=os.environ | {"TMPDIR": str(folder)},
-        capture_output=True,
-        text=True,
-        timeout=115,
-        check=False,
-    )
+    options = (f"--cluster={cluster_kind}", "--speed=60", "--timeout=140", f"--report={path}")
+    answer = run("local.demo", folder, str(EXAMPLES), *options)
     assert answer.returncode == 0, answer.stdout[-6000:] + answer.stderr[-3000:]
     found = json.loads(path.read_text())
     assert found["verified"] is True
@@ -67,7 +62,6 @@ def slices_of(report: dict, workload: str) -> list[dict]:
     return [one for one in report["slices"] if one["workload"].startswith(workload)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("workload", EXPECTED)
 def test_an_example_gets_the_pools_that_it_should(report: dict, workload: str):
     pools, nodes, machine_type, placement, tier = EXPECTED[workload]
@@ -81,23 +75,21 @@ def test_an_example_gets_the_pools_that_it_should(report: dict, workload: str):
         assert one["reservation"] == (RESERVATION if tier == "reservation" else "")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("workload", REFUSED)
 def test_what_cannot_be_satisfied_ends_with_its_reason_and_no_pool(report: dict, workload: str):
     assert [one["reason"] for one in report["refusals"] if one["workload"] == workload] == [REFUSED[workload]]
     assert all(not one["pools"] for one in slices_of(report, workload))
 
 
-@pytest.mark.slow
 def test_the_workers_of_a_chipless_leader_run_on_its_pool(report: dict):
     head, worker = sorted(slices_of(report, "default/pathways-colocated"), key=lambda one: one["slice"])
     assert worker["shares_pool"]
     assert worker["pool"] == head["pool"]
 
 
-@pytest.mark.slow
-def test_every_example_is_expected_somewhere(report: dict):
+def test_every_example_is_expected_somewhere_and_comes_to_its_end(report: dict):
     known = [*EXPECTED, *REFUSED]
     for one in report["workloads"]:
         assert any(one["workload"].startswith(name) for name in known), one["workload"]
+        assert one["terminal"] == ("" if one["workload"] in REFUSED else "Completed"), one["workload"]
     assert len(report["workloads"]) == len(known) == len(list(EXAMPLES.glob("*.yaml")))

@@ -1,4 +1,4 @@
-"""Manifests that need no pool, or never get one: each ends, and says why."""
+"""Manifests that need no pool, or never get one: each ends, and says why and whose refusal it is."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from rich.console import Console
 from local.demo.manifests import BadManifest, load
 from local.demo.running import Run, RunOptions
 from local.demo.views import PlainView
+from local.stack.access import open_kubernetes
+from local.stack.clusters import ClusterKind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,18 +26,33 @@ SELECTOR = {
 }
 
 
-def jobset(name: str, *, chips: int = 0, annotations: dict[str, str] | None = None, **spec: object) -> dict:
+def jobset(
+    name: str,
+    *,
+    chips: int = 0,
+    annotations: dict[str, str] | None = None,
+    pod: dict[str, object] | None = None,
+    namespace: str = "odd",
+    **spec: object,
+) -> dict:
     limits = {"google.com/tpu": chips} if chips else {}
     container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
-    pod = {"containers": [container], "restartPolicy": "Never", "nodeSelector": SELECTOR if chips else {}}
-    template = {"metadata": {"annotations": annotations or {}}, "spec": pod}
+    selector = SELECTOR if chips else {}
+    body = {"containers": [container], "restartPolicy": "Never", "nodeSelector": selector, **(pod or {})}
+    template = {"metadata": {"annotations": annotations or {}}, "spec": body}
     job = {"name": "slice", "template": {"spec": {"backoffLimit": 0, "template": template}}}
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
-        "metadata": {"name": name, "namespace": "odd"},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {"replicatedJobs": [job], **spec},
     }
+
+
+def quota(namespace: str, **hard: str) -> dict:
+    limits = {name.replace("_", "/"): value for name, value in hard.items()}
+    metadata = {"name": "small", "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": limits}}
 
 
 DOCUMENTS = [
@@ -48,7 +65,24 @@ DOCUMENTS = [
     ),
     jobset("cpu-only"),
     jobset("fails", annotations={"local.tpu-provisioner/exit-code": "1"}),
+    jobset("no-jobs", chips=4, pod={"restartPolicy": "Always"}),
+    jobset("no-pods", chips=4, pod={"priorityClassName": "missing"}),
 ]
+REFUSED = {
+    "suspended": ("owner", "workload_suspended", "(jobset is suspended)"),
+    "opted-out": ("provisioner", "no_demand", "nobody asked for a node pool"),
+    "no-jobs": (
+        "cluster",
+        "no_jobs",
+        'no Jobs: JobCreationFailed: job "no-jobs-slice-0" creation failed with error: Job.batch "no-jobs-',
+    ),
+    "no-pods": ("cluster", "no_pods", "is forbidden: no PriorityClass with name missing was found"),
+}
+"""Workload: whose refusal it is, the reason, and a part of the message."""
+QUOTAS = {
+    "jobs": ({"count_jobs.batch": "0"}, "no_jobs", "exceeded quota: small, requested: count/jobs.batch=1"),
+    "pods": ({"pods": "0"}, "no_pods", "exceeded quota: small, requested: pods=1"),
+}
 
 
 def run(stack: Stack, folder: Path, documents: list[dict]) -> Outcome:
@@ -58,14 +92,18 @@ def run(stack: Stack, folder: Path, documents: list[dict]) -> Outcome:
     return Run(stack, view, RunOptions(timeout_seconds=60)).perform(load([str(path)]))
 
 
+def check_refusals(outcome: Outcome, expected: dict[str, tuple[str, str, str]]) -> None:
+    found = {each.workload: (str(each.by), each.reason) for each in outcome.refusals}
+    assert found == {name: (by, reason) for name, (by, reason, _) in expected.items()}
+    for each in outcome.refusals:
+        assert expected[each.workload][2] in each.message
+
+
 @pytest.mark.slow
 def test_what_needs_no_pool_or_gets_none_ends_with_its_reason(stack: Stack, tmp_path: Path):
     outcome = run(stack, tmp_path, DOCUMENTS)
     assert outcome.verified, outcome.problems
-    assert {each.workload: each.reason for each in outcome.refusals} == {
-        "suspended": "workload_suspended",
-        "opted-out": "no_demand",
-    }
+    check_refusals(outcome, REFUSED)
     ends = {each.name: each.terminal for each in outcome.timeline.workloads.values()}
     assert (ends["cpu-only"], ends["fails"]) == ("Completed", "Failed")
     assert [note for note in outcome.notes if "skipped LocalQueue" in note] == list(outcome.notes)
@@ -77,3 +115,33 @@ def test_a_jobset_that_the_cluster_refuses_is_bad_input(stack: Stack, tmp_path: 
     wrong = jobset("Not_A_Name")
     with pytest.raises(BadManifest, match=r"odd\.yaml, document 1: the cluster refused it: .*Not_A_Name"):
         run(stack, tmp_path, [wrong])
+
+
+# The embedded cluster stores quotas and does nothing with them (docs/local-cluster.md).
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "cluster_kind", [pytest.param(ClusterKind.REAL, marks=pytest.mark.cluster)], indirect=True
+)
+def test_what_a_quota_refuses_is_said_in_the_clusters_words(stack: Stack, tmp_path: Path):
+    documents = []
+    for name, (hard, _, _) in QUOTAS.items():
+        namespace = f"quota-{name}"
+        documents += [quota(namespace, **hard), jobset(f"over-{name}", chips=4, namespace=namespace)]
+    outcome = run(stack, tmp_path, documents)
+    assert outcome.verified, outcome.problems
+    check_refusals(
+        outcome, {f"over-{name}": ("cluster", reason, said) for name, (_, reason, said) in QUOTAS.items()}
+    )
+
+
+@pytest.mark.slow
+def test_a_run_whose_time_is_up_says_what_the_cluster_has_not_created(stack: Stack, tmp_path: Path):
+    path = tmp_path / "odd.yaml"
+    path.write_text(yaml.safe_dump(jobset("hasty", pod={"priorityClassName": "missing"})))
+    view = PlainView(Console(quiet=True))
+    outcome = Run(stack, view, RunOptions(timeout_seconds=3)).perform(load([str(path)]))
+    assert not outcome.verified
+    said = "odd/hasty: hasty-slice-0: no pods: FailedCreate: Error creating: pods "
+    assert any(said in problem for problem in outcome.problems), outcome.problems
+    with open_kubernetes(stack.addresses.kubeconfig) as client:
+        client.delete("/apis/jobset.x-k8s.io/v1alpha2/namespaces/odd/jobsets/hasty").raise_for_status()

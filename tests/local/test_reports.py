@@ -92,7 +92,7 @@ def test_the_json_report_has_the_promised_keys(outcome: Outcome, tmp_path: Path)
     assert one.keys() >= SLICE_KEYS
     assert one["seconds"] == {"unschedulable": 1.0, "invoked": 2.0, "accepted": 3.0}
     assert one["virtual_seconds"]["accepted"] == 90.0
-    assert report["refusals"][0].keys() == {"workload", "slice", "reason", "message"}
+    assert report["refusals"][0].keys() == {"workload", "slice", "reason", "message", "by"}
 
 
 def test_the_demos_own_list_calls_are_not_counted(outcome: Outcome):

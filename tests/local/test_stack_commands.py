@@ -1,61 +1,135 @@
-"""``up``, ``status``, ``env`` and ``down``: a stack that outlives the command that started it."""
+"""`up`, `status`, `env` and `down`, on both clusters: a stack that outlives the command that started it."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
+import psutil
 import pytest
+from local_commands import TEST_SECONDS_MAX, list_processes, run, start, until
 from typer.testing import CliRunner
 
 from local.stack.__main__ import app
-from local.stack.background import NothingRuns, read_state
-from local.stack.layout import Layout
+from local.stack.access import open_kubernetes
+from local.stack.background import NothingRuns, State, read_state
+from local.stack.clusters import ClusterKind
+from local.stack.commands import EXPORTER_ACCOUNT, FUNCTIONS_ACCOUNT
+from local.stack.layout import CLUSTER_PATH, FUNCTIONS, Layout
 
-ROOT = Path(__file__).resolve().parents[2]
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+    from pathlib import Path
+
+both_clusters = [pytest.mark.slow, pytest.mark.timeout(TEST_SECONDS_MAX)]
+PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "jobset")
+MAY_READ_NODES = {ClusterKind.EMBEDDED: httpx.codes.OK, ClusterKind.REAL: httpx.codes.FORBIDDEN}
+"""The embedded cluster trusts everybody; the real one gives the exporter what infra/kubernetes says."""
+LOGS_LEFT = {ClusterKind.EMBEDDED: [], ClusterKind.REAL: sorted(["logs", *(f"{part}.log" for part in PARTS)])}
 
 
-def stack(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "local.stack", *arguments, f"--home={home}"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+class Place:
+    """A folder for one stack at a time, and the commands about it."""
+
+    def __init__(self, folder: Path, kind: ClusterKind) -> None:
+        self.folder, self.kind = folder, kind
+        self.layout = Layout(folder / "home")
+
+    def call(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
+        return run("local.stack", self.folder, command, f"--home={self.layout.home}", *options)
+
+    def up(self) -> State:
+        """Bring a stack up unless one runs."""
+        answer = self.call("up", "--speed=60", f"--cluster={self.kind}")
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        return read_state(self.layout)
+
+    def processes(self) -> list[str]:
+        return list_processes(self.folder)
 
 
-@pytest.mark.slow
-def test_a_stack_stays_up_is_reachable_restarts_what_died_and_goes_down(tmp_path: Path):
-    up = stack(tmp_path, "up", "--speed=60")
-    try:
-        assert up.returncode == 0, up.stdout + up.stderr
-        again = stack(tmp_path, "up")
-        assert "runs in" in again.stdout
-        variables = dict(
-            line.removeprefix("export ").split("=", 1) for line in stack(tmp_path, "env").stdout.splitlines()
-        )
-        assert Path(variables["KUBECONFIG"]).exists()
+@pytest.fixture(scope="module")
+def place(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    place = Place(tmp_path_factory.mktemp("stack"), cluster_kind)
+    yield place
+    place.call("down")
+
+
+class TestOnBothClusters:
+    pytestmark = both_clusters
+
+    def test_a_stack_stays_up_is_reachable_and_restarts_what_died(self, place: Place):
+        state = place.up()
+        assert state.settings.cluster is place.kind
+        assert "runs in" in place.call("up").stdout
+        lines = place.call("env").stdout.splitlines()
+        variables = dict(line.removeprefix("export ").split("=", 1) for line in lines)
+        with open_kubernetes(variables["KUBECONFIG"]) as client:
+            assert client.get("/api/v1/secrets").status_code == httpx.codes.OK
         gke = variables["CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER"]
-        assert httpx.get(f"{gke}v1/projects/demo-project/locations/us-east5/clusters/demo").is_success
-        assert stack(tmp_path, "status").returncode == 0
-        exporter = next(each for each in read_state(Layout(tmp_path)).processes if each.name == "exporter")
+        assert httpx.get(f"{gke}v1/{CLUSTER_PATH}").is_success
+        status = place.call("status")
+        assert status.returncode == 0
+        assert all(each.name in status.stdout for each in state.processes)
+        exporter = next(each for each in state.processes if each.name == "exporter")
         os.kill(exporter.pid, signal.SIGKILL)
-        deadline = time.monotonic() + 10
-        while all(each.restarts == 0 for each in read_state(Layout(tmp_path)).processes):
-            assert time.monotonic() < deadline, "the exporter did not come back"
-            time.sleep(0.05)
-    finally:
-        down = stack(tmp_path, "down")
-    assert "The stack is down" in down.stdout
-    with pytest.raises(NothingRuns):
-        read_state(Layout(tmp_path))
+        until("a new exporter", lambda: any(each.restarts for each in read_state(place.layout).processes))
+
+    def test_each_part_has_an_account_of_its_own_where_there_are_accounts(self, place: Place):
+        state = place.up()
+        variables = {each.name: psutil.Process(each.pid).environ() for each in state.processes}
+        kubeconfig = variables["exporter"]["TPU_PROVISIONER_KUBECONFIG"]
+        with open_kubernetes(kubeconfig) as client:
+            assert client.get("/api/v1/pods").status_code == httpx.codes.OK
+            assert client.get("/api/v1/nodes").status_code == MAY_READ_NODES[place.kind]
+        layout, real = place.layout, place.kind is ClusterKind.REAL
+        account = layout.account_kubeconfig(EXPORTER_ACCOUNT) if real else layout.kubeconfig
+        token = str(layout.account_token(FUNCTIONS_ACCOUNT)) if real else None
+        authority = str(layout.authority) if real else None
+        assert kubeconfig == str(account)
+        for name in FUNCTIONS:
+            cluster = json.loads(variables[name]["TPU_PROVISIONER_CLUSTERS"])[CLUSTER_PATH]
+            assert (cluster.get("token_file"), cluster.get("ca_file")) == (token, authority)
+
+    def test_a_killed_supervisor_leaves_nothing_running_and_the_next_stack_nothing_at_all(self, place: Place):
+        os.kill(place.up().supervisor_pid, signal.SIGKILL)
+        status = place.call("status")
+        assert status.returncode == 1
+        assert "is gone (its supervisor ended); start it with: make up" in status.stderr
+        until("the end of every process", lambda: place.processes() == [])
+        assert "is gone" in place.call("down").stdout
+        place.up()
+        assert "The stack is down" in place.call("down").stdout
+        assert place.processes() == []
+        with pytest.raises(NothingRuns, match="no stack runs in"):
+            read_state(place.layout)
+        assert sorted(path.name for path in place.layout.control_plane.rglob("*")) == LOGS_LEFT[place.kind]
+        assert not place.layout.accounts.exists()
+
+    @pytest.mark.parametrize("end", ["ctrl-c", "down"])
+    def test_a_start_can_be_broken_off_and_leaves_nothing(
+        self, cluster_kind: ClusterKind, end: str, tmp_path: Path
+    ):
+        place = Place(tmp_path, cluster_kind)
+        arguments = ("up", f"--home={place.layout.home}", f"--cluster={cluster_kind}")
+        with start("local.stack", tmp_path, *arguments) as up:
+            until("the first process of the stack", lambda: place.layout.log("cluster").exists())
+            assert "is being started or ended" in place.call("up").stdout
+            if end == "down":
+                assert "The stack is down" in place.call("down").stdout
+            else:
+                up.send_signal(signal.SIGINT)
+            assert up.stdout is not None
+            said = up.stdout.read()
+        assert (up.returncode, place.processes()) == ({"ctrl-c": 130, "down": 1}[end], [])
+        assert {"ctrl-c": "interrupted", "down": "the stack did not start"}[end] in said
+        assert "Traceback" not in said
+        with pytest.raises(NothingRuns, match="no stack runs in"):
+            read_state(place.layout)
 
 
 @pytest.mark.parametrize(("command", "code"), [("status", 1), ("env", 1), ("down", 0)])

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 SLEEPER = "import time; print('started', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
+NEST = f"""
+import signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print(subprocess.Popen([sys.executable, "-c", {STUBBORN!r}], start_new_session=True).pid, flush=True)
+time.sleep(60)
+"""
 CRASHER = "print('the reason', flush=True); raise SystemExit(3)"
 
 
@@ -107,6 +113,17 @@ def test_the_end_kills_what_does_not_listen(layout: Layout, monkeypatch: pytest.
         pids = [state.pid for state in supervisor.states()]
         assert supervisor.end_all() == ["stubborn"]
     assert not any(runs(pid) for pid in pids)
+
+
+def test_what_does_not_listen_takes_along_all_that_it_has_started(layout: Layout, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("local.stack.supervisor._END_SECONDS", 0.1)
+    with Supervisor(layout) as supervisor:
+        supervisor.start(command("nest", NEST))
+        until(lambda: "started" in last_lines(layout.log("nest"), 2))
+        below = next(int(line) for line in last_lines(layout.log("nest"), 2) if line.isdigit())
+        assert runs(below)
+        assert supervisor.end_all() == ["nest"]
+    assert not runs(below)
 
 
 def test_children_do_not_outlive_a_killed_parent(layout: Layout):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 from local.demo.observations import (
@@ -16,7 +17,16 @@ from local.demo.observations import (
     PoolsListed,
     SliceSpec,
 )
-from local.demo.progress import NO_DEMAND, SUSPENDED, Patience, describe_missing, find_stuck, is_finished
+from local.demo.progress import (
+    NO_DEMAND,
+    SUSPENDED,
+    Patience,
+    Refuser,
+    describe_missing,
+    find_stuck,
+    is_finished,
+    list_quiet,
+)
 from local.demo.steps import STEPS, Step
 from local.demo.timeline import Timeline
 
@@ -246,10 +256,25 @@ def test_a_refusal_that_was_followed_by_a_create_is_none():
     assert find_stuck(timeline, 100.0, PATIENCE) == []
 
 
-def test_a_suspended_workload_is_stuck():
-    timeline = observe([jobset(1, suspended=True)])
+def test_a_suspended_workload_is_stuck_and_its_own_words_are_told():
+    said = replace(jobset(2, suspended=True), message="jobset is suspended")
+    timeline = observe([jobset(1, suspended=True), said])
     ((_, (refusal,)),) = find_stuck(timeline, 100.0, PATIENCE)
-    assert refusal.reason == SUSPENDED
+    assert (refusal.reason, refusal.by) == (SUSPENDED, Refuser.OWNER)
+    assert "(jobset is suspended)" in refusal.message
+
+
+def test_workloads_are_quiet_once_nothing_has_happened_to_any_of_them_for_long():
+    timeline = Timeline([(NAMESPACE, JOBSET), (NAMESPACE, "other")], started_at=0.0)
+    timeline.observe(jobset(5))
+    assert list_quiet(timeline, 9.0, PATIENCE) == []
+    assert [each.name for each in list_quiet(timeline, 10.0, PATIENCE)] == [JOBSET, "other"]
+    timeline.observe(replace(jobset(12, gone=True), name="other"))
+    assert [each.name for each in list_quiet(timeline, 20.0, PATIENCE)] == [JOBSET]
+
+
+def test_no_workload_is_quiet_while_a_pool_is_made_for_one():
+    assert list_quiet(observe(whole_life()[:6]), 1000.0, PATIENCE) == []
 
 
 def test_a_leader_that_nobody_asked_a_pool_for_is_stuck_with_the_schedulers_words():

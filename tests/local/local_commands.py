@@ -1,0 +1,67 @@
+"""The project's commands as a person runs them, and every process that they have started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS_MAX = 170
+"""For one command: several times what the slowest takes alone, because a busy machine is no failure."""
+TEST_SECONDS_MAX = 200
+
+
+def run(module: str, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of the project to its end; what it and its processes write temporarily goes to the folder."""
+    return subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(folder)} | environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+
+
+def start(module: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start the same without waiting; its output is read as lines."""
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def list_processes(folder: Path) -> list[str]:
+    """Return the command line of every process that descends from a command run in a folder, orphans too.
+
+    They are known by the variable that all of them have inherited.
+    """
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("TMPDIR") == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(" ".join(process.cmdline()))
+        except psutil.Error:  # It ended meanwhile, or belongs to somebody else.
+            continue
+    return found
+
+
+def until(what: str, condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
+        time.sleep(0.05)
