@@ -1,0 +1,203 @@
+"""What a watch saw of pods and nodes: who was bound where, whose pool that was, and who was there at the time.
+
+One watch on pods and one on nodes, from before anything happens to after everything; every binding passes here.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from local.demo.watching import ResourceWatch
+from shared.core import labels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+    from typing import Self
+
+Json = dict[str, Any]
+_LISTED_SECONDS_MAX = 20.0
+_END_SECONDS_MAX = 5.0
+_JOB_NAME = "batch.kubernetes.io/job-name"
+_RESTART = "jobset.sigs.k8s.io/restart-attempt"
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One slice of one incarnation of a JobSet."""
+
+    namespace: str
+    job: str
+    owner_uid: str
+
+    @property
+    def key(self) -> str:
+        """What JobSet knows it by: the same for a JobSet that is made again under its name."""
+        return f"{self.namespace}/{self.job}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A node of a pool, as it was first seen."""
+
+    name: str
+    pool: str
+    made_for: Slice
+    """Whose pool it is, by the labels that the provisioner wrote."""
+    labels: dict[str, str]
+    taints: tuple[tuple[str, str], ...]
+    """Key and effect."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """One state of one pod of a slice, in the order of the watch."""
+
+    uid: str
+    name: str
+    jobset: str
+    of: Slice
+    node: str
+    restart: int
+    phase: str
+    gone: bool
+
+    @property
+    def holds(self) -> bool:
+        """Whether the pod takes its place on its node."""
+        return bool(self.node) and not self.gone and self.phase not in ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """One pod and the pool that it was bound to."""
+
+    pod: Sighting
+    host: Host
+
+    @property
+    def own(self) -> bool:
+        """Whether the pool was made for this very slice."""
+        return self.host.made_for == self.pod.of
+
+
+class Bindings:
+    """Follows a cluster; used as a context manager.
+
+    Args:
+        kubeconfig: Of its administrator.
+    """
+
+    def __init__(self, kubeconfig: str) -> None:
+        self._lock = threading.Lock()
+        self._hosts: dict[str, Host] = {}
+        self._sightings: list[Sighting] = []
+        self._standing: set[str] = set()
+        self._watches = [
+            ResourceWatch(kubeconfig, "/api/v1/nodes", self._see_node, _ignore),
+            ResourceWatch(kubeconfig, "/api/v1/pods", self._see_pod, _ignore),
+        ]
+
+    def __enter__(self) -> Self:
+        for watch in self._watches:
+            watch.start()
+        for watch in self._watches:
+            assert watch.listed.wait(_LISTED_SECONDS_MAX), "the cluster could not be listed"
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for watch in self._watches:
+            watch.end()
+        for watch in self._watches:
+            watch.join(_END_SECONDS_MAX)
+
+    def hosts(self, namespace: str = "") -> list[Host]:
+        """Return every node of the provisioner's that ever was, of one workload namespace or of all."""
+        with self._lock:
+            return [each for each in self._hosts.values() if namespace in ("", each.made_for.namespace)]
+
+    def standing(self, pools: Iterable[str]) -> list[str]:
+        """Return the nodes of these pools that exist now."""
+        wanted = set(pools)
+        with self._lock:
+            return sorted(name for name in self._standing if self._hosts[name].pool in wanted)
+
+    def of(self, namespace: str = "") -> list[Binding]:
+        """Return every binding of a slice's pod to a node of the provisioner's, in order."""
+        with self._lock:
+            found: dict[str, Binding] = {}
+            for each in self._sightings:
+                host = self._hosts.get(each.node)
+                if host is not None and each.uid not in found and namespace in ("", each.of.namespace):
+                    found[each.uid] = Binding(each, host)
+            return list(found.values())
+
+    def running(self) -> list[Sighting]:
+        """Return the pods of slices that run now."""
+        with self._lock:
+            latest = {each.uid: each for each in self._sightings}
+        return [each for each in latest.values() if each.holds and each.phase == "Running"]
+
+    def shared(self) -> list[str]:
+        """Return every moment at which a pool held pods of two slices, in words.
+
+        Two incarnations of one slice are one here, as they are for JobSet: the pods of a JobSet that was made
+        again may come while those of the first still end.
+        """
+        with self._lock:
+            holding: dict[str, dict[str, Sighting]] = {}
+            problems = []
+            for each in self._sightings:
+                host = self._hosts.get(each.node)
+                if host is None:
+                    continue
+                there = holding.setdefault(host.pool, {})
+                there.pop(each.uid, None)
+                if each.holds:
+                    there[each.uid] = each
+                    if len({found.of.key for found in there.values()}) > 1:
+                        names = sorted(f"{found.of.namespace}/{found.name}" for found in there.values())
+                        problems.append(f"pool {host.pool} held {' and '.join(names)}")
+            return list(dict.fromkeys(problems))
+
+    def _see_node(self, body: Json, at: float, *, gone: bool = False) -> None:
+        found = body["metadata"].get("labels") or {}
+        if found.get(labels.MANAGER) != labels.MANAGER_VALUE:
+            return
+        name = body["metadata"]["name"]
+        host = Host(
+            name=name,
+            pool=found[labels.NODE_POOL],
+            made_for=Slice(found[labels.JOBSET_NAMESPACE], found[labels.PARENT_NAME], found[labels.OWNER_UID]),
+            labels=found,
+            taints=tuple((each["key"], each["effect"]) for each in body["spec"].get("taints", ())),
+        )
+        with self._lock:
+            self._hosts.setdefault(name, host)
+            (self._standing.discard if gone else self._standing.add)(name)
+
+    def _see_pod(self, body: Json, at: float, *, gone: bool = False) -> None:
+        metadata = body["metadata"]
+        found = metadata.get("labels") or {}
+        if labels.JOB_KEY not in found:
+            return
+        seen = Sighting(
+            uid=metadata["uid"],
+            name=metadata["name"],
+            jobset=found[labels.JOBSET_NAME_ON_POD],
+            of=Slice(metadata["namespace"], found[_JOB_NAME], found[labels.JOBSET_UID_ON_POD]),
+            node=body["spec"].get("nodeName") or "",
+            restart=int(found.get(_RESTART, "0")),
+            phase=body.get("status", {}).get("phase", "Pending"),
+            gone=gone,
+        )
+        with self._lock:
+            self._sightings.append(seen)
+
+
+def _ignore(_observation: object) -> None:
+    """The readers above have kept what they were told."""

@@ -1,0 +1,22 @@
+"""One run of all lives on each cluster, for the tests that look at one life each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.lives.results import keep
+from tests.lives.running import live_all
+
+if TYPE_CHECKING:
+    from local.stack.stack import Stack
+    from tests.lives.running import Run
+
+
+@pytest.fixture(scope="session")
+def lived(stack: Stack) -> Run:
+    """What all lives came to on this cluster; kept under build/lives for the table of the documents."""
+    run = live_all(stack)
+    keep(run)
+    return run

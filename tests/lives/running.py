@@ -1,0 +1,118 @@
+"""Lives all the lives of the catalogue at the same time on one stack, and measures each.
+
+Every life has a thread and a namespace of its own. What went wrong in one is kept for the test of that one.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.lives.bindings import Bindings
+from tests.lives.catalogue import LIVES
+from tests.lives.cloud import Cloud, wait_for
+from tests.lives.scene import Scene
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from local.stack.stack import Stack
+    from tests.lives.catalogue import Life
+
+_START_GAP_SECONDS = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What one life came to."""
+
+    end: str
+    pools: int
+    creates: int
+    deletes: int
+    calls: dict[str, int] = field(default_factory=dict)
+    """How many calls named a pool of this life, by method and code."""
+    seconds: float = 0.0
+    """Real time from the first write until nothing was left."""
+
+    @property
+    def calls_in_all(self) -> int:
+        return sum(self.calls.values())
+
+    def as_data(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class Run:
+    """All lives on one cluster."""
+
+    kind: str
+    measured: dict[str, Measured] = field(default_factory=dict)
+    errors: dict[str, BaseException] = field(default_factory=dict)
+    shared: list[str] = field(default_factory=list)
+    """Moments at which a pool held pods of two slices."""
+    seconds: float = 0.0
+
+
+def live_all(stack: Stack, lives: Sequence[Life] = LIVES) -> Run:
+    """Live them and return what came of them; never raises for one of them."""
+    run = Run(str(stack.settings.cluster))
+    started = time.monotonic()
+    with Cloud(stack) as cloud, Bindings(stack.addresses.kubeconfig) as bindings:
+        finished: dict[str, tuple[Scene, float]] = {}
+        lock = threading.Lock()
+
+        def live(life: Life, place: int) -> None:
+            threading.Event().wait(place * _START_GAP_SECONDS)
+            try:
+                scene, seconds = _live(life, cloud, bindings)
+            except BaseException as error:  # noqa: BLE001 -- the test of this very life raises it
+                with lock:
+                    run.errors[life.name] = error
+                return
+            with lock:
+                finished[life.name] = (scene, seconds)
+
+        with ThreadPoolExecutor(max_workers=len(lives)) as pool:
+            list(pool.map(live, lives, range(len(lives))))
+        # Only now: a call that came late, after its life was over, counts too.
+        run.measured = {name: _measure(scene, seconds) for name, (scene, seconds) in sorted(finished.items())}
+        run.shared = bindings.shared()
+        for life in lives:
+            cloud.delete(f"/api/v1/namespaces/life-{life.name}")
+    run.seconds = time.monotonic() - started
+    return run
+
+
+def _live(life: Life, cloud: Cloud, bindings: Bindings) -> tuple[Scene, float]:
+    started = time.monotonic()
+    scene = Scene(life.name, cloud, bindings)
+    try:
+        life.script(scene)
+        scene.wait_no_pools()
+        wait_for(f"{life.name}: no nodes", lambda: not scene.nodes())
+    except BaseException:
+        scene.clear_faults()
+        scene.delete()
+        raise
+    scene.clear_faults()
+    return scene, time.monotonic() - started
+
+
+def _measure(scene: Scene, seconds: float) -> Measured:
+    calls = scene.calls()
+    accepted = [each for each in calls if each["code"] == "OK"]
+    created = [each["pool"] for each in accepted if each["method"] == "CreateNodePool"]
+    return Measured(
+        end=scene.end(),
+        pools=len(set(created)),
+        creates=len(created),
+        deletes=sum(each["method"] == "DeleteNodePool" for each in accepted),
+        calls=dict(sorted(Counter(f"{each['method']} {each['code']}" for each in calls).items())),
+        seconds=round(seconds, 1),
+    )

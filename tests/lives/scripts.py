@@ -1,0 +1,311 @@
+"""What happens in each life: one short script each, against whichever cluster the scene stands on.
+
+A script also asserts what only its life can show (which pool served which attempt, what waited for what). What is
+the same for all lives, how they end and what they cost, is measured by `running` and expected in `catalogue`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.lives.cloud import wait_for
+from tests.lives.jobset_bodies import (
+    EXCLUSIVE,
+    FAIL_ATTEMPTS,
+    FAIL_RUNS,
+    Job,
+    fails,
+    jobset,
+    runs,
+    select,
+)
+from tests.lives.scene import PROVISIONING, STOPPING, Scene
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.lives.bindings import Binding
+
+SPOT = {"cloud.google.com/gke-spot": "true"}
+ATTEMPT = "jobset.sigs.k8s.io/in-place-restart-attempt"
+COORDINATOR = "jobset.sigs.k8s.io/coordinator"
+LONG, SHORT = 36_000, 60
+"""Virtual seconds: until somebody ends the pods, and about a real second."""
+_INT32_MAX = 2_147_483_647
+
+
+def pools_of(bindings: Iterable[Binding]) -> set[str]:
+    return {each.host.pool for each in bindings}
+
+
+def complete(scene: Scene) -> None:
+    scene.submit(jobset(scene.name, Job(replicas=2)))
+    scene.wait_condition("Completed")
+    bindings = scene.bindings()
+    assert len(bindings) == 4
+    for job in {each.pod.of.job for each in bindings}:
+        assert len(pools_of(each for each in bindings if each.pod.of.job == job)) == 1, "a slice is on one pool"
+
+
+def restart(scene: Scene) -> None:
+    does = runs(20) | {FAIL_ATTEMPTS: "1"}
+    scene.submit(jobset(scene.name, Job(does=does), failurePolicy={"maxRestarts": 2}))
+    scene.wait_condition("Completed")
+    _was_restarted_on_one_pool(scene)
+
+
+def restart_together(scene: Scene) -> None:
+    """All Jobs of the first attempt must be gone before any of the second is made."""
+    does = runs(20) | {FAIL_ATTEMPTS: "1"}
+    policy = {"maxRestarts": 2, "restartStrategy": "BlockingRecreate"}
+    scene.submit(jobset(scene.name, Job(does=does, replicas=2), failurePolicy=policy))
+    scene.wait_condition("Completed")
+    assert scene.status()["restarts"] == 1
+    attempts = {each.pod.restart: each for each in scene.bindings()}
+    assert sorted(attempts) == [0, 1]
+
+
+def _was_restarted_on_one_pool(scene: Scene) -> None:
+    assert scene.status()["restarts"] == 1
+    bindings = scene.bindings()
+    first, second = ({each.pod.uid for each in bindings if each.pod.restart == attempt} for attempt in (0, 1))
+    assert first
+    assert len(second) == 2
+    assert not first & second, "the pods of the second attempt are new"
+    assert len(pools_of(bindings)) == 1, "the pool was kept"
+
+
+def fail(scene: Scene) -> None:
+    scene.submit(jobset(scene.name, Job(does=fails(20)), failurePolicy={"maxRestarts": 1}))
+    assert scene.wait_condition("Failed")["reason"] == "ReachedMaxRestarts"
+    _was_tried_on_one_pool(scene)
+
+
+def _was_tried_on_one_pool(scene: Scene) -> None:
+    assert scene.status()["restarts"] == 1
+    assert {each.pod.restart for each in scene.bindings()} == {0, 1}
+    assert len(pools_of(scene.bindings())) == 1
+
+
+def delete_pending(scene: Scene) -> None:
+    """GKE answers 503 to every create until the JobSet is gone; then it would accept one."""
+    scene.add_fault("fail_sync", method="CreateNodePool", code="UNAVAILABLE", count=None)
+    scene.submit(jobset(scene.name))
+    scene.wait_call("CreateNodePool", code="UNAVAILABLE")
+    assert scene.pods()
+    scene.delete()
+    scene.wait_no_pods()
+    scene.clear_faults()
+
+
+def delete_creating(scene: Scene) -> None:
+    scene.take_seconds(300)
+    scene.submit(jobset(scene.name))
+    scene.wait_pool(PROVISIONING)
+    scene.delete()
+    scene.wait_no_pods()
+    assert scene.bindings() == []
+
+
+def delete_running(scene: Scene) -> None:
+    scene.submit(jobset(scene.name, Job(does=runs(LONG))))
+    scene.wait_running(2)
+    scene.delete()
+    scene.wait_no_pools()
+
+
+def recreate_over_stopping(scene: Scene) -> None:
+    body = jobset(scene.name)
+    first = scene.submit(body | {"spec": jobset(scene.name, Job(does=runs(LONG)))["spec"]})
+    scene.wait_running(2)
+    scene.delete()
+    old = scene.wait_pool(STOPPING)
+    scene.wait_closed(old)
+    second = scene.submit(body)
+    scene.wait_condition("Completed")
+    by_owner = {uid: pools_of(b for b in scene.bindings() if b.pod.of.owner_uid == uid) for uid in (first, second)}
+    assert by_owner[first] == {old}
+    assert len(by_owner[second]) == 1
+    assert not by_owner[first] & by_owner[second], "the second JobSet runs on a pool of its own"
+
+
+def recreate_at_once(scene: Scene) -> None:
+    """The old pool is idle when the new pods come: whether they take it or a new one, it stays for them."""
+    first = scene.submit(jobset(scene.name, Job(does=runs(LONG))))
+    scene.wait_running(2)
+    scene.delete()
+    second = scene.submit(jobset(scene.name, failurePolicy={"maxRestarts": 3}))
+    assert first != second
+    scene.wait_condition("Completed")
+    last = [b for b in scene.bindings() if b.pod.of.owner_uid == second][-2:]
+    assert len(pools_of(last)) == 1
+
+
+def recreate_in_another_shape(scene: Scene) -> None:
+    first = scene.submit(jobset(scene.name, Job(does=runs(LONG))))
+    scene.wait_running(2)
+    scene.delete()
+    second = scene.submit(jobset(scene.name, Job(topology="4x4")))
+    scene.wait_condition("Completed")
+    bindings = scene.bindings()
+    assert {each.own for each in bindings} == {True}
+    shapes = {each.pod.of.owner_uid: each.host.labels["cloud.google.com/gke-tpu-topology"] for each in bindings}
+    assert shapes == {first: "2x4", second: "4x4"}
+
+
+def suspend_briefly(scene: Scene) -> None:
+    scene.submit(jobset(scene.name, Job(does=runs(LONG))))
+    scene.wait_running(2)
+    scene.suspend()
+    scene.resume(does=runs(SHORT))
+    scene.wait_condition("Completed")
+    assert len(scene.bindings()) == 4, "the pods before and after"
+    assert len(pools_of(scene.bindings())) == 1, "the pool was kept"
+
+
+def suspend_past_the_grace(scene: Scene) -> None:
+    scene.submit(jobset(scene.name, Job(does=runs(LONG))))
+    scene.wait_running(2)
+    scene.suspend()
+    scene.wait_no_pools()
+    scene.resume(does=runs(SHORT))
+    scene.wait_condition("Completed")
+    assert len(pools_of(scene.bindings())) == 1, "the same claim has a pool of the same name"
+
+
+def resume_over_stopping(scene: Scene) -> None:
+    scene.take_seconds(300, "delete")
+    scene.submit(jobset(scene.name, Job(does=runs(LONG))))
+    scene.wait_running(2)
+    scene.suspend()
+    scene.wait_closed(scene.wait_pool(STOPPING))
+    scene.resume(does=runs(SHORT))
+    scene.wait_condition("Completed")
+    assert len(pools_of(scene.bindings())) == 1, "the same claim has a pool of the same name"
+
+
+def admit_from_a_queue(scene: Scene) -> None:
+    """As Kueue does: made suspended and without a place, it is told its place in the write that resumes it."""
+    body = jobset(scene.name, Job(pods=2), suspend=True)
+    del body["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["nodeSelector"]
+    scene.submit(body)
+    scene.wait_condition("Suspended")
+    assert scene.pods() == []
+    assert scene.calls() == []
+    scene.resume(selectors=select("2x4"))
+    scene.wait_condition("Completed")
+    assert {each.host.labels["cloud.google.com/gke-tpu-topology"] for each in scene.bindings()} == {"2x4"}
+
+
+def readmit_to_another_place(scene: Scene) -> None:
+    """Preempted, and within the grace admitted again to another flavor: the pool of its name is of the old one."""
+    scene.submit(jobset(scene.name, Job(does=runs(LONG))))
+    scene.wait_running(2)
+    scene.suspend()
+    scene.resume(selectors=select("2x4") | SPOT)
+    said = scene.wait_event("NodePoolRefused")
+    assert "pool_differs" in said
+    assert "replace_differing_pools" in said
+    scene.delete()
+    scene.wait_no_pools()
+
+
+def expire(scene: Scene) -> None:
+    scene.submit(jobset(scene.name, ttlSecondsAfterFinished=scene.controller_seconds(1)))
+    scene.wait_gone()
+
+
+def follow_the_coordinator(scene: Scene) -> None:
+    """The JobSet is Completed when its driver is, while the workers still run: the pool waits for them to end."""
+    scene.take_seconds(60)
+    driver = Job(name="driver", topology="", pods=1, does=runs(LONG))
+    worker = Job(name="worker", does=runs(LONG), annotations=EXCLUSIVE)
+    where = {"replicatedJob": "driver", "jobIndex": 0, "podIndex": 0}
+    policy = {"operator": "All", "targetReplicatedJobs": ["driver"]}
+    scene.submit(jobset(scene.name, driver, worker, annotations={}, coordinator=where, successPolicy=policy))
+    pods = scene.wait_running(3)
+    told = {pod["metadata"]["labels"][COORDINATOR] for pod in pods}
+    assert told == {f"{scene.name}-driver-0-0.{scene.name}"}
+    scene.finish("driver")
+    scene.wait_condition("Completed")
+    scene.wait_no_pods_of("worker")
+
+
+def start_in_order(scene: Scene) -> None:
+    scene.take_seconds(120)
+    policy = {"startupPolicyOrder": "InOrder"}
+    jobs = (Job(name=name, does=runs(LONG)) for name in ("first", "second"))
+    scene.submit(jobset(scene.name, *jobs, startupPolicy=policy))
+    scene.wait_call("CreateNodePool", code="OK")
+    assert scene.jobs() == [f"{scene.name}-first-0"]
+    scene.wait_running(4)
+    scene.finish("first")
+    scene.finish("second")
+    scene.wait_condition("Completed")
+    _second_came_after_the_first(scene)
+    first, second = scene.created()
+    assert "-first-" in first["pool"]
+    assert "-second-" in second["pool"]
+
+
+def start_after_another(scene: Scene) -> None:
+    scene.take_seconds(120)
+    second = Job(name="second", depends_on=(("first", "Complete"),))
+    scene.submit(jobset(scene.name, Job(name="first", does=runs(60)), second))
+    scene.wait_call("CreateNodePool", code="OK")
+    assert scene.jobs() == [f"{scene.name}-first-0"]
+    scene.wait_condition("Completed")
+    _second_came_after_the_first(scene)
+    assert len(pools_of(scene.bindings())) == 1, "the pool was kept, though idle, and the second slice took it"
+
+
+def _second_came_after_the_first(scene: Scene) -> None:
+    bound = [each.pod.of.job for each in scene.bindings()]
+    assert bound.index(f"{scene.name}-second-0") >= 2, "both pods of the first were bound before any of the second"
+
+
+def restart_in_place(scene: Scene) -> None:
+    """The agents that sit in the pods are played here: they write what JobSet's own agent writes.
+
+    The kubelet starts the crashed containers again; that the agents of healthy pods end theirs too is only told by
+    their annotation. Source: https://github.com/kubernetes-sigs/jobset/tree/main/keps/467-InPlaceRestart.
+    """
+    scene.take_seconds(60)
+    crash = {"restart_policy": "OnFailure", "backoff_limit": _INT32_MAX}
+    body = jobset(
+        scene.name,
+        Job(name="crashes", does=runs(600) | {FAIL_RUNS: "1"}, **crash),
+        Job(name="healthy", does=runs(LONG), **crash),
+        failurePolicy={"maxRestarts": 2, "restartStrategy": "InPlaceRestart"},
+    )
+    for job in body["spec"]["replicatedJobs"]:
+        job["template"]["spec"]["podReplacementPolicy"] = "Failed"
+    scene.submit(body)
+    _lift_the_barrier(scene, 0)
+    crashed = wait_for("two containers that were started again", lambda: _started_again(scene))
+    for pod in crashed:
+        scene.annotate(pod, ATTEMPT, "1")
+    wait_for("the old attempt is over", lambda: scene.status().get("previousInPlaceRestartAttempt") == 0)
+    _lift_the_barrier(scene, 1)
+    scene.finish("healthy")
+    scene.wait_condition("Completed")
+    assert scene.status()["restarts"] == 0
+    bindings = scene.bindings()
+    assert len(bindings) == 4, "no pod was made anew"
+    assert len(pools_of(bindings)) == 2
+
+
+def _lift_the_barrier(scene: Scene, attempt: int) -> None:
+    for pod in scene.wait_running(4):
+        scene.annotate(pod, ATTEMPT, str(attempt))
+    wait_for(f"attempt {attempt} begins", lambda: scene.status().get("currentInPlaceRestartAttempt") == attempt)
+
+
+def _started_again(scene: Scene) -> list[dict] | None:
+    found = [
+        pod
+        for pod in scene.pods()
+        for container in pod["status"].get("containerStatuses", ())
+        if container["restartCount"] == 1
+    ]
+    return found if len(found) == 2 else None

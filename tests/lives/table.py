@@ -1,0 +1,148 @@
+"""The tables of docs/lives.md: what the catalogue promises, beside what the latest runs on both clusters measured.
+
+``python -m tests.lives.table --write`` writes them anew between their markers. Needs a whole run on each cluster
+before: ``python -m pytest tests/lives -m "not cluster"``, then ``-m cluster``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from local.stack.clusters import ClusterKind
+from tests.lives.catalogue import LIVES
+from tests.lives.results import NotMeasured, read, read_shuffle
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tests.lives.catalogue import Life
+    from tests.lives.running import Measured
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "lives.md"
+_KINDS = (ClusterKind.EMBEDDED, ClusterKind.REAL)
+BEGIN, END = "<!-- lives: begin -->", "<!-- lives: end -->"
+SLICES_BEGIN, SLICES_END = "<!-- slices: begin -->", "<!-- slices: end -->"
+STRATEGIES = {"pinned": "node selector", "default": "default"}
+SLICE_HEADINGS = (
+    "strategy",
+    "cluster",
+    "slices",
+    "pools made",
+    "slices on another's pool",
+    "slices that began again, their pool being deleted",
+    "moments with two slices on a pool",
+)
+HEADINGS = (
+    "life",
+    "what happens",
+    "it ends",
+    "pools made",
+    "creates / deletes that GKE accepts",
+    "calls at most",
+    "calls seen, embedded / real",
+    "what else is seen",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row as it stands in the document."""
+
+    promised: tuple[str, ...]
+    """Everything that the catalogue says, in the order of the columns."""
+    seen: tuple[int, int]
+    """Calls on the embedded and on the real cluster."""
+
+
+def promise(life: Life) -> tuple[str, ...]:
+    """Return the cells of a life that are not measured."""
+    accepted = f"{life.creates} / {life.deletes}"
+    return (life.name, life.sentence, life.end, str(life.pools), accepted, str(life.calls_most), life.remark)
+
+
+def render(seen: Mapping[str, tuple[int, int]]) -> str:
+    """Return the table, given the calls of every life on both clusters."""
+    rows = []
+    for life in LIVES:
+        *first, remark = promise(life)
+        embedded, real = seen[life.name]
+        rows.append((*first, f"{embedded} / {real}", remark))
+    return _table(HEADINGS, rows)
+
+
+def render_slices(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the table of the shuffled runs, given what each cluster's came to."""
+    rows = []
+    for strategy, said in STRATEGIES.items():
+        for kind, run in found.items():
+            tally = run[strategy]
+            counts = (tally["slices"], tally["pools_made"], len(tally["foreign"]), len(tally["drained"]))
+            rows.append((said, kind, *map(str, counts), str(len(run["shared"]))))
+    return _table(SLICE_HEADINGS, rows)
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [headings, *rows]
+    texts = ["| " + " | ".join(cells) + " |" for cells in lines]
+    return "\n".join([texts[0], "|" + "---|" * len(headings), *texts[1:]]) + "\n"
+
+
+def parse(text: str) -> dict[str, Row]:
+    """Return the rows of a document, by the life's name."""
+    _, _, rest = text.partition(BEGIN)
+    table, _, _ = rest.partition(END)
+    rows = {}
+    for line in table.strip().splitlines()[2:]:
+        *first, seen, remark = (cell.strip() for cell in line.strip().strip("|").split("|"))
+        embedded, real = (int(number) for number in seen.split(" / "))
+        rows[first[0]] = Row((*first, remark), (embedded, real))
+    return rows
+
+
+def measured_calls() -> dict[str, tuple[int, int]]:
+    """Return the calls of every life on both clusters, from the latest whole runs.
+
+    Raises:
+        NotMeasured: one of them is missing, or does not know a life.
+    """
+    found = [read(str(kind)) for kind in _KINDS]
+    missing = [life.name for life in LIVES if not all(life.name in each for each in found)]
+    if missing:
+        raise NotMeasured(f"no result for {', '.join(missing)}; run tests/lives on both clusters again")
+    return {life.name: (_calls(found[0], life), _calls(found[1], life)) for life in LIVES}
+
+
+def _calls(found: Mapping[str, Measured], life: Life) -> int:
+    return found[life.name].calls_in_all
+
+
+def _put(text: str, begin: str, end: str, table: str) -> str:
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n{table}{end}{after}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/lives.md")
+    options = parser.parse_args()
+    try:
+        lives = render(measured_calls())
+        slices = render_slices({str(kind): read_shuffle(str(kind)) for kind in _KINDS})
+    except NotMeasured as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    if not options.write:
+        sys.stdout.write(f"{lives}\n{slices}")
+        return 0
+    text = _put(DOCUMENT.read_text(), BEGIN, END, lives)
+    DOCUMENT.write_text(_put(text, SLICES_BEGIN, SLICES_END, slices))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

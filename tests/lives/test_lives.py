@@ -1,0 +1,38 @@
+"""Every life of a JobSet ends as the catalogue says, with the pools and calls that it says, on both clusters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.lives.catalogue import LIVES
+
+if TYPE_CHECKING:
+    from tests.lives.catalogue import Life
+    from tests.lives.running import Run
+
+pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
+"""The first test of a cluster waits for its stack and for all lives, which happen at the same time."""
+
+
+@pytest.mark.parametrize("life", LIVES, ids=lambda life: life.name)
+def test_a_life_ends_as_it_should_and_leaves_nothing(lived: Run, life: Life):
+    if life.name in lived.errors:
+        raise lived.errors[life.name]
+    found = lived.measured[life.name]
+    assert found.end == life.end
+    assert found.pools in life.pools, found
+    assert found.creates in life.creates, found
+    assert found.deletes in life.deletes, found
+    assert found.calls_in_all <= life.calls_most, found
+
+
+def test_no_pool_ever_holds_two_slices(lived: Run):
+    assert lived.shared == []
+
+
+def test_no_life_can_be_taken_for_another():
+    names = [life.name for life in LIVES]
+    assert len(set(names)) == len(names)
+    assert [(a, b) for a in names for b in names if a != b and f"{b}-".startswith(f"{a}-")] == []
