@@ -7,6 +7,7 @@ time-out, and only if one of them is going to run it.
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from local.controlplane.cache import Build
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A run in the background of a shell inherits this, and hands it to every process whose Ctrl-C is tested.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No example database and no random seed: a run that passes here passes everywhere.
 settings.register_profile(
