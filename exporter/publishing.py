@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from exporter.pauses import Pauses
 from shared.core.errors import InvalidRequest, ProvisionerError
 from shared.core.events import KINDS_PLURAL, format_message
+from shared.traces import add_trace, build_log_field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,7 +97,7 @@ class Outbox:
         """Publish until `stop`; the body of the one publishing thread."""
         while batch := self._next_batch():
             try:
-                ids = self._publish([format_message(each.event) for each in batch])
+                ids = self._publish([add_trace(format_message(each.event), each.event) for each in batch])
             except ProvisionerError as error:
                 self._note_failure(batch, error)
                 self._wait(self._pauses.next_seconds(getattr(error, "retry_after_seconds", None)))
@@ -184,4 +185,5 @@ def _facts(event: Event) -> dict[str, str]:
         "subject": f"namespaces/{event.subject.namespace}/{plural}/{event.subject.name}",
         "observed": str(event.observed),
         "uid": event.subject.uid,
+        **build_log_field(event.cluster, event.id),
     }

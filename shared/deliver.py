@@ -14,6 +14,7 @@ from shared.perform.collect import collect
 from shared.perform.provision import provision
 from shared.perform.sweep import sweep
 from shared.push import Push, parse_push
+from shared.traces import LOG_FIELD, build_log_field, read_trace_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +46,7 @@ def deliver(function: str, body: bytes, ports: Ports, trace: Trace) -> Answer:
                 value=event.cluster,
                 valid=", ".join(ports.clusters),
             )
+        trace = _join_trace(push, event, trace)
         outcomes = _ANSWERING[event.type](event, ports)
     except Rejected as error:
         kept = push.message if push else Message(body[:_RAW_BYTES_MAX], {})
@@ -84,6 +86,12 @@ def deliver_sweep(ports: Ports, trace: Trace) -> tuple[Answer, dict[str, int]]:
     _log(logging.INFO, "swept", "sweep", None, trace, {"counts": dict(counts), "reasons": dict(reasons)})
     worst = max((answer_error(error).status for _, error in report.errors), default=200)
     return Answer(200 if worst < 500 else worst, logging.INFO), dict(counts)  # noqa: PLR2004 -- HTTP
+
+
+def _join_trace(push: Push, event: Event, request: Trace) -> Trace:
+    """Return the log fields of the event's trace, which began at the exporter, and this request's beside."""
+    joined = build_log_field(event.cluster, read_trace_id(push.message.attributes))
+    return {**joined, "request_trace": request.get(LOG_FIELD, "")} if joined else request
 
 
 def _provision(event: Event, ports: Ports) -> Sequence[Outcome]:

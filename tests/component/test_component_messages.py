@@ -9,7 +9,9 @@ import pytest
 
 from shared.core.errors import Broken, Rejected
 from shared.core.events import Message, format_message
+from shared.traces import LOG_FIELD, TRACE_ATTRIBUTE, add_trace, build_log_field
 from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event
+from tests.component.world import TRACE
 
 if TYPE_CHECKING:
     from tests.component.world import World
@@ -163,3 +165,22 @@ def test_a_message_of_percent_signs_is_data_and_no_format(world: World) -> None:
     assert world.deliver(a_demand_event(incarnation="%s %d %(name)s")).status == 200
     assert world.deliver(changed(ce_type="%s%n%(x)d")).status == 200
     assert "%s%n%(x)d" in world.last["message"]
+
+
+def test_the_records_of_a_delivery_join_the_trace_that_began_at_the_exporter(world: World) -> None:
+    event = a_demand_event()
+    for _ in range(2):
+        world.deliver(add_trace(format_message(event), event))
+
+    created, repeated = world.records.expect_in_order({"decision": "create"}, {"decision": "wait"})
+    trace = build_log_field(CLUSTER, event.id)[LOG_FIELD]
+    assert created[LOG_FIELD] == repeated[LOG_FIELD] == trace
+    assert created["request_trace"] == TRACE[LOG_FIELD]
+
+
+def test_a_malformed_trace_leaves_the_requests_own(world: World) -> None:
+    message = format_message(a_demand_event())
+    world.deliver(Message(message.data, {**message.attributes, TRACE_ATTRIBUTE: "00-evil-01"}))
+
+    assert world.last[LOG_FIELD] == TRACE[LOG_FIELD]
+    assert "request_trace" not in world.last

@@ -15,6 +15,7 @@ from exporter.resources import JobSet, Pod
 from exporter.sightings import JobSetSightings, PodSightings
 from shared.core.errors import MalformedEvent
 from shared.core.events import KINDS_PLURAL, Event, EventType, ObjectName, Observed, format_message, parse_message
+from shared.traces import add_trace
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "events.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
@@ -22,7 +23,7 @@ WORKLOAD = ObjectName(kind="JobSet", namespace="team-a", name="train", uid="9e1c
 
 
 def as_document(event: Event) -> dict[str, Any]:
-    message = format_message(event)
+    message = add_trace(format_message(event), event)
     return {"attributes": message.attributes, "data": json.loads(message.data)}
 
 
