@@ -24,6 +24,7 @@ EXPECTED = {
     "research/v4-bert": (1, 2, "ct4p-hightpu-4t", "COMPACT 2x2x2", "on-demand"),
     "default/v5e-batch-inference": (1, 1, "ct5lp-hightpu-8t", "none", "on-demand"),
     "default/v5e-multislice": (4, 4, V5E, "COMPACT 4x4", "on-demand"),
+    "tpu-training/v5e-multislice-bucket": (2, 4, V5E, "COMPACT 4x4", "on-demand"),
     "default/v5p-with-driver": (1, 2, V5P, "COMPACT 2x2x2", "on-demand"),
     "default/v5p-reserved": (1, 4, V5P, "COMPACT 2x2x4", "reservation"),
     "default/tpu7x-two-containers": (
@@ -42,7 +43,7 @@ EXPECTED = {
 }
 REFUSED = {"default/three-chips": "shape_unsupported"}
 CALLS_PER_SLICE_MAX = 8
-"""More than the five of a slice alone: nineteen slices at once are told more often that GKE is busy."""
+"""More than the five of a slice alone: twenty-one slices at once are told more often that GKE is busy."""
 
 
 @pytest.fixture(scope="module")
