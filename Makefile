@@ -40,7 +40,7 @@ down: $(VENV)/.demo ## End the local cloud
 status: $(VENV)/.demo ## Show the processes of the local cloud
 	@$(BIN)/python -m local.stack status
 
-env: $(VENV)/.demo ## Print the variables that point kubectl and gcloud at the local cloud
+env: $(VENV)/.demo ## Print the variables that point kubectl, gcloud and tpu-provisioner at the local cloud
 	@$(BIN)/python -m local.stack env
 
 test: $(VENV)/.development ## Run every test that needs nothing but PyPI
@@ -82,6 +82,7 @@ requirements: $(VENV)/.development ## Pin all dependencies anew, within requirem
 	@$(COMPILE) requirements/functions.in --constraints=requirements/development.txt --output-file=requirements.txt
 	@$(COMPILE) requirements/exporter.in --constraints=requirements/development.txt \
 		--output-file=exporter/requirements.txt
+	@$(COMPILE) requirements/cli.in --constraints=requirements/development.txt --output-file=cli/requirements.txt
 	@$(COMPILE) requirements/local.in --constraints=requirements/development.txt --output-file=local/requirements.txt
 
 clean: ## Remove the virtual environment, caches and the local cloud's files

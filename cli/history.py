@@ -1,0 +1,224 @@
+"""What the cluster and GKE remember of one workload: objects, Events and operations, each as one dated entry."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from shared.core import labels
+from shared.core.errors import NotFound, Unavailable
+from shared.edges.cluster import JOBSETS
+from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
+from shared.edges.workload_objects import parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from shared.core.pools import PoolSnapshot
+    from shared.edges.google_rest import GoogleRest
+    from shared.edges.kubernetes_api import KubernetesApi
+
+_OURS = "NodePool"
+"""Begins every reason of the provisioner's Events (`shared.core.decisions.EventReason`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One thing that happened."""
+
+    at: float
+    """Unix seconds."""
+    source: str
+    """``jobset``, ``pod``, ``event``, ``pool``, ``operation`` or ``log``."""
+    about: str
+    text: str
+    bad: bool = False
+    message: str = ""
+    """What the provisioner said, where it is the speaker: the same in Events and logs."""
+    detail: bool = False
+    """Kubernetes' own steps, and repetitions: the wide story only."""
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return asdict(self)
+
+
+class _Status(Record):
+    conditions: list[Condition] | None = None
+    phase: str = ""
+
+
+class _Dated(Record):
+    """A JobSet or pod, of which only the dated parts are read."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+class _Involved(Record):
+    kind: str = ""
+    name: str = ""
+
+
+class _Source(Record):
+    component: str = ""
+
+
+class _Event(Record):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    involved_object: _Involved = msgspec.field(default_factory=_Involved)
+    source: _Source = msgspec.field(default_factory=_Source)
+    reporting_component: str = ""
+    type: str = ""
+    reason: str = ""
+    message: str = ""
+    count: int | None = None
+    first_timestamp: str | None = None
+    last_timestamp: str | None = None
+    event_time: str | None = None
+
+
+class _OperationError(msgspec.Struct):
+    message: str = ""
+
+
+class _Operation(msgspec.Struct, rename="camel"):
+    """https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.operations."""
+
+    name: str = ""
+    operation_type: str | int = ""
+    status: str | int = ""
+    target_link: str = ""
+    start_time: str = ""
+    end_time: str = ""
+    error: _OperationError | None = None
+
+
+class _Operations(msgspec.Struct):
+    operations: list[_Operation] = []
+
+
+def read_jobset(api: KubernetesApi, namespace: str, name: str) -> list[Entry]:
+    """Return when a JobSet was made and what its conditions say; nothing when it is not there."""
+    try:
+        found = api.get(f"{JOBSETS.format(namespace=namespace)}/{name}", _Dated)
+    except NotFound:
+        return []
+    return [
+        *_read_dates("jobset", f"JobSet {name}", found.metadata),
+        *_read_conditions("jobset", f"JobSet {name}", found.status.conditions or ()),
+    ]
+
+
+def read_leaders(api: KubernetesApi, namespace: str, name: str) -> list[Entry]:
+    """Return what is known of a workload's leader pods."""
+    selector = {"labelSelector": f"{labels.JOBSET_NAME_ON_POD}={name},{labels.COMPLETION_INDEX}=0"}
+    found: list[Entry] = []
+    for page in api.list_pages(f"/api/v1/namespaces/{namespace}/pods", _Dated, selector):
+        for pod in page.items:
+            about = f"Pod {pod.metadata.name}"
+            scheduled = [each for each in pod.status.conditions or () if each.type == "PodScheduled"]
+            found += [*_read_dates("pod", about, pod.metadata), *_read_conditions("pod", about, scheduled)]
+    return found
+
+
+def read_events(api: KubernetesApi, namespace: str, name: str) -> list[Entry]:
+    """Return the Events on a workload, its Jobs and its pods; Kubernetes keeps them for an hour."""
+    found: list[Entry] = []
+    for page in api.list_pages(f"/api/v1/namespaces/{namespace}/events", _Event):
+        for event in page.items:
+            about = event.involved_object
+            if about.name == name or about.name.startswith(f"{name}-"):
+                found += _read_event(event)
+    return found
+
+
+def _read_event(event: _Event) -> Iterator[Entry]:
+    at = parse_time(event.first_timestamp or event.event_time or event.metadata.creation_timestamp)
+    last = parse_time(event.last_timestamp)
+    if at is None:
+        return
+    about, ours = event.involved_object, event.reason.startswith(_OURS)
+    times = event.count or 1
+    repeated = f" ({times} times, the last {round(last - at)} s later)" if times > 1 and last is not None else ""
+    yield Entry(
+        at=at,
+        source="event",
+        about=f"{about.kind} {about.name}",
+        text=f"{event.reason}: {event.message}{repeated}",
+        bad=event.type == "Warning",
+        message=event.message if ours else "",
+        detail=about.kind != "JobSet" and not ours,
+    )
+
+
+def read_pools(pools: Iterable[PoolSnapshot]) -> list[Entry]:
+    """Return when each pool was asked for, by its label, and what it is now."""
+    found = []
+    for pool in pools:
+        owner = pool.owner
+        if owner and owner.created_at is not None:
+            said = f"asked for: {pool.node_count} x {pool.machine_type}, slice {owner.job_name}; now {pool.status}"
+            found.append(
+                Entry(
+                    at=float(owner.created_at),
+                    source="pool",
+                    about=pool.name,
+                    text=f"{said}: {pool.error}" if pool.error else said,
+                    bad=bool(pool.error),
+                )
+            )
+    return found
+
+
+def read_operations(gke: GoogleRest, cluster: str, names: set[str]) -> list[Entry]:
+    """Return the operations of GKE on pools of these names; GKE keeps them for a day or more."""
+    parent = cluster.rpartition("/clusters/")[0]
+    body = gke.call("GET", f"v1/{parent}/operations")
+    try:
+        answer = msgspec.json.decode(body or b"{}", type=_Operations)
+    except msgspec.DecodeError as error:
+        raise Unavailable(f"GKE's answer cannot be read: {error}") from error
+    ours = f"/clusters/{cluster.rpartition('/')[2]}/nodePools/"
+    found: list[Entry] = []
+    for each in answer.operations:
+        pool = each.target_link.rpartition("/")[2]
+        if ours in each.target_link and pool in names:
+            found += _read_operation(each, pool)
+    return found
+
+
+def _read_operation(operation: _Operation, pool: str) -> Iterator[Entry]:
+    kind = str(operation.operation_type)
+    began, ended = parse_time(operation.start_time), parse_time(operation.end_time)
+    if began is not None:
+        yield Entry(at=began, source="operation", about=pool, text=f"{kind} began ({operation.name})")
+    if ended is not None:
+        problem = operation.error.message if operation.error else ""
+        after = f" after {round(ended - began)} s" if began is not None else ""
+        text = f"{kind} failed{after}: {problem}" if problem else f"{kind} ended{after}"
+        yield Entry(at=ended, source="operation", about=pool, text=text, bad=bool(problem))
+
+
+def _read_dates(source: str, about: str, metadata: ObjectMeta) -> Iterator[Entry]:
+    for text, said in (
+        ("created", metadata.creation_timestamp),
+        ("deletion asked for", metadata.deletion_timestamp),
+    ):
+        at = parse_time(said)
+        if at is not None:
+            yield Entry(at=at, source=source, about=about, text=text)
+
+
+def _read_conditions(source: str, about: str, conditions: Iterable[Condition]) -> Iterator[Entry]:
+    for each in conditions:
+        at = parse_time(each.last_transition_time)
+        if at is None:
+            continue
+        held = each.type if each.status == "True" else f"not {each.type}"
+        said = ": ".join(part for part in (each.reason, each.message) if part)
+        text = f"{held} ({said})" if said else held
+        bad = each.type == "Failed" and each.status == "True"
+        yield Entry(at=at, source=source, about=about, text=text, bad=bad)

@@ -1,0 +1,238 @@
+"""Dead letters: look at them, say what would be decided about each now, publish them again.
+
+A letter is acknowledged only after its copy was stored, so an interruption can duplicate a message and never lose
+one; duplicates are harmless, for a message is only a hint to look. Letters that are not chosen are given back.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.errors import ProvisionerError, Rejected, UnknownCluster
+from shared.core.events import EventType, Message, parse_message
+from shared.deliver import (
+    ERROR_ATTRIBUTE,
+    FUNCTION_ATTRIBUTE,
+    MESSAGE_ID_ATTRIBUTE,
+    REASON_ATTRIBUTE,
+)
+from shared.edges.workload_objects import parse_time
+from shared.perform.collect import collect
+from shared.perform.provision import provision
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cli.subscriptions import Letter, PubsubAdmin
+    from shared.edges.pubsub_topic import PubsubTopic
+    from shared.perform.outcome import Ports
+
+GIVEN_UP = "attempts_exhausted"
+"""The reason of a letter that Pub/Sub itself forwarded after its last delivery attempt."""
+FORWARDED = "CloudPubSubDeadLetterSource"
+"""Prefix of the attributes that Pub/Sub adds then (https://cloud.google.com/pubsub/docs/dead-letter-topics)."""
+OURS = (REASON_ATTRIBUTE, ERROR_ATTRIBUTE, FUNCTION_ATTRIBUTE, MESSAGE_ID_ATTRIBUTE)
+HOLD_SECONDS = 600
+EMPTY_PULLS = 3
+"""Pub/Sub may answer a pull with nothing although there is something."""
+PAUSE_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """One dead letter, and what became of it or would."""
+
+    message_id: str
+    publish_time: str
+    reason: str
+    function: str
+    subject: str
+    error: str
+    decision: str = ""
+    decided_because: str = ""
+    message: str = ""
+
+    def as_data(self) -> dict[str, str]:
+        """Return it for programs."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(slots=True)
+class LetterReport:
+    """What one run did."""
+
+    letters: list[DeadLetter] = field(default_factory=list)
+    """Those that were chosen."""
+    published: int = 0
+    kept: int = 0
+    """Seen and left where they are: not chosen, or newer than this run."""
+    bounded: bool = False
+    """There may be more: the bound was reached."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which dead letters are meant."""
+
+    reasons: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    most: int = 1000
+
+    def fits(self, letter: DeadLetter) -> bool:
+        """Return whether a letter is meant."""
+        right_reason = not self.reasons or letter.reason in self.reasons
+        return right_reason and (not self.functions or letter.function in self.functions)
+
+
+class LetterBox:
+    """The subscription of dead letters while it is being emptied.
+
+    Args:
+        admin: Pub/Sub.
+        subscription: its full name.
+        now: unix seconds; letters that come later (our own, refused again) are left for another run.
+    """
+
+    def __init__(self, admin: PubsubAdmin, subscription: str, *, now: float) -> None:
+        self._admin, self._subscription, self._now = admin, subscription, now
+        self._held: list[str] = []
+        self._seen: set[str] = set()
+
+    def pull_batches(self, choice: Choice, report: LetterReport) -> Iterator[list[tuple[Letter, DeadLetter]]]:
+        """Yield batches of the letters that are meant, each one held; the rest is noted in the report."""
+        empty = 0
+        while empty < EMPTY_PULLS:
+            pulled = self._admin.pull(self._subscription)
+            if not pulled:
+                empty += 1
+                time.sleep(PAUSE_SECONDS)
+                continue
+            self._admin.hold(self._subscription, [each.ack_id for each in pulled], HOLD_SECONDS)
+            self._held += [each.ack_id for each in pulled]
+            fresh = [each for each in pulled if each.message_id not in self._seen]
+            empty = 0 if fresh else empty + 1
+            self._seen.update(each.message_id for each in fresh)
+            read = [(each, read_letter(each)) for each in fresh]
+            chosen = [(each, letter) for each, letter in read if choice.fits(letter) and self._is_old(each)]
+            room = choice.most - len(report.letters)
+            report.kept += len(fresh) - len(chosen[:room])
+            report.letters += [letter for _, letter in chosen[:room]]
+            if chosen[:room]:
+                yield chosen[:room]
+            if len(chosen) >= room:
+                report.bounded = True
+                return
+
+    def acknowledge(self, letters: list[Letter]) -> None:
+        """Take letters away for good."""
+        ids = [each.ack_id for each in letters]
+        self._admin.acknowledge(self._subscription, ids)
+        self._held = [each for each in self._held if each not in set(ids)]
+
+    def give_back(self) -> None:
+        """Let everything that is still held be delivered again at once."""
+        if self._held:
+            self._admin.hold(self._subscription, self._held, 0)
+            self._held = []
+
+    def _is_old(self, letter: Letter) -> bool:
+        published = parse_time(letter.publish_time)
+        return published is None or published <= self._now
+
+
+def read_letter(letter: Letter) -> DeadLetter:
+    """Return what a dead letter says of itself."""
+    said = letter.message.attributes
+    source = next((said[key] for key in said if key == f"{FORWARDED}Subscription"), "")
+    function = said.get(FUNCTION_ATTRIBUTE) or source.rpartition("-")[2]
+    return DeadLetter(
+        message_id=letter.message_id,
+        publish_time=letter.publish_time,
+        reason=said.get(REASON_ATTRIBUTE) or (GIVEN_UP if source else "unknown"),
+        function=function.rpartition("/")[2],
+        subject=said.get("ce-subject", ""),
+        error=said.get(ERROR_ATTRIBUTE, ""),
+    )
+
+
+def strip(message: Message) -> Message:
+    """Return the message as its publisher sent it."""
+    kept = {
+        key: said for key, said in message.attributes.items() if key not in OURS and not key.startswith(FORWARDED)
+    }
+    return Message(message.data, kept)
+
+
+def publish_again(
+    box: LetterBox, topic: PubsubTopic, choice: Choice, *, progress: Callable[[int], None]
+) -> LetterReport:
+    """Publish the chosen dead letters again, batch by batch, and take them away.
+
+    Args:
+        box: where they are.
+        topic: where they go.
+        choice: which of them.
+        progress: told the number of letters after each batch.
+    """
+    report = LetterReport()
+    try:
+        for batch in box.pull_batches(choice, report):
+            topic.publish([strip(letter.message) for letter, _ in batch])
+            box.acknowledge([letter for letter, _ in batch])
+            report.published += len(batch)
+            progress(report.published)
+    finally:
+        box.give_back()
+    return report
+
+
+def rehearse_letters(box: LetterBox, ports: Ports, choice: Choice) -> LetterReport:
+    """Say of each chosen dead letter what would be decided now; all of them stay where they are.
+
+    Args:
+        box: where they are.
+        ports: from `cli.rehearsal.rehearse`.
+        choice: which of them.
+    """
+    report = LetterReport()
+    decided: list[DeadLetter] = []
+    try:
+        for batch in box.pull_batches(choice, report):
+            for letter, read in batch:
+                decided += _describe(read, _decide(strip(letter.message), ports))
+    finally:
+        box.give_back()
+    report.letters = decided
+    return report
+
+
+def _decide(message: Message, ports: Ports) -> list[Decision]:
+    try:
+        event = parse_message(message.data, message.attributes)
+        if event.cluster not in ports.clusters:
+            raise UnknownCluster(f"{event.cluster} is not served by this deployment")
+        if event.type == EventType.DEMAND:
+            return [provision(event, ports).decision]
+        return [outcome.decision for outcome in collect(event, ports)]
+    except Rejected as error:
+        return [Decision(Verdict.REFUSE, Reason(error.reason), f"comes back as a dead letter: {error}")]
+    except ProvisionerError as error:
+        return [Decision(Verdict.WAIT, Reason(error.reason), f"cannot be said: {error}")]
+
+
+def _describe(letter: DeadLetter, decisions: list[Decision]) -> list[DeadLetter]:
+    known = letter.as_data()
+    return [
+        DeadLetter(
+            **known
+            | {
+                "decision": str(each.verdict),
+                "decided_because": str(each.reason),
+                "message": each.message,
+            }
+        )
+        for each in decisions
+    ]

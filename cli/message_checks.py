@@ -1,0 +1,196 @@
+"""The checks of `doctor` on the messages: topic, subscriptions, dead letters, and how long messages wait."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import msgspec
+
+from cli.findings import Finding, Result
+from cli.letters import Choice, LetterBox, LetterReport
+from cli.moments import format_moment
+from cli.settings import DEAD_LETTERS, PUSHED
+from cli.subscriptions import PubsubAdmin
+from shared.core.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cli.deployment import Deployment
+    from cli.subscriptions import Subscription
+    from shared.edges.google_rest import GoogleRest
+
+FILTERS = {
+    "provision": 'hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")',
+    "collect": 'NOT hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")',
+}
+"""Which events each function gets."""
+LETTERS_MAX = 100
+WAIT_SECONDS_MAX = 600.0
+_APPLY = "terraform apply (the module sets it)"
+_AGE = "pubsub.googleapis.com/subscription/oldest_unacked_message_age"
+
+
+def check_topic(deployment: Deployment) -> Iterator[Finding]:
+    """Yield whether the topic of events exists, and whether it keeps them for a replay."""
+    name = deployment.own.topic
+    if not name:
+        yield Finding(check="topic", result=Result.SKIPPED, text="TPU_PROVISIONER_TOPIC is not set")
+        return
+    topic = PubsubAdmin(deployment.pubsub).find_topic(name)
+    if topic is None:
+        yield Finding(check="topic", result=Result.BAD, text=f"{name} is absent", mend="terraform apply")
+    elif not topic.message_retention_duration:
+        yield Finding(
+            check="topic",
+            result=Result.WARN,
+            text=f"{name} keeps nothing: replay by time brings nothing back",
+            mend=f"gcloud pubsub topics update {name} --message-retention-duration=7d",
+        )
+    else:
+        text = f"{name} keeps messages for {topic.message_retention_duration}"
+        yield Finding(check="topic", result=Result.OK, text=text)
+
+
+def check_subscription(deployment: Deployment, function: str) -> Iterator[Finding]:
+    """Yield whether one push subscription is as the functions need it; each flaw is a finding of its own."""
+    check, name = f"subscription {function}", deployment.own.subscriptions.get(function)
+    if not name:
+        text = f"TPU_PROVISIONER_SUBSCRIPTIONS names no {function!r}"
+        yield Finding(check=check, result=Result.SKIPPED, text=text)
+        return
+    found = PubsubAdmin(deployment.pubsub).find_subscription(name)
+    if found is None:
+        yield Finding(check=check, result=Result.BAD, text=f"{name} is absent", mend="terraform apply")
+        return
+    flaws = list(_find_flaws(deployment, function, found))
+    for text, mend in flaws:
+        yield Finding(check=check, result=Result.BAD, text=text, mend=mend)
+    if not flaws:
+        yield Finding(check=check, result=Result.OK, text=f"pushes to {found.push_config.push_endpoint}")
+
+
+def _find_flaws(deployment: Deployment, function: str, found: Subscription) -> Iterator[tuple[str, str]]:
+    update = f"gcloud pubsub subscriptions update {found.name}"
+    letters, topic = deployment.settings.dead_letter_topic, deployment.own.topic
+    if topic and found.topic != topic:
+        yield f"is of {found.topic}, not of {topic}", _APPLY
+    if not found.push_config.push_endpoint:
+        yield "pushes nowhere", _APPLY
+    elif found.push_config.oidc_token is None:
+        yield "pushes without an identity: the function refuses it", _APPLY
+    if _plain(found.filter) != _plain(FILTERS[function]):
+        yield f"has the filter {found.filter or 'none'}, not {FILTERS[function]}", _APPLY
+    if found.dead_letter_policy is None:
+        yield (
+            "has no dead letters: what fails is retried until it is dropped",
+            f"{update} --dead-letter-topic={letters or 'TOPIC'}",
+        )
+    elif letters and found.dead_letter_policy.dead_letter_topic != letters:
+        yield f"sends dead letters to {found.dead_letter_policy.dead_letter_topic}, not to {letters}", _APPLY
+    if found.retry_policy is None:
+        yield (
+            "has no retry policy: failures are repeated at once",
+            f"{update} --min-retry-delay=5s --max-retry-delay=600s",
+        )
+    if found.expiration_policy is None or found.expiration_policy.ttl:
+        yield "expires when it is not used", f"{update} --expiration-period=never"
+
+
+def _plain(text: str) -> str:
+    return text.replace('attributes."ce-type"', "attributes.ce-type")
+
+
+def check_dead_letters(deployment: Deployment) -> Iterator[Finding]:
+    """Yield whether dead letters are kept, and how many wait for a person; they stay where they are."""
+    check, name = "dead letters", deployment.own.subscriptions.get(DEAD_LETTERS)
+    if not name:
+        yield Finding(
+            check=check, result=Result.SKIPPED, text=f"TPU_PROVISIONER_SUBSCRIPTIONS names no {DEAD_LETTERS!r}"
+        )
+        return
+    admin = PubsubAdmin(deployment.pubsub)
+    found = admin.find_subscription(name)
+    if found is None:
+        yield Finding(
+            check=check, result=Result.BAD, text=f"{name} is absent: they are lost", mend="terraform apply"
+        )
+        return
+    if found.expiration_policy is None or found.expiration_policy.ttl:
+        mend = f"gcloud pubsub subscriptions update {name} --expiration-period=never"
+        yield Finding(
+            check=check, result=Result.BAD, text="their subscription expires when it is not used", mend=mend
+        )
+    box, report = LetterBox(admin, name, now=deployment.ports.clock.now()), LetterReport()
+    try:
+        for _ in box.pull_batches(Choice(most=LETTERS_MAX), report):
+            pass
+    finally:
+        box.give_back()
+    if not report.letters:
+        yield Finding(check=check, result=Result.OK, text="none")
+        return
+    reasons = Counter(letter.reason for letter in report.letters).most_common()
+    more = " or more" if report.bounded else ""
+    yield Finding(
+        check=check,
+        result=Result.WARN,
+        text=f"{len(report.letters)}{more}: {', '.join(f'{count} {reason}' for reason, count in reasons)}",
+        mend="tpu-provisioner replay --dead-letters --dry-run",
+    )
+
+
+class _Value(msgspec.Struct, rename="camel"):
+    int64_value: str = "0"
+
+
+class _Point(msgspec.Struct):
+    value: _Value = msgspec.field(default_factory=_Value)
+
+
+class _Series(msgspec.Struct):
+    points: list[_Point] = []
+
+
+class _TimeSeries(msgspec.Struct, rename="camel"):
+    time_series: list[_Series] = []
+
+
+def check_backlog(deployment: Deployment) -> Iterator[Finding]:
+    """Yield how long each push subscription's oldest message has waited, by Cloud Monitoring's latest point."""
+    if deployment.monitoring is None:
+        yield Finding(check="backlog", result=Result.SKIPPED, text="TPU_PROVISIONER_MONITORING_ENDPOINT is empty")
+        return
+    now = deployment.ports.clock.now()
+    for function in PUSHED:
+        name = deployment.own.subscriptions.get(function)
+        if name:
+            seconds = _read_oldest_seconds(deployment.monitoring, name, now=now)
+            late = seconds > WAIT_SECONDS_MAX
+            yield Finding(
+                check=f"backlog {function}",
+                result=Result.BAD if late else Result.OK,
+                text=f"the oldest message waits for {seconds:.0f} s",
+                mend="docs/runbook.md, Alert: messages wait" if late else "",
+            )
+
+
+def _read_oldest_seconds(monitoring: GoogleRest, subscription: str, *, now: float) -> float:
+    """Return the metric's newest value; 0 when there is none, for an empty subscription reports none.
+
+    https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list
+    """
+    _, project, _, short = subscription.split("/")
+    query = {
+        "filter": f'metric.type="{_AGE}" AND resource.labels.subscription_id="{short}"',
+        "interval.startTime": format_moment(now - WAIT_SECONDS_MAX),
+        "interval.endTime": format_moment(now),
+    }
+    body = monitoring.call("GET", f"v3/projects/{project}/timeSeries?{urlencode(query)}")
+    try:
+        series = msgspec.json.decode(body or b"{}", type=_TimeSeries).time_series
+    except msgspec.DecodeError as error:
+        raise Unavailable(f"Cloud Monitoring's answer cannot be read: {error}") from error
+    return max((float(each.points[0].value.int64_value) for each in series if each.points), default=0.0)

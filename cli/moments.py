@@ -1,0 +1,43 @@
+"""Moments as people give and read them: RFC 3339, or how long ago."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from cli.endings import BadInput
+
+_AGO = re.compile(r"([1-9][0-9]{0,5})([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_VALID = "RFC 3339 with a zone (2026-11-21T08:00:00Z), or how long ago (90s, 15m, 2h, 3d)"
+
+
+def parse_since(text: str, *, now: float) -> float:
+    """Return the unix seconds of a moment in the past.
+
+    Raises:
+        BadInput: it cannot be read, has no zone, or lies in the future.
+    """
+    ago = _AGO.fullmatch(text.strip())
+    if ago:
+        return now - int(ago[1]) * _SECONDS[ago[2]]
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise BadInput(f"--since: not a time (got {text!r}); valid: {_VALID}") from error
+    if moment.tzinfo is None:
+        raise BadInput(f"--since: a time without a zone (got {text!r}); valid: {_VALID}")
+    if moment.timestamp() > now:
+        # Pub/Sub takes it, and then drops everything that waits.
+        raise BadInput(f"--since: lies in the future (got {text!r}), which would drop what waits; valid: the past")
+    return moment.timestamp()
+
+
+def format_moment(seconds: float) -> str:
+    """Return RFC 3339 in UTC, to the second."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def format_exact(seconds: float) -> str:
+    """Return RFC 3339 in UTC with microseconds, for a program."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

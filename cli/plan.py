@@ -1,0 +1,235 @@
+"""What would be created for a manifest before it is applied, slice by slice, by the functions' own rules."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cli.leaders import make_leaders
+from cli.printing import count, print_columns, print_line, styled
+from shared.core import labels
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.demand import Demand, read_demand
+from shared.core.errors import LabelBudgetExceeded
+from shared.core.nodepool import build_node_pool, describe_placement
+from shared.core.provision import Usage, decide_provision
+from shared.edges.workload_objects import view_jobset
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from cli.manifests import Manifest
+    from shared.core.settings import Settings
+    from shared.core.workloads import JobSetView, PodView
+
+PLANNED_UID = "00000000-0000-0000-0000-000000000000"
+"""Kubernetes gives the UID when the JobSet is applied; names of pools hash it, so they are not known before."""
+QUIET = frozenset({Reason.NOT_AN_ACCELERATOR_DEMAND})
+"""Jobs that need no accelerator are no news in a plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedSlice:
+    """One slice and what would become of it."""
+
+    namespace: str
+    workload: str
+    job: str
+    slice: str
+    decision: Decision
+    demand: Demand | None = None
+    placement: str = ""
+    node_pool: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def refused(self) -> bool:
+        """Return whether a person must change something first."""
+        return self.decision.verdict == Verdict.REFUSE
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it for programs; the pool as it would be sent, but for its name, claim and time."""
+        demand = self.demand
+        return {
+            "namespace": self.namespace,
+            "workload": self.workload,
+            "replicated_job": self.job,
+            "slice": self.slice,
+            "decision": str(self.decision.verdict),
+            "reason": str(self.decision.reason),
+            "message": self.decision.message,
+            "machine_type": demand.shape.machine_type if demand else None,
+            "topology": demand.shape.topology if demand else None,
+            "node_count": demand.shape.node_count if demand else None,
+            "chips": demand.shape.chips if demand else None,
+            "tier": str(demand.capacity.tier) if demand else None,
+            "zone": demand.zone if demand else None,
+            "placement": self.placement or None,
+            "notes": list(self.notes),
+            "node_pool": self.node_pool,
+        }
+
+
+def plan(manifests: Sequence[Manifest], cluster: str, settings: Settings) -> list[PlannedSlice]:
+    """Return every slice of some JobSets, in their order; limits count what stands before in the plan.
+
+    Args:
+        manifests: from `cli.manifests`.
+        cluster: ``projects/P/locations/L/clusters/C``, one of the settings.
+        settings: the operator's.
+    """
+    planned: list[PlannedSlice] = []
+    for manifest in manifests:
+        jobset = dataclasses.replace(view_jobset(manifest.jobset), uid=PLANNED_UID)
+        notes = _read_notes(jobset)
+        awake = dataclasses.replace(jobset, suspended=False)
+        for job, pod in make_leaders(awake):
+            decided = _plan_slice(pod, awake, cluster, settings, _measure(planned, awake.namespace))
+            if decided.reason not in QUIET:
+                planned.append(
+                    dataclasses.replace(
+                        _describe(pod, awake, decided, cluster, settings), job=job.name, notes=notes
+                    )
+                )
+    return planned
+
+
+def _plan_slice(pod: PodView, jobset: JobSetView, cluster: str, settings: Settings, usage: Usage) -> Decision:
+    found = read_demand(cluster, pod, jobset, settings)
+    if isinstance(found, Decision):
+        return found
+    decision = decide_provision(found, None, now=0.0, settings=settings, usage=usage if settings.limited else None)
+    if decision.verdict == Verdict.CREATE:
+        try:
+            build_node_pool(found, attempt=0, created_at=0, settings=settings)
+        except LabelBudgetExceeded as error:
+            return Decision(Verdict.REFUSE, Reason.LABELS_OVER_BUDGET, str(error))
+    return decision
+
+
+def _describe(
+    pod: PodView, jobset: JobSetView, decision: Decision, cluster: str, settings: Settings
+) -> PlannedSlice:
+    found = read_demand(cluster, pod, jobset, settings)
+    demand = found if isinstance(found, Demand) else None
+    body = None
+    if demand and decision.verdict == Verdict.CREATE:
+        body = build_node_pool(demand, attempt=0, created_at=0, settings=settings)
+    return PlannedSlice(
+        namespace=pod.namespace,
+        workload=jobset.name,
+        job="",
+        slice=pod.controller_name,
+        decision=decision,
+        demand=demand,
+        placement=describe_placement(demand, settings) if demand else "",
+        node_pool=body,
+    )
+
+
+def _measure(planned: Sequence[PlannedSlice], namespace: str) -> Usage:
+    made = [each for each in planned if each.demand and each.decision.verdict == Verdict.CREATE]
+    chips = {id(each): each.demand.shape.chips for each in made if each.demand}
+    return Usage(
+        chips=sum(chips.values()),
+        chips_in_namespace=sum(chips[id(each)] for each in made if each.namespace == namespace),
+        slices=len(made),
+    )
+
+
+def _read_notes(jobset: JobSetView) -> tuple[str, ...]:
+    notes = []
+    if jobset.suspended:
+        notes.append("it starts suspended (a queue admits it): pools come when it is resumed")
+    if jobset.managed_elsewhere:
+        notes.append("spec.managedBy names another controller: nothing is created in this cluster")
+    return tuple(notes)
+
+
+def find_zone(manifests: Sequence[Manifest]) -> str:
+    """Return the first zone that some JobSet selects; empty when none does."""
+    for manifest in manifests:
+        for job in view_jobset(manifest.jobset).replicated_jobs:
+            zone = job.template.node_selector.get(labels.ZONE)
+            if zone:
+                return zone
+    return ""
+
+
+@dataclass(slots=True)
+class _Group:
+    """Equal slices of one replicated job: one line of the table."""
+
+    first: PlannedSlice
+    count: int = 1
+
+
+def _group(planned: Sequence[PlannedSlice]) -> list[_Group]:
+    groups: list[_Group] = []
+    for each in planned:
+        if groups and _identity(groups[-1].first) == _identity(each):
+            groups[-1].count += 1
+        else:
+            groups.append(_Group(each))
+    return groups
+
+
+def _identity(each: PlannedSlice) -> tuple[str, ...]:
+    shape = each.demand.shape if each.demand else None
+    decision = each.decision
+    return (each.namespace, each.workload, each.job, decision.verdict, decision.reason, str(shape))
+
+
+def print_plan(console: Console, planned: Sequence[PlannedSlice], others: Sequence[str]) -> None:
+    """Print a plan for people: a line per kind of slice, then the refusals in full, then the sum."""
+    groups = _group(planned)
+    headings = ["JOB", "POOLS", "NODES", "MACHINE", "TOPOLOGY", "TIER", "ZONE", "DECISION"]
+    if groups:
+        print_columns(console, headings, [_cells(group) for group in groups])
+        print_line(console)
+    for group in groups:
+        each = group.first
+        if each.decision.verdict != Verdict.CREATE:
+            look = "bad" if each.refused else "warn"
+            where = f"{each.namespace}/{each.slice}"
+            print_line(console, styled(f"{where}: {each.decision.message} [{each.decision.reason}]", look))
+    for name, note in dict.fromkeys(
+        (f"{each.namespace}/{each.workload}", note) for each in planned for note in each.notes
+    ):
+        print_line(console, f"{name}: {note}")
+    if others:
+        print_line(console, f"not planned, no JobSet: {', '.join(others)}")
+    print_line(console, summarize(planned))
+
+
+def summarize(planned: Sequence[PlannedSlice]) -> str:
+    """Return one sentence: how many pools, nodes and chips, and how many slices get none."""
+    made = [each for each in planned if each.demand and each.decision.verdict == Verdict.CREATE]
+    shapes = [each.demand.shape for each in made if each.demand]
+    nodes, chips = sum(shape.node_count for shape in shapes), sum(shape.chips for shape in shapes)
+    refused = sum(each.refused for each in planned)
+    left = len(planned) - len(made) - refused
+    tail = f"; {refused} refused" * bool(refused) + f"; {left} not for this provisioner" * bool(left)
+    if not planned:
+        return "nothing here asks for TPUs"
+    return f"{count(len(made), 'pool')} with {count(nodes, 'node')} and {count(chips, 'chip')}{tail}"
+
+
+def _cells(group: _Group) -> list[Any]:
+    each, demand = group.first, group.first.demand
+    creates = each.decision.verdict == Verdict.CREATE
+    shown = [
+        f"{each.namespace}/{each.workload}/{each.job}",
+        str(group.count if creates else 0),
+        str(demand.shape.node_count) if demand else "-",
+        demand.shape.machine_type if demand else "-",
+        demand.shape.topology if demand else "-",
+        str(demand.capacity.tier) if demand else "-",
+        demand.zone if demand else "-",
+    ]
+    look = "ok" if creates else "bad" if each.refused else "warn"
+    said = str(each.decision.verdict) if creates else f"{each.decision.verdict}: {each.decision.reason}"
+    return [*shown, styled(said, look)]

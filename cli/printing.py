@@ -1,0 +1,125 @@
+"""How answers look: columns for people (as kubectl prints them), JSON and YAML for programs.
+
+On a terminal the columns fold at its width and carry colour (never with NO_COLOR); elsewhere every row is one
+line, whatever its length, so that grep and awk can be trusted.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from cli.endings import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_GAP = "   "
+STYLES = {"ok": "green", "warn": "yellow", "bad": "bold red", "dim": "dim", "": ""}
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+
+
+class Format(StrEnum):
+    """How an answer is printed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+    @property
+    def for_programs(self) -> bool:
+        """Return whether nothing but data may be printed."""
+        return self in (Format.JSON, Format.YAML)
+
+
+def choose_format(output: Format, *, as_json: bool) -> Format:
+    """Return the format that ``-o`` and ``--json`` ask for together.
+
+    Raises:
+        BadInput: they contradict each other.
+    """
+    if not as_json:
+        return output
+    if output not in (Format.TABLE, Format.JSON):
+        raise BadInput(f"--json: contradicts --output={output}; valid: one of the two")
+    return Format.JSON
+
+
+def open_console() -> Console:
+    """Return a console on standard output as it is now."""
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def print_data(data: Any, form: Format) -> None:
+    """Print data for programs."""
+    if form is Format.YAML:
+        sys.stdout.write(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+    else:
+        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_columns(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> None:
+    """Print rows in columns: folded on a terminal, one line each elsewhere."""
+    if not console.is_terminal:
+        _print_lines(console, headings, [[str(cell) for cell in row] for row in rows])
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, len(_GAP), 0, 0), header_style="bold")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    console.print(table)
+
+
+def _print_lines(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    lines = [list(headings), *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        console.out(_GAP.join(cells).rstrip(), highlight=False)
+
+
+def print_line(console: Console, text: str | Text = "") -> None:
+    """Print one line; it folds on a terminal and stays whole elsewhere."""
+    if console.is_terminal:
+        console.print(text)
+    else:
+        console.out(str(text), highlight=False)
+
+
+def styled(text: str, look: str) -> Text:
+    """Return a text that stands out on a terminal: ``ok``, ``warn``, ``bad`` or ``dim``."""
+    return Text(text, style=STYLES[look])
+
+
+def format_age(seconds: float) -> str:
+    """Return an age as kubectl writes it: ``45s``, ``12m``, ``3h5m``, ``2d4h``; ``?`` when it is not known."""
+    if seconds == float("inf"):
+        return "?"
+    whole = int(seconds)
+    if whole < 2 * MINUTE:
+        return f"{whole}s"
+    if whole < HOUR:
+        return f"{whole // MINUTE}m"
+    if whole < DAY:
+        return f"{whole // HOUR}h{whole % HOUR // MINUTE}m"
+    return f"{whole // DAY}d{whole % DAY // HOUR}h"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural where it belongs."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def short_cluster(cluster: str) -> str:
+    """Return ``PROJECT/LOCATION/NAME`` of a cluster's full name."""
+    _, project, _, location, _, name = cluster.split("/")
+    return f"{project}/{location}/{name}"

@@ -1,0 +1,102 @@
+"""The functions' own code with its hands tied: what would be decided now, and nothing is changed.
+
+A create that would conflict conflicts here too, so that the rehearsed path is the real one to its end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from shared.core.errors import AlreadyExists
+from shared.perform.collect import collect_pool
+from shared.perform.provision import provision_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from shared.core.pools import PoolSnapshot
+    from shared.core.ports import BoundPod, Cluster, NodePools, Notice
+    from shared.core.workloads import JobSetView, PodView
+    from shared.perform.outcome import Outcome, Ports
+
+
+class RehearsedPools:
+    """`shared.core.ports.NodePools` that reads and never writes."""
+
+    def __init__(self, real: NodePools) -> None:
+        self._real = real
+
+    def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
+        """Accept a pool that GKE would accept as far as can be seen; nothing is sent."""
+        name = str(node_pool["name"])
+        if self._real.get(cluster, name) is not None:
+            raise AlreadyExists(f"node pool {name} exists")
+
+    def get(self, cluster: str, name: str) -> PoolSnapshot | None:
+        """Return one pool, or None."""
+        return self._real.get(cluster, name)
+
+    def list(self, cluster: str) -> list[PoolSnapshot]:
+        """Return every pool."""
+        return self._real.list(cluster)
+
+    def delete(self, cluster: str, name: str) -> None:
+        """Accept a deletion; nothing is sent."""
+
+
+class RehearsedCluster:
+    """`shared.core.ports.Cluster` that reads and writes no Events."""
+
+    def __init__(self, real: Cluster) -> None:
+        self._real = real
+
+    def get_pod(self, namespace: str, name: str) -> PodView | None:
+        """Return one pod, or None."""
+        return self._real.get_pod(namespace, name)
+
+    def get_jobset(self, namespace: str, name: str) -> JobSetView | None:
+        """Return one JobSet, or None."""
+        return self._real.get_jobset(namespace, name)
+
+    def list_waiting_leaders(self) -> Iterable[PodView]:
+        """Return the leader pods that are bound to no node."""
+        return self._real.list_waiting_leaders()
+
+    def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
+        """Return the unfinished pods on a pool's nodes."""
+        return self._real.list_pool_pods(pool_name)
+
+    def write_notice(self, notice: Notice) -> None:
+        """Write nothing."""
+
+
+def rehearse(ports: Ports) -> Ports:
+    """Return ports by which nothing can be changed."""
+    return dataclasses.replace(
+        ports,
+        pools=RehearsedPools(ports.pools),
+        clusters={name: RehearsedCluster(cluster) for name, cluster in ports.clusters.items()},
+        dead_letters=None,
+    )
+
+
+def rehearse_leaders(cluster: str, pools: list[PoolSnapshot], ports: Ports) -> Iterator[tuple[PodView, Outcome]]:
+    """Yield each waiting leader of a cluster with what would be decided about it.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        pools: every pool of it, just listed.
+        ports: from `rehearse`.
+    """
+    for pod in ports.clusters[cluster].list_waiting_leaders():
+        yield pod, provision_pod(cluster, pod, ports, pools=pools)
+
+
+def rehearse_pools(
+    cluster: str, pools: list[PoolSnapshot], ports: Ports
+) -> Iterator[tuple[PoolSnapshot, Outcome]]:
+    """Yield each pool of ours with what would be decided about it; arguments as for `rehearse_leaders`."""
+    for pool in pools:
+        if pool.owner is not None:
+            yield pool, collect_pool(cluster, pool, ports)

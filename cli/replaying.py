@@ -1,0 +1,153 @@
+"""One run of ``replay``: check what was asked for, do it, print it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cli.endings import BadInput, Ending
+from cli.letters import GIVEN_UP, Choice, LetterBox, LetterReport, publish_again, rehearse_letters
+from cli.moments import parse_since
+from cli.printing import Format, print_columns, print_data, print_line, styled
+from cli.rehearsal import rehearse
+from cli.replay import Foreseen, Sought, foresee, seek_to_snapshot, seek_to_time
+from cli.settings import DEAD_LETTERS, find_subscription, find_topic
+from cli.subscriptions import PubsubAdmin
+from shared.core.decisions import Reason, Verdict
+from shared.edges.pubsub_topic import PubsubTopic
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from cli.deployment import Deployment
+
+REASONS = (*(str(reason) for reason in Reason), GIVEN_UP, "unknown")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the command line asked for."""
+
+    since: str = ""
+    snapshot: str = ""
+    dead_letters: bool = False
+    reasons: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    most: int = 1000
+    dry_run: bool = False
+
+
+def check(request: Request) -> None:
+    """Accept a request that says one thing.
+
+    Raises:
+        BadInput: it names none or several sources, or a filter that does not belong to its source.
+    """
+    named = {"--since": request.since, "--snapshot": request.snapshot, "--dead-letters": request.dead_letters}
+    given = [name for name, said in named.items() if said]
+    if len(given) != 1:
+        raise BadInput(f"replay: got {' and '.join(given) or 'none'}; valid: exactly one of {', '.join(named)}")
+    if request.reasons and not request.dead_letters:
+        raise BadInput(f"--reason: belongs to --dead-letters (got {given[0]}); valid: leave it out")
+    for reason in request.reasons:
+        if reason not in REASONS:
+            raise BadInput(f"--reason: unknown (got {reason!r}); valid: {', '.join(REASONS)}")
+
+
+def run(request: Request, deployment: Deployment, console: Console, form: Format) -> Ending:
+    """Carry out a request and print what came of it."""
+    if request.dead_letters:
+        return _run_letters(request, deployment, console, form)
+    admin, own = PubsubAdmin(deployment.pubsub), deployment.own
+    if request.since:
+        moment = parse_since(request.since, now=deployment.ports.clock.now())
+        sought = seek_to_time(admin, own, request.functions, moment, dry_run=request.dry_run)
+    else:
+        sought = seek_to_snapshot(admin, own, request.functions, request.snapshot, dry_run=request.dry_run)
+    foreseen = foresee(deployment.ports, request.functions) if request.dry_run else []
+    if form.for_programs:
+        data: dict[str, Any] = {"subscriptions": [each.as_data() for each in sought], "dry_run": request.dry_run}
+        if request.dry_run:
+            data["decisions"] = [each.as_data() for each in foreseen]
+        print_data(data, form)
+    else:
+        _print_sought(console, sought, foreseen, dry_run=request.dry_run)
+    refused = any(each.decision == Verdict.REFUSE for each in foreseen)
+    return Ending.FINDINGS if refused or any(each.problem for each in sought) else Ending.FINE
+
+
+def _print_sought(console: Console, sought: list[Sought], foreseen: list[Foreseen], *, dry_run: bool) -> None:
+    would = "would be put back to" if dry_run else "is put back to"
+    for each in sought:
+        text = f"{each.subscription}: {each.problem}" if each.problem else f"{each.subscription} {would} {each.to}"
+        print_line(console, styled(text, "bad" if each.problem else ""))
+    if not dry_run:
+        return
+    print_line(console)
+    if not foreseen:
+        print_line(
+            console, "whatever messages come back, nothing would be decided now but to leave things as they are"
+        )
+        return
+    headings = ["FUNCTION", "SUBJECT", "DECISION", "REASON", "MESSAGE"]
+    print_columns(
+        console,
+        headings,
+        [[each.function, each.subject, each.decision, each.reason, each.message] for each in foreseen],
+    )
+
+
+def _run_letters(request: Request, deployment: Deployment, console: Console, form: Format) -> Ending:
+    choice = Choice(reasons=request.reasons, functions=request.functions, most=request.most)
+    subscription = find_subscription(deployment.own, DEAD_LETTERS)
+    box = LetterBox(PubsubAdmin(deployment.pubsub), subscription, now=deployment.ports.clock.now())
+    if request.dry_run:
+        report = rehearse_letters(box, rehearse(deployment.ports), choice)
+    else:
+        topic = PubsubTopic(deployment.pubsub, find_topic(deployment.own))
+        report = publish_again(box, topic, choice, progress=_say_progress)
+    if form.for_programs:
+        print_data(_letter_data(report, request), form)
+    else:
+        _print_letters(console, report, dry_run=request.dry_run)
+    refused = any(letter.decision == Verdict.REFUSE for letter in report.letters)
+    return Ending.FINDINGS if refused else Ending.FINE
+
+
+def _say_progress(published: int) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{published} published again")
+        sys.stderr.flush()
+
+
+def _letter_data(report: LetterReport, request: Request) -> dict[str, Any]:
+    return {
+        "letters": [letter.as_data() for letter in report.letters],
+        "published": report.published,
+        "left": report.kept,
+        "bounded": report.bounded,
+        "dry_run": request.dry_run,
+    }
+
+
+def _print_letters(console: Console, report: LetterReport, *, dry_run: bool) -> None:
+    if sys.stderr.isatty() and report.published:
+        sys.stderr.write("\n")
+    if report.letters:
+        headings = ["PUBLISHED", "FUNCTION", "REASON", "SUBJECT"]
+        rows = [
+            [each.publish_time, each.function or "-", each.reason, each.subject or "-"] for each in report.letters
+        ]
+        if dry_run:
+            headings += ["DECISION NOW", "BECAUSE", "MESSAGE"]
+            rows = [
+                [*row, each.decision, each.decided_because, each.message]
+                for row, each in zip(rows, report.letters, strict=True)
+            ]
+        print_columns(console, headings, rows)
+        print_line(console)
+    done = f"{len(report.letters)} looked at, none published" if dry_run else f"{report.published} published again"
+    print_line(console, f"{done}, {report.kept} left where they are")
+    if report.bounded:
+        print_line(console, styled("stopped at --max; there may be more", "warn"))

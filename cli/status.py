@@ -1,0 +1,230 @@
+"""What is there now: every pool of ours with its owner, and every slice that waits, each with what is decided."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cli.printing import count, format_age, print_columns, print_line, short_cluster, styled
+from cli.rehearsal import rehearse, rehearse_leaders, rehearse_pools
+from shared.core import labels
+from shared.core.catalogue import FAMILIES
+from shared.core.decisions import Reason, Verdict
+from shared.core.errors import ProvisionerError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from shared.core.pools import PoolSnapshot
+    from shared.core.workloads import PodView
+    from shared.perform.outcome import Outcome, Ports
+
+CHIPS = {machine.name: machine.chips for family in FAMILIES for machine in family.machines}
+STUCK = frozenset(
+    {
+        Reason.POOL_STUCK,
+        Reason.POOL_FAILED,
+        Reason.POOL_DEGRADED,
+        Reason.POOL_DIFFERS,
+        Reason.STATUS_UNKNOWN,
+        Reason.OWNER_UNKNOWN,
+        Reason.FOREIGN_LABELS,
+    }
+)
+"""With these a person should look, whatever the provisioner does next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRow:
+    """One pool of ours."""
+
+    cluster: str
+    pool: str
+    namespace: str
+    workload: str
+    slice: str
+    owner_uid: str
+    state: str
+    nodes: int
+    chips: int
+    machine_type: str
+    topology: str
+    age_seconds: float | None
+    """None for a pool that does not say when it was made."""
+    decision: str
+    reason: str
+    message: str
+    stuck: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingRow:
+    """One slice whose leader pod is bound to no node."""
+
+    cluster: str
+    pod: str
+    namespace: str
+    workload: str
+    slice: str
+    pool: str
+    waiting_seconds: float | None
+    decision: str
+    reason: str
+    message: str
+    stuck: bool
+
+
+@dataclass(slots=True)
+class Status:
+    """All of it."""
+
+    pools: list[PoolRow] = field(default_factory=list)
+    waiting: list[WaitingRow] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """What could not be asked."""
+
+    @property
+    def stuck(self) -> int:
+        """Return how many rows need a person."""
+        return len(self.troubles)
+
+    @property
+    def troubles(self) -> list[str]:
+        """Return what needs a person, a sentence each."""
+        rows: list[PoolRow | WaitingRow] = [*self.pools, *self.waiting]
+        return [f"{row.namespace}/{row.workload}: {row.message} [{row.reason}]" for row in rows if row.stuck]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return {
+            "pools": [asdict(row) for row in self.pools],
+            "waiting": [asdict(row) for row in self.waiting],
+            "stuck": self.stuck,
+            "errors": self.errors,
+        }
+
+
+def read_status(ports: Ports, *, namespace: str = "") -> Status:
+    """Return the status of every cluster; one that cannot be asked is an error and never hides the others.
+
+    Args:
+        ports: the deployment; nothing is changed.
+        namespace: only what belongs to workloads of this namespace; empty: all.
+    """
+    ports = rehearse(ports)
+    status = Status()
+    for cluster in ports.clusters:
+        try:
+            pools = ports.pools.list(cluster)
+            for pool, outcome in rehearse_pools(cluster, pools, ports):
+                status.pools.append(_pool_row(cluster, pool, outcome, ports))
+            for pod, outcome in rehearse_leaders(cluster, pools, ports):
+                if outcome.decision.verdict != Verdict.NOTHING:
+                    status.waiting.append(_waiting_row(cluster, pod, outcome, ports))
+        except ProvisionerError as error:
+            status.errors.append(f"{cluster}: {error}")
+    if namespace:
+        status.pools = [row for row in status.pools if row.namespace == namespace]
+        status.waiting = [row for row in status.waiting if row.namespace == namespace]
+    status.pools.sort(key=lambda row: (row.cluster, row.namespace, row.workload, row.slice, row.pool))
+    status.waiting.sort(key=lambda row: (row.cluster, row.namespace, row.workload, row.slice))
+    return status
+
+
+def _pool_row(cluster: str, pool: PoolSnapshot, outcome: Outcome, ports: Ports) -> PoolRow:
+    owner, decision = pool.owner, outcome.decision
+    age = pool.age_seconds(ports.clock.now())
+    return PoolRow(
+        cluster=cluster,
+        pool=pool.name,
+        namespace=owner.namespace if owner else "",
+        workload=owner.name if owner else "",
+        slice=owner.job_name if owner else "",
+        owner_uid=owner.owner_uid if owner else "",
+        state=str(pool.status),
+        nodes=pool.node_count,
+        chips=pool.node_count * CHIPS.get(pool.machine_type, 0),
+        machine_type=pool.machine_type,
+        topology=pool.topology,
+        age_seconds=None if age == float("inf") else round(age, 1),
+        decision=str(decision.verdict),
+        reason=str(decision.reason),
+        message=decision.message,
+        stuck=decision.reason in STUCK,
+    )
+
+
+def _waiting_row(cluster: str, pod: PodView, outcome: Outcome, ports: Ports) -> WaitingRow:
+    decision, since = outcome.decision, pod.unschedulable_since
+    return WaitingRow(
+        cluster=cluster,
+        pod=pod.name,
+        namespace=pod.namespace,
+        workload=pod.template.labels.get(labels.JOBSET_NAME_ON_POD, ""),
+        slice=pod.controller_name,
+        pool=outcome.pool,
+        waiting_seconds=None if since is None else round(max(0.0, ports.clock.now() - since), 1),
+        decision=str(decision.verdict),
+        reason=str(decision.reason),
+        message=decision.message,
+        stuck=decision.verdict == Verdict.REFUSE or decision.reason in STUCK,
+    )
+
+
+def print_status(console: Console, status: Status, *, wide: bool) -> None:
+    """Print the status for people: pools, then what waits, then one line that sums it up."""
+    if status.pools:
+        headings = ["POOL", "WORKLOAD", "STATE", "CHIPS", "AGE", "REASON"]
+        extra = ["CLUSTER", "SLICE", "NODES", "MACHINE", "TOPOLOGY", "MESSAGE"]
+        print_columns(console, headings + extra * wide, [_pool_cells(row, wide=wide) for row in status.pools])
+    if status.waiting:
+        if status.pools:
+            print_line(console)
+        headings = ["WAITING SLICE", "WORKLOAD", "FOR", "DECISION", "REASON"]
+        extra = ["CLUSTER", "LEADER", "POOL", "MESSAGE"]
+        print_columns(console, headings + extra * wide, [_waiting_cells(row, wide=wide) for row in status.waiting])
+    if status.pools or status.waiting:
+        print_line(console)
+    chips = sum(row.chips for row in status.pools)
+    tail = f"; {status.stuck} need{'s' * (status.stuck == 1)} a person" if status.stuck else ""
+    print_line(
+        console,
+        f"{count(len(status.pools), 'pool')} with {count(chips, 'chip')}, "
+        f"{count(len(status.waiting), 'slice')} waiting{tail}",
+    )
+    for trouble in status.troubles:
+        print_line(console, styled(trouble, "warn"))
+
+
+def _pool_cells(row: PoolRow, *, wide: bool) -> list[Any]:
+    age = format_age(float("inf") if row.age_seconds is None else row.age_seconds)
+    look = "bad" if row.stuck else "ok" if row.state == "RUNNING" else "warn"
+    cells = [
+        row.pool,
+        f"{row.namespace}/{row.workload}",
+        styled(row.state, look),
+        str(row.chips),
+        age,
+        styled(row.reason, "bad" if row.stuck else ""),
+    ]
+    extra = [
+        short_cluster(row.cluster),
+        row.slice or "-",
+        str(row.nodes),
+        row.machine_type,
+        row.topology or "-",
+        row.message,
+    ]
+    return cells + extra * wide
+
+
+def _waiting_cells(row: WaitingRow, *, wide: bool) -> list[Any]:
+    waited = format_age(float("inf") if row.waiting_seconds is None else row.waiting_seconds)
+    cells = [
+        row.slice,
+        f"{row.namespace}/{row.workload}",
+        waited,
+        styled(row.decision, "bad" if row.stuck else ""),
+        styled(row.reason, "bad" if row.stuck else ""),
+    ]
+    return cells + [short_cluster(row.cluster), row.pod, row.pool or "-", row.message] * wide

@@ -1,0 +1,203 @@
+"""The story of one workload: everything that is known of it in order of time, and how each slice stands now."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cli.endings import BadInput
+from cli.history import Entry, read_events, read_jobset, read_leaders, read_operations, read_pools
+from cli.leaders import make_leaders
+from cli.logs import read_logs
+from cli.moments import format_moment
+from cli.printing import print_columns, print_line, short_cluster, styled
+from cli.status import Status, read_status
+from shared.core.errors import ProvisionerError
+from shared.core.names import Claim, build_pool_name, parse_pool_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+    from rich.text import Text
+
+    from cli.deployment import Deployment
+    from shared.core.pools import PoolSnapshot
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_WORD = re.compile(r"[a-z][-a-z0-9]{13,39}")
+
+
+@dataclass(slots=True)
+class Story:
+    """What is known of one workload in one cluster."""
+
+    cluster: str
+    namespace: str
+    name: str
+    exists: bool = False
+    entries: list[Entry] = field(default_factory=list)
+    now: Status = field(default_factory=Status)
+    unread: list[str] = field(default_factory=list)
+    """Sources that could not be read, with the error."""
+
+    @property
+    def known(self) -> bool:
+        """Return whether there is anything to tell."""
+        return self.exists or bool(self.entries)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return {
+            "cluster": self.cluster,
+            "namespace": self.namespace,
+            "name": self.name,
+            "exists": self.exists,
+            "entries": [{"time": format_moment(each.at), **each.as_data()} for each in self.entries],
+            "now": self.now.as_data(),
+            "unread": self.unread,
+        }
+
+
+def parse_workload(text: str, namespace: str) -> tuple[str, str]:
+    """Return namespace and name of ``NAME`` or ``NAMESPACE/NAME``.
+
+    Raises:
+        BadInput: it is no name of Kubernetes, or two namespaces are named.
+    """
+    said, slash, name = text.rpartition("/")
+    if slash and namespace and said != namespace:
+        raise BadInput(
+            f"WORKLOAD: {text!r} and --namespace={namespace!r} contradict each other; valid: one of the two"
+        )
+    home = said or namespace or "default"
+    for what, value in (("namespace", home), ("name", name)):
+        if not _NAME.fullmatch(value):
+            raise BadInput(
+                f"WORKLOAD: {what} is no name of Kubernetes (got {value!r}); valid: NAME or NAMESPACE/NAME"
+            )
+    return home, name
+
+
+def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> Story:
+    """Return the story of a workload in one cluster; a source that cannot be read is named and left out."""
+    story = Story(cluster=cluster, namespace=namespace, name=name)
+    api, ports = deployment.apis[cluster], deployment.ports
+    _add(story, "the JobSet", lambda: read_jobset(api, namespace, name))
+    story.exists = bool(story.entries)
+    _add(story, "its pods", lambda: read_leaders(api, namespace, name))
+    _add(story, "Events", lambda: read_events(api, namespace, name))
+    pools: list[PoolSnapshot] = []
+    try:
+        pools = [pool for pool in ports.pools.list(cluster) if _is_of(pool, namespace, name)]
+    except ProvisionerError as error:
+        story.unread.append(f"node pools: {error}")
+    story.entries += read_pools(pools)
+    names = {pool.name for pool in pools} | _find_names(story, deployment)
+    if names:
+        _add(story, "GKE's operations", lambda: read_operations(deployment.gke, cluster, names))
+    if deployment.logging is not None:
+        rest = deployment.logging
+        now = ports.clock.now()
+        _add(story, "logs", lambda: read_logs(rest, cluster, namespace, name, now=now))
+    story.entries = mark_repetitions(sorted(story.entries, key=lambda each: each.at))
+    return story
+
+
+def mark_repetitions(entries: list[Entry]) -> list[Entry]:
+    """Return the entries, those marked as details that say once more what stands before them.
+
+    The provisioner writes each Event on the JobSet and on the leader pod, and logs it; one of them is enough.
+    """
+    told_by_jobset = {each.message for each in entries if each.message and each.about.startswith("JobSet ")}
+    seen: set[str] = set()
+    marked = []
+    for each in entries:
+        elsewhere = each.message in told_by_jobset and not each.about.startswith("JobSet ")
+        if each.message and (elsewhere or each.message in seen):
+            marked.append(dataclasses.replace(each, detail=True))
+            continue
+        seen.add(each.message)
+        marked.append(each)
+    return marked
+
+
+def add_present(story: Story, deployment: Deployment) -> None:
+    """Add how the workload's pools and waiting slices stand now."""
+    status = read_status(deployment.ports, namespace=story.namespace)
+    story.now = Status(
+        pools=[row for row in status.pools if (row.cluster, row.workload) == (story.cluster, story.name)],
+        waiting=[row for row in status.waiting if (row.cluster, row.workload) == (story.cluster, story.name)],
+    )
+    story.unread += status.errors
+
+
+def _add(story: Story, what: str, read: Callable[[], list[Entry]]) -> None:
+    try:
+        story.entries += read()
+    except ProvisionerError as error:
+        story.unread.append(f"{what}: {error}")
+
+
+def _is_of(pool: PoolSnapshot, namespace: str, name: str) -> bool:
+    owner = pool.owner
+    return owner is not None and (owner.namespace, owner.name) == (namespace, name)
+
+
+def _find_names(story: Story, deployment: Deployment) -> set[str]:
+    """Return names of pools that may be gone: from what was said of them, and from the slices' claims."""
+    said = {word for each in story.entries for word in _WORD.findall(each.text) if parse_pool_name(word)}
+    try:
+        jobset = deployment.ports.clusters[story.cluster].get_jobset(story.namespace, story.name)
+    except ProvisionerError as error:
+        story.unread.append(f"the JobSet: {error}")
+        return said
+    if jobset is None:
+        return said
+    claims = (
+        Claim(
+            cluster=story.cluster,
+            kind="JobSet",
+            namespace=story.namespace,
+            name=story.name,
+            owner_uid=jobset.uid,
+            slice_key=f"{story.namespace}/{pod.controller_name}",
+        )
+        for _, pod in make_leaders(jobset)
+    )
+    return said | {build_pool_name(claim) for claim in claims}
+
+
+def print_story(console: Console, story: Story, *, several: bool, wide: bool) -> None:
+    """Print a story for people: what happened, then how each slice stands now; details only when `wide`."""
+    if several:
+        print_line(console, styled(short_cluster(story.cluster), "dim"))
+    rows: list[list[str | Text]] = [
+        [format_moment(each.at), each.source, each.about, styled(each.text, "bad" if each.bad else "")]
+        for each in story.entries
+        if wide or not each.detail
+    ]
+    if rows:
+        print_columns(console, ["TIME", "SOURCE", "ABOUT", "WHAT"], rows)
+        print_line(console)
+    hidden = len(story.entries) - len(rows)
+    if hidden:
+        print_line(console, styled(f"{hidden} more with -o wide: Kubernetes' own steps, and repetitions", "dim"))
+    for row in story.now.pools:
+        print_line(
+            console, styled(f"now: pool {row.pool} is {row.state}: {row.message} [{row.reason}]", _look(row.stuck))
+        )
+    for waiting in story.now.waiting:
+        said = f"now: slice {waiting.slice} waits: {waiting.message} [{waiting.reason}]"
+        print_line(console, styled(said, _look(waiting.stuck)))
+    if not story.now.pools and not story.now.waiting:
+        state = "has no pools and waits for none" if story.exists else "is gone, and so are its pools"
+        print_line(console, f"now: JobSet {story.namespace}/{story.name} {state}")
+    for each in story.unread:
+        print_line(console, styled(f"not read: {each}", "warn"))
+
+
+def _look(stuck: bool) -> str:  # noqa: FBT001 -- private, and named by its callers' rows
+    return "bad" if stuck else "ok"

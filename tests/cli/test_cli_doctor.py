@@ -1,0 +1,294 @@
+"""`doctor` finds what is broken, on a real broker and a real API of Kubernetes, and names what mends it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+import urllib3
+import yaml
+from cli_world import NOWHERE, a_deployment, put_in_place, run
+
+from cli.cluster_checks import RIGHTS
+from cli.doctor import examine
+from cli.findings import Finding, Result
+from cli.message_checks import FILTERS, check_backlog
+from local.stack import subscriptions as stack_subscriptions
+from shared.core.errors import Denied
+from shared.core.settings import ClusterSettings
+from shared.edges.google_rest import GoogleRest
+from shared.edges.kubernetes_api import Connection, KubernetesApi
+from tests.builders import CLUSTER
+from tests.component.world import Records, World
+from tests.contract.stand_ins import ask, stand_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cli.deployment import Deployment
+
+ROOT = Path(__file__).resolve().parents[2]
+P = "projects/p"
+TOPIC, LETTERS = f"{P}/topics/events", f"{P}/topics/letters"
+NAMES = {
+    "provision": f"{P}/subscriptions/provision",
+    "collect": f"{P}/subscriptions/collect",
+    "dead_letters": f"{P}/subscriptions/letters",
+}
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with stand_in(tmp_path_factory.mktemp("broker"), "local.pubsub", "serve") as ports:
+        yield ports["rest"]
+
+
+@pytest.fixture(scope="module")
+def kubernetes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesApi]:
+    with stand_in(tmp_path_factory.mktemp("cluster"), "local.cluster", "serve") as ports:
+        yield KubernetesApi(Connection(url=ports["url"]))
+
+
+def a_push(function: str, **changes: Any) -> dict[str, Any]:
+    """A push subscription as Terraform makes it; None leaves a field out."""
+    body = {
+        "topic": TOPIC,
+        "filter": FILTERS[function],
+        "pushConfig": {"pushEndpoint": NOWHERE, "oidcToken": {"serviceAccountEmail": "push@p"}},
+        "deadLetterPolicy": {"deadLetterTopic": LETTERS, "maxDeliveryAttempts": 20},
+        "retryPolicy": {"minimumBackoff": "5s", "maximumBackoff": "600s"},
+        "expirationPolicy": {},
+        **changes,
+    }
+    return {key: value for key, value in body.items() if value is not None}
+
+
+@pytest.fixture
+def deployment(broker: str, kubernetes: KubernetesApi) -> Iterator[Deployment]:
+    """A deployment that lacks nothing but functions, logs and metrics."""
+    ask("PUT", f"{broker}/v1/{TOPIC}", {"messageRetentionDuration": "86400s"})
+    ask("PUT", f"{broker}/v1/{LETTERS}", {})
+    for function in FILTERS:
+        ask("PUT", f"{broker}/v1/{NAMES[function]}", a_push(function))
+    ask("PUT", f"{broker}/v1/{NAMES['dead_letters']}", {"topic": LETTERS, "expirationPolicy": {}})
+    world = World(Records(), dead_letter_topic=LETTERS)
+    found = a_deployment(world, pubsub=broker, topic=TOPIC, subscriptions=dict(NAMES))
+    yield dataclasses.replace(found, apis={CLUSTER: kubernetes})
+    for name in (*NAMES.values(), TOPIC, LETTERS):
+        urllib3.request("DELETE", f"{broker}/v1/{name}")
+
+
+def found_by(deployment: Deployment, check: str) -> list[Finding]:
+    """Return what was found under one heading."""
+    return [each for each in examine(deployment) if each.check.endswith(check)]
+
+
+def bad(deployment: Deployment) -> list[str]:
+    """Return the headings of what is bad."""
+    return [each.check for each in examine(deployment) if each.result is Result.BAD]
+
+
+def test_a_deployment_that_lacks_nothing_is_fine(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_in_place(monkeypatch, deployment)
+
+    result = run("doctor")
+
+    assert result.exit_code == 0, result.stdout
+    assert re.search(
+        r"^ok +p/us-east5/c rights +the identity in use has all 7 rights", result.stdout, re.MULTILINE
+    )
+    assert result.stdout.splitlines()[-1] == "8 ok, 6 skipped"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said", "mend"),
+    [
+        ({"deadLetterPolicy": None}, "has no dead letters", f"--dead-letter-topic={LETTERS}"),
+        ({"retryPolicy": None}, "has no retry policy", "--min-retry-delay=5s"),
+        ({"expirationPolicy": {"ttl": "2678400s"}}, "expires when it is not used", "--expiration-period=never"),
+        ({"filter": None}, "has the filter none", "terraform apply"),
+        ({"pushConfig": None}, "pushes nowhere", "terraform apply"),
+        ({"pushConfig": {"pushEndpoint": NOWHERE}}, "pushes without an identity", "terraform apply"),
+    ],
+)
+def test_a_subscription_with_a_flaw_is_found(
+    broker: str, deployment: Deployment, changes: dict[str, Any], said: str, mend: str
+) -> None:
+    path = f"{broker}/v1/{NAMES['provision']}"
+    ask("DELETE", path)
+    ask("PUT", path, a_push("provision", **changes))
+
+    (finding,) = found_by(deployment, "subscription provision")
+
+    assert finding.result is Result.BAD
+    assert said in finding.text
+    assert mend in finding.mend
+    assert bad(deployment) == ["subscription provision"]
+
+
+def test_a_filter_with_quotes_is_the_same_filter(broker: str, deployment: Deployment) -> None:
+    path = f"{broker}/v1/{NAMES['collect']}"
+    ask("DELETE", path)
+    ask("PUT", path, a_push("collect", filter=FILTERS["collect"].replace("ce-type,", '"ce-type",')))
+
+    assert bad(deployment) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [
+        (NAMES["collect"], "subscription collect"),
+        (NAMES["dead_letters"], "dead letters"),
+        (TOPIC, "topic"),
+    ],
+)
+def test_what_is_absent_is_found(broker: str, deployment: Deployment, name: str, check: str) -> None:
+    ask("DELETE", f"{broker}/v1/{name}")
+
+    (finding,) = found_by(deployment, check)
+
+    assert (finding.result, finding.mend) == (Result.BAD, "terraform apply")
+    assert f"{name} is absent" in finding.text
+
+
+def test_dead_letters_are_counted_by_reason_and_stay(broker: str, deployment: Deployment) -> None:
+    body = {"data": "eA==", "attributes": {"tpu-provisioner-reason": "event_malformed"}}
+    ask("POST", f"{broker}/v1/{LETTERS}:publish", {"messages": [body, body]})
+
+    for _ in range(2):
+        (finding,) = found_by(deployment, "dead letters")
+        assert (finding.result, finding.text) == (Result.WARN, "2: 2 event_malformed")
+        assert finding.mend == "tpu-provisioner replay --dead-letters --dry-run"
+
+
+def test_gke_that_refuses_is_found_and_hides_nothing_else(deployment: Deployment) -> None:
+    pools: Any = deployment.ports.pools
+    pools.down_clusters[CLUSTER] = Denied("container.clusters.get is missing")
+
+    (finding,) = found_by(deployment, "c GKE")
+
+    assert finding.text == "cannot be asked (permission_denied): container.clusters.get is missing"
+    assert finding.mend.startswith("gcloud container clusters describe c --location=us-east5 --project=p")
+    assert bad(deployment) == ["p/us-east5/c GKE"]
+
+
+def test_kubernetes_out_of_reach_is_found(deployment: Deployment) -> None:
+    away = dataclasses.replace(deployment, apis={CLUSTER: KubernetesApi(Connection(url=NOWHERE))})
+
+    assert bad(away) == ["p/us-east5/c JobSet", "p/us-east5/c rights"]
+
+
+class Strict(KubernetesApi):
+    """Allows reading and nothing else."""
+
+    def create(self, path: str, body: Any, kind: Any = None) -> Any:
+        """Answer a review of access."""
+        verb = body["spec"]["resourceAttributes"]["verb"]
+        return msgspec.convert({"status": {"allowed": verb in ("get", "list")}}, type=kind)
+
+
+@pytest.mark.parametrize(("token_file", "result"), [("", Result.WARN), ("token", Result.BAD)])
+def test_missing_rights_are_bad_for_the_functions_own_account(
+    deployment: Deployment, tmp_path: Path, token_file: str, result: Result
+) -> None:
+    there = ClusterSettings(endpoint=NOWHERE, token_file=token_file)
+    settings = dataclasses.replace(deployment.settings, clusters={CLUSTER: there})
+    api = Strict(Connection(url=NOWHERE))
+
+    (finding,) = found_by(dataclasses.replace(deployment, settings=settings, apis={CLUSTER: api}), "c rights")
+
+    assert (finding.result, finding.text) == (result, "the identity in use may not: create events, patch events")
+
+
+def with_lease(deployment: Deployment, name: str) -> Deployment:
+    own = dataclasses.replace(deployment.own, lease_name=name, lease_namespace="default")
+    return dataclasses.replace(deployment, own=own)
+
+
+def test_a_lease_says_whether_an_exporter_leads(deployment: Deployment, kubernetes: KubernetesApi) -> None:
+    renewed = "2027-01-15T08:00:00.000000Z"  # the moment of the world's clock
+    for name, holder in (("led", "exporter-a"), ("free", "")):
+        spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed}
+        kubernetes.create(LEASES, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+
+    (led,) = found_by(with_lease(deployment, "led"), "c exporter")
+    (free,) = found_by(with_lease(deployment, "free"), "c exporter")
+    (absent,) = found_by(with_lease(deployment, "absent"), "c exporter")
+
+    assert (led.result, led.text) == (Result.OK, "exporter-a leads, renewed 0 s ago")
+    assert (free.result, free.text.partition(":")[0]) == (Result.BAD, "nobody leads")
+    assert (absent.result, absent.text) == (Result.BAD, "Lease default/absent is absent: no exporter has run")
+
+    clock: Any = deployment.ports.clock
+    clock.advance(300)
+    (old,) = found_by(with_lease(deployment, "led"), "c exporter")
+    assert (old.result, "300 s ago" in old.text, "kubectl" in old.mend) == (Result.BAD, True, True)
+
+
+def test_functions_and_exporter_that_do_not_answer_are_found(deployment: Deployment) -> None:
+    own = dataclasses.replace(deployment.own, function_uris={"sweep": NOWHERE}, exporter_url=NOWHERE)
+
+    assert bad(dataclasses.replace(deployment, own=own)) == ["exporter", "function sweep"]
+
+
+def test_a_mode_that_creates_nothing_is_a_warning(deployment: Deployment) -> None:
+    settings = dataclasses.replace(deployment.settings, mode="report-only")
+
+    (finding,) = found_by(dataclasses.replace(deployment, settings=settings), "settings")
+
+    assert (finding.result, "report-only" in finding.text) == (Result.WARN, True)
+
+
+class CannedMonitoring(GoogleRest):
+    """Answers every question about time series alike, and remembers it."""
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__(NOWHERE, http=urllib3.PoolManager(), token=None)
+        self.answer, self.asked = answer, ""
+
+    def call(self, method: str, path: str, body: Any = None) -> bytes:
+        """Return the answer."""
+        self.asked = f"{method} {path}"
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        (b"{}", Result.OK),
+        (b'{"timeSeries": [{"points": [{"value": {"int64Value": "30"}}]}]}', Result.OK),
+        (b'{"timeSeries": [{"points": [{"value": {"int64Value": "4000"}}]}]}', Result.BAD),
+    ],
+)
+def test_messages_that_wait_for_long_are_found(deployment: Deployment, answer: bytes, result: Result) -> None:
+    monitoring = CannedMonitoring(answer)
+
+    found = list(check_backlog(dataclasses.replace(deployment, monitoring=monitoring)))
+
+    assert [each.result for each in found] == [result, result]
+    assert monitoring.asked.startswith(
+        "GET v3/projects/p/timeSeries?filter=metric.type%3D%22pubsub.googleapis.com"
+    )
+
+
+def test_the_rights_and_filters_are_those_of_the_deployment() -> None:
+    objects = yaml.safe_load_all((ROOT / "infra/kubernetes/base/functions-rights.yaml").read_text())
+    granted = {
+        (group, resource, verb)
+        for role in objects
+        if role and role["kind"] == "ClusterRole"
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    terraform = (ROOT / "infra/terraform/modules/provisioner/topics.tf").read_text().replace('\\"', '"')
+
+    assert set(RIGHTS) == granted
+    assert stack_subscriptions.FILTERS == FILTERS
+    assert [each for each in FILTERS.values() if f'"{each}"' not in terraform] == []

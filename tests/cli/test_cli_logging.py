@@ -1,0 +1,126 @@
+"""The stand-in for reading Cloud Logging: strict about what it understands, faithful about what it shows."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import urllib3
+
+from local.logging.filters import BadFilter, parse_filter
+from local.logging.server import LoggingServer, Question
+from tests.contract.stand_ins import ROOT, stand_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FIRST = {"severity": "INFO", "time": "2026-01-01T00:00:01Z", "message": "a", "claim": {"name": "x"}, "n": 1}
+SECOND = {"severity": "ERROR", "time": "2026-01-01T00:00:02Z", "message": "b", "claim": {"name": "y"}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    lines = [json.dumps(FIRST), "not JSON", json.dumps(SECOND), '{"half a line']
+    (tmp_path / "provision.log").write_text("\n".join(lines))
+    return tmp_path
+
+
+def ask(folder: Path, **question: Any) -> dict[str, Any]:
+    return LoggingServer(folder, "p").answer(Question(resource_names=["projects/p"], **question))
+
+
+def messages(answer: dict[str, Any]) -> list[str]:
+    return [entry["jsonPayload"]["message"] for entry in answer.get("entries", [])]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('jsonPayload.claim.name="x"', ["a"]),
+        ('jsonPayload.claim.name = "x" AND severity>=INFO', ["a"]),
+        ("severity>=WARNING", ["b"]),
+        ('timestamp<"2026-01-01T00:00:02Z" AND severity=INFO', ["a"]),
+        ('timestamp>="2026-01-01T00:00:01Z"\nseverity>=INFO', ["a", "b"]),
+        ('jsonPayload.message!="a" severity>DEFAULT', ["b"]),
+        ("jsonPayload.n=1", ["a"]),
+        ('resource.labels.service_name:"prov" AND severity=ERROR', ["b"]),
+        ('jsonPayload.claim.name="z"', []),
+    ],
+)
+def test_comparisons_joined_by_and_choose(folder: Path, text: str, found: list[str]) -> None:
+    assert messages(ask(folder, filter=text)) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a", 'a="1" OR b="2"', 'NOT a="1"', '(a="1")', 'a=~"x"', "severity>=LOUD", 'timestamp>="now"', 'a="1" AND'],
+)
+def test_what_is_not_understood_is_refused(text: str) -> None:
+    with pytest.raises(BadFilter):
+        parse_filter(text)
+
+
+def test_an_entry_is_shown_as_cloud_logging_shows_it(folder: Path) -> None:
+    (entry,) = ask(folder, filter="severity=INFO")["entries"]
+
+    assert (entry["timestamp"], entry["severity"]) == (FIRST["time"], "INFO")
+    assert entry["jsonPayload"] == {"message": "a", "claim": {"name": "x"}, "n": 1}
+    assert entry["resource"]["labels"]["service_name"] == "provision"
+
+
+def test_a_line_that_is_no_json_is_text_and_half_a_line_is_none(folder: Path) -> None:
+    found = ask(folder)["entries"]
+
+    assert len(found) == 3
+    assert [entry["textPayload"] for entry in found if "textPayload" in entry] == ["not JSON"]
+
+
+def test_pages_follow_each_other_in_the_order_asked_for(folder: Path) -> None:
+    question = {"filter": "severity>=INFO", "order_by": "timestamp desc", "page_size": 1}
+    first = ask(folder, **question)
+    second = ask(folder, **question, page_token=first["nextPageToken"])
+
+    assert (messages(first), messages(second), "nextPageToken" in second) == (["b"], ["a"], False)
+
+
+@pytest.mark.parametrize("wrong", [{"order_by": "severity"}, {"page_size": 0}, {"page_token": "x"}])
+def test_a_wrong_field_is_refused(folder: Path, wrong: dict[str, Any]) -> None:
+    with pytest.raises(BadFilter):
+        ask(folder, **wrong)
+
+
+def test_other_projects_have_no_logs(folder: Path) -> None:
+    assert LoggingServer(folder, "p").answer(Question(resource_names=["projects/q"])) == {}
+
+
+def test_over_http_a_wrong_question_is_an_error_of_google(folder: Path, tmp_path_factory: Any) -> None:
+    options = (f"--folder={folder}", "--project=p")
+    with stand_in(tmp_path_factory.mktemp("logging"), "local.logging", "serve", *options) as ports:
+        url = f"{ports['rest']}/v2/entries:list"
+        good = urllib3.request("POST", url, json={"resourceNames": ["projects/p"], "filter": "severity=ERROR"})
+        wrong = urllib3.request("POST", url, json={"resourceNames": ["projects/p"], "colour": "red"})
+
+    assert messages(good.json()) == ["b"]
+    assert (wrong.status, wrong.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
+
+
+def test_it_ends_cleanly_when_asked_to(folder: Path, tmp_path_factory: Any) -> None:
+    ports = tmp_path_factory.mktemp("ports") / "ports.json"
+    command = [sys.executable, "-m", "local.logging", "serve", f"--folder={folder}", "--project=p"]
+    process = subprocess.Popen(
+        [*command, f"--ports-file={ports}"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    deadline = time.monotonic() + 30
+    while not ports.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=10)
+
+    assert process.returncode == 0
+    assert [json.loads(line)["message"] for line in output.splitlines()][-1] == "stopped"

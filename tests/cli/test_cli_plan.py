@@ -1,0 +1,187 @@
+"""`plan` says before anything is applied what the functions would decide after it."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from cli_world import run, write
+from rich.console import Console
+
+from cli.manifests import read_manifests
+from cli.plan import plan, print_plan
+from tests.builders import CLUSTER, settings
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+REFUSED = "unsatisfiable-three-chips.yaml"
+JOBSET = """
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: train, namespace: team-a, annotations: {}}
+spec:
+  suspend: false
+  replicatedJobs:
+    - name: workers
+      replicas: 3
+      template:
+        spec:
+          parallelism: 4
+          completions: 4
+          template:
+            spec:
+              nodeSelector:
+                cloud.google.com/gke-tpu-accelerator: tpu-v6e-slice
+                cloud.google.com/gke-tpu-topology: 4x4
+              containers: [{name: main, resources: {limits: {google.com/tpu: 4}}}]
+    - name: driver
+      template: {spec: {template: {spec: {containers: [{name: main}]}}}}
+"""
+
+
+def planned(text: str, tmp_path: Path, *options: str) -> list[dict[str, object]]:
+    """What `plan --json` says of each slice."""
+    path = write(tmp_path / "jobset.yaml", text)
+    return json.loads(run("plan", path, "--json", *options).stdout)["slices"]
+
+
+def test_slices_of_one_shape_are_one_line_and_jobs_without_tpus_are_none(tmp_path: Path) -> None:
+    result = run("plan", write(tmp_path / "jobset.yaml", JOBSET), "--zone", "us-east5-b")
+
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "JOB                    POOLS   NODES   MACHINE            TOPOLOGY   TIER        ZONE         DECISION",
+        "team-a/train/workers   3       4       ct6e-standard-4t   4x4        on-demand   us-east5-b   create",
+        "",
+        "3 pools with 12 nodes and 48 chips",
+    ]
+
+
+def test_a_refusal_says_what_would_be_valid_and_ends_with_1() -> None:
+    result = run("plan", str(EXAMPLES / REFUSED))
+
+    assert result.exit_code == 1
+    assert "refuse: shape_unsupported" in result.stdout
+    assert "(got '3'); valid: 1 (ct5lp-hightpu-1t), 4 (ct5lp-hightpu-4t)" in result.stdout
+    assert result.stdout.endswith("0 pools with 0 nodes and 0 chips; 1 refused\n")
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
+def test_every_example_is_planned_as_its_name_says(path: Path) -> None:
+    result = run("plan", str(path), "--zone", "us-east5-b", "--json")
+
+    decisions = {each["decision"] for each in json.loads(result.stdout)["slices"]}
+    assert decisions == ({"refuse"} if path.name == REFUSED else {"create"})
+    assert result.exit_code == (1 if path.name == REFUSED else 0)
+
+
+def test_the_pool_is_shown_as_it_would_be_sent(tmp_path: Path) -> None:
+    (first, *_) = planned(JOBSET, tmp_path, "--zone", "us-east5-c")
+
+    assert first["node_pool"]["locations"] == ["us-east5-c"]
+    assert first["node_pool"]["initialNodeCount"] == 4
+    assert first["node_pool"]["placementPolicy"] == {"type": "COMPACT", "tpuTopology": "4x4"}
+
+
+def test_a_pinned_job_carries_the_selector_that_jobset_will_add(tmp_path: Path) -> None:
+    marks = "{alpha.jobset.sigs.k8s.io/exclusive-topology: pool, alpha.jobset.sigs.k8s.io/node-selector: 'true'}"
+    slices = planned(JOBSET.replace("annotations: {}", f"annotations: {marks}"), tmp_path)
+
+    pinned = [each["node_pool"]["config"]["labels"]["alpha.jobset.sigs.k8s.io/namespaced-job"] for each in slices]
+    assert pinned == ["team-a_train-workers-0", "team-a_train-workers-1", "team-a_train-workers-2"]
+
+
+def test_a_suspended_jobset_is_planned_as_if_it_was_admitted(tmp_path: Path) -> None:
+    result = run("plan", write(tmp_path / "j.yaml", JOBSET.replace("suspend: false", "suspend: true")))
+
+    assert "3 pools with" in result.stdout
+    assert "team-a/train: it starts suspended (a queue admits it)" in result.stdout
+
+
+def test_limits_count_what_stands_before_in_the_plan(tmp_path: Path) -> None:
+    path = write(tmp_path / "j.yaml", JOBSET)
+    environ = {"TPU_PROVISIONER_LIMIT_CHIPS": "32"}
+
+    result = run("plan", path, "--json", environ=environ)
+
+    decided = [(each["decision"], each["reason"]) for each in json.loads(result.stdout)["slices"]]
+    assert decided == [("create", "pool_absent"), ("create", "pool_absent"), ("refuse", "limit_reached")]
+
+
+def test_labels_over_budget_are_refused_before_they_are_applied(tmp_path: Path) -> None:
+    selectors = "\n".join(f"                example.com/{'k' * 40}{n}: {'v' * 60}" for n in range(9))
+    marker = "                cloud.google.com/gke-tpu-topology: 4x4"
+
+    slices = planned(JOBSET.replace(marker, f"{marker}\n{selectors}"), tmp_path)
+
+    assert {each["reason"] for each in slices} == {"labels_over_budget"}
+
+
+def test_the_zone_that_a_jobset_selects_is_taken_for_a_cluster_that_nobody_named(tmp_path: Path) -> None:
+    marker = "                cloud.google.com/gke-tpu-topology: 4x4"
+    zone = "                topology.kubernetes.io/zone: europe-west4-b"
+
+    slices = planned(JOBSET.replace(marker, f"{marker}\n{zone}"), tmp_path)
+
+    assert {(each["decision"], each["zone"]) for each in slices} == {("create", "europe-west4-b")}
+
+
+def test_standard_input_and_folders_are_read_and_other_kinds_are_named(tmp_path: Path) -> None:
+    write(tmp_path / "a.yaml", JOBSET)
+    write(tmp_path / "b.yaml", "kind: Service\napiVersion: v1\nmetadata: {name: s}\n")
+
+    assert "not planned, no JobSet: Service s" in run("plan", str(tmp_path)).stdout
+    assert run("plan", "-", given=JOBSET).stdout.endswith("3 pools with 12 nodes and 48 chips\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [", "not YAML"),
+        ("- 1", "document 1: kind: missing"),
+        ("kind: Service\nmetadata: {name: s}", "no JobSet inside (found: Service s)"),
+        (JOBSET.replace("name: train,", ""), "metadata.name: missing"),
+        (JOBSET.replace("replicas: 3", "replicas: three"), "Expected `int | null`, got `str`"),
+        (
+            "kind: JobSet\napiVersion: jobset.x-k8s.io/v1alpha2\nmetadata: {name: x}",
+            "spec.replicatedJobs: missing",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_named_and_ends_with_2(text: str, said: str, tmp_path: Path) -> None:
+    result = run("plan", write(tmp_path / "bad.yaml", text))
+
+    assert result.exit_code == 2
+    assert "bad.yaml" in result.stderr
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "said"),
+    [
+        (("/no/such/file",), {}, "/no/such/file: cannot be read"),
+        (("examples", "--cluster", "mine"), {}, "valid: projects/P/locations/L/clusters/C"),
+        (("examples", "--json", "-o", "yaml"), {}, "--json: contradicts --output=yaml"),
+        (("examples",), {"TPU_PROVISIONER_GRACE_SECONDS": "soon"}, "TPU_PROVISIONER_GRACE_SECONDS"),
+    ],
+)
+def test_wrong_options_and_settings_end_with_2(
+    options: tuple[str, ...], environ: dict[str, str], said: str
+) -> None:
+    result = run("plan", *(str(EXAMPLES) if each == "examples" else each for each in options), environ=environ)
+
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_shows_the_plan_within_its_width(width: int) -> None:
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, width=width, color_system=None, markup=False)
+    found = read_manifests([str(EXAMPLES)])
+
+    print_plan(console, plan(found.jobsets, CLUSTER, settings()), found.others)
+
+    assert max(len(line) for line in written.getvalue().splitlines()) <= width
+    assert written.getvalue().count("create") == 15

@@ -1,0 +1,329 @@
+"""`replay` on a real broker: what comes back, what is decided first, and that nothing is lost on the way."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cli_world import NOWHERE, a_deployment, put_in_place, run
+
+from cli.letters import GIVEN_UP, Choice, LetterBox, LetterReport, publish_again, read_letter, strip
+from cli.moments import parse_since
+from cli.subscriptions import Letter, PubsubAdmin
+from shared.core.errors import Unavailable
+from shared.core.events import Message, format_message
+from shared.deliver import ERROR_ATTRIBUTE, FUNCTION_ATTRIBUTE, REASON_ATTRIBUTE
+from shared.edges.pubsub_topic import PubsubTopic
+from tests.builders import CLUSTER, a_demand_event, a_pool, an_over_event
+from tests.component.world import Records, World
+from tests.contract.stand_ins import ask, stand_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cli.deployment import Deployment
+
+P = "projects/p"
+TOPIC, LETTERS = f"{P}/topics/events", f"{P}/topics/letters"
+SUBSCRIPTIONS = {
+    "provision": f"{P}/subscriptions/x-provision",
+    "collect": f"{P}/subscriptions/x-collect",
+    "dead_letters": f"{P}/subscriptions/letters",
+}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with stand_in(tmp_path_factory.mktemp("broker"), "local.pubsub", "serve") as ports:
+        yield ports["rest"]
+
+
+@pytest.fixture
+def url(broker: str) -> Iterator[str]:
+    """A broker with a deployment's topics and subscriptions; pulled here, so that a test can read what comes."""
+    ask("PUT", f"{broker}/v1/{TOPIC}", {"messageRetentionDuration": "86400s"})
+    ask("PUT", f"{broker}/v1/{LETTERS}", {})
+    for function in ("provision", "collect"):
+        ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS[function]}", {"topic": TOPIC})
+    ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS['dead_letters']}", {"topic": LETTERS, "ackDeadlineSeconds": 60})
+    yield broker
+    for name in (*SUBSCRIPTIONS.values(), TOPIC, LETTERS):
+        ask("DELETE", f"{broker}/v1/{name}")
+
+
+@pytest.fixture
+def world() -> World:
+    world = World(Records())
+    world.clock.advance(10_000_000)  # after everything that the broker dates
+    return world
+
+
+@pytest.fixture
+def deployment(url: str, world: World, monkeypatch: pytest.MonkeyPatch) -> Deployment:
+    deployment = a_deployment(world, pubsub=url, topic=TOPIC, subscriptions=SUBSCRIPTIONS)
+    put_in_place(monkeypatch, deployment)
+    return deployment
+
+
+def bury(url: str, message: Message, **said: str) -> None:
+    """Put a message among the dead letters, with attributes whose dashes are written as underscores."""
+    attributes = message.attributes | {key.replace("_", "-"): value for key, value in said.items()}
+    body = {"data": base64.b64encode(message.data).decode(), "attributes": attributes}
+    ask("POST", f"{url}/v1/{LETTERS}:publish", {"messages": [body]})
+
+
+def published(url: str, topic: str = TOPIC) -> list[dict[str, Any]]:
+    return ask("GET", f"{url}/admin/messages?topic={topic}")["messages"]
+
+
+def backlog(url: str, name: str = "dead_letters") -> int:
+    found = ask("GET", f"{url}/admin/subscriptions")["subscriptions"]
+    return next(each["backlog"] for each in found if each["name"] == SUBSCRIPTIONS[name])
+
+
+def drain(url: str, name: str) -> int:
+    """Pull and acknowledge what waits; return how many that were."""
+    path = f"{url}/v1/{SUBSCRIPTIONS[name]}"
+    found = ask("POST", f"{path}:pull", {"maxMessages": 100, "returnImmediately": True}).get(
+        "receivedMessages", []
+    )
+    if found:
+        ask("POST", f"{path}:acknowledge", {"ackIds": [each["ackId"] for each in found]})
+    return len(found)
+
+
+GOOD = format_message(a_demand_event())
+REFUSED = {REASON_ATTRIBUTE: "cluster_unknown", ERROR_ATTRIBUTE: "why", FUNCTION_ATTRIBUTE: "provision"}
+
+
+def test_dead_letters_go_back_as_they_were_first_published(url: str, deployment: Deployment) -> None:
+    bury(url, GOOD, **REFUSED)
+    bury(
+        url,
+        GOOD,
+        CloudPubSubDeadLetterSourceSubscription="x-collect",
+        CloudPubSubDeadLetterSourceDeliveryCount="5",
+    )
+
+    result = run("replay", "--dead-letters")
+
+    assert (result.exit_code, backlog(url)) == (0, 0)
+    assert [each["attributes"] for each in published(url)] == [GOOD.attributes, GOOD.attributes]
+    assert {base64.b64decode(each["data"]) for each in published(url)} == {GOOD.data}
+    assert "2 published again, 0 left where they are" in result.stdout
+    assert "cluster_unknown" in result.stdout
+    assert GIVEN_UP in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "chosen"),
+    [
+        (("--reason", "cluster_unknown"), 1),
+        (("--reason", GIVEN_UP, "--reason", "event_malformed"), 1),
+        (("--function", "collect"), 1),
+        (("--function", "provision", "--reason", GIVEN_UP), 0),
+    ],
+)
+def test_only_the_chosen_ones_go_and_the_others_stay(
+    url: str, deployment: Deployment, options: tuple[str, ...], chosen: int
+) -> None:
+    bury(url, GOOD, **REFUSED)
+    bury(url, GOOD, CloudPubSubDeadLetterSourceSubscription="x-collect")
+
+    data = json.loads(run("replay", "--dead-letters", "--json", *options).stdout)
+
+    assert (data["published"], data["left"]) == (chosen, 2 - chosen)
+    assert (len(published(url)), backlog(url)) == (chosen, 2 - chosen)
+    assert drain(url, "dead_letters") == 2 - chosen, "what stays can be pulled again at once"
+
+
+def test_a_dry_run_says_what_would_be_decided_and_takes_nothing(
+    url: str, deployment: Deployment, world: World
+) -> None:
+    world.pools.add(CLUSTER, a_pool())
+    bury(url, GOOD, **REFUSED)
+    bury(url, Message(b"not json", GOOD.attributes), **REFUSED)
+    elsewhere = dataclasses.replace(an_over_event(), cluster="projects/q/locations/l/clusters/d")
+    bury(url, format_message(elsewhere), **REFUSED)
+
+    result = run("replay", "--dead-letters", "--dry-run", "--json")
+
+    data = json.loads(result.stdout)
+    decided = [(each["decision"], each["decided_because"]) for each in data["letters"]]
+    assert decided == [("keep", "pool_serves"), ("refuse", "event_malformed"), ("refuse", "cluster_unknown")]
+    assert result.exit_code == 1
+    assert (published(url), backlog(url), data["published"]) == ([], 3, 0)
+    assert drain(url, "dead_letters") == 3
+    assert world.cluster.notices == {}
+
+
+def test_the_bound_is_kept_and_said(url: str, deployment: Deployment) -> None:
+    for _ in range(5):
+        bury(url, GOOD, **REFUSED)
+
+    result = run("replay", "--dead-letters", "--max", "3")
+
+    assert "3 published again, 2 left where they are\nstopped at --max; there may be more" in result.stdout
+    assert (len(published(url)), backlog(url)) == (3, 2)
+
+
+def test_letters_that_come_back_while_it_runs_are_left_for_another_run(
+    url: str, deployment: Deployment, world: World
+) -> None:
+    world.clock.advance(-20_000_000)  # now everything is newer than the run
+    bury(url, GOOD, **REFUSED)
+
+    assert "0 published again, 1 left where they are" in run("replay", "--dead-letters").stdout
+
+
+def test_hundreds_go_in_batches(url: str, deployment: Deployment) -> None:
+    body = {"data": base64.b64encode(GOOD.data).decode(), "attributes": GOOD.attributes | REFUSED}
+    ask("POST", f"{url}/v1/{LETTERS}:publish", {"messages": [body] * 250})
+    told: list[int] = []
+    box = LetterBox(PubsubAdmin(deployment.pubsub), SUBSCRIPTIONS["dead_letters"], now=4e9)
+
+    report = publish_again(box, PubsubTopic(deployment.pubsub, TOPIC), Choice(), progress=told.append)
+
+    assert (report.published, backlog(url), told[-1]) == (250, 0, 250)
+    assert len(told) > 2
+
+
+class TopicThatFails(PubsubTopic):
+    """Stores the second batch, and loses the answer or the operator."""
+
+    batches = 0
+    error: BaseException = Unavailable("the connection was lost")
+
+    def publish(self, messages: Any) -> list[str]:
+        """Publish, and fail at the second call."""
+        self.batches += 1
+        if self.batches > 1:
+            raise self.error
+        return super().publish(messages)
+
+
+@pytest.mark.parametrize("error", [Unavailable("lost"), KeyboardInterrupt()])
+def test_whatever_interrupts_it_no_letter_is_lost(url: str, deployment: Deployment, error: BaseException) -> None:
+    body = {"data": base64.b64encode(GOOD.data).decode(), "attributes": GOOD.attributes | REFUSED}
+    ask("POST", f"{url}/v1/{LETTERS}:publish", {"messages": [body] * 150})
+    box = LetterBox(PubsubAdmin(deployment.pubsub), SUBSCRIPTIONS["dead_letters"], now=4e9)
+    topic = TopicThatFails(deployment.pubsub, TOPIC)
+    topic.error = error
+
+    with pytest.raises(type(error)):
+        publish_again(box, topic, Choice(), progress=lambda _count: None)
+
+    assert len(published(url)) + backlog(url) == 150
+    assert drain(url, "dead_letters") == min(100, backlog(url) or 50), "the rest can be pulled again at once"
+
+
+def test_a_time_brings_back_what_was_acknowledged_since(url: str, deployment: Deployment) -> None:
+    ask("POST", f"{url}/v1/{TOPIC}:publish", {"messages": [{"data": "eA=="}] * 3})
+    assert [drain(url, name) for name in ("provision", "collect")] == [3, 3]
+
+    result = run("replay", "--since", "2020-01-01T00:00:00Z", "--function", "provision")
+
+    assert result.exit_code == 0
+    assert result.stdout == f"{SUBSCRIPTIONS['provision']} is put back to 2020-01-01T00:00:00Z\n"
+    assert [drain(url, name) for name in ("provision", "collect")] == [3, 0]
+
+
+def test_a_snapshot_brings_back_what_it_remembers(url: str, deployment: Deployment) -> None:
+    ask("POST", f"{url}/v1/{TOPIC}:publish", {"messages": [{"data": "eA=="}] * 2})
+    ask("PUT", f"{url}/v1/{P}/snapshots/before", {"subscription": SUBSCRIPTIONS["collect"]})
+    assert [drain(url, name) for name in ("provision", "collect")] == [2, 2]
+
+    assert run("replay", "--snapshot", "before", "--dry-run").exit_code == 0
+    assert [drain(url, name) for name in ("provision", "collect")] == [0, 0]
+    assert run("replay", "--snapshot", "before").exit_code == 0
+    assert [drain(url, name) for name in ("provision", "collect")] == [2, 2]
+
+
+def test_a_snapshot_that_is_not_there_ends_with_1(deployment: Deployment) -> None:
+    for options in ((), ("--dry-run",)):
+        result = run("replay", "--snapshot", "never-taken", *options)
+
+        assert result.exit_code == 1
+        assert "projects/p/snapshots/never-taken" in result.stdout
+
+
+def test_a_topic_that_keeps_nothing_is_said_with_the_command_that_mends_it(
+    url: str, deployment: Deployment
+) -> None:
+    bare = f"{P}/topics/bare"
+    ask("PUT", f"{url}/v1/{bare}", {})
+    ask("PUT", f"{url}/v1/{P}/subscriptions/bare", {"topic": bare})
+    deployment.own.subscriptions["provision"] = f"{P}/subscriptions/bare"
+    try:
+        result = run("replay", "--since", "1h", "--function", "provision")
+    finally:
+        deployment.own.subscriptions["provision"] = f"{P}/subscriptions/x-provision"
+
+    assert result.exit_code == 1
+    assert f"gcloud pubsub topics update {bare} --message-retention-duration=7d" in result.stdout
+
+
+def test_a_dry_run_by_time_foresees_the_decisions_and_leaves_everything(
+    url: str, deployment: Deployment, world: World
+) -> None:
+    ask("POST", f"{url}/v1/{TOPIC}:publish", {"messages": [{"data": "eA=="}]})
+    drain(url, "provision")
+
+    result = run("replay", "--since", "1d", "--dry-run", "--json")
+
+    (foreseen,) = json.loads(result.stdout)["decisions"]
+    assert (foreseen["function"], foreseen["decision"], foreseen["reason"]) == (
+        "provision",
+        "create",
+        "pool_absent",
+    )
+    assert drain(url, "provision") == 0
+    assert world.pools.names(CLUSTER) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "replay: got none; valid: exactly one of --since, --snapshot, --dead-letters"),
+        (("--since", "1h", "--dead-letters"), "got --since and --dead-letters"),
+        (("--since", "yesterday"), "--since: not a time (got 'yesterday')"),
+        (("--since", "2020-01-01T00:00:00"), "--since: a time without a zone"),
+        (("--since", "2999-01-01T00:00:00Z"), "--since: lies in the future"),
+        (("--since", "1h", "--reason", "unavailable"), "--reason: belongs to --dead-letters"),
+        (("--dead-letters", "--reason", "nonsense"), "--reason: unknown (got 'nonsense')"),
+        (("--dead-letters", "--max", "0"), "--max"),
+        (("--dead-letters", "--function", "sweep"), "--function"),
+    ],
+)
+def test_a_request_that_says_nothing_or_too_much_ends_with_2(
+    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], said: str
+) -> None:
+    put_in_place(monkeypatch, a_deployment(subscriptions=SUBSCRIPTIONS, topic=TOPIC))
+
+    result = run("replay", *options)
+
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_pubsub_out_of_reach_ends_with_3(monkeypatch: pytest.MonkeyPatch) -> None:
+    put_in_place(monkeypatch, a_deployment(pubsub=NOWHERE, subscriptions=SUBSCRIPTIONS, topic=TOPIC))
+
+    result = run("replay", "--dead-letters")
+
+    assert (result.exit_code, "error (unavailable)" in result.stderr) == (3, True)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("15m", 900), ("2h", 7200), ("3d", 259_200)])
+def test_how_long_ago_is_a_time(text: str, seconds: int) -> None:
+    assert parse_since(text, now=1e9) == 1e9 - seconds
+
+
+def test_a_letter_that_says_nothing_of_itself_is_still_shown() -> None:
+    letter = Letter("a", "1", "2026-01-01T00:00:00Z", Message(b"", {}))
+
+    assert (read_letter(letter).reason, strip(letter.message)) == ("unknown", Message(b"", {}))
+    assert LetterReport().published == 0

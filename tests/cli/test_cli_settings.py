@@ -1,0 +1,100 @@
+"""The commands read the functions' settings and a few more; what is wrong is told all at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import pytest
+from cli_world import run
+
+from cli.app import app
+from cli.endings import EPILOG, Ending
+from cli.settings import OperatorSettings, find_subscription, find_topic, read_environment
+from shared.core.errors import Misconfigured
+from tests.builders import CLUSTER
+
+ROOT = Path(__file__).resolve().parents[2]
+CLUSTERS = {"TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9"}})}
+COMMANDS = ("status", "why", "plan", "replay", "doctor")
+
+
+def problems(environ: dict[str, str]) -> tuple[str, ...]:
+    with pytest.raises(Misconfigured) as caught:
+        read_environment(environ)
+    return caught.value.problems
+
+
+def test_nothing_set_says_how_to_get_the_settings() -> None:
+    result = run("status")
+
+    assert result.exit_code == 2
+    assert "TPU_PROVISIONER_CLUSTERS: is required" in result.stderr
+    assert 'eval "$(make -s env)"' in result.stderr
+
+
+def test_terraforms_outputs_are_taken_as_they_are() -> None:
+    said = {"provision": "projects/p/subscriptions/a", "nodepool_events": None}
+    _, own = read_environment(CLUSTERS | {"TPU_PROVISIONER_SUBSCRIPTIONS": json.dumps(said)})
+
+    assert own.subscriptions == said
+    assert find_subscription(own, "provision") == "projects/p/subscriptions/a"
+
+
+def test_every_problem_is_told_at_once() -> None:
+    found = problems(
+        CLUSTERS
+        | {
+            "TPU_PROVISIONER_TOPICS": "t",
+            "TPU_PROVISIONER_GRACE_SECONDS": "soon",
+            "TPU_PROVISIONER_FUNCTION_URIS": "[]",
+        }
+    )
+
+    assert found[0] == "TPU_PROVISIONER_TOPICS: is not a setting; did you mean TPU_PROVISIONER_TOPIC?"
+    assert [each.partition(":")[0] for each in found[1:]] == [
+        "TPU_PROVISIONER_FUNCTION_URIS",
+        "TPU_PROVISIONER_GRACE_SECONDS",
+    ]
+
+
+def test_a_kubeconfig_serves_one_cluster() -> None:
+    two = {CLUSTER: {"endpoint": "http://a"}, CLUSTER + "2": {"endpoint": "http://b"}}
+    environ = {"TPU_PROVISIONER_CLUSTERS": json.dumps(two), "TPU_PROVISIONER_KUBECONFIG": "k"}
+
+    assert problems(environ) == ("TPU_PROVISIONER_KUBECONFIG: serves one cluster, and 2 are named; leave it out",)
+
+
+def test_what_a_command_needs_and_nobody_said_is_named() -> None:
+    own = OperatorSettings()
+
+    with pytest.raises(Misconfigured, match="TPU_PROVISIONER_SUBSCRIPTIONS: names no 'collect'"):
+        find_subscription(own, "collect")
+    with pytest.raises(Misconfigured, match="TPU_PROVISIONER_TOPIC: is required here"):
+        find_topic(own)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_tells_its_exit_codes(command: str) -> None:
+    result = run(command, "--help")
+
+    assert result.exit_code == 0
+    assert " ".join(EPILOG.split()) in " ".join(result.stdout.split())
+
+
+def test_the_page_lists_every_command_option_setting_and_exit_code() -> None:
+    page = (ROOT / "docs/cli.md").read_text()
+    names = {f"TPU_PROVISIONER_{field.name.upper()}" for field in dataclasses.fields(OperatorSettings)}
+    options = {
+        option
+        for command in COMMANDS
+        for option in re.findall(r"(--[a-z-]+)", run(command, "--help").stdout)
+        if option not in ("--help", "--int")
+    }
+
+    assert sorted(name for name in names if name not in page) == []
+    assert sorted(option for option in options if option not in page) == []
+    assert sorted(code for code in Ending if f"| {int(code)} |" not in page) == []
+    assert {command.callback.__name__ for command in app.registered_commands if command.callback} == set(COMMANDS)

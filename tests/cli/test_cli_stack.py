@@ -1,0 +1,146 @@
+"""All five commands on a whole local stack, by the settings that `make env` prints."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+import yaml
+from cli_world import run
+
+from local.stack.access import open_kubernetes
+from local.stack.layout import TOPIC
+from local.stack.operator import operator_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from local.stack.stack import Stack
+
+pytestmark = pytest.mark.slow
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
+NAME, REFUSED = "cli-train", "cli-refused"
+SECONDS_MAX = 60
+
+
+@pytest.fixture(scope="module")
+def environ(stack: Stack) -> dict[str, str]:
+    return operator_environment(stack.layout, stack.settings, stack.addresses)
+
+
+@pytest.fixture(scope="module")
+def kubernetes(stack: Stack) -> Iterator[httpx.Client]:
+    with open_kubernetes(stack.addresses.kubeconfig) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def jobsets(kubernetes: httpx.Client) -> Iterator[None]:
+    """One JobSet that runs for long, and one that nobody can serve."""
+    for name, example in ((NAME, "v6e-sidecar.yaml"), (REFUSED, "unsatisfiable-three-chips.yaml")):
+        body = next(
+            each for each in yaml.safe_load_all((EXAMPLES / example).read_text()) if each["kind"] == "JobSet"
+        )
+        body["metadata"] = {"name": name, "namespace": "default"}
+        for job in body["spec"]["replicatedJobs"]:
+            pods = job["template"]["spec"]["template"]
+            pods.setdefault("metadata", {})["annotations"] = {"local.tpu-provisioner/run-seconds": "36000"}
+        kubernetes.post(JOBSETS, json=body).raise_for_status()
+    yield
+    for name in (NAME, REFUSED):
+        kubernetes.delete(f"{JOBSETS}/{name}")
+
+
+def ask(environ: dict[str, str], *arguments: str) -> Any:
+    return json.loads(run(*arguments, "--json", environ=environ).stdout)
+
+
+def until(what: str, look: Callable[[], Any]) -> Any:
+    """Return what a look finds once it finds something."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"no {what} within {SECONDS_MAX} s"
+        time.sleep(0.2)
+    return found
+
+
+def rows(environ: dict[str, str], kind: str, workload: str, **wanted: str) -> list[dict[str, Any]]:
+    found = ask(environ, "status")[kind]
+    return [row for row in found if row["workload"] == workload and wanted.items() <= row.items()]
+
+
+@pytest.mark.usefixtures("jobsets")
+def test_a_workload_is_seen_from_plan_to_its_pools_end(environ: dict[str, str], kubernetes: httpx.Client) -> None:
+    (pool,) = until("running pool", lambda: rows(environ, "pools", NAME, state="RUNNING"))
+    (waiting,) = until("refused slice", lambda: rows(environ, "waiting", REFUSED))
+    (planned, *_) = ask(environ, "plan", str(EXAMPLES / "v6e-sidecar.yaml"))["slices"]
+
+    assert (pool["machine_type"], pool["chips"]) == (planned["machine_type"], planned["chips"])
+    assert (waiting["decision"], waiting["reason"], waiting["stuck"]) == ("refuse", "shape_unsupported", True)
+    assert run("status", environ=environ).exit_code == 1
+
+    (story,) = ask(environ, "why", NAME)
+    assert {each["source"] for each in story["entries"]} >= {"jobset", "pod", "event", "pool", "operation", "log"}
+    assert [each["at"] for each in story["entries"]] == sorted(each["at"] for each in story["entries"])
+    assert story["unread"] == []
+    told = run("why", NAME, environ=environ)
+    assert told.exit_code == 0
+    assert f"NodePoolCreationStarted: creating 1 x {pool['machine_type']}" in told.stdout
+    assert "CREATE_NODE_POOL ended" in told.stdout
+
+    kubernetes.delete(f"{JOBSETS}/{NAME}").raise_for_status()
+    until("end of the pool", lambda: not rows(environ, "pools", NAME))
+    ended = until(
+        "end in the story",
+        lambda: "DELETE_NODE_POOL ended" in (found := run("why", NAME, environ=environ)).stdout and found,
+    )
+    assert f"now: JobSet default/{NAME} is gone, and so are its pools" in ended.stdout
+
+
+def test_a_healthy_stack_passes_every_check(environ: dict[str, str]) -> None:
+    def look() -> list[dict[str, str]] | None:
+        findings = ask(environ, "doctor")
+        return findings if all(each["result"] != "bad" for each in findings) else None
+
+    findings = until("clean bill", look)
+
+    results = {each["check"].rpartition("/")[2]: each["result"] for each in findings}
+    assert {name for name, result in results.items() if result == "skipped"} <= {"backlog", "demo exporter"}
+    assert results["sweep"] == "ok"
+
+
+def test_a_malformed_message_is_seen_and_comes_back_whenever_it_is_replayed(
+    stack: Stack, environ: dict[str, str]
+) -> None:
+    body = {"messages": [{"data": "eA==", "attributes": {"ce-type": "tpuprovisioner.demand.v1"}}]}
+    httpx.post(f"{stack.addresses.pubsub_rest}/v1/{TOPIC}:publish", json=body).raise_for_status()
+    options = ("replay", "--dead-letters", "--reason", "event_malformed", "--function", "provision")
+    until("dead letter", lambda: ask(environ, *options, "--dry-run")["letters"])
+
+    assert ask(environ, *options)["published"] >= 1
+    again = until("dead letter that came back", lambda: ask(environ, *options, "--dry-run")["letters"])
+    assert {each["decision"] for each in again} == {"refuse"}
+
+
+def test_a_replay_of_everything_changes_nothing(stack: Stack, environ: dict[str, str]) -> None:
+    def changes() -> list[tuple[str, str]]:
+        calls = httpx.get(f"{stack.addresses.gke_rest}/admin/calls").raise_for_status().json()["calls"]
+        return [(each["method"], each["pool"]) for each in calls if each["method"] == "CreateNodePool"]
+
+    def delivered() -> int:
+        found = httpx.get(f"{stack.addresses.pubsub_rest}/admin/subscriptions").json()["subscriptions"]
+        return sum(each["acked"] for each in found if each["name"].endswith(("/provision", "/collect")))
+
+    before, acked = changes(), delivered()
+
+    result = run("replay", "--since", "1h", environ=environ)
+
+    assert result.exit_code == 0, result.stdout + result.stderr
+    assert result.stdout.count(" is put back to ") == 2
+    until("replayed messages", lambda: delivered() > acked)
+    assert changes() == before

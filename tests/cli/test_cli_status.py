@@ -1,0 +1,185 @@
+"""`status` on known situations: what it prints, at which width, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+import yaml
+from cli_world import a_deployment, put_in_place, run
+from rich.console import Console
+
+from cli.printing import format_age
+from cli.status import print_status, read_status
+from shared.core.errors import Unavailable
+from shared.core.names import build_pool_name
+from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_go_pool, a_jobset, a_pod, a_pool
+from tests.component.world import Records, World
+
+POOL = build_pool_name(a_claim())
+
+
+@pytest.fixture
+def world() -> World:
+    """One slice served, the second one waiting for its pool, which failed."""
+    world = World(Records())
+    second = a_claim(slice_key="default/train-workers-1")
+    failed = a_pool("ERROR", claim=second, error="stockout in us-east5-b", age_seconds=4000)
+    world.pools.add(CLUSTER, a_pool(age_seconds=300), failed, a_foreign_pool())
+    world.cluster.add(a_pod(node_name="n"))
+    world.cluster.add(a_pod(index=1, unschedulable_since=NOW - 4100))
+    return world
+
+
+def test_the_table_says_whose_each_pool_is_and_what_needs_a_person(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_in_place(monkeypatch, a_deployment(world))
+    failed = build_pool_name(a_claim(slice_key="default/train-workers-1"))
+
+    result = run("status")
+
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
+        "POOL                            WORKLOAD        STATE     CHIPS   AGE    REASON",
+        f"{POOL}   default/train   RUNNING   16      5m     owner_live",
+        f"{failed}   default/train   ERROR     16      1h6m   pool_failed",
+        "",
+        "WAITING SLICE     WORKLOAD        FOR    DECISION   REASON",
+        "train-workers-1   default/train   1h8m   delete     pool_failed",
+        "",
+        "2 pools with 32 chips, 1 slice waiting; 2 need a person",
+        f"default/train: node pool {failed} failed: stockout in us-east5-b [pool_failed]",
+        f"default/train: node pool {failed} failed: stockout in us-east5-b [pool_failed]",
+    ]
+
+
+def test_looking_changes_nothing(world: World) -> None:
+    read_status(world.ports)
+
+    assert {method for method, _ in world.pools.calls} <= {"list", "get"}
+    assert world.cluster.notices == {}
+
+
+def test_a_quiet_deployment_is_fine(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(Records())
+    world.cluster.add(a_pod(node_name="n"))
+    put_in_place(monkeypatch, a_deployment(world))
+
+    result = run("status")
+
+    assert (result.exit_code, result.stdout) == (0, "0 pools with 0 chips, 0 slices waiting\n")
+
+
+def test_a_slice_without_a_pool_is_said_to_get_one_and_gets_none_by_the_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(Records())
+    put_in_place(monkeypatch, a_deployment(world))
+
+    (row,) = json.loads(run("status", "--json").stdout)["waiting"]
+
+    assert (row["decision"], row["reason"], row["pool"], row["stuck"]) == ("create", "pool_absent", POOL, False)
+    assert world.pools.names(CLUSTER) == []
+
+
+@pytest.mark.parametrize(("options", "read"), [(("--json",), json.loads), (("-o", "yaml"), yaml.safe_load)])
+def test_programs_get_everything(
+    world: World, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], read: object
+) -> None:
+    put_in_place(monkeypatch, a_deployment(world))
+
+    data = read(run("status", *options).stdout)  # type: ignore[operator]
+
+    assert [row["state"] for row in data["pools"]] == ["RUNNING", "ERROR"]
+    assert data["pools"][0] | {"message": ""} == {
+        "cluster": CLUSTER,
+        "pool": POOL,
+        "namespace": "default",
+        "workload": "train",
+        "slice": "train-workers-0",
+        "owner_uid": a_claim().owner_uid,
+        "state": "RUNNING",
+        "nodes": 4,
+        "chips": 16,
+        "machine_type": "ct6e-standard-4t",
+        "topology": "4x4",
+        "age_seconds": 300.0,
+        "decision": "keep",
+        "reason": "owner_live",
+        "message": "",
+        "stuck": False,
+    }
+    assert (data["stuck"], data["errors"]) == (2, [])
+
+
+def test_a_namespace_shows_only_its_own(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_in_place(monkeypatch, a_deployment(world))
+
+    assert run("status", "-n", "other").stdout == "0 pools with 0 chips, 0 slices waiting\n"
+
+
+def test_a_cluster_that_cannot_be_asked_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    down = CLUSTER.replace("/c", "/down", 1).rpartition("/")[0] + "/down"
+    world = World(Records(), clusters=(down, CLUSTER))
+    world.pools.down_clusters[down] = Unavailable("no answer")
+    world.pools.add(CLUSTER, a_pool())
+    put_in_place(monkeypatch, a_deployment(world))
+
+    result = run("status")
+
+    assert result.exit_code == 3
+    assert POOL in result.stdout
+    assert f"error: {down}: no answer" in result.stderr
+
+
+def test_a_pool_of_the_go_provisioner_has_no_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(Records())
+    world.pools.add(CLUSTER, a_go_pool())
+    world.cluster.add(a_jobset(), a_pod(node_name="n"))
+    put_in_place(monkeypatch, a_deployment(world))
+
+    assert "train-12345   default/train   RUNNING   16      ?" in run("status").stdout
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_shows_every_letter_within_its_width(world: World, width: int, wide: bool) -> None:
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, width=width, color_system=None, markup=False)
+
+    print_status(console, read_status(world.ports), wide=wide)
+
+    lines = written.getvalue().splitlines()
+    assert max(len(line) for line in lines) <= width
+    letters = "".join(written.getvalue().split())
+    assert "stockout" in letters
+    assert ("ct6e" in letters) is wide or wide
+
+
+def test_no_color_is_heard(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_in_place(monkeypatch, a_deployment(world))
+
+    plain = run("status", environ={"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "120"}).stdout
+
+    assert "\x1b[3" not in plain
+    assert (
+        "\x1b[3" in run("status", environ={"FORCE_COLOR": "1", "COLUMNS": "120", "TERM": "xterm-256color"}).stdout
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (3599, "59m"),
+        (3600, "1h0m"),
+        (90_000, "1d1h"),
+        (float("inf"), "?"),
+    ],
+)
+def test_ages_are_written_as_kubectl_does(seconds: float, text: str) -> None:
+    assert format_age(seconds) == text

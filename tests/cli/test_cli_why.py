@@ -1,0 +1,168 @@
+"""`why` tells one story from many sources, each thing once, and says what it could not read."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+import urllib3
+from cli_world import NOWHERE, a_deployment, put_in_place, run
+from rich.console import Console
+
+from cli.endings import BadInput
+from cli.history import Entry, read_operations, read_pools
+from cli.logs import find_last_sweep, read_logs
+from cli.status import Status
+from cli.why import Story, mark_repetitions, parse_workload, print_story
+from shared.edges.google_rest import GoogleRest
+from shared.edges.kubernetes_api import Connection, KubernetesApi
+from tests.builders import CLUSTER, NOW, a_go_pool, a_pool
+
+
+class CannedRest(GoogleRest):
+    """Answers every question alike, and remembers it."""
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__(NOWHERE, http=urllib3.PoolManager(), token=None)
+        self.answer, self.asked, self.body = answer, "", {}
+
+    def call(self, method: str, path: str, body: Any = None) -> bytes:
+        """Return the answer."""
+        self.asked, self.body = f"{method} {path}", body
+        return self.answer
+
+
+LINK = "https://container.googleapis.com/v1/projects/1/locations/us-east5/clusters/{}/nodePools/{}"
+OPERATIONS = b"""{"operations": [
+ {"name": "operation-1", "operationType": "CREATE_NODE_POOL", "status": "DONE", "targetLink": "%s",
+  "startTime": "2027-01-15T08:00:00Z", "endTime": "2027-01-15T08:35:00Z", "error": {"message": "stockout"}},
+ {"name": "operation-2", "operationType": "DELETE_NODE_POOL", "status": "RUNNING", "targetLink": "%s",
+  "startTime": "2027-01-15T08:36:00Z"},
+ {"name": "operation-3", "operationType": "CREATE_NODE_POOL", "status": "DONE", "targetLink": "%s",
+  "startTime": "2027-01-15T08:00:00Z"}]}""" % (
+    LINK.format("c", "ours").encode(),
+    LINK.format("c", "ours").encode(),
+    LINK.format("other", "ours").encode(),
+)
+
+
+def test_operations_on_its_pools_are_told_with_their_errors() -> None:
+    rest = CannedRest(OPERATIONS)
+
+    found = read_operations(rest, CLUSTER, {"ours"})
+
+    assert rest.asked == "GET v1/projects/p/locations/us-east5/operations"
+    assert [(each.text, each.bad) for each in found] == [
+        ("CREATE_NODE_POOL began (operation-1)", False),
+        ("CREATE_NODE_POOL failed after 2100 s: stockout", True),
+        ("DELETE_NODE_POOL began (operation-2)", False),
+    ]
+
+
+def test_logs_are_asked_for_one_workload_of_one_day() -> None:
+    rest = CannedRest(
+        b"""{"entries": [{"timestamp": "2027-01-15T08:00:01Z", "severity": "WARNING", "jsonPayload":
+        {"function": "provision", "pool": "p-1", "decision": "refuse", "reason": "zone_missing",
+         "message": "no"}}]}"""
+    )
+
+    (entry,) = read_logs(rest, CLUSTER, "team-a", "train", now=NOW)
+
+    assert (entry.about, entry.text, entry.bad) == ("provision p-1", "refuse: no [zone_missing]", True)
+    assert rest.body["resourceNames"] == ["projects/p"]
+    assert rest.body["filter"] == (
+        'timestamp>="2027-01-14T08:00:00Z" AND jsonPayload.claim.name="train" '
+        f'AND jsonPayload.claim.namespace="team-a" AND jsonPayload.claim.cluster="{CLUSTER}"'
+    )
+
+
+def test_a_sweep_that_never_ran_is_none() -> None:
+    assert find_last_sweep(CannedRest(b"{}"), CLUSTER, now=NOW) is None
+
+
+def test_pools_are_told_by_the_moment_on_their_label_and_the_go_provisioners_have_none() -> None:
+    (entry,) = read_pools([a_pool("ERROR", error="stockout"), a_go_pool()])
+
+    assert (entry.at, entry.bad) == (NOW - 60, True)
+    assert entry.text == "asked for: 4 x ct6e-standard-4t, slice train-workers-0; now ERROR: stockout"
+
+
+def entry(about: str, message: str = "", at: float = 0.0) -> Entry:
+    return Entry(at=at, source="event", about=about, text=message, message=message)
+
+
+def test_what_is_said_twice_is_told_once_and_by_the_jobset() -> None:
+    said = [
+        entry("Pod train-0", "creating"),
+        entry("provision", "creating"),
+        entry("JobSet train", "creating"),
+        entry("JobSet train", "creating"),
+        entry("provision", "waiting"),
+        entry("sweep", "waiting"),
+        entry("Pod train-0"),
+        entry("Pod train-0"),
+    ]
+
+    assert [each.detail for each in mark_repetitions(said)] == [
+        True,
+        True,
+        False,
+        True,
+        False,
+        True,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_tells_it_within_its_width(width: int) -> None:
+    story = Story(CLUSTER, "default", "train", exists=True, now=Status(), unread=["logs: denied"])
+    story.entries = [entry("JobSet train", "a long word " * 20, NOW)]
+    written = io.StringIO()
+
+    print_story(
+        Console(file=written, force_terminal=True, width=width, color_system=None),
+        story,
+        several=True,
+        wide=False,
+    )
+
+    lines = written.getvalue().splitlines()
+    assert max(len(line) for line in lines) <= width
+    assert lines[0] == "p/us-east5/c"
+    assert lines[-1] == "not read: logs: denied"
+
+
+@pytest.mark.parametrize(
+    ("text", "namespace", "found"),
+    [
+        ("train", "", ("default", "train")),
+        ("train", "a", ("a", "train")),
+        ("a/train", "", ("a", "train")),
+        ("a/train", "a", ("a", "train")),
+    ],
+)
+def test_a_workload_is_named_with_or_without_its_namespace(
+    text: str, namespace: str, found: tuple[str, str]
+) -> None:
+    assert parse_workload(text, namespace) == found
+
+
+@pytest.mark.parametrize(("text", "namespace"), [("a/train", "b"), ("Train", ""), ("a/b/c", ""), ("train/", "")])
+def test_what_is_no_name_is_refused(text: str, namespace: str) -> None:
+    with pytest.raises(BadInput, match="WORKLOAD"):
+        parse_workload(text, namespace)
+
+
+def test_sources_that_cannot_be_read_are_named_and_end_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    deployment = a_deployment()
+    deployment.apis[CLUSTER] = KubernetesApi(Connection(url=NOWHERE))
+    put_in_place(monkeypatch, deployment)
+
+    result = run("why", "unheard-of")
+
+    assert result.exit_code == 1
+    assert "nothing is known of JobSet default/unheard-of" in result.stderr
+    assert "not read: Events: " in result.stderr
