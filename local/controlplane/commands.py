@@ -28,6 +28,12 @@ _NODE_GRACE = "8760h"
 _CLIENT_RATE = ("--kube-api-qps=300", "--kube-api-burst=600")
 """The defaults (20 and 30) would stretch a burst of pods over minutes; hosted control planes raise them too."""
 
+_MUTATING_POLICIES = (
+    "--feature-gates=MutatingAdmissionPolicy=true",
+    "--runtime-config=admissionregistration.k8s.io/v1beta1=true",
+)
+"""https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/."""
+
 _AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -51,6 +57,8 @@ class Choices:
     """Whether JobSet is installed at the start."""
     audit: bool = False
     """Whether the API server writes every list and watch, with who asked, into `Layout.audit_log`."""
+    mutating_policies: bool = False
+    """Whether MutatingAdmissionPolicy is served, as v1beta1; it is on by default from Kubernetes 1.36, as v1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +139,7 @@ def _api_server(plan: Plan) -> tuple[str, ...]:
         # As on GKE: a pod that asks for google.com/tpu tolerates the taint of that name.
         "--enable-admission-plugins=ExtendedResourceToleration",
         *((f"--audit-policy-file={layout.audit_policy}", f"--audit-log-path={layout.audit_log}") * audited),
+        *(_MUTATING_POLICIES * plan.choices.mutating_policies),
     )
 
 

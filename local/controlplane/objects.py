@@ -25,6 +25,8 @@ _PLURALS = {
     "CustomResourceDefinition": "customresourcedefinitions",
     "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
     "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
+    "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
+    "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
 }
 TOKEN_SECONDS = 30 * 24 * 3600
 

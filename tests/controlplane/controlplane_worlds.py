@@ -90,15 +90,26 @@ class World:
             if each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable"
         ]
 
-    def add_pool(self, pool: str, hosts: int = 4) -> None:
-        """Register the nodes of a slice as GKE's hosts do: the object, then its status."""
+    def add_pool(
+        self, pool: str, hosts: int = 4, *, labels: dict[str, str] | None = None, cordoned: bool = False
+    ) -> None:
+        """Register the nodes of a slice as GKE's hosts do: the object, then its status.
+
+        Args:
+            pool: Named after the namespace and this.
+            hosts: How many nodes.
+            labels: What the pool's creator asked for besides.
+            cordoned: Whether they take no pods.
+        """
         for host in range(hosts):
             name = f"{self.namespace}-{pool}-{host}"
-            labels = {POOL: f"{self.namespace}-{pool}", "kubernetes.io/hostname": name} | SELECTOR
-            taints = [{"key": TPU, "value": "present", "effect": "NoSchedule"}]
-            self.api.create(
-                "/api/v1/nodes", {"metadata": {"name": name, "labels": labels}, "spec": {"taints": taints}}
-            )
+            own = {POOL: f"{self.namespace}-{pool}", "kubernetes.io/hostname": name} | SELECTOR
+            spec = {
+                "taints": [{"key": TPU, "value": "present", "effect": "NoSchedule"}],
+                "unschedulable": cordoned,
+            }
+            body = {"metadata": {"name": name, "labels": (labels or {}) | own}, "spec": spec}
+            self.api.create("/api/v1/nodes", body)
             self.api.patch(f"/api/v1/nodes/{name}/status", {"status": _ready_status()}, STRATEGIC)
             self.nodes.append(name)
 

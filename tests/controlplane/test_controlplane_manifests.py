@@ -68,9 +68,11 @@ def test_our_manifests_are_complete_and_unique():
 
 
 def test_every_file_of_a_kustomize_folder_is_listed():
-    for folder in ("base", "local"):
-        listed = (MANIFESTS / folder / "kustomization.yaml").read_text()
-        files = {path.name for path in (MANIFESTS / folder).glob("*.yaml")} - {"kustomization.yaml"}
+    folders = [path.parent for path in MANIFESTS.glob("*/kustomization.yaml")]
+    assert {"base", "exporter", "gke", "local", "monitoring", "pinning"} == {folder.name for folder in folders}
+    for folder in folders:
+        listed = (folder / "kustomization.yaml").read_text()
+        files = {path.name for path in folder.glob("*.yaml")} - {"kustomization.yaml"}
         assert [name for name in files if f"- {name}\n" not in listed] == []
 
 

@@ -38,7 +38,11 @@ pytestmark = pytest.mark.cluster
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "infra/kubernetes"
 NAMESPACE = "tpu-provisioner"
-EXPORTER, FUNCTIONS = "tpu-provisioner-exporter", "tpu-provisioner-functions"
+EXPORTER = "tpu-provisioner-exporter"
+PROVISION, COLLECT, SWEEP = FUNCTIONS = tuple(
+    f"tpu-provisioner-{name}" for name in ("provision", "collect", "sweep")
+)
+TOGETHER = "tpu-provisioner-functions"
 LEASE = ExporterSettings(cluster="c", topic="t").lease_name
 POOL = "rights"
 
@@ -80,7 +84,7 @@ class Account:
     token: Path
 
     def act(self) -> None:
-        (self.act_as_exporter if self.name == EXPORTER else self.act_as_functions)()
+        (self.act_as_exporter if self.name == EXPORTER else self.act_as_function)()
 
     def act_as_exporter(self) -> None:
         for kind in WATCHED:
@@ -95,10 +99,12 @@ class Account:
             raise Denied("the lease could not be given back")
         assert lock.try_acquire()
 
-    def act_as_functions(self) -> None:
+    def act_as_function(self) -> None:
         cluster = self.wired()
-        leaders = [pod for pod in cluster.list_waiting_leaders() if pod.namespace == self.world.namespace]
-        assert cluster.get_pod(self.world.namespace, leaders[0].name) == leaders[0]
+        if self.name in (PROVISION, TOGETHER):
+            assert cluster.get_pod(self.world.namespace, self.world.pods()[0]["metadata"]["name"])
+        if self.name in (SWEEP, TOGETHER):
+            assert [pod for pod in cluster.list_waiting_leaders() if pod.namespace == self.world.namespace]
         found = cluster.get_jobset(self.world.namespace, "train")
         assert found is not None
         cluster.list_pool_pods(f"{self.world.namespace}-{POOL}")
@@ -152,8 +158,9 @@ def account(
     plane: ControlPlane, world: World, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[Account]:
     plane.apply(objects())
+    # A node to ask for pods of, and none that takes any: the leader waits.
+    world.add_pool(POOL, hosts=1, cordoned=True)
     world.submit(jobset("train", slices=1, pods=1))
-    world.add_pool(POOL, hosts=0)
     wait_for("the leader", world.pods)
     kubeconfig = tmp_path / "kubeconfig"
     plane.write_account_kubeconfig(kubeconfig, NAMESPACE, request.param)
@@ -178,7 +185,7 @@ def _prepared_denial(account: Account) -> str:
 
 @pytest.mark.parametrize(
     ("account", "kind", "index", "verb"),
-    [(name, *right) for name in (EXPORTER, FUNCTIONS) for right in single_verbs(name)],
+    [(name, *right) for name in (EXPORTER, *FUNCTIONS) for right in single_verbs(name)],
     indirect=["account"],
 )
 def test_without_this_right_something_fails(account: Account, kind: str, index: int, verb: str):
@@ -200,7 +207,7 @@ def delete(path: str) -> Callable[[KubernetesApi, str], object]:
     return lambda api, namespace: api.delete(path.format(namespace))
 
 
-FORBIDDEN_TO_BOTH = {
+FORBIDDEN_TO_ALL = {
     "read secrets": read("/api/v1/namespaces/{}/secrets"),
     "read secrets of its own namespace": read(f"/api/v1/namespaces/{NAMESPACE}/secrets"),
     "read all secrets": read("/api/v1/secrets"),
@@ -227,28 +234,31 @@ FORBIDDEN_TO_BOTH = {
     "ask for tokens": create(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{EXPORTER}/token", {}),
     "impersonate": create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {}),
 }
+READ_ONE_POD = {"read one pod": read("/api/v1/namespaces/{}/pods/x")}
+FORBIDDEN_TO_FUNCTIONS = {
+    "list all JobSets": read("/apis/jobset.x-k8s.io/v1alpha2/jobsets"),
+    "list Events": read("/api/v1/namespaces/{}/events"),
+    "read one node": read("/api/v1/nodes/x"),
+    "delete Events": delete("/api/v1/namespaces/{}/events/x"),
+    "lead": create(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases", {"metadata": {"name": LEASE}}),
+}
 FORBIDDEN_TO_ONE = {
-    EXPORTER: {
+    EXPORTER: READ_ONE_POD
+    | {
         "list nodes": read("/api/v1/nodes"),
-        "read one pod": read("/api/v1/namespaces/{}/pods/x"),
         "read one JobSet": read("/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets/train"),
         "write Events": create("/api/v1/namespaces/{}/events", {"metadata": {"name": "x"}}),
     },
-    FUNCTIONS: {
-        "list all JobSets": read("/apis/jobset.x-k8s.io/v1alpha2/jobsets"),
-        "list Events": read("/api/v1/namespaces/{}/events"),
-        "read one node": read("/api/v1/nodes/x"),
-        "delete Events": delete("/api/v1/namespaces/{}/events/x"),
-        "lead": create(
-            f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases", {"metadata": {"name": LEASE}}
-        ),
-    },
+    PROVISION: FORBIDDEN_TO_FUNCTIONS,
+    COLLECT: FORBIDDEN_TO_FUNCTIONS | READ_ONE_POD,
+    SWEEP: FORBIDDEN_TO_FUNCTIONS | READ_ONE_POD,
+    TOGETHER: FORBIDDEN_TO_FUNCTIONS,
 }
 
 
-@pytest.mark.parametrize("account", [EXPORTER, FUNCTIONS], indirect=True)
+@pytest.mark.parametrize("account", FORBIDDEN_TO_ONE, indirect=True)
 def test_what_nobody_gave_them_is_refused(account: Account):
-    attempts = FORBIDDEN_TO_BOTH | FORBIDDEN_TO_ONE[account.name]
+    attempts = FORBIDDEN_TO_ALL | FORBIDDEN_TO_ONE[account.name]
     allowed = []
     for what, attempt in attempts.items():
         try:
@@ -263,9 +273,10 @@ def test_what_nobody_gave_them_is_refused(account: Account):
     assert allowed == []
 
 
-def test_the_functions_google_account_is_bound_to_the_same_role(plane: ControlPlane):
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_functions_google_account_is_bound_to_its_role(plane: ControlPlane, name: str):
     plane.apply(objects())
-    user = "tpu-provisioner-functions@PROJECT_ID.iam.gserviceaccount.com"
+    user = f"{name}@PROJECT_ID.iam.gserviceaccount.com"
 
     def review(verb: str, resource: str) -> bool:
         spec = {"user": user, "resourceAttributes": {"verb": verb, "resource": resource}}
@@ -274,6 +285,7 @@ def test_the_functions_google_account_is_bound_to_the_same_role(plane: ControlPl
         return bool(answer["status"]["allowed"])
 
     wait_for("the binding to be known", lambda: review("list", "pods"), seconds=10)
+    assert review("get", "pods") == (name == PROVISION)
     assert not review("delete", "pods")
     assert not review("list", "secrets")
 

@@ -1,0 +1,198 @@
+"""The exporter's image, really built, and run under the very constraints that its pod has.
+
+The constraints are read from the Deployment. The kubelet's part is Docker's here; the rest is the same kernel.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from image_engine import IMAGE, Engine
+from image_text import ROOT
+from testcontainers.core.config import testcontainers_config
+from testcontainers.core.container import DockerContainer
+
+from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
+from tests.controlplane.kubernetes_manifests import read_container, read_environment, read_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.image, pytest.mark.timeout(300)]
+
+Json = dict[str, Any]
+
+CLUSTER, TOPIC = "projects/demo/locations/us-east5/clusters/alpha", "projects/demo/topics/events"
+PODS = 3_000
+SIZE_MIB_MAX = 12
+"""What our layers may add to the base."""
+LABELS = {"jobset.sigs.k8s.io/job-key": "k", "batch.kubernetes.io/job-completion-index": "0"}
+# The side-car that cleans up after a killed test is an image that may not be to be had; ours end with the test.
+testcontainers_config.ryuk_disabled = True
+
+
+def wait_for(what: str, look: Callable[[], Any], seconds: float = 60) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        time.sleep(0.1)
+    return found
+
+
+@contextmanager
+def running(folder: Path, module: str, *arguments: str) -> Iterator[Json]:
+    """Run a stand-in and give its addresses."""
+    ports = folder / f"{module}.json"
+    command = [sys.executable, "-m", module, "serve", f"--ports-file={ports}", *arguments]
+    with (folder / f"{module}.log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, env=dict(os.environ))
+    try:
+        wait_for(module, ports.exists)
+        yield json.loads(ports.read_text())
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+
+
+def constrained(engine: Engine, environment: dict[str, str], kubeconfig: Path) -> DockerContainer:
+    """The container with what the pod's spec allows it, and no more."""
+    pod, own = read_pod()["spec"], read_container()
+    identity, rules = pod["securityContext"], own["securityContext"]
+    memory = own["resources"]["limits"]["memory"].replace("Mi", "m")
+    assert rules["allowPrivilegeEscalation"] is False
+    container = DockerContainer(IMAGE, docker_client_kw={"environment": {"DOCKER_HOST": engine.host}}).with_kwargs(
+        user=f"{identity['runAsUser']}:{identity['runAsGroup']}",
+        read_only=rules["readOnlyRootFilesystem"],
+        cap_drop=rules["capabilities"]["drop"],
+        security_opt=["no-new-privileges"],
+        mem_limit=memory,
+        memswap_limit=memory,
+        network_mode="host",
+    )
+    for name, value in environment.items():
+        container.with_env(name, value)
+    return container.with_volume_mapping(str(kubeconfig), "/kubeconfig", "ro")
+
+
+def records(container: DockerContainer) -> list[Json]:
+    output = container.get_wrapped_container().logs().decode()
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def leader(name: str) -> Json:
+    """A leader pod that no node has room for."""
+    resources = {"limits": {"google.com/tpu": 4}}
+    selector = {
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
+        "cloud.google.com/gke-tpu-topology": "2x2",
+    }
+    spec = {"containers": [{"name": "m", "image": "m", "resources": resources}], "nodeSelector": selector}
+    owner = {"jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/jobset-uid": "u"}
+    return {"metadata": {"name": name, "labels": LABELS | owner}, "spec": spec}
+
+
+def bystander(number: int) -> Json:
+    """A pod that the exporter is shown, and that is no demand: a gate keeps it from the scheduler."""
+    gates = [{"name": "example.com/later"}]
+    spec = {"containers": [{"name": "m", "image": "m"}], "schedulingGates": gates}
+    return {"metadata": {"name": f"bystander-{number:05}", "labels": LABELS}, "spec": spec}
+
+
+def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(engine: Engine, tmp_path: Path):
+    with (
+        running(tmp_path, "local.pubsub") as broker,
+        running(tmp_path, "local.cluster", f"--kubeconfig-file={tmp_path / 'own'}") as _,
+    ):
+        httpx.put(f"{broker['rest']}/v1/{TOPIC}", trust_env=False).raise_for_status()
+        api = KubernetesApi(connection_from_kubeconfig(tmp_path / "own"))
+        for number in range(PODS):
+            api.create("/api/v1/namespaces/default/pods", bystander(number))
+        readable = tmp_path / "kubeconfig"
+        readable.write_bytes((tmp_path / "own").read_bytes())
+        readable.chmod(0o644)
+        environment = read_environment() | {
+            "TPU_PROVISIONER_CLUSTER": CLUSTER,
+            "TPU_PROVISIONER_TOPIC": TOPIC,
+            "TPU_PROVISIONER_KUBECONFIG": "/kubeconfig",
+            "TPU_PROVISIONER_PUBSUB_ENDPOINT": broker["rest"],
+            "TPU_PROVISIONER_CREDENTIALS": "anonymous",
+            "TPU_PROVISIONER_HTTP_PORT": "0",
+        }
+        with constrained(engine, environment, readable) as container:
+            inside = container.get_wrapped_container()
+            listening = wait_for("it to listen", lambda: of(container, "listening"))
+            url = listening[0]["url"]
+            wait_for("it to be ready", lambda: httpx.get(f"{url}/readyz", trust_env=False).is_success)
+            api.create("/api/v1/namespaces/default/pods", leader("first"))
+
+            subjects = wait_for("an event", lambda: published(broker["rest"]))
+            assert subjects == ["namespaces/default/pods/first"]
+            for path in ("/written", "/app/written"):
+                refused = inside.exec_run(["python3", "-c", f"open({path!r}, 'w')"])
+                assert b"Read-only file system" in refused.output
+            used = inside.stats(stream=False)["memory_stats"]
+            assert (
+                used["usage"] < used["limit"] == int(read_container()["resources"]["limits"]["memory"][:-2]) << 20
+            )
+
+            began = time.monotonic()
+            inside.stop(timeout=read_pod()["spec"]["terminationGracePeriodSeconds"])
+            assert time.monotonic() - began < read_pod()["spec"]["terminationGracePeriodSeconds"] / 2
+            inside.reload()
+            assert (inside.attrs["State"]["ExitCode"], inside.attrs["State"]["OOMKilled"]) == (0, False)
+            (ended,) = of(container, "ended")
+            assert (ended["events_left_to_the_next_start"], ended["lease_released"]) == (0, True)
+            assert [each for each in records(container) if each["severity"] not in ("DEBUG", "INFO")] == []
+    sys.stdout.write(
+        f"memory with {PODS} pods: {used['usage'] / 2**20:.0f} MiB of {used['limit'] / 2**20:.0f} MiB\n"
+    )
+
+
+def of(container: DockerContainer, message: str) -> list[Json]:
+    return [each for each in records(container) if each["message"] == message]
+
+
+def published(broker: str) -> list[str]:
+    found = (
+        httpx.get(f"{broker}/admin/messages", params={"topic": TOPIC}, trust_env=False).raise_for_status().json()
+    )
+    return [each["attributes"]["ce-subject"] for each in found["messages"]]
+
+
+@pytest.mark.parametrize("module", ["pip", "setuptools", "ensurepip"])
+def test_nothing_can_be_installed_in_it(engine: Engine, module: str):
+    code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is not None)"
+    engine.run("run", "--rm", "--network=none", "--entrypoint=python3", IMAGE, "-c", code)
+
+
+@pytest.mark.parametrize("program", ["gcc", "cc", "pip", "pip3", "git", "curl"])
+def test_no_tools_of_the_builder_are_left(engine: Engine, program: str):
+    code = f"import shutil, sys; sys.exit(shutil.which({program!r}) is not None)"
+    engine.run("run", "--rm", "--network=none", "--entrypoint=python3", IMAGE, "-c", code)
+
+
+def test_our_layers_are_small(engine: Engine):
+    sizes = engine.run("history", "--human=false", "--format={{.Size}} {{.CreatedBy}}", IMAGE).splitlines()
+    ours = sum(int(line.split()[0]) for line in sizes if "COPY" in line or "RUN" in line or "python3 -c" in line)
+
+    sys.stdout.write(f"our layers: {ours / 2**20:.1f} MiB\n")
+    assert 0 < ours < SIZE_MIB_MAX << 20
+
+
+def test_started_without_settings_it_says_which_and_ends(engine: Engine):
+    container = DockerContainer(IMAGE, docker_client_kw={"environment": {"DOCKER_HOST": engine.host}}).with_kwargs(
+        network_mode="none"
+    )
+    with container:
+        inside = container.get_wrapped_container()
+        assert inside.wait(timeout=30)["StatusCode"] == 2
+        assert b"TPU_PROVISIONER_CLUSTER: is required" in inside.logs()

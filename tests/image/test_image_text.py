@@ -1,0 +1,139 @@
+"""The exporter's image as its Dockerfile says, and its file tree started as the container would start it.
+
+No engine is needed here. That the image builds, and how large it is, needs one.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+import pytest
+from image_text import DOCKERFILE, ROOT, Instruction, only, read_context, read_defaults, read_stages
+
+from local.controlplane.manifests import read_objects
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REQUIREMENTS = ROOT / "exporter/requirements.txt"
+SETTINGS = {
+    "TPU_PROVISIONER_CLUSTER": "projects/p/locations/l/clusters/c",
+    "TPU_PROVISIONER_TOPIC": "projects/p/topics/events",
+}
+
+
+@pytest.fixture(scope="module")
+def builder() -> list[Instruction]:
+    return read_stages()[1]
+
+
+@pytest.fixture(scope="module")
+def runtime() -> list[Instruction]:
+    return read_stages()[-1]
+
+
+def test_builder_and_runtime_are_chosen_by_arguments_and_have_the_same_python():
+    bases = read_defaults()
+    builder = re.fullmatch(r"python:(\d+\.\d+)\.\d+-slim-[a-z]+", bases["BUILDER"])
+    runtime = re.fullmatch(r"gcr\.io/distroless/python3-debian(\d+):nonroot", bases["RUNTIME"])
+
+    assert [stage[0].rest for stage in read_stages()[1:]] == ["${BUILDER} AS builder", "${RUNTIME}"]
+    assert builder
+    assert runtime
+    # Which Python a Debian has: https://packages.debian.org/search?keywords=python3.
+    assert {"12": "3.11", "13": "3.13"}[runtime[1]] == builder[1]
+
+
+def test_libraries_come_as_wheels_by_their_checksums_only(builder: list[Instruction]):
+    (pip,) = [each.arguments for each in builder if "pip" in each.arguments]
+    pins = re.sub(r"\\\n", "", REQUIREMENTS.read_text())
+
+    assert {"--require-hashes", "--no-deps", "--only-binary=:all:"} <= set(pip)
+    for line in pins.splitlines():
+        if line and not line.lstrip().startswith("#"):
+            assert re.match(r"[a-z0-9-]+==\S+\s+--hash=sha256:[0-9a-f]{64}", line), line
+
+
+def test_the_image_runs_as_the_pod_does(runtime: list[Instruction]):
+    (deployment,) = read_objects(ROOT / "infra/kubernetes/exporter/deployment.yaml")
+    pod = deployment["spec"]["template"]["spec"]
+    context, (port,) = pod["securityContext"], pod["containers"][0]["ports"]
+
+    assert only(runtime, "USER").rest == f"{context['runAsUser']}:{context['runAsGroup']}"
+    assert only(runtime, "EXPOSE").rest == str(port["containerPort"])
+    assert "command" not in pod["containers"][0]
+
+
+def test_its_first_process_is_the_exporter_itself_and_gets_the_signal(runtime: list[Instruction]):
+    assert only(runtime, "ENTRYPOINT").arguments == ["python3", "-m", "exporter"]
+    assert only(runtime, "STOPSIGNAL").rest == "SIGTERM"
+    assert [each for each in runtime if each.word == "CMD"] == []
+
+
+def test_the_runtime_is_checked_as_the_user_that_it_runs_as(runtime: list[Instruction]):
+    words = [each.word for each in runtime]
+
+    assert words.index("USER") < words.index("RUN")
+    assert "import exporter.process" in only(runtime, "RUN").arguments[-1]
+
+
+def test_no_shell_is_needed_in_either_base():
+    # A base without a shell has no shell form, and no shell expands what stands in an instruction.
+    assert all(each.arguments for stage in read_stages() for each in stage if each.word == "RUN")
+
+
+def test_it_says_what_it_is(runtime: list[Instruction]):
+    labels = set(re.findall(r"org\.opencontainers\.image\.([a-z.]+)=", only(runtime, "LABEL").rest))
+
+    assert labels == {"title", "description", "revision", "base.name"}
+
+
+def test_only_what_is_copied_reaches_the_builder(builder: list[Instruction]):
+    sources = [each.rest.split()[0] for each in builder if each.word == "COPY"]
+
+    assert {each.split("/")[0] for each in sources} == set(read_context())
+    assert all((ROOT / each).exists() for each in sources)
+
+
+def test_the_build_script_builds_this_file():
+    script = (ROOT / "infra/build/provision-05-exporter-image.sh").read_text()
+
+    assert f'--file="$ROOT/{DOCKERFILE.relative_to(ROOT)}"' in script
+    assert script.rstrip().count('"$ROOT"\n') == 1
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """The image's /app, its libraries copied from the installed ones."""
+    for folder in read_context():
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in re.findall(r"^([a-z0-9-]+)==", REQUIREMENTS.read_text(), re.MULTILINE):
+        for each in metadata.files(name) or ():
+            if ".." not in each.parts and "__pycache__" not in each.parts:
+                target = tmp_path / "libraries" / each
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(each.locate(), target)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments", [("-m", "exporter", "--check"), ("-c", "import exporter.process")], ids=["check", "import"]
+)
+def test_what_is_copied_and_listed_is_all_that_the_exporter_needs(tree: Path, arguments: tuple[str, ...]):
+    # -S: nothing of the interpreter's own site-packages, as in the image.
+    done = subprocess.run(
+        [sys.executable, "-S", "-B", *arguments],
+        cwd=tree,
+        env=SETTINGS | {"PYTHONPATH": "libraries"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
