@@ -33,7 +33,7 @@ output "role_ids" {
 }
 
 output "rbac_users" {
-  description = "Whom to bind to the ClusterRole tpu-provisioner-functions in every cluster: the functions' accounts, as RBAC users."
+  description = "Whom to bind to their ClusterRoles (tpu-provisioner-provision, -collect, -sweep) in every cluster: the functions' accounts, as RBAC users."
   value       = [for key in keys(local.functions) : google_service_account.this[key].email]
 }
 

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Refuses to go on while a workload uses a pool of the provisioner's, unless FORCE=true. Changes nothing.
+#
+# Inputs: PROJECT_ID; optional FORCE; needs BUILD_FOLDER/outputs.json (terraform-init.sh) and PYTHON (default: python3)
+# with requirements.txt installed. ACCESS_TOKEN by hand: $(gcloud auth print-access-token).
+# shellcheck source-path=SCRIPTDIR source=inputs.sh
+. "$(dirname "$0")/inputs.sh"
+
+need PROJECT_ID FORCE
+options=()
+[ "$FORCE" = false ] || options+=(--force)
+"${PYTHON:-python3}" "$ROOT/infra/build/remove_pools.py" --outputs "$BUILD_FOLDER/outputs.json" --check "${options[@]}"

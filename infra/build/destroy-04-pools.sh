@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Removes every node pool that the provisioner made, in every served cluster, and counts down until the last is gone.
+# Again: goes on where it was. Static pools, and those of the Go TPU Provisioner, are not touched.
+#
+# Inputs: PROJECT_ID; optional FORCE (go on although workloads run), POOLS_TIMEOUT_SECONDS (default 3000); needs
+# BUILD_FOLDER/outputs.json, PYTHON with requirements.txt installed; ACCESS_TOKEN by hand, as destroy-01-workloads.sh.
+# shellcheck source-path=SCRIPTDIR source=inputs.sh
+. "$(dirname "$0")/inputs.sh"
+
+need PROJECT_ID FORCE
+options=()
+[ "$FORCE" = false ] || options+=(--force)
+"${PYTHON:-python3}" "$ROOT/infra/build/remove_pools.py" --outputs "$BUILD_FOLDER/outputs.json" \
+    --timeout-seconds "${POOLS_TIMEOUT_SECONDS:-3000}" "${options[@]}"

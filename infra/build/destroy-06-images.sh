@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Deletes the repository of the exporter's images. Again: no change.
+#
+# Inputs: PROJECT_ID, REGION; optional NAME.
+# shellcheck source-path=SCRIPTDIR source=inputs.sh
+. "$(dirname "$0")/inputs.sh"
+
+need PROJECT_ID REGION NAME
+where=(--project="$PROJECT_ID" --location="$REGION" --quiet)
+if gcloud artifacts repositories describe "$NAME-images" "${where[@]}" --format='value(name)' >/dev/null 2>"$BUILD_FOLDER/gone"; then
+    say "Deleting $REPOSITORY"
+    gcloud artifacts repositories delete "$NAME-images" "${where[@]}"
+elif grep -q -i -E 'not found|NOT_FOUND' "$BUILD_FOLDER/gone"; then
+    say "There is no $REPOSITORY"
+else
+    cat "$BUILD_FOLDER/gone" >&2
+    fail "$REPOSITORY could not be looked at"
+fi

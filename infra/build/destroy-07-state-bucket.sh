@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Deletes the state of this deployment with all its versions, and its bucket if nothing else is in it: only with
+# DELETE_STATE=true. Again: no change.
+#
+# Inputs: PROJECT_ID, REGION, DELETE_STATE; optional TF_STATE_BUCKET, TF_STATE_PREFIX, NAME. Refuses while the state still
+# names resources: without it nobody knows what is left to be destroyed.
+# shellcheck source-path=SCRIPTDIR source=inputs.sh
+. "$(dirname "$0")/inputs.sh"
+
+need PROJECT_ID TF_STATE_BUCKET TF_STATE_PREFIX DELETE_STATE
+bucket=gs://$TF_STATE_BUCKET
+if [ "$DELETE_STATE" = false ]; then
+    say "Kept: $bucket/$TF_STATE_PREFIX (delete it with DELETE_STATE=true)"
+    exit 0
+fi
+if [ -f "$BUILD_FOLDER/no-state" ]; then
+    say "There is no $bucket"
+    exit 0
+fi
+if ! gcloud storage buckets describe "$bucket" --format='value(name)' >/dev/null 2>"$BUILD_FOLDER/gone"; then
+    cat "$BUILD_FOLDER/gone" >&2
+    grep -q -i -E 'not found|404' "$BUILD_FOLDER/gone" || fail "$bucket could not be looked at"
+    say "There is no $bucket"
+    exit 0
+fi
+# Whether there is anything, of any version; what cannot be looked at is not taken for nothing.
+holds() {
+    if gcloud storage ls --all-versions "$1" >/dev/null 2>"$BUILD_FOLDER/gone"; then return 0; fi
+    grep -q -i 'matched no objects' "$BUILD_FOLDER/gone" && return 1
+    cat "$BUILD_FOLDER/gone" >&2
+    fail "$1 could not be listed"
+}
+
+left=$(terraform_here state list) || fail "the state could not be read, so it is kept"
+[ -z "$left" ] || fail "the state is kept, for it still names: ${left//$'\n'/, }"
+if holds "$bucket/$TF_STATE_PREFIX/**"; then
+    say "Deleting $bucket/$TF_STATE_PREFIX"
+    gcloud storage rm --recursive --all-versions "$bucket/$TF_STATE_PREFIX/**" --quiet
+fi
+if holds "$bucket/**"; then
+    say "Kept: $bucket, which holds other things"
+else
+    gcloud storage buckets delete "$bucket" --quiet
+fi

@@ -1,0 +1,150 @@
+# shellcheck shell=bash
+# Read by every script here: what the inputs are, their defaults, what is valid. Scripts take inputs by environment only.
+# In Cloud Build they come as substitutions (_REGION), by hand without the underscore (REGION). Nothing here changes
+# anything outside of BUILD_FOLDER.
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# Every input that a build file may pass: one that is not here is refused, or a misspelt one would be lost in silence.
+INPUTS=(TF_STATE_BUCKET TF_STATE_PREFIX REGION TENSORBOARD_REGION ZONE ARTIFACT_REPOSITORY_BUCKET_NAME NETWORK_NAME
+    SUBNET_NAME CLUSTER_NAME NAMESPACE TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS JOBSET_API_VERSION KUEUE_API_VERSION
+    CREATE_ENVIRONMENT CREATE_TENSORBOARD NAME MODE LIMIT_CHIPS CLUSTER_LOCATION CLUSTER_PROJECT NODE_SERVICE_ACCOUNTS
+    TERRAFORM_VARIABLES FORCE DELETE_STATE)
+
+fail() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+say() {
+    printf '%s\n' "$*"
+}
+
+# The comment at the top of the script is its help.
+answer_help() {
+    case "${1:-}" in
+        "") ;;
+        -h | --help)
+            sed -n '2,/^# shellcheck/{/^# shellcheck/!s/^# \{0,1\}//p}' "$0"
+            exit 0
+            ;;
+        *) fail "$(basename "$0") takes no arguments (got: $1); its inputs are environment variables, see --help" ;;
+    esac
+}
+
+# A substitution counts more than a variable: those that a container or a desktop sets for itself must not slip in.
+adopt_substitutions() {
+    local name substitution
+    for name in "${INPUTS[@]}"; do
+        substitution=_$name
+        if [ -n "${!substitution+set}" ]; then printf -v "$name" '%s' "${!substitution}"; fi
+        [ -n "${!name:-}" ] || printf -v "$name" '%s' ""
+        export "${name?}"
+    done
+}
+
+# Those that Cloud Build itself defines for pull requests begin with an underscore too.
+refuse_unknown_substitutions() {
+    local line name known="${INPUTS[*]} HEAD_BRANCH BASE_BRANCH HEAD_REPO_URL PR_NUMBER"
+    while IFS= read -r line; do
+        name=${line#_}
+        [[ " $known " == *" $name "* ]] || fail "_$name: no such substitution; known: ${INPUTS[*]/#/_}"
+    done < <(compgen -e | grep -E '^_[A-Z][A-Z0-9_]*$' || true)
+}
+
+default_inputs() {
+    PROJECT_ID=${PROJECT_ID:-}
+    NAME=${NAME:-tpu-provisioner}
+    MODE=${MODE:-active}
+    CREATE_ENVIRONMENT=${CREATE_ENVIRONMENT:-true}
+    CREATE_TENSORBOARD=${CREATE_TENSORBOARD:-false}
+    FORCE=${FORCE:-false}
+    DELETE_STATE=${DELETE_STATE:-false}
+    NAMESPACE=${NAMESPACE:-tpu-training}
+    TF_STATE_BUCKET=${TF_STATE_BUCKET:-$PROJECT_ID-$NAME-state}
+    TF_STATE_PREFIX=${TF_STATE_PREFIX:-$NAME}
+    CLUSTER_LOCATION=${CLUSTER_LOCATION:-$REGION}
+    CLUSTER_PROJECT=${CLUSTER_PROJECT:-$PROJECT_ID}
+    BUILD_FOLDER=${BUILD_FOLDER:-$ROOT/build/deploy}
+    TERRAFORM_ROOT=$ROOT/infra/terraform/complete
+    [ "$CREATE_ENVIRONMENT" = true ] || TERRAFORM_ROOT=$ROOT/infra/terraform/provisioner
+    REPOSITORY=$REGION-docker.pkg.dev/$PROJECT_ID/$NAME-images
+    mkdir -p "$BUILD_FOLDER"
+    BUILD_FOLDER=$(cd "$BUILD_FOLDER" && pwd) # Terraform runs in another folder
+    export PROJECT_ID NAME MODE CREATE_ENVIRONMENT CREATE_TENSORBOARD FORCE DELETE_STATE NAMESPACE TF_STATE_BUCKET
+    export TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT BUILD_FOLDER TERRAFORM_ROOT REPOSITORY
+}
+
+# What Terraform checks by itself and early is not checked again here; this is what scripts rely on before it runs.
+form_of() {
+    local bool='^(true|false)$' project='^[a-z][-a-z0-9]{4,28}[a-z0-9]$' cluster='^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$'
+    case $1 in
+        PROJECT_ID | CLUSTER_PROJECT) FORM=$project VALID="a project id: 6 to 30 lower-case letters, digits and hyphens, beginning with a letter" ;;
+        REGION) FORM='^[a-z]+-[a-z]+[0-9]+$' VALID="a region such as us-east5" ;;
+        ZONE) FORM='^[a-z]+-[a-z]+[0-9]+-[a-z]$' VALID="a zone such as us-east5-b" ;;
+        CLUSTER_LOCATION) FORM='^[a-z]+-[a-z]+[0-9]+(-[a-z])?$' VALID="the cluster's region (us-east5), or its zone if it is zonal (us-east5-b)" ;;
+        NAME) FORM='^[a-z]([-a-z0-9]{0,18}[a-z0-9])?$' VALID="1 to 20 lower-case letters, digits and hyphens, beginning with a letter" ;;
+        CLUSTER_NAME) FORM=$cluster VALID="GKE's short name: at most 40 lower-case letters, digits and hyphens, beginning with a letter" ;;
+        NAMESPACE) FORM='^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$' VALID="a Kubernetes namespace: lower-case letters, digits and hyphens" ;;
+        TF_STATE_BUCKET | ARTIFACT_REPOSITORY_BUCKET_NAME) FORM='^[a-z0-9][-a-z0-9_.]{1,61}[a-z0-9]$' VALID="a bucket's name without gs://: 3 to 63 lower-case letters, digits, hyphens, underscores and dots" ;;
+        TF_STATE_PREFIX) FORM='^[A-Za-z0-9][-A-Za-z0-9_./]*$' VALID="a folder in the state bucket: letters, digits and - _ . /" ;;
+        MODE) FORM='^(active|no-create|report-only)$' VALID="active, no-create or report-only" ;;
+        NUM_TPU_POOLS | NUM_OF_CHIPS | LIMIT_CHIPS) FORM='^[0-9]{1,7}$' VALID="a whole number" ;;
+        CREATE_ENVIRONMENT | CREATE_TENSORBOARD | FORCE | DELETE_STATE) FORM=$bool VALID="true or false" ;;
+        JOBSET_API_VERSION | KUEUE_API_VERSION) FORM='^(v[0-9]+\.[0-9]+\.[0-9]+|none)$' VALID="a version such as v0.11.1, none, or nothing for the default" ;;
+        TPU_TYPE | NETWORK_NAME | SUBNET_NAME | TENSORBOARD_REGION) FORM='^[a-z][-a-z0-9]*$' VALID="lower-case letters, digits and hyphens" ;;
+        NODE_SERVICE_ACCOUNTS) FORM='^[-a-z0-9@., ]+$' VALID="e-mail addresses, separated by spaces or commas" ;;
+        TERRAFORM_VARIABLES) FORM='^[^/].*\.json$' VALID="the path of a .json file in the source, relative to its top" ;;
+        *) fail "$1 is no input of these scripts" ;;
+    esac
+}
+
+# Fail unless each named input is given and has its form.
+need() {
+    local name
+    for name in "$@"; do
+        form_of "$name"
+        [ -n "${!name:-}" ] || fail "$name is not set; needed: $VALID"
+        [[ ${!name} =~ $FORM ]] || fail "$name: not valid (got: ${!name}); valid: $VALID"
+    done
+}
+
+# Fail if a named input is given in another form than its own.
+allow() {
+    local name
+    for name in "$@"; do
+        [ -z "${!name:-}" ] || need "$name"
+    done
+}
+
+# Try again what may fail for a while after something was made: at most TIMES, PAUSE seconds apart.
+retry() {
+    local times=$1 pause=${RETRY_PAUSE_SECONDS:-$2} attempt
+    shift 2
+    for ((attempt = 1; ; attempt++)); do
+        if "$@"; then return 0; fi
+        [ "$attempt" -lt "$times" ] || return 1
+        say "attempt $attempt of $times failed; again in $pause s"
+        sleep "$pause"
+    done
+}
+
+terraform_here() {
+    TF_IN_AUTOMATION=1 TF_INPUT=0 TF_DATA_DIR=$BUILD_FOLDER/terraform "${TERRAFORM:-terraform}" -chdir="$TERRAFORM_ROOT" "$@"
+}
+
+# One output of the deployment as lines of text; see outputs.py.
+read_outputs() {
+    python3 "$ROOT/infra/build/outputs.py" --file "$BUILD_FOLDER/outputs.json" "$@"
+}
+
+# Point kubectl at a served cluster by its DNS endpoint: key, project, location, name.
+choose_cluster() {
+    export KUBECONFIG=$BUILD_FOLDER/kubeconfig-$1
+    gcloud container clusters get-credentials "$4" --location="$3" --project="$2" --dns-endpoint --quiet
+}
+
+answer_help "$@"
+PATH=$PATH:$ROOT/build/bin:$ROOT/build/go/bin # where the build files put exact versions of single programs
+adopt_substitutions
+default_inputs

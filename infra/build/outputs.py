@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Reads what Terraform put out, for the scripts of the build: one value or table as lines, columns by tabs.
+
+A deployment that is not there, or only half, has fewer outputs: the answer is then empty, never an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+_PATH = re.compile(r"projects/([^/]+)/locations/([^/]+)/clusters/([^/]+)")
+ENVIRONMENT = "environment"
+"""The key of the cluster that the root `complete` makes."""
+_OF_ENVIRONMENTS = ("cluster_id", "bucket_url", "node_service_account", "tpu_pools")
+
+
+def read_outputs(path: Path) -> dict[str, Any]:
+    """Return the outputs by name, without Terraform's wrapping; nulls are left out."""
+    wrapped = json.loads(path.read_text(encoding="utf-8"))
+    return {name: each["value"] for name, each in wrapped.items() if each.get("value") is not None}
+
+
+def find_kind(outputs: dict[str, Any]) -> str:
+    """Return ``complete`` or ``provisioner``, whichever root made the outputs; empty when they do not tell."""
+    clusters = outputs.get("clusters")
+    if ENVIRONMENT in (clusters or {}) or any(name in outputs for name in _OF_ENVIRONMENTS):
+        return "complete"
+    return "provisioner" if clusters else ""
+
+
+def list_clusters(outputs: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Return key, project, location and name of each cluster that is served."""
+    found = []
+    for key, cluster in sorted(outputs.get("clusters", {}).items()):
+        match = _PATH.fullmatch(cluster["path"])
+        if match is None:
+            raise ValueError(f"output clusters: {key}: {cluster['path']!r} is no full name of a cluster")
+        found.append((key, match[1], match[2], match[3]))
+    return found
+
+
+def render(name: str, outputs: dict[str, Any]) -> list[str]:
+    """Return the lines of one answer."""
+    if name == "kind":
+        return [kind] if (kind := find_kind(outputs)) else []
+    if name == "clusters":
+        return ["\t".join(row) for row in list_clusters(outputs)]
+    if name == "topic":
+        return [outputs["topics"]["workload_events"]] if outputs.get("topics") else []
+    if name == "provision-subscription":
+        return [outputs["subscriptions"]["provision"]] if outputs.get("subscriptions") else []
+    if name == "rbac-users":
+        return list(outputs.get("rbac_users", []))
+    return [outputs["scheduler_job"]] if outputs.get("scheduler_job") else []
+
+
+def main() -> int:
+    """Print one answer."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--file", type=Path, required=True, help="what `terraform output -json` said")
+    names = ("kind", "clusters", "topic", "provision-subscription", "rbac-users", "scheduler-job")
+    parser.add_argument("name", choices=names)
+    arguments = parser.parse_args()
+    try:
+        outputs = read_outputs(arguments.file)
+    except FileNotFoundError:
+        sys.stderr.write(f"error: {arguments.file} is not there; run terraform-init.sh before\n")
+        return 1
+    sys.stdout.writelines(f"{line}\n" for line in render(arguments.name, outputs))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Enables the APIs that everything else needs, and makes Pub/Sub's service agent. Again: no change.
+#
+# Inputs: PROJECT_ID; CREATE_ENVIRONMENT and CREATE_TENSORBOARD add the APIs that these need. Takes a minute or two in a
+# new project. APIs stay enabled when the deployment is destroyed: others may rely on them.
+# shellcheck source-path=SCRIPTDIR source=inputs.sh
+. "$(dirname "$0")/inputs.sh"
+
+need PROJECT_ID CREATE_ENVIRONMENT CREATE_TENSORBOARD
+apis=(artifactregistry cloudbuild cloudfunctions cloudresourcemanager cloudscheduler container iam iamcredentials logging
+    monitoring pubsub run serviceusage storage)
+[ "$CREATE_ENVIRONMENT" = false ] || apis+=(compute)
+[ "$CREATE_TENSORBOARD" = false ] || apis+=(aiplatform)
+say "Enabling ${#apis[@]} APIs in $PROJECT_ID"
+gcloud services enable "${apis[@]/%/.googleapis.com}" --project="$PROJECT_ID" --quiet ||
+    fail "the APIs could not be enabled: the account of this build needs roles/serviceusage.serviceUsageAdmin on $PROJECT_ID"
+# Grants can be given to the agent only once there is one.
+gcloud beta services identity create --service=pubsub.googleapis.com --project="$PROJECT_ID" --quiet

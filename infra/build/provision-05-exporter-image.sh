@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Builds the exporter's image, pushes it, and writes its name with digest to BUILD_FOLDER/exporter-image. Again: no change;
+# the tag is a hash of the source, and an image that is there is not built anew, as it would get another digest.
+#
+# Inputs: PROJECT_ID, REGION; optional NAME. Needs docker with BuildKit, and the right to push: by hand, run
+# `gcloud auth configure-docker REGION-docker.pkg.dev` before. What is deployed is the digest, never a tag.
+# shellcheck source-path=SCRIPTDIR source=inputs.sh
+. "$(dirname "$0")/inputs.sh"
+
+need PROJECT_ID REGION NAME
+image=$REPOSITORY/exporter
+list_sources() {
+    find exporter shared -type f \( -name '*.py' -o -name '*.txt' -o -name 'Dockerfile' \)
+    find . -maxdepth 1 -name .dockerignore
+}
+hash=$(cd "$ROOT" && list_sources | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c 1-16)
+tag=$image:source-$hash
+if docker pull --quiet "$tag"; then
+    say "The image of this source is there"
+else
+    say "Building $tag"
+    DOCKER_BUILDKIT=1 docker build --platform=linux/amd64 --file="$ROOT/exporter/Dockerfile" --tag="$tag" "$ROOT"
+    # A repository that was just made may refuse for a few seconds.
+    retry 5 5 docker push "$tag"
+fi
+digest=$(docker inspect --format='{{range .RepoDigests}}{{println .}}{{end}}' "$tag" | grep -F "$image@sha256:" | head -n 1) ||
+    fail "docker knows no digest of $tag in $image: was it pushed?"
+printf '%s\n' "$digest" >"$BUILD_FOLDER/exporter-image.new"
+mv "$BUILD_FOLDER/exporter-image.new" "$BUILD_FOLDER/exporter-image"
+say "The exporter is $digest"

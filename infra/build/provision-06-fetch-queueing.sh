@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Gets the manifests of JobSet and Kueue from their published Go modules, verified by the checksums in
+# third_party/go.sum, into BUILD_FOLDER/queueing. Needs go. Again: the same files.
+#
+# Inputs: JOBSET_API_VERSION, KUEUE_API_VERSION: a version of third_party/go.sum; none; or nothing, which means the first
+# one there with CREATE_ENVIRONMENT=true, and none with false: a cluster that is there has what its people installed.
+# shellcheck source-path=SCRIPTDIR source=inputs.sh
+. "$(dirname "$0")/inputs.sh"
+
+allow JOBSET_API_VERSION KUEUE_API_VERSION
+versions=$ROOT/infra/build/third_party/versions.py
+mkdir -p "$BUILD_FOLDER/queueing"
+for product in jobset kueue; do
+    variable=${product^^}_API_VERSION
+    asked=${!variable}
+    if [ -z "$asked" ] && [ "$CREATE_ENVIRONMENT" = false ]; then asked=none; fi
+    version=$(python3 "$versions" --choose "$product" "$asked")
+    rm -rf "${BUILD_FOLDER:?}/queueing/$product"
+    if [ "$version" = none ]; then
+        say "$product is not installed by this build"
+        continue
+    fi
+    say "Fetching $product $version"
+    mkdir -p "$BUILD_FOLDER/queueing/$product"
+    python3 "$versions" --fetch "$product" "$version" "$BUILD_FOLDER/queueing/$product/config"
+    # In the module, the image is the one of its developers' registry; a release is the same image in the public one.
+    cat >"$BUILD_FOLDER/queueing/$product/kustomization.yaml" <<YAML
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+  - config/default
+images:
+  - name: us-central1-docker.pkg.dev/k8s-staging-images/$product/$product
+    newName: registry.k8s.io/$product/$product
+    newTag: $version
+YAML
+done

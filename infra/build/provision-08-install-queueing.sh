@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Installs JobSet and Kueue, as far as provision-06-fetch-queueing.sh fetched them, and waits until they answer; then, in
+# an environment of ours, the workloads' namespace, account, priorities and queue. Again: no change.
+#
+# Inputs: as check-inputs.sh has them; needs BUILD_FOLDER/outputs.json. In every served cluster with
+# CREATE_ENVIRONMENT=false, else in the environment's only.
+# shellcheck source-path=SCRIPTDIR source=inputs.sh
+. "$(dirname "$0")/inputs.sh"
+
+need PROJECT_ID CREATE_ENVIRONMENT
+allow TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS
+training() {
+    python3 "$ROOT/infra/build/render_training.py" "$1" --outputs "$BUILD_FOLDER/outputs.json" >"$BUILD_FOLDER/training-$1.json"
+}
+
+apply() {
+    kubectl apply --server-side --force-conflicts --field-manager=tpu-provisioner-build -f "$1"
+}
+
+install_product() {
+    local product=$1 rendered=$BUILD_FOLDER/queueing/$1.yaml
+    kubectl kustomize "$BUILD_FOLDER/queueing/$product" >"$rendered"
+    grep -q "image: registry\.k8s\.io/$product/$product:v" "$rendered" ||
+        fail "$product: its release image was not found in its manifests; is third_party/go.sum newer than this script?"
+    say "Installing $product"
+    apply "$rendered"
+    kubectl --namespace="$product-system" rollout status "deployment/$product-controller-manager" --timeout=10m
+}
+
+install_in_cluster() {
+    local product
+    for product in jobset kueue; do
+        if [ -d "$BUILD_FOLDER/queueing/$product" ]; then install_product "$product"; fi
+    done
+    if [ "$CREATE_ENVIRONMENT" = true ]; then
+        training namespace
+        apply "$BUILD_FOLDER/training-namespace.json"
+        if [ -d "$BUILD_FOLDER/queueing/kueue" ]; then
+            training queue
+            # Kueue's webhooks answer some seconds after its pod is ready: their certificates are made by itself.
+            retry 30 10 apply "$BUILD_FOLDER/training-queue.json"
+        fi
+    fi
+}
+
+read_outputs clusters >"$BUILD_FOLDER/clusters"
+[ -s "$BUILD_FOLDER/clusters" ] || fail "no cluster in $BUILD_FOLDER/outputs.json; run provision-07-terraform.sh"
+while IFS=$'\t' read -r key project location cluster <&3; do
+    if [ "$CREATE_ENVIRONMENT" = true ] && [ "$key" != environment ]; then continue; fi
+    choose_cluster "$key" "$project" "$location" "$cluster"
+    install_in_cluster
+done 3<"$BUILD_FOLDER/clusters"

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Removes every node pool that this provisioner made, by the functions' own eyes and hands, and counts down.
+
+Pools of the Go TPU Provisioner, which the functions serve too, are named and left: it may still be at work.
+Without ``--force`` nothing is removed while a workload runs, or where a cluster cannot be asked about it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import urllib3
+
+if __name__ == "__main__":  # as a script, only this folder is on the import path
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from shared.core.collect import OwnerState
+from shared.core.errors import ClusterNotFound, ProvisionerError, Retryable
+from shared.core.pools import PoolSnapshot, PoolStatus
+from shared.core.settings import ClusterSettings, Settings
+from shared.edges.clock import SystemClock
+from shared.edges.cluster import KubernetesCluster
+from shared.edges.gke import GkeNodePools
+from shared.edges.google_access import google_token_source
+from shared.edges.google_rest import GoogleRest
+from shared.edges.kubernetes_api import Connection, KubernetesApi
+from shared.perform.collect import count_pods, gather_facts
+from shared.perform.outcome import Ports
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+GKE = "https://container.googleapis.com"
+ENDPOINT_VARIABLE = "TPU_PROVISIONER_GKE_ENDPOINT"
+"""As the functions read it."""
+TOKEN_VARIABLE = "ACCESS_TOKEN"  # noqa: S105 -- the name of a variable
+LISTINGS_MAX = 6
+"""How often one list is asked for, when GKE fails to answer."""
+ANONYMOUS = "anonymous"
+"""The token's value that sends none, for stand-ins."""
+
+
+class StillThere(Exception):
+    """Pools are left after the time that was given; the text says how many."""
+
+
+@dataclass
+class Removal:
+    """The removal of one deployment's pools."""
+
+    ports: Ports
+    say: Callable[[str], None]
+    sleep: Callable[[float], None] = time.sleep
+    pause_seconds: float = 10.0
+    _said: str = field(default="", init=False)
+
+    def list_running(self) -> list[str]:
+        """Return one line for each pool whose workload runs, or could not be asked about."""
+        found = []
+        for cluster, pool in self._list_ours():
+            why = self._find_use(cluster, pool)
+            if why:
+                found.append(f"{cluster}: node pool {pool.name}: {why}")
+        return found
+
+    def remove(self, timeout_seconds: float) -> int:
+        """Delete all pools of ours and return how many there were, when the last is gone.
+
+        Raises:
+            StillThere: some are left after the timeout.
+            Denied: a permission is missing.
+        """
+        seen: set[tuple[str, str]] = set()
+        end = self.ports.clock.now() + timeout_seconds
+        while True:
+            left = self._list_ours()
+            seen |= {(cluster, pool.name) for cluster, pool in left}
+            if not left:
+                return len(seen)
+            waiting = [reason for each in left if (reason := self._delete(*each))]
+            self._report(len(left), len(seen), waiting)
+            if self.ports.clock.now() >= end:
+                raise StillThere(f"{len(left)} of {len(seen)} node pools are left; run this again to go on")
+            self.sleep(self.pause_seconds)
+
+    def _list_ours(self) -> list[tuple[str, PoolSnapshot]]:
+        found = []
+        for cluster in self.ports.clusters:
+            try:
+                pools = self._list(cluster)
+            except ClusterNotFound:
+                continue  # and its pools with it
+            found += [(cluster, pool) for pool in pools if _is_ours(pool)]
+            for pool in pools:
+                if pool.owner and not _is_ours(pool):
+                    self._report_once(
+                        f"{cluster}: node pool {pool.name} is the Go TPU Provisioner's: left as it is"
+                    )
+        return found
+
+    def _delete(self, cluster: str, pool: PoolSnapshot) -> str:
+        """Submit one deletion and return why it must wait, in words; empty when it is accepted."""
+        if pool.status == PoolStatus.STOPPING:
+            return ""
+        try:
+            self.ports.pools.delete(cluster, pool.name)
+        except Retryable as error:
+            return f"{pool.name}: {error}"
+        return ""
+
+    def _find_use(self, cluster: str, pool: PoolSnapshot) -> str:
+        owner = pool.owner
+        try:
+            facts, _ = gather_facts(cluster, pool, self.ports)
+            pods = self.ports.clusters[cluster].list_pool_pods(pool.name)
+        except ProvisionerError as error:
+            return f"its workload is unknown: {error}"
+        if facts.owner == OwnerState.LIVE and owner is not None:
+            return f"{owner.kind} {owner.namespace}/{owner.name} runs"
+        drain = self.ports.settings.drain_seconds_max
+        bound = count_pods(owner, pods, now=self.ports.clock.now(), drain_seconds_max=drain)
+        return f"{bound.own + bound.others} pods run on it" if bound.own or bound.others else ""
+
+    def _list(self, cluster: str) -> list[PoolSnapshot]:
+        """Return all pools of a cluster, in spite of some failures in a row."""
+        for _ in range(LISTINGS_MAX - 1):
+            try:
+                return self.ports.pools.list(cluster)
+            except Retryable as error:
+                self.say(f"waiting: {error}")
+                self.sleep(self.pause_seconds)
+        return self.ports.pools.list(cluster)
+
+    def _report(self, left: int, seen: int, waiting: list[str]) -> None:
+        self.say(f"{left} of {seen} node pools left")
+        if waiting:
+            self._report_once(f"{len(waiting)} cannot be deleted yet, such as {waiting[0]}")
+
+    def _report_once(self, text: str) -> None:
+        if text != self._said:
+            self.say(text)
+            self._said = text
+
+
+def _is_ours(pool: PoolSnapshot) -> bool:
+    return pool.owner is not None and bool(pool.owner.owner_uid)
+
+
+def read_clusters(outputs: Mapping[str, Any]) -> dict[str, ClusterSettings]:
+    """Return the served clusters by full name, from Terraform's outputs; none when nothing is deployed."""
+    served = outputs.get("clusters", {}).get("value") or {}
+    return {each["path"]: ClusterSettings(endpoint=each["endpoint"]) for each in served.values()}
+
+
+def build_ports(clusters: dict[str, ClusterSettings], environ: Mapping[str, str]) -> Ports:
+    """Return real ports: with the token of the environment, or of the instance that this runs on."""
+    http = urllib3.PoolManager()
+    given = environ.get(TOKEN_VARIABLE, "")
+    token: Callable[[], str] | None = (lambda: given) if given else google_token_source(http)
+    if given == ANONYMOUS:
+        token = None
+    return Ports(
+        settings=Settings(clusters=clusters),
+        pools=GkeNodePools(GoogleRest(environ.get(ENDPOINT_VARIABLE, GKE), http=http, token=token)),
+        clusters={
+            name: KubernetesCluster(KubernetesApi(Connection(url=each.endpoint, token=token)))
+            for name, each in clusters.items()
+        },
+        clock=SystemClock(),
+    )
+
+
+def run(removal: Removal, *, check: bool, force: bool, timeout_seconds: float) -> int:
+    """Check, and unless that is all, remove; return the exit code."""
+    running = [] if force else removal.list_running()
+    if running:
+        for line in running:
+            removal.say(f"  {line}")
+        removal.say(
+            f"error: {len(running)} node pools are in use; end the workloads, or set FORCE=true to end them so"
+        )
+        return 1
+    if check:
+        removal.say("No workload is in the way")
+        return 0
+    count = removal.remove(timeout_seconds)
+    removal.say(f"0 of {count} node pools left" if count else "There are no node pools of the provisioner")
+    return 0
+
+
+def main() -> int:
+    """Do it for the clusters of Terraform's outputs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--outputs", type=Path, required=True, help="what `terraform output -json` said")
+    parser.add_argument("--check", action="store_true", help="remove nothing: only say whether workloads run")
+    parser.add_argument("--force", action="store_true", help="remove pools although workloads run on them")
+    parser.add_argument("--timeout-seconds", type=float, default=3000.0, help="give up after this (default: 3000)")
+    parser.add_argument("--pause-seconds", type=float, default=10.0, help="between two looks (default: 10)")
+    arguments = parser.parse_args()
+    clusters = read_clusters(json.loads(arguments.outputs.read_text(encoding="utf-8")))
+    removal = Removal(build_ports(clusters, os.environ), say=_say, pause_seconds=arguments.pause_seconds)
+    try:
+        return run(
+            removal, check=arguments.check, force=arguments.force, timeout_seconds=arguments.timeout_seconds
+        )
+    except (ProvisionerError, StillThere) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Writes Terraform's variables from the build's inputs (environment variables, see check-inputs.sh) as JSON.
+
+Values never pass through a shell's or HCL's syntax. What has no input of its own comes from the JSON file that
+TERRAFORM_VARIABLES names; the inputs win, but for `settings` and `clusters`, which are joined.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT = Path(__file__).resolve().parents[2]
+_TO_VARIABLES = {
+    "PROJECT_ID": "project_id",
+    "REGION": "region",
+    "NAME": "name",
+}
+_TO_ENVIRONMENT_VARIABLES = {
+    "ZONE": "zone",
+    "CLUSTER_NAME": "cluster_name",
+    "NETWORK_NAME": "network_name",
+    "SUBNET_NAME": "subnet_name",
+    "ARTIFACT_REPOSITORY_BUCKET_NAME": "artifact_repository_bucket_name",
+    "NAMESPACE": "tpu_namespace",
+    "TPU_TYPE": "tpu_type",
+    "TENSORBOARD_REGION": "tensorboard_region",
+}
+_JOINED = ("settings", "clusters")
+MAIN = "main"
+"""The key of the one cluster that is served without an environment."""
+
+
+def render_variables(inputs: Mapping[str, str], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the variables of the root that the inputs choose; an input that is empty leaves the default."""
+    values: dict[str, Any] = {to: inputs[name] for name, to in _TO_VARIABLES.items() if inputs.get(name)}
+    values["functions_archive"] = f"{inputs['BUILD_FOLDER']}/functions.zip"
+    values["settings"] = {"mode": inputs.get("MODE") or "active"}
+    if inputs.get("LIMIT_CHIPS"):
+        values["settings"]["limit_chips"] = inputs["LIMIT_CHIPS"]
+    if inputs.get("CREATE_ENVIRONMENT", "true") == "true":
+        values |= _render_environment(inputs)
+    else:
+        values |= _render_cluster(inputs)
+    for name in _JOINED:
+        if name in more:
+            values[name] = {**more[name], **values.get(name, {})}
+    return {**more, **values}
+
+
+def _render_environment(inputs: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        to: inputs[name] for name, to in _TO_ENVIRONMENT_VARIABLES.items() if inputs.get(name)
+    }
+    if inputs.get("NUM_TPU_POOLS"):
+        values["num_tpu_pools"] = int(inputs["NUM_TPU_POOLS"])
+    values["create_tensorboard"] = inputs.get("CREATE_TENSORBOARD") == "true"
+    if accounts := _list_accounts(inputs):
+        values["node_service_accounts"] = accounts
+    return values
+
+
+def _render_cluster(inputs: Mapping[str, str]) -> dict[str, Any]:
+    cluster = {
+        "name": inputs["CLUSTER_NAME"],
+        "location": inputs.get("CLUSTER_LOCATION") or inputs["REGION"],
+        "project": inputs.get("CLUSTER_PROJECT") or inputs["PROJECT_ID"],
+        "zone": inputs.get("ZONE", ""),
+    }
+    return {"clusters": {MAIN: cluster}, "node_service_accounts": _list_accounts(inputs)}
+
+
+def _list_accounts(inputs: Mapping[str, str]) -> list[str]:
+    return [each for each in re.split(r"[ ,]+", inputs.get("NODE_SERVICE_ACCOUNTS", "")) if each]
+
+
+def _read_more(path: str) -> dict[str, Any]:
+    if not path:
+        return {}
+    found = json.loads((ROOT / path).read_text(encoding="utf-8"))
+    if not isinstance(found, dict):
+        raise TypeError("not a JSON object of variables")
+    return found
+
+
+def main() -> int:
+    """Write the file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True, help="a .tfvars.json file, written anew")
+    arguments = parser.parse_args()
+    path = os.environ.get("TERRAFORM_VARIABLES", "")
+    try:
+        more = _read_more(path)
+    except (OSError, ValueError, TypeError) as error:
+        sys.stderr.write(f"error: TERRAFORM_VARIABLES: {path}: {error}\n")
+        return 1
+    values = render_variables(os.environ, more)
+    arguments.output.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

