@@ -12,7 +12,7 @@ CLUSTER ?=
 NICE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down status env test test-tools test-terraform controlplane test-cluster lint check format bench requirements clean
+.PHONY: help demo up down status env test test-tools test-terraform test-image controlplane test-cluster lint check format bench requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -51,6 +51,9 @@ test-tools: $(VENV)/.development ## Run the tests that need gcloud, kubectl and 
 
 test-terraform: $(VENV)/.development ## Run the tests that need Terraform and its google provider
 	@$(BIN)/python tests/run.py --terraform
+
+test-image: $(VENV)/.development ## Run the tests that build and run the exporter's image
+	@$(BIN)/python tests/run.py --image
 
 controlplane: $(VENV)/.demo ## Build a real Kubernetes control plane once (needs Go; 12 minutes and more)
 	@$(BIN)/python -m local.controlplane build $(if $(NICE),--nice=$(NICE))

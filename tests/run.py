@@ -1,9 +1,9 @@
 """Runs the tests in tiers, and says aloud which tier did not run and why.
 
 The first tier needs nothing but PyPI. The tool tier (marker `tool`) needs gcloud, kubectl and Google's Pub/Sub
-emulator. The terraform tier (marker `terraform`) needs that program and the google provider. The cluster tier
-(marker `cluster`) needs Go, and builds a real control plane from its modules first. None skips quietly: asked for
-without what it needs, it fails and says how to get it.
+emulator. The terraform tier (marker `terraform`) needs that program and the google provider. The image tier
+(marker `image`) needs a container engine. The cluster tier (marker `cluster`) needs Go, and builds a real control
+plane from its modules first. None skips quietly: asked for without what it needs, it fails and says how to get it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 _REGISTRY = "https://registry.terraform.io/.well-known/terraform.json"
-_TARGETS = {"tool": "tools", "terraform": "terraform"}
+_TARGETS = {"tool": "tools", "terraform": "terraform", "image": "image"}
 _EMULATOR_PARENTS = ("../platform/pubsub-emulator", "../../platform/pubsub-emulator")
 
 
@@ -56,6 +56,14 @@ def find_provider() -> bool:
         return False
 
 
+def find_engine() -> bool:
+    """Return whether an engine answers, or this is root and can start one with bases of its own making."""
+    if shutil.which("docker") is None:
+        return False
+    answer = subprocess.run(["docker", "version"], capture_output=True, check=False)
+    return answer.returncode == 0 or (os.geteuid() == 0 and all(map(shutil.which, ("dockerd", "mmdebstrap"))))
+
+
 TOOLS = (
     Tool("gcloud", lambda: shutil.which("gcloud") is not None, "https://cloud.google.com/sdk/docs/install"),
     Tool("kubectl", lambda: shutil.which("kubectl") is not None, "gcloud components install kubectl"),
@@ -76,24 +84,33 @@ TERRAFORM = (
 )
 
 
+IMAGE = (
+    Tool("a container engine", find_engine, "Docker, or as root on Debian: apt-get install docker.io mmdebstrap"),
+)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     tier = parser.add_mutually_exclusive_group()
     tier.add_argument("--tools", action="store_true", help="run the tool tier only")
     tier.add_argument("--terraform", action="store_true", help="run the terraform tier only")
+    tier.add_argument("--image", action="store_true", help="run the image tier only")
     tier.add_argument("--cluster", action="store_true", help="run the cluster tier only")
-    tier.add_argument("--all", action="store_true", help="run the tool and terraform tiers too, where they can")
+    tier.add_argument("--all", action="store_true", help="run every tier but the cluster's, where it can")
     options, rest = parser.parse_known_args()
     if options.tools:
         return _run_tier("tool", _missing(TOOLS), rest)
     if options.terraform:
         return _run_tier("terraform", _missing(TERRAFORM), rest)
+    if options.image:
+        return _run_tier("image", _missing(IMAGE), rest)
     if options.cluster:
         return _run_cluster(_missing(TOOLS), rest)
-    code = _pytest("not tool and not terraform and not cluster", rest)
+    code = _pytest("not tool and not terraform and not image and not cluster", rest)
     for marker, title, tools in (
         ("tool", "against gcloud, kubectl and Google's Pub/Sub emulator", TOOLS),
         ("terraform", "that run Terraform with the google provider", TERRAFORM),
+        ("image", "that build and run the exporter's image", IMAGE),
     ):
         if options.all and not _missing(tools):
             code = code or _pytest(f"{marker} and not cluster", rest)
