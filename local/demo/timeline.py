@@ -223,8 +223,9 @@ class Timeline:
         one.decisions.append(decided)
         if decided.function == "provision":
             self._reach(one, Step.INVOKED, decided.at)
-        if decided.decision == "create" and decided.pool:
-            one.creation = decided
+        if decided.pool and _tells_the_pool(decided):
+            if decided.decision == "create" or one.creation is None:
+                one.creation = decided
             if decided.pool not in one.pools:
                 one.pools.append(decided.pool)
             self._slice_of_pool[decided.pool] = one
@@ -272,3 +273,12 @@ class Timeline:
         one = self._slice_of_pool.get(pool)
         if one is not None and one.pool == pool:
             self._reach(one, Step.DELETED, at, pool, last=True)
+
+
+def _tells_the_pool(decided: Decided) -> bool:
+    """Return whether a decision shows that its slice has a pool.
+
+    A function that dies between GKE's answer and its own record leaves it to the next delivery to say so.
+    """
+    found_again = decided.function == "provision" and decided.decision in ("keep", "wait")
+    return decided.decision == "create" or found_again

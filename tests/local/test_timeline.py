@@ -6,6 +6,8 @@ import random
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
+
 from local.demo.observations import (
     Called,
     Decided,
@@ -149,6 +151,17 @@ def test_a_call_seen_before_its_decision_counts_at_its_own_time():
     life = whole_life()
     life[3], life[4] = life[4], life[3]
     assert only_slice(observe(life)).steps[Step.ACCEPTED] == 5
+
+
+@pytest.mark.parametrize("decision", ["keep", "wait"])
+def test_a_create_whose_function_died_before_it_could_tell_is_known_by_the_next_delivery(decision: str):
+    life = whole_life()
+    life[3], life[4] = called(4, "CreateNodePool"), decided(5, decision, "pool_serves", pool=POOL)
+    one = only_slice(observe(life))
+    assert one.pools == [POOL]
+    assert one.steps[Step.ACCEPTED] == 4
+    assert one.creation is not None
+    assert one.creation.machine_type == "ct6e-standard-4t"
 
 
 def test_a_message_seen_before_its_pod_and_jobset_counts():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
 
 LISTINGS_MAX = 2
 """Full listings of one kind by the exporter for one outage: one that finds the server, one for a 410 after it."""

@@ -38,7 +38,7 @@ PINNED = {
 """Each slice runs on its own pool only, so that each leader is a demand, however late it appears."""
 EXPORTER_PREFIX = "tpu_provisioner_exporter_"
 CREATORS = 12
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 def wait_for(what: str, look: Callable[[], T], *, seconds: float = PATIENCE_SECONDS) -> T:
