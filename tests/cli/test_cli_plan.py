@@ -181,7 +181,9 @@ def test_a_terminal_shows_the_plan_within_its_width(width: int) -> None:
     console = Console(file=written, force_terminal=True, width=width, color_system=None, markup=False)
     found = read_manifests([str(EXAMPLES)])
 
-    print_plan(console, plan(found.jobsets, CLUSTER, settings()), found.others)
+    planned = plan(found.jobsets, CLUSTER, settings())
+    print_plan(console, planned, found.others)
 
     assert max(len(line) for line in written.getvalue().splitlines()) <= width
-    assert written.getvalue().count("create") == 15
+    jobs = {(each.namespace, each.workload, each.job) for each in planned if not each.refused}
+    assert written.getvalue().count("create") == len(jobs) > 10
