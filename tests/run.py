@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 _REGISTRY = "https://registry.terraform.io/.well-known/terraform.json"
 _TARGETS = {"tool": "tools", "terraform": "terraform", "image": "image"}
+_PROCESSES = {"cluster": 2, "image": 0}
+"""How many processes share a tier, where it is not one more than there are cores (tests wait more than they work):
+each of the cluster tier's runs control planes, and there is one engine for all images."""
 _EMULATOR_PARENTS = ("../platform/pubsub-emulator", "../../platform/pubsub-emulator")
 
 
@@ -47,8 +50,9 @@ def find_emulator() -> bool:
 
 def find_provider() -> bool:
     """Return whether Terraform can get its provider: from a mirror that it is told of, or from its registry."""
-    if os.environ.get("TF_CLI_CONFIG_FILE"):
-        return True
+    named = os.environ.get("TF_CLI_CONFIG_FILE")
+    if named:
+        return Path(named).is_file()
     try:
         with urllib.request.urlopen(_REGISTRY, timeout=5):
             return True
@@ -152,7 +156,9 @@ def _named(missing: list[Tool]) -> str:
 
 def _pytest(marker: str, rest: list[str]) -> int:
     _say(f"Running the tests: {marker}")
-    return subprocess.call([sys.executable, "-m", "pytest", "-m", marker, *rest], cwd=ROOT)
+    processes = _PROCESSES.get(marker.partition(" ")[0], min(4, 1 + (os.cpu_count() or 1)))
+    spread = ["-n", str(processes), "--dist", "loadgroup", "--no-loadscope-reorder"]
+    return subprocess.call([sys.executable, "-m", "pytest", *spread, "-m", marker, *rest], cwd=ROOT)
 
 
 def _say(text: str) -> None:

@@ -25,7 +25,6 @@ app = typer.Typer(
 )
 fault_app = typer.Typer(help="Script faults of a running fake.", no_args_is_help=True)
 app.add_typer(fault_app, name="fault")
-_console = Console()
 
 Url = Annotated[
     str,
@@ -107,7 +106,7 @@ def add_fault(
         parse_fault(fault)
     except ValueError as error:
         _fail(str(error))
-    _console.print_json(json.dumps(_ask(url, "POST", "/admin/faults", fault)))
+    Console().print_json(json.dumps(_ask(url, "POST", "/admin/faults", fault)))
 
 
 @fault_app.command("list")
@@ -126,7 +125,7 @@ def list_faults(url: Url) -> None:
             str(row["fired"]),
             json.dumps(rest),
         )
-    _console.print(table)
+    Console().print(table)
 
 
 @fault_app.command("clear")
@@ -135,7 +134,7 @@ def clear_faults(
 ) -> None:
     """Remove one fault, or all."""
     query = "" if number is None else f"?number={number}"
-    _console.print(f"removed {_ask(url, 'DELETE', f'/admin/faults{query}')['removed']}")
+    Console().print(f"removed {_ask(url, 'DELETE', f'/admin/faults{query}')['removed']}")
 
 
 @fault_app.command("switches")
@@ -146,7 +145,7 @@ def list_switches() -> None:
     for name, kind in sorted(SWITCHES.items()):
         own = [field for field in kind.__struct_fields__ if field not in common]
         table.add_row(name, (kind.__doc__ or "").strip(), ", ".join(own))
-    _console.print(table)
+    Console().print(table)
 
 
 @app.command("pools")
@@ -164,7 +163,7 @@ def list_pools(url: Url) -> None:
             " ".join(row["zones"]),
             row["message"],
         )
-    _console.print(table)
+    Console().print(table)
 
 
 @app.command("calls")
@@ -173,7 +172,7 @@ def list_calls(url: Url, last: Annotated[int, typer.Option(help="How many of the
     table = Table("at", "method", "cluster", "pool", "skin", "code")
     for row in _ask(url, "GET", "/admin/calls")["calls"][-last:]:
         table.add_row(f"{row['at']:.3f}", row["method"], row["cluster"], row["pool"], row["skin"], row["code"])
-    _console.print(table)
+    Console().print(table)
 
 
 def _ask(url: str, verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:

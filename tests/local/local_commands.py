@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 170
@@ -45,18 +46,23 @@ def start(module: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def list_processes(folder: Path) -> list[str]:
-    """Return the command line of every process that descends from a command run in a folder, orphans too.
+def find_processes(folder: Path) -> Iterator[psutil.Process]:
+    """Yield every process that descends from a command run in a folder, orphans too.
 
     They are known by the variable that all of them have inherited.
     """
-    found = []
     for process in psutil.process_iter():
-        try:
+        with contextlib.suppress(psutil.Error):  # It ended meanwhile, or belongs to somebody else.
             if process.environ().get("TMPDIR") == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(" ".join(process.cmdline()))
-        except psutil.Error:  # It ended meanwhile, or belongs to somebody else.
-            continue
+                yield process
+
+
+def list_processes(folder: Path) -> list[str]:
+    """Return the command lines of those processes."""
+    found = []
+    for process in find_processes(folder):
+        with contextlib.suppress(psutil.Error):
+            found.append(" ".join(process.cmdline()))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import httpx
 import psutil
 import pytest
-from local_commands import TEST_SECONDS_MAX, list_processes, run, start, until
+from local_commands import TEST_SECONDS_MAX, find_processes, list_processes, run, start, until
 from typer.testing import CliRunner
 
 from local.stack.__main__ import app
@@ -47,6 +48,16 @@ class Place:
         answer = self.call("up", "--speed=60", f"--cluster={self.kind}")
         assert answer.returncode == 0, answer.stdout + answer.stderr
         return read_state(self.layout)
+
+    def hold_start(self) -> bool:
+        """Stop the process that a start waits for first, so that it cannot end; return whether it is there."""
+        name = {"embedded": "local.cluster", "real": "local.controlplane"}[self.kind]
+        for process in find_processes(self.folder):
+            with contextlib.suppress(psutil.Error):
+                if name in process.cmdline():
+                    process.suspend()
+                    return True
+        return False
 
     def processes(self) -> list[str]:
         return list_processes(self.folder)
@@ -117,7 +128,7 @@ class TestOnBothClusters:
         place = Place(tmp_path, cluster_kind)
         arguments = ("up", f"--home={place.layout.home}", f"--cluster={cluster_kind}")
         with start("local.stack", tmp_path, *arguments) as up:
-            until("the first process of the stack", lambda: place.layout.log("cluster").exists())
+            until("the first process of the stack", place.hold_start)
             assert "is being started or ended" in place.call("up").stdout
             if end == "down":
                 assert "The stack is down" in place.call("down").stdout
