@@ -60,11 +60,11 @@ def ask(environ: dict[str, str], *arguments: str) -> Any:
     return json.loads(run(*arguments, "--json", environ=environ).stdout)
 
 
-def until(what: str, look: Callable[[], Any]) -> Any:
-    """Return what a look finds once it finds something."""
+def until(what: str, look: Callable[[], Any], state: Callable[[], Any] = lambda: "") -> Any:
+    """Return what a look finds once it finds something; a failure shows the state of things."""
     deadline = time.monotonic() + SECONDS_MAX
     while not (found := look()):
-        assert time.monotonic() < deadline, f"no {what} within {SECONDS_MAX} s"
+        assert time.monotonic() < deadline, f"no {what} within {SECONDS_MAX} s: {state()}"
         time.sleep(0.2)
     return found
 
@@ -132,9 +132,11 @@ def test_a_replay_of_everything_changes_nothing(stack: Stack, environ: dict[str,
         calls = httpx.get(f"{stack.addresses.gke_rest}/admin/calls").raise_for_status().json()["calls"]
         return [(each["method"], each["pool"]) for each in calls if each["method"] == "CreateNodePool"]
 
+    def subscriptions() -> list[dict[str, Any]]:
+        return list(httpx.get(f"{stack.addresses.pubsub_rest}/admin/subscriptions").json()["subscriptions"])
+
     def delivered() -> int:
-        found = httpx.get(f"{stack.addresses.pubsub_rest}/admin/subscriptions").json()["subscriptions"]
-        return sum(each["acked"] for each in found if each["name"].endswith(("/provision", "/collect")))
+        return sum(each["acked"] for each in subscriptions() if each["name"].endswith(("/provision", "/collect")))
 
     before, acked = changes(), delivered()
 
@@ -142,5 +144,5 @@ def test_a_replay_of_everything_changes_nothing(stack: Stack, environ: dict[str,
 
     assert result.exit_code == 0, result.stdout + result.stderr
     assert result.stdout.count(" is put back to ") == 2
-    until("replayed messages", lambda: delivered() > acked)
+    until("replayed messages", lambda: delivered() > acked, lambda: (acked, result.stdout, subscriptions()))
     assert changes() == before
