@@ -19,6 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pubsub.emulator_choice import REMEDY as EMULATOR_REMEDY
+from pubsub.emulator_choice import VARIABLE as EMULATOR_VARIABLE
+from pubsub.emulator_choice import EmulatorMissingError, choose_way
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -28,7 +32,6 @@ _TARGETS = {"tool": "tools", "terraform": "terraform", "image": "image"}
 _PROCESSES = {"cluster": 2, "image": 0}
 """How many processes share a tier, where it is not one more than there are cores (tests wait more than they work):
 each of the cluster tier's runs control planes, and there is one engine for all images."""
-_EMULATOR_PARENTS = ("../platform/pubsub-emulator", "../../platform/pubsub-emulator")
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,12 @@ class Tool:
 
 
 def find_emulator() -> bool:
-    """Return whether the emulator lies beside gcloud, where `gcloud components` and packages put it."""
-    gcloud = shutil.which("gcloud")
-    if gcloud is None:
+    """Return whether the emulator can be had in the way that was asked for, or in either."""
+    try:
+        choose_way()
+    except EmulatorMissingError:
         return False
-    folders = [Path(gcloud).resolve().parent / each for each in _EMULATOR_PARENTS]
-    folders.append(Path("/usr/lib/google-cloud-sdk/platform/pubsub-emulator"))
-    return any(folder.exists() for folder in folders)
+    return True
 
 
 def find_provider() -> bool:
@@ -71,8 +73,7 @@ def find_engine() -> bool:
 TOOLS = (
     Tool("gcloud", lambda: shutil.which("gcloud") is not None, "https://cloud.google.com/sdk/docs/install"),
     Tool("kubectl", lambda: shutil.which("kubectl") is not None, "gcloud components install kubectl"),
-    Tool("java", lambda: shutil.which("java") is not None, "any Java runtime 11 or newer"),
-    Tool("the Pub/Sub emulator", find_emulator, "gcloud components install pubsub-emulator"),
+    Tool("the Pub/Sub emulator", find_emulator, f"{EMULATOR_REMEDY}; {EMULATOR_VARIABLE} says which"),
 )
 TERRAFORM = (
     Tool(

@@ -191,7 +191,8 @@ def _published_and_acked(world: World, topic: str, subscription: str, text: str)
 
 def _seek(world: World, subscription: str, moment: dt.datetime) -> list[str]:
     world.subscriber.seek(request={"subscription": subscription, "time": moment})
-    return sorted(world.drain(subscription))
+    # A busy machine brings back late what a seek brings back.
+    return sorted(world.drain(subscription, first_seconds=4))
 
 
 @scenario(documented=(["late"], ["early", "late"]))
