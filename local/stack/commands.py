@@ -28,8 +28,8 @@ from shared.core.settings import Settings
 SWEEP_VIRTUAL_SECONDS = 60
 SWEEP_SECONDS_MIN = 5.0
 """The functions themselves are not sped up: more frequent sweeps would race with each of their answers."""
-EXPORTER_ACCOUNT, FUNCTIONS_ACCOUNT = "tpu-provisioner-exporter", "tpu-provisioner-functions"
-"""The service accounts of infra/kubernetes."""
+ACCOUNT_PREFIX = "tpu-provisioner-"
+"""Before the name of the exporter or of a function: its service account in infra/kubernetes."""
 MANIFESTS = PROJECT_ROOT / "infra" / "kubernetes" / "local"
 RUN_VIRTUAL_SECONDS = 180.0
 """Longer than the nodes of a pool take to come up one after the other, so that all pods of a slice run at once."""
@@ -161,7 +161,7 @@ def exporter(layout: Layout, settings: StackSettings, *, pubsub_rest: str, port:
             "TPU_PROVISIONER_CLUSTER": CLUSTER_PATH,
             "TPU_PROVISIONER_TOPIC": TOPIC,
             "TPU_PROVISIONER_KUBECONFIG": str(
-                layout.account_kubeconfig(EXPORTER_ACCOUNT) if real else layout.kubeconfig
+                layout.account_kubeconfig(f"{ACCOUNT_PREFIX}exporter") if real else layout.kubeconfig
             ),
             "TPU_PROVISIONER_HTTP_PORT": str(port),
             "TPU_PROVISIONER_LEASE_SECONDS": str(settings.lease_seconds if real else 0),
@@ -187,7 +187,7 @@ def function(
     """
     access: dict[str, str] = {}
     if settings.cluster is ClusterKind.REAL:
-        token = layout.account_token(FUNCTIONS_ACCOUNT)
+        token = layout.account_token(f"{ACCOUNT_PREFIX}{name}")
         access = {"ca_file": str(layout.authority), "token_file": str(token)}
     clusters = {CLUSTER_PATH: {"endpoint": kubernetes, "zone": ZONE, **access}}
     return Command(

@@ -42,7 +42,6 @@ EXPORTER = "tpu-provisioner-exporter"
 PROVISION, COLLECT, SWEEP = FUNCTIONS = tuple(
     f"tpu-provisioner-{name}" for name in ("provision", "collect", "sweep")
 )
-TOGETHER = "tpu-provisioner-functions"
 LEASE = ExporterSettings(cluster="c", topic="t").lease_name
 POOL = "rights"
 
@@ -101,9 +100,9 @@ class Account:
 
     def act_as_function(self) -> None:
         cluster = self.wired()
-        if self.name in (PROVISION, TOGETHER):
+        if self.name == PROVISION:
             assert cluster.get_pod(self.world.namespace, self.world.pods()[0]["metadata"]["name"])
-        if self.name in (SWEEP, TOGETHER):
+        if self.name == SWEEP:
             assert [pod for pod in cluster.list_waiting_leaders() if pod.namespace == self.world.namespace]
         found = cluster.get_jobset(self.world.namespace, "train")
         assert found is not None
@@ -252,7 +251,6 @@ FORBIDDEN_TO_ONE = {
     PROVISION: FORBIDDEN_TO_FUNCTIONS,
     COLLECT: FORBIDDEN_TO_FUNCTIONS | READ_ONE_POD,
     SWEEP: FORBIDDEN_TO_FUNCTIONS | READ_ONE_POD,
-    TOGETHER: FORBIDDEN_TO_FUNCTIONS,
 }
 
 

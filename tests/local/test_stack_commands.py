@@ -18,7 +18,6 @@ from local.stack.__main__ import app
 from local.stack.access import open_kubernetes
 from local.stack.background import NothingRuns, State, read_state
 from local.stack.clusters import ClusterKind
-from local.stack.commands import EXPORTER_ACCOUNT, FUNCTIONS_ACCOUNT
 from local.stack.layout import CLUSTER_PATH, FUNCTIONS, Layout
 
 if TYPE_CHECKING:
@@ -98,12 +97,12 @@ class TestOnBothClusters:
             assert client.get("/api/v1/pods").status_code == httpx.codes.OK
             assert client.get("/api/v1/nodes").status_code == MAY_READ_NODES[place.kind]
         layout, real = place.layout, place.kind is ClusterKind.REAL
-        account = layout.account_kubeconfig(EXPORTER_ACCOUNT) if real else layout.kubeconfig
-        token = str(layout.account_token(FUNCTIONS_ACCOUNT)) if real else None
+        account = layout.account_kubeconfig("tpu-provisioner-exporter") if real else layout.kubeconfig
         authority = str(layout.authority) if real else None
         assert kubeconfig == str(account)
         for name in FUNCTIONS:
             cluster = json.loads(variables[name]["TPU_PROVISIONER_CLUSTERS"])[CLUSTER_PATH]
+            token = str(layout.account_token(f"tpu-provisioner-{name}")) if real else None
             assert (cluster.get("token_file"), cluster.get("ca_file")) == (token, authority)
 
     def test_a_killed_supervisor_leaves_nothing_running_and_the_next_stack_nothing_at_all(self, place: Place):
