@@ -34,7 +34,8 @@ class Bells:
         self._waiting[name].add(future)
         with contextlib.suppress(TimeoutError):
             try:
-                await asyncio.wait_for(future, timeout_seconds)
+                async with asyncio.timeout(timeout_seconds):
+                    await future
             finally:
                 self._waiting[name].discard(future)
 
@@ -51,8 +52,11 @@ class Timekeeper:
         """Keep time until cancelled."""
         while True:
             self._changed.clear()
+            # Not wait_for: until Python 3.12 it loses a cancellation that comes in the moment of the change
+            # (https://github.com/python/cpython/issues/86296), and whoever cancelled this would wait for ever.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), self._sleep_seconds())
+                async with asyncio.timeout(self._sleep_seconds()):
+                    await self._changed.wait()
             self._broker.settle()
 
     def _sleep_seconds(self) -> float:

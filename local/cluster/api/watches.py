@@ -8,6 +8,7 @@ https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
 from collections import deque
@@ -187,10 +188,9 @@ class Watch:
 
     async def _wait(self, seconds: float) -> None:
         self._woken.clear()
-        try:
-            await asyncio.wait_for(self._woken.wait(), timeout=seconds)
-        except TimeoutError:
-            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
 
     def _take(self) -> bytes:
         chunk = b"".join(self._lines)

@@ -106,8 +106,11 @@ class Runner:
             self._woken.clear()
             wait = self.next_due_seconds()
             if wait != 0:
+                # Not wait_for: until Python 3.12 it loses a cancellation that comes in the moment of waking
+                # (https://github.com/python/cpython/issues/86296).
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), timeout=wait)
+                    async with asyncio.timeout(wait):
+                        await self._woken.wait()
                 continue
             until = self._clock.monotonic() + _SLICE_SECONDS
             while self._clock.monotonic() < until and self.step():
