@@ -21,6 +21,7 @@ from local.stack.child import Child, last_lines
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable
     from pathlib import Path
     from types import TracebackType
@@ -42,6 +43,10 @@ class NotReady(Exception):
     """A process runs but did not become ready within its bound; the text names it and shows its last lines."""
 
 
+class StartEnded(Exception):
+    """The start was told to end before it was over."""
+
+
 class ControlPlane:
     """A running control plane, used as a context manager.
 
@@ -51,6 +56,7 @@ class ControlPlane:
         folder: For data, logs and keys; None takes a temporary one, which is removed at the end, or by the next
             control plane if this process is killed. Data of an earlier run in it is removed at the start.
         say: Told, in a few words, what has been started and how long it took.
+        ending: Once set, whatever waits for a process raises `StartEnded` instead.
     """
 
     def __init__(
@@ -60,9 +66,10 @@ class ControlPlane:
         *,
         folder: Path | None = None,
         say: Callable[..., None] = lambda _text, **_fields: None,
+        ending: threading.Event | None = None,
     ) -> None:
         self._choices = choices or Choices()
-        self._build, self._folder, self._say = build, folder, say
+        self._build, self._folder, self._say, self._ending = build, folder, say, ending
         self._children: dict[str, Child] = {}
         self._down: set[str] = set()
         self._temporary: OwnFolder | None = None
@@ -266,6 +273,8 @@ class ControlPlane:
         deadline = time.monotonic() + _START_SECONDS_MAX
         while not ready():
             self.check()
+            if self._ending is not None and self._ending.is_set():
+                raise StartEnded(what)
             if time.monotonic() > deadline:
                 text = f"was not ready within {_START_SECONDS_MAX:g} s"
                 raise NotReady(self._describe(what, text) if what in self._children else f"{what} {text}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from local.controlplane.layout import PortTaken
 from local.controlplane.manifests import ManifestBroken
-from local.controlplane.plane import ControlPlane, NotReady, ProcessDied
+from local.controlplane.plane import ControlPlane, NotReady, ProcessDied, StartEnded
 from local.controlplane.users import write_private
 from shared.core.errors import ProvisionerError
 
@@ -77,12 +77,14 @@ def serve_until(ending: threading.Event, build: Build, choices: Choices, outputs
     """
     outputs.forget()
     try:
-        with ControlPlane(build, choices, folder=outputs.folder, say=log) as plane:
+        with ControlPlane(build, choices, folder=outputs.folder, say=log, ending=ending) as plane:
             plane.apply(outputs.things)
             outputs.write_accounts(plane)
             _announce(plane, outputs)
             while not ending.wait(_LOOK_SECONDS):
                 plane.check()
+    except StartEnded as told:
+        log("told to end before the start was over", waited_for=str(told))
     except (ProcessDied, NotReady, PortTaken, ManifestBroken, ProvisionerError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         # Last: whoever started this process finds the whole reason in the last line of its log.

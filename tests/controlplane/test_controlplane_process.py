@@ -100,6 +100,22 @@ def test_it_starts_in_seconds_and_ends_in_less_than_three(build: Build, tmp_path
     assert not server.kubeconfig.exists()
 
 
+def test_it_can_be_ended_while_it_starts(build: Build, tmp_path: Path):
+    server = Server(tmp_path)
+    wait_for("the first part", lambda: any(each["message"] == "process ready" for each in server.records()))
+    begun = time.monotonic()
+    server.process.terminate()
+
+    assert server.process.wait(timeout=10) == 0
+    assert time.monotonic() - begun < 3
+    assert [each["message"] for each in server.records()][-2:] == [
+        "told to end before the start was over",
+        "stopped",
+    ]
+    assert server.leftovers() == []
+    assert not server.ports.exists()
+
+
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_that_dies_is_named_with_its_last_lines_and_all_else_ends(part: str, build: Build, tmp_path: Path):
     with serving(tmp_path) as server:
