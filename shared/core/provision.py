@@ -115,11 +115,12 @@ def _decide_ours(
             verdict, Reason.POOL_DEGRADED, f"node pool {name} runs with errors: {pool.error or status}"
         )
     if status == PoolStatus.RUNNING:
-        return _decide_running(name, same=same, replace=replace)
+        return _decide_running(pool, same=same, replace=replace)
     return Decision(Verdict.WAIT, Reason.STATUS_UNKNOWN, f"node pool {name} has a status that is unknown here")
 
 
-def _decide_running(name: str, *, same: bool, replace: bool) -> Decision:
+def _decide_running(pool: PoolSnapshot, *, same: bool, replace: bool) -> Decision:
+    name, kind = pool.name, pool.owner.kind if pool.owner else "workload"
     if same:
         return Decision(Verdict.KEEP, Reason.POOL_SERVES, f"node pool {name} is running")
     if replace:
@@ -129,7 +130,7 @@ def _decide_running(name: str, *, same: bool, replace: bool) -> Decision:
     return Decision(
         Verdict.REFUSE,
         Reason.POOL_DIFFERS,
-        f"node pool {name} was made for another shape; delete the JobSet, or set replace_differing_pools",
+        f"node pool {name} was made for another shape; delete the {kind}, or set replace_differing_pools",
     )
 
 

@@ -113,7 +113,7 @@ class Watch(Generic[T]):
             if envelope.type in ("BOOKMARK", "ERROR"):
                 return self._without_object(envelope)
             found = self._decoder.decode(envelope.object)
-            version = getattr(getattr(found, "metadata", None), "resource_version", "")
+            version = _version_of(found)
             return WatchEvent(type=envelope.type, object=found, resource_version=version)
         except msgspec.ValidationError as error:
             return self._unreadable(line, error)
@@ -136,7 +136,21 @@ class Watch(Generic[T]):
         return WatchEvent(type=UNREADABLE, object=None, resource_version=metadata.resource_version)
 
 
-def report_unreadable(what: str, namespace: str, name: str, error: msgspec.ValidationError) -> None:
+def read_stored(piece: Any) -> Stored:
+    """Return the identity of an object that was left undecoded; empty when not even that can be read."""
+    try:
+        return _STORED.decode(piece) if isinstance(piece, msgspec.Raw) else Stored()
+    except msgspec.ValidationError:
+        return Stored()
+
+
+def _version_of(found: Any) -> str:
+    if isinstance(found, msgspec.Raw):
+        return _STORED.decode(found).metadata.resource_version
+    return getattr(getattr(found, "metadata", None), "resource_version", "")
+
+
+def report_unreadable(what: str, namespace: str, name: str, error: Exception) -> None:
     """Record that one object was passed over because a field has not the expected type."""
     _logger.error(
         "object passed over: a field has an unexpected type",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.core import labels
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.demand import Demand, read_demand
+from shared.core.demand import Demand, find_slice_name, read_demand
 from shared.core.errors import (
     AlreadyExists,
     Busy,
@@ -16,6 +15,7 @@ from shared.core.errors import (
     NoCapacity,
     StaleView,
 )
+from shared.core.kinds.table import find_kind_of_pod
 from shared.core.names import build_pool_name
 from shared.core.nodepool import build_node_pool
 from shared.core.provision import decide_provision, measure_usage
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from shared.core.events import Event
     from shared.core.pools import PoolSnapshot
-    from shared.core.workloads import JobSetView, PodView
+    from shared.core.ports import Cluster
+    from shared.core.workloads import PodView, WorkloadView
 
 FIRST_ATTEMPT = 0
 
@@ -48,7 +49,12 @@ def provision(event: Event, ports: Ports) -> Outcome:
 
 
 def provision_pod(
-    cluster: str, pod: PodView, ports: Ports, *, pools: Sequence[PoolSnapshot] | None = None
+    cluster: str,
+    pod: PodView,
+    ports: Ports,
+    *,
+    pools: Sequence[PoolSnapshot] | None = None,
+    answered: set[str] | None = None,
 ) -> Outcome:
     """See that the slice of one live leader pod has a pool, or a reason why not.
 
@@ -58,30 +64,36 @@ def provision_pod(
         ports: the outside world.
         pools: every pool of the cluster when the caller has just listed them; None to create first and look up
             on conflict only, which costs one call in the common case.
+        answered: hashes of claims that were answered a moment ago; another pod of such a slice is passed over, and
+            the claim of this one is added.
 
     Raises:
         Retryable: the world was not ready; ask again.
         Denied: a permission is missing.
     """
     live = ports.clusters[cluster]
-    jobset_name = pod.template.labels.get(labels.JOBSET_NAME_ON_POD, "")
-    jobset = live.get_jobset(pod.namespace, jobset_name) if jobset_name else None
-    found = read_demand(cluster, pod, jobset, ports.settings)
+    workload = _find_workload(live, pod, ports)
+    found = read_demand(cluster, pod, workload, ports.settings)
     subject = f"Pod {pod.namespace}/{pod.name}"
     if isinstance(found, Decision):
-        explain(live, found, objects=(jobset, pod))
-        facts = _describe_refused(cluster, pod, jobset)
+        explain(live, found, objects=(workload, pod))
+        facts = _describe_refused(cluster, pod, workload)
         return Outcome(decision=found, cluster=cluster, subject=subject, facts=facts)
+    if answered is not None:
+        if found.claim.hash in answered:
+            said = Decision(Verdict.NOTHING, Reason.NOT_A_LEADER, "another pod of the slice was answered just now")
+            return Outcome(decision=said, cluster=cluster, subject=subject)
+        answered.add(found.claim.hash)
     name = build_pool_name(found.claim, FIRST_ATTEMPT)
     try:
         decision = _satisfy(found, name, ports, pools)
     except Denied as error:
         said = Decision(Verdict.REFUSE, Reason.PERMISSION_DENIED, f"node pool {name}: {error}")
-        explain(live, said, objects=(jobset, pod))
+        explain(live, said, objects=(workload, pod))
         raise
     repeated = pools is not None and decision.verdict in (Verdict.KEEP, Verdict.WAIT)
     if not repeated:  # a sweep looks every minute; only news is written on the job
-        explain(live, decision, objects=(jobset, pod))
+        explain(live, decision, objects=(workload, pod))
     facts = describe_demand(found, ports.settings)
     if decision.verdict == Verdict.CREATE and pod.unschedulable_since is not None:
         # Two clocks, Kubernetes' and ours: a difference below zero is theirs, not a wait.
@@ -153,14 +165,22 @@ def _replace(demand: Demand, pool: PoolSnapshot, decision: Decision, ports: Port
     return decision
 
 
-def _describe_refused(cluster: str, pod: PodView, jobset: JobSetView | None) -> dict[str, object]:
+def _find_workload(live: Cluster, pod: PodView, ports: Ports) -> WorkloadView | None:
+    kind = find_kind_of_pod(pod)
+    if kind is None or kind.name not in ports.settings.kinds:
+        return None
+    return live.get_workload(kind.name, pod.namespace, kind.find_owner(pod))
+
+
+def _describe_refused(cluster: str, pod: PodView, workload: WorkloadView | None) -> dict[str, object]:
+    kind = find_kind_of_pod(pod)
     return {
         "claim": {
             "cluster": cluster,
-            "kind": "JobSet",
+            "kind": kind.name if kind else "",
             "namespace": pod.namespace,
-            "name": jobset.name if jobset else pod.template.labels.get(labels.JOBSET_NAME_ON_POD, ""),
-            "owner_uid": jobset.uid if jobset else "",
-            "slice": pod.controller_name,
+            "name": kind.find_owner(pod) if kind else "",
+            "owner_uid": workload.uid if workload else "",
+            "slice": find_slice_name(pod, workload),
         }
     }

@@ -13,12 +13,13 @@ import urllib3
 import yaml
 from cli_world import NOWHERE, a_deployment, put_in_place, run
 
-from cli.cluster_checks import RIGHTS
+from cli.cluster_checks import list_rights
 from cli.doctor import examine
 from cli.findings import Finding, Result
 from cli.message_checks import FILTERS, check_backlog
 from local.stack import subscriptions as stack_subscriptions
 from shared.core.errors import Denied
+from shared.core.kinds.table import KINDS
 from shared.core.settings import ClusterSettings
 from shared.edges.google_rest import GoogleRest
 from shared.edges.kubernetes_api import Connection, KubernetesApi
@@ -289,6 +290,6 @@ def test_the_rights_and_filters_are_those_of_the_deployment() -> None:
     }
     terraform = (ROOT / "infra/terraform/modules/provisioner/topics.tf").read_text().replace('\\"', '"')
 
-    assert set(RIGHTS) == granted
+    assert set(list_rights(KINDS)) == granted
     assert stack_subscriptions.FILTERS == FILTERS
     assert [each for each in FILTERS.values() if f'"{each}"' not in terraform] == []

@@ -149,7 +149,7 @@ def demand_of(world: World, pod: Json) -> Demand:
     cluster = KubernetesCluster(world.api)
     seen = cluster.get_pod(world.namespace, pod["metadata"]["name"])
     assert seen is not None
-    demand = read_demand(CLUSTER, seen, cluster.get_jobset(world.namespace, "train"), SETTINGS)
+    demand = read_demand(CLUSTER, seen, cluster.get_workload("JobSet", world.namespace, "train"), SETTINGS)
     assert isinstance(demand, Demand), demand
     return demand
 

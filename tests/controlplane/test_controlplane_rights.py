@@ -105,7 +105,7 @@ class Account:
             assert cluster.get_pod(self.world.namespace, self.world.pods()[0]["metadata"]["name"])
         if self.name in (SWEEP, TOGETHER):
             assert [pod for pod in cluster.list_waiting_leaders() if pod.namespace == self.world.namespace]
-        found = cluster.get_jobset(self.world.namespace, "train")
+        found = cluster.get_workload("JobSet", self.world.namespace, "train")
         assert found is not None
         cluster.list_pool_pods(f"{self.world.namespace}-{POOL}")
         notice = Notice(
