@@ -129,6 +129,11 @@ class Template(Record):
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
 
 
+# What msgspec learns of a struct it keeps on the struct: learnt here, at import, while there is one thread
+# (`shared.edges.kubernetes_watch.decoder_of` says why).
+_LEARNT = msgspec.json.Decoder(Template)
+
+
 def view_pod(pod: Pod) -> PodView:
     """Return a pod as decisions see it."""
     meta, status = pod.metadata, pod.status
