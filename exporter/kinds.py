@@ -10,14 +10,13 @@ import msgspec
 
 from exporter.sightings import PodSightings, WorkloadSightings
 from shared.core.kinds.table import KINDS, select_pods, select_workloads
-from shared.core.workloads import PodTemplate
-from shared.edges.workload_objects import Pod
+from shared.edges.workload_objects import Pod, read_template
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from exporter.sightings import Sightings
-    from shared.core.kinds.kind import Json, Kind
+    from shared.core.kinds.kind import Kind
     from shared.core.workloads import WorkloadView
 
 T = TypeVar("T")
@@ -88,9 +87,4 @@ def _keep(pod: Pod) -> Pod:
 
 
 def _read(kind: Kind, raw: msgspec.Raw) -> WorkloadView:
-    return kind.read(_BODY.decode(raw), _read_no_template)
-
-
-def _read_no_template(_body: Json) -> PodTemplate:
-    """Return nothing of a template: what a workload's pods ask for is no business of an exporter."""
-    return PodTemplate()
+    return kind.read(_BODY.decode(raw), read_template)

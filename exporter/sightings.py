@@ -197,7 +197,7 @@ class WorkloadSightings:
 
     def see(self, seen: WorkloadView) -> Iterable[Event]:
         """Return what is new about a workload: that it is over, is being deleted, has drained, wants less."""
-        if seen.managed_elsewhere:
+        if self._has_no_slices(seen):
             return ()
         self._generations.mark(seen.uid)
         entry = self._generations.entries.get(seen.uid)
@@ -212,7 +212,7 @@ class WorkloadSightings:
 
     def lose(self, gone: WorkloadView) -> Iterable[Event]:
         """Return that a workload is gone."""
-        if gone.managed_elsewhere:
+        if self._has_no_slices(gone):
             return ()
         self._generations.entries.pop(gone.uid, None)
         return (self._over(_name(gone), Observed.DELETED, ""),)
@@ -229,6 +229,10 @@ class WorkloadSightings:
     def __len__(self) -> int:
         """Return how many workloads are in the watch."""
         return len(self._generations.entries)
+
+    def _has_no_slices(self, seen: WorkloadView) -> bool:
+        """Tell whether a workload cannot have a pool: it runs elsewhere, or never asked for accelerators."""
+        return seen.managed_elsewhere or (not seen.groups and seen.uid not in self._generations.entries)
 
     def _new_standing(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
         standing = standing_of(seen)

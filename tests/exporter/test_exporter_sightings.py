@@ -235,3 +235,21 @@ def test_a_new_process_reports_what_stands_under_the_same_ids():
     first, second = WorkloadSightings(CLUSTER, JOBSET), WorkloadSightings(CLUSTER, JOBSET)
     over = jobset(conditions=(completed(),))
     assert [e.id for e in first.see(over)] == [e.id for e in second.see(over)]
+
+
+def test_a_workload_that_never_asked_for_accelerators_is_never_spoken_of():
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
+    of_cpu = dataclasses.replace(jobset(conditions=(completed(),)), groups=())
+    sightings.begin_listing()
+    assert not sightings.see(of_cpu)
+    assert not sightings.finish_listing()
+    assert not sightings.lose(of_cpu)
+    assert len(sightings) == 0
+
+
+def test_a_workload_that_no_longer_asks_for_accelerators_is_spoken_of_to_its_end():
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
+    sightings.see(jobset())
+    of_cpu = dataclasses.replace(jobset(), groups=())
+    assert [observed for observed, _ in facts(sightings.see(of_cpu))] == ["scaled"]
+    assert [observed for observed, _ in facts(sightings.lose(of_cpu))] == ["deleted"]

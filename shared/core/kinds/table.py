@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shared.core.kinds.job import JOB
 from shared.core.kinds.jobset import JOBSET
+from shared.core.kinds.leaderworkerset import LEADERWORKERSET
+from shared.core.kinds.raycluster import RAYCLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
     from shared.core.kinds.kind import Kind
     from shared.core.workloads import PodView
 
-KINDS: tuple[Kind, ...] = (JOBSET,)
+KINDS: tuple[Kind, ...] = (JOBSET, RAYCLUSTER, LEADERWORKERSET, JOB)
 """In the order in which a pod is asked: a kind that makes objects of another kind stands before that one."""
 KIND_NAMES = tuple(kind.name for kind in KINDS)
 _BY_NAME = {kind.name: kind for kind in KINDS}
