@@ -67,6 +67,10 @@ class RehearsedCluster:
         """Return the live accelerator pods of a workload."""
         return self._real.list_workload_pods(workload)
 
+    def list_pool_nodes(self, pool_name: str) -> list[str]:
+        """Return the names of a pool's nodes."""
+        return self._real.list_pool_nodes(pool_name)
+
     def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
         """Return the unfinished pods on a pool's nodes."""
         return self._real.list_pool_pods(pool_name)

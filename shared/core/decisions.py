@@ -65,6 +65,7 @@ class Reason(StrEnum):
     MODE_NO_CREATE = "mode_no_create"
     MODE_REPORT_ONLY = "mode_report_only"
     LIMIT_REACHED = "limit_reached"
+    SLICE_DOUBLED = "slice_doubled"
 
     # collect: the owner's state
     OWNER_LIVE = "owner_live"

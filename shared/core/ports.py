@@ -86,6 +86,9 @@ class Cluster(Protocol):
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return the live accelerator pods of a workload; only for kinds with `Kind.pods_of`."""
 
+    def list_pool_nodes(self, pool_name: str) -> list[str]:
+        """Return the names of a pool's nodes."""
+
     def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
         """Return the unfinished pods on a pool's nodes, those of DaemonSets and of the kubelet itself left out."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.kinds.table import get_kind
 from shared.core.pools import PoolSnapshot, PoolStatus
 from shared.core.settings import Mode
 
@@ -50,7 +51,9 @@ def decide_provision(
         )
     same = owner.fingerprint in ("", demand.fingerprint)
     mode = settings.find_mode(demand.claim.namespace)
-    replace = settings.replace_differing_pools and mode == Mode.ACTIVE
+    # Where a workload's shape may change while it lives, the pool of its earlier shape is of no more use to it.
+    changeable = get_kind(demand.claim.kind).pods_of is not None
+    replace = (settings.replace_differing_pools or changeable) and mode == Mode.ACTIVE
     decision = _decide_ours(
         pool, same=same, age_seconds=pool.age_seconds(now), grace_seconds=settings.grace_seconds, replace=replace
     )

@@ -82,6 +82,12 @@ class KubernetesCluster:
         path = f"/api/v1/namespaces/{workload.namespace}/pods"
         return [view_pod(pod) for page in self._api.list_pages(path, Pod, selector) for pod in page.items]
 
+    def list_pool_nodes(self, pool_name: str) -> list[str]:
+        """Return the names of a pool's nodes."""
+        selector = {"labelSelector": f"{labels.NODE_POOL}={pool_name}"}
+        pages = self._api.list_pages("/api/v1/nodes", Node, selector)
+        return [node.metadata.name for page in pages for node in page.items]
+
     def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
         """Return the unfinished pods on a pool's nodes.
 
@@ -89,13 +95,7 @@ class KubernetesCluster:
         would move hundreds of megabytes.
         """
         found = []
-        selector = {"labelSelector": f"{labels.NODE_POOL}={pool_name}"}
-        names = [
-            node.metadata.name
-            for page in self._api.list_pages("/api/v1/nodes", Node, selector)
-            for node in page.items
-        ]
-        for name in names:
+        for name in self.list_pool_nodes(pool_name):
             for page in self._api.list_pages("/api/v1/pods", Pod, {"fieldSelector": f"spec.nodeName={name}"}):
                 found += [_read_bound(pod) for pod in page.items if _holds_node(pod)]
         return found

@@ -9,6 +9,7 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import Busy, ProvisionerError, Retryable
 from shared.core.kinds.table import get_kind
 from shared.perform.explain import explain
+from shared.perform.occupancy import judge_use
 from shared.perform.outcome import Outcome, Ports, describe_owner
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def gather_facts(cluster: str, pool: PoolSnapshot, ports: Ports) -> tuple[PoolFa
         return PoolFacts(pool=pool, owner=OwnerState.UNKNOWN), None
     workload, pods = read_owner(cluster, owner, ports)
     state, since = classify_owner(owner, workload, pods)
+    state = judge_use(cluster, pool, state, workload, pods, ports)
     gone = state == OwnerState.GONE
     return PoolFacts(pool=pool, owner=state, owner_since=since), None if gone else workload
 

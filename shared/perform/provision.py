@@ -20,6 +20,7 @@ from shared.core.names import build_pool_name
 from shared.core.nodepool import build_node_pool
 from shared.core.provision import decide_provision, measure_usage
 from shared.perform.explain import explain
+from shared.perform.occupancy import judge_holder
 from shared.perform.outcome import Outcome, Ports, describe_demand
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from shared.core.ports import Cluster
     from shared.core.workloads import PodView, WorkloadView
 
-FIRST_ATTEMPT = 0
+FIRST_ATTEMPT, LAST_ATTEMPT = 0, 3
+"""A slice has more than one pool at a time only while others of its workload hold the earlier ones."""
 
 
 def provision(event: Event, ports: Ports) -> Outcome:
@@ -86,7 +88,7 @@ def provision_pod(
         answered.add(found.claim.hash)
     name = build_pool_name(found.claim, FIRST_ATTEMPT)
     try:
-        decision = _satisfy(found, name, ports, pools)
+        name, decision = _satisfy(found, pod, workload, ports, pools)
     except Denied as error:
         said = Decision(Verdict.REFUSE, Reason.PERMISSION_DENIED, f"node pool {name}: {error}")
         explain(live, said, objects=(workload, pod))
@@ -101,9 +103,32 @@ def provision_pod(
     return Outcome(decision=decision, cluster=cluster, pool=name, subject=subject, facts=facts)
 
 
-def _satisfy(demand: Demand, name: str, ports: Ports, pools: Sequence[PoolSnapshot] | None) -> Decision:
-    """Decide about one demand and carry it out."""
+def _satisfy(
+    demand: Demand,
+    pod: PodView,
+    workload: WorkloadView | None,
+    ports: Ports,
+    pools: Sequence[PoolSnapshot] | None,
+) -> tuple[str, Decision]:
+    """Decide about one demand and carry it out; return which pool that is about.
+
+    Who stands on a pool that should serve is asked in a sweep only: by then a pod that could land has landed.
+    """
+    for attempt in range(FIRST_ATTEMPT, LAST_ATTEMPT):
+        decision = _attempt(demand, attempt, ports, pools)
+        name = build_pool_name(demand.claim, attempt)
+        if decision.reason != Reason.POOL_SERVES or workload is None or pools is None:
+            return name, decision
+        held = judge_holder(demand, pod, workload, ports, pools=pools, pool_name=name)
+        if held is None or held.verdict != Verdict.CREATE:
+            return name, held or decision
+    return build_pool_name(demand.claim, LAST_ATTEMPT), _attempt(demand, LAST_ATTEMPT, ports, pools)
+
+
+def _attempt(demand: Demand, attempt: int, ports: Ports, pools: Sequence[PoolSnapshot] | None) -> Decision:
+    """Decide about the pool of one attempt and carry it out."""
     settings, now = ports.settings, ports.clock.now()
+    name = build_pool_name(demand.claim, attempt)
     if pools is None and settings.limited:
         pools = ports.pools.list(demand.claim.cluster)
     usage = measure_usage(pools, demand.claim.namespace, except_name=name) if pools is not None else None
@@ -115,18 +140,16 @@ def _satisfy(demand: Demand, name: str, ports: Ports, pools: Sequence[PoolSnapsh
         known = ports.pools.get(demand.claim.cluster, name)
         decision = decide_provision(demand, known, now=now, settings=settings, usage=usage)
     if decision.verdict == Verdict.CREATE:
-        return _create(demand, name, decision, ports)
+        return _create(demand, attempt, decision, ports)
     if decision.verdict == Verdict.DELETE and known is not None:
         return _replace(demand, known, decision, ports)
     return decision
 
 
-def _create(demand: Demand, name: str, decision: Decision, ports: Ports) -> Decision:
-    cluster = demand.claim.cluster
+def _create(demand: Demand, attempt: int, decision: Decision, ports: Ports) -> Decision:
+    cluster, name = demand.claim.cluster, build_pool_name(demand.claim, attempt)
     try:
-        body = build_node_pool(
-            demand, attempt=FIRST_ATTEMPT, created_at=int(ports.clock.now()), settings=ports.settings
-        )
+        body = build_node_pool(demand, attempt=attempt, created_at=int(ports.clock.now()), settings=ports.settings)
         ports.pools.create(cluster, body)
     except LabelBudgetExceeded as error:
         return Decision(Verdict.REFUSE, Reason.LABELS_OVER_BUDGET, str(error))

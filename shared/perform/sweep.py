@@ -14,6 +14,7 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import ProvisionerError
 from shared.perform.collect import classify_owner, read_owner, release_pool
 from shared.perform.explain import explain
+from shared.perform.occupancy import has_spare_pool, judge_use
 from shared.perform.outcome import Outcome, Ports, describe_owner
 from shared.perform.provision import provision_pod
 
@@ -108,6 +109,9 @@ def _read_owners(
         else:
             workload, pods = read
             state, since = classify_owner(owner, workload, pods)
+            mine = [each for each in pools if each.owner and each.owner.owner_uid == owner.owner_uid]
+            if state == OwnerState.GONE or has_spare_pool(mine, workload):
+                state = judge_use(cluster, pool, state, workload, pods, ports)
             found[pool.name] = (state, since, None if state == OwnerState.GONE else workload)
     return found
 

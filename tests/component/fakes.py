@@ -132,6 +132,7 @@ class FakeCluster(Plans):
         self.pods: dict[tuple[str, str], PodView] = {}
         self.workloads: dict[tuple[str, str, str], WorkloadView] = {}
         self.bound: dict[str, list[BoundPod]] = {}
+        self.nodes: dict[str, list[str]] = {}
         self.notices: dict[Notice, int] = {}
 
     def add(self, *objects: PodView | WorkloadView) -> None:
@@ -183,6 +184,10 @@ class FakeCluster(Plans):
         kind = get_kind(workload.kind)
         home = (workload.namespace, workload.name)
         return [pod for pod in self.pods.values() if (pod.namespace, kind.find_owner(pod)) == home]
+
+    def list_pool_nodes(self, pool_name: str) -> list[str]:
+        self.begin("list_pool_nodes")
+        return self.nodes.get(pool_name, [])
 
     def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
         self.begin("list_pool_pods")
