@@ -17,7 +17,8 @@ from local.controlplane.commands import Choices
 from local.controlplane.manifests import read_kustomization
 from local.controlplane.plane import ControlPlane
 from shared.core.demand import Demand, read_demand
-from shared.core.labels import DISABLE_AUTOPROVISIONING, JOB_KEY, NODE_POOL, PINNED_JOB_KEY
+from shared.core.kinds.jobset import JOB_KEY
+from shared.core.labels import DISABLE_AUTOPROVISIONING, NODE_POOL, PINNED_JOB_KEY
 from shared.core.nodepool import build_node_pool
 from shared.core.settings import ClusterSettings, Settings
 from shared.edges.cluster import KubernetesCluster
