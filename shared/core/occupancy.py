@@ -8,6 +8,7 @@ slice runs on another one is, and a slice whose pool is taken by another one get
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -80,7 +81,7 @@ def is_surplus(found: Occupancy, slice_name: str) -> bool:
     """Return whether a pool that was made for a slice stands empty and nothing of its workload will need it.
 
     So: none of the workload's pods is on it, the slice lives on other nodes, and no pod waits or is still to come.
-    A slice without pods proves nothing: its next ones may be about to be made.
+    A slice without pods, or with fewer than it has hosts, proves nothing: its next ones may be about to be made.
     """
     if found.here or found.waiting:
         return False
@@ -88,8 +89,9 @@ def is_surplus(found: Occupancy, slice_name: str) -> bool:
     mine = next((known for known in slices if known.name == slice_name), None)
     if mine is None or len(slices) < len(found.pods):
         return False
-    alike = {known.name for known in slices if known.group.name == mine.group.name}
-    return len(alike) >= mine.group.replicas
+    pods_of = Counter(known.name for known in slices if known.group.name == mine.group.name)
+    whole = {name for name, count in pods_of.items() if count >= mine.group.hosts}
+    return slice_name in whole and len(whole) >= mine.group.replicas
 
 
 def find_holder(found: Occupancy, asking: PodView, *, hosts: int) -> Holder:

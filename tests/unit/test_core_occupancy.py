@@ -87,6 +87,13 @@ def test_a_pool_that_was_made_for_the_second_slice_is_surplus_when(
     assert is_surplus(seen(pods, POOL_1, replicas=replicas), "a1") is surplus
 
 
+def test_a_slice_that_has_only_some_of_its_hosts_elsewhere_may_still_come_to_its_own_pool() -> None:
+    found = seen(pods_on("a1", POOL_0[:1]), POOL_1, replicas=1)
+    groups = tuple(replace(group, hosts=2) for group in found.workload.groups)
+
+    assert not is_surplus(replace(found, workload=replace(found.workload, groups=groups)), "a1")
+
+
 def test_slices_of_another_group_do_not_count_for_those_to_come() -> None:
     pods = [*pods_on("a1", POOL_0), *pods_on("b0", ["n20", "n21"])]
 

@@ -367,6 +367,8 @@ def test_the_name_comes_from_the_label_and_no_pod_says_the_uid() -> None:
     assert LEADERWORKERSET.find_owner(a_pod(1)) == "serve"
     assert LEADERWORKERSET.find_owner(a_pod(1, labels={})) == ""
     assert LEADERWORKERSET.find_owner_uid(a_pod(1)) == ""
+    assert LEADERWORKERSET.pods_of is not None
+    assert LEADERWORKERSET.pods_of(a_set()) == f"{SET_NAME}=serve"
 
 
 def test_a_planned_slice_looks_like_the_pod_that_will_speak() -> None:

@@ -253,6 +253,10 @@ def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | Non
     return any(group.name == subgroup and _is_index_below(index, group.replicas) for group in workload.groups)
 
 
+def _select_pods(workload: WorkloadView) -> str:
+    return f"{SET_NAME}={workload.name}"
+
+
 def _is_index_below(text: str, count: int) -> bool:
     index = _parse_index(text)
     return index is not None and index < count
@@ -281,4 +285,5 @@ LEADERWORKERSET = Kind(
     find_slice=_find_slice,
     list_slices=_list_slices,
     has_slice=_has_slice,
+    pods_of=_select_pods,
 )
