@@ -12,7 +12,7 @@ CLUSTER ?=
 NICE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down status env test test-tools test-terraform test-image controlplane test-cluster lint check format bench requirements clean
+.PHONY: help demo up down status env test test-tools test-terraform test-image controlplane controllers test-cluster lint check format bench requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -25,7 +25,7 @@ help: ## List the targets
 	@echo "  TIMEOUT=120                  give up after this many real seconds"
 	@echo "  FAULTS=faults.yaml           faults of the fake GKE (docs/fake-gke.md)"
 	@echo "  CLUSTER=real                 on a real control plane (make controlplane first)"
-	@echo "  NICE=19                      make controlplane steps back behind other programs"
+	@echo "  NICE=19                      make controlplane and controllers step back behind others"
 
 demo: $(VENV)/.demo ## Run a two-slice JobSet on a local cloud and show how it gets its node pools
 	@$(BIN)/python -m local.demo $(JOBSET) $(STACK_OPTIONS) \
@@ -57,6 +57,9 @@ test-image: $(VENV)/.development ## Run the tests that build and run the exporte
 
 controlplane: $(VENV)/.demo ## Build a real Kubernetes control plane once (needs Go; 12 minutes and more)
 	@$(BIN)/python -m local.controlplane build $(if $(NICE),--nice=$(NICE))
+
+controllers: $(VENV)/.demo ## Build KubeRay, LeaderWorkerSet and Kueue for it (minutes each, once)
+	@$(BIN)/python -m local.controlplane build --with=all $(if $(NICE),--nice=$(NICE))
 
 test-cluster: $(VENV)/.development ## Run the tests on that control plane
 	@$(BIN)/python tests/run.py --cluster

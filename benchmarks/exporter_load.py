@@ -178,6 +178,8 @@ class ExporterBench:
             "TPU_PROVISIONER_TOPIC": TOPIC,
             "TPU_PROVISIONER_KUBECONFIG": str(kubeconfig),
             "TPU_PROVISIONER_HTTP_PORT": "0",
+            # The prepared world evaluates no selectors: every pod comes through one watch.
+            "TPU_PROVISIONER_KINDS": "JobSet",
             "TPU_PROVISIONER_PUBSUB_ENDPOINT": addresses["pubsub_rest"],
             "TPU_PROVISIONER_CREDENTIALS": "anonymous",
             "BENCHMARK_PUBSUB_GRPC": addresses["pubsub_grpc"],

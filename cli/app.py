@@ -62,7 +62,7 @@ def status(namespace: Namespace = "", output: Output = Format.TABLE, *, as_json:
 
 @app.command(epilog=EPILOG)
 def why(
-    workload: Annotated[str, typer.Argument(help="NAME or NAMESPACE/NAME of a JobSet.")],
+    workload: Annotated[str, typer.Argument(help="NAME or NAMESPACE/NAME of a workload of any kind.")],
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace.")] = "",
     output: Output = Format.TABLE,
     *,
@@ -87,7 +87,7 @@ def why(
         if not form.for_programs:
             print_story(console, story, several=len(deployment.ports.clusters) > 1, wide=form is Format.WIDE)
     if not known:
-        typer.echo(f"nothing is known of JobSet {home}/{name}", err=True)
+        typer.echo(f"nothing is known of a workload {home}/{name}", err=True)
         for unread in (each for story in stories for each in story.unread):
             typer.echo(f"not read: {unread}", err=True)
     stuck = any(story.now.stuck for story in known)
@@ -113,9 +113,9 @@ def plan(
     with told():
         form = choose_format(output, as_json=as_json)
         found = read_manifests(files)
-        guess = "" if cluster else find_zone(found.jobsets)
+        guess = "" if cluster else find_zone(found.workloads)
         settings = read_plan_settings(os.environ, cluster=cluster, zone=zone, guess=guess)
-        planned = plan_manifests(found.jobsets, next(iter(settings.clusters)), settings)
+        planned = plan_manifests(found.workloads, next(iter(settings.clusters)), settings)
     if form.for_programs:
         slices = [each.as_data() for each in planned]
         print_data({"slices": slices, "summary": summarize(planned), "not_planned": found.others}, form)

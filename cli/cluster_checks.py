@@ -1,7 +1,8 @@
-"""The checks of `doctor` on each cluster: GKE's API, Kubernetes and the rights there, JobSet, the exporter."""
+"""The checks of `doctor` on each cluster: GKE's API, Kubernetes, its kinds of workload, rights, the exporter."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,29 +11,29 @@ import urllib3
 from cli.findings import Finding, Result, look
 from cli.printing import short_cluster
 from shared.core.errors import Denied, NotFound
+from shared.core.kinds.table import choose_kinds
+from shared.core.times import parse_time
 from shared.edges.kubernetes_objects import JsonObject, Lease, Record
-from shared.edges.workload_objects import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from cli.deployment import Deployment
+    from shared.core.kinds.kind import Kind
     from shared.edges.kubernetes_api import KubernetesApi
 
 RIGHTS = (
     ("", "pods", "get"),
     ("", "pods", "list"),
     ("", "nodes", "list"),
-    ("jobset.x-k8s.io", "jobsets", "get"),
     ("", "events", "create"),
     ("", "events", "get"),
     ("", "events", "patch"),
 )
-"""What the functions need together, as `infra/kubernetes/base/functions-rights.yaml` grants it: group, resource,
-verb."""
+"""What the functions need together, besides to get the workloads of each kind: group, resource, verb. As
+`infra/kubernetes/base/functions-rights.yaml` grants it."""
 LEASE_SECONDS_MAX = 60.0
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-_JOBSET_API = "/apis/jobset.x-k8s.io/v1alpha2"
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}"
 _MANIFESTS = "kubectl apply -k infra/kubernetes/base"
 
@@ -45,6 +46,11 @@ class _Review(Record):
     status: _ReviewStatus = msgspec.field(default_factory=_ReviewStatus)
 
 
+def list_rights(kinds: Iterable[Kind]) -> tuple[tuple[str, str, str], ...]:
+    """Return all that the functions need to serve some kinds of workload: group, resource, verb."""
+    return (*RIGHTS, *((kind.group, kind.plural, "get") for kind in kinds))
+
+
 def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
     """Return what is found of one cluster."""
     shown, api = short_cluster(cluster), deployment.apis[cluster]
@@ -52,7 +58,15 @@ def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
     describe = f"gcloud container clusters describe {name} --location={location} --project={project}"
     return [
         *look(f"{shown} GKE", lambda: _check_gke(deployment, cluster, shown), describe),
-        *look(f"{shown} JobSet", lambda: _check_jobset(api, shown), f"{describe} (is its DNS endpoint open?)"),
+        *(
+            finding
+            for kind in choose_kinds(deployment.settings.kinds)
+            for finding in look(
+                f"{shown} {kind.name}",
+                partial(_check_kind, api, kind, shown),
+                f"{describe} (is its DNS endpoint open?)",
+            )
+        ),
         *look(f"{shown} rights", lambda: _check_rights(deployment, cluster, api, shown), _MANIFESTS),
         *look(f"{shown} exporter", lambda: _check_lease(deployment, api, shown), _MANIFESTS),
     ]
@@ -87,25 +101,26 @@ def _check_gke(deployment: Deployment, cluster: str, shown: str) -> Iterator[Fin
     yield Finding(check=f"{shown} GKE", result=Result.OK, text=f"{len(pools)} node pools, {ours} of them ours")
 
 
-def _check_jobset(api: KubernetesApi, shown: str) -> Iterator[Finding]:
+def _check_kind(api: KubernetesApi, kind: Kind, shown: str) -> Iterator[Finding]:
+    check = f"{shown} {kind.name}"
     try:
-        api.get(_JOBSET_API, JsonObject)
+        api.get(f"/apis/{kind.api_version}", JsonObject)
     except NotFound:
         yield Finding(
-            check=f"{shown} JobSet",
-            result=Result.BAD,
-            text="Kubernetes answers, and JobSet is not installed",
-            mend="kubectl apply --server-side -f "
-            "https://github.com/kubernetes-sigs/jobset/releases/download/v0.11.1/manifests.yaml",
+            check=check,
+            result=Result.BAD if kind.install else Result.SKIPPED,
+            text=f"Kubernetes answers, and {kind.name} is not installed",
+            mend=kind.install,
         )
         return
-    yield Finding(check=f"{shown} JobSet", result=Result.OK, text="Kubernetes answers, and JobSet is installed")
+    yield Finding(check=check, result=Result.OK, text=f"Kubernetes answers, and {kind.name} is installed")
 
 
 def _check_rights(deployment: Deployment, cluster: str, api: KubernetesApi, shown: str) -> Iterator[Finding]:
     """Yield which rights are missing; bad only for the functions' own account, for an operator needs fewer."""
     functions_own = bool(deployment.settings.clusters[cluster].token_file) and not deployment.own.kubeconfig
-    missing = [f"{verb} {resource}" for group, resource, verb in RIGHTS if not _may(api, group, resource, verb)]
+    rights = list_rights(choose_kinds(deployment.settings.kinds))
+    missing = [f"{verb} {resource}" for group, resource, verb in rights if not _may(api, group, resource, verb)]
     if missing:
         yield Finding(
             check=f"{shown} rights",
@@ -116,7 +131,7 @@ def _check_rights(deployment: Deployment, cluster: str, api: KubernetesApi, show
             else "for the functions' account it is said by: kubectl auth can-i VERB RESOURCE -A --as=ACCOUNT",
         )
         return
-    text = f"the identity in use has all {len(RIGHTS)} rights that the functions need"
+    text = f"the identity in use has all {len(rights)} rights that the functions need"
     yield Finding(check=f"{shown} rights", result=Result.OK, text=text)
 
 

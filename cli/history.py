@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from shared.core import labels
 from shared.core.errors import NotFound, Unavailable
-from shared.edges.cluster import JOBSETS
+from shared.core.kinds.table import KIND_NAMES, find_kind_of_pod, select_pods
+from shared.core.times import parse_time
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
-from shared.edges.workload_objects import parse_time
+from shared.edges.workload_objects import Pod, view_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from shared.core.kinds.kind import Kind
     from shared.core.pools import PoolSnapshot
     from shared.edges.google_rest import GoogleRest
     from shared.edges.kubernetes_api import KubernetesApi
@@ -31,7 +32,7 @@ class Entry:
     at: float
     """Unix seconds."""
     source: str
-    """``jobset``, ``pod``, ``event``, ``pool``, ``operation`` or ``log``."""
+    """The workload's kind in lower case, ``pod``, ``event``, ``pool``, ``operation`` or ``log``."""
     about: str
     text: str
     bad: bool = False
@@ -51,7 +52,7 @@ class _Status(Record):
 
 
 class _Dated(Record):
-    """A JobSet or pod, of which only the dated parts are read."""
+    """A workload, of which only the dated parts are read."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     status: _Status = msgspec.field(default_factory=_Status)
@@ -100,24 +101,28 @@ class _Operations(msgspec.Struct):
     operations: list[_Operation] = []
 
 
-def read_jobset(api: KubernetesApi, namespace: str, name: str) -> list[Entry]:
-    """Return when a JobSet was made and what its conditions say; nothing when it is not there."""
+def read_workload_dates(api: KubernetesApi, kind: Kind, namespace: str, name: str) -> list[Entry]:
+    """Return when a workload was made and what its conditions say; nothing when it is not there."""
     try:
-        found = api.get(f"{JOBSETS.format(namespace=namespace)}/{name}", _Dated)
+        found = api.get(kind.path_of(namespace, name), _Dated)
     except NotFound:
         return []
+    source, about = kind.name.lower(), f"{kind.name} {name}"
     return [
-        *_read_dates("jobset", f"JobSet {name}", found.metadata),
-        *_read_conditions("jobset", f"JobSet {name}", found.status.conditions or ()),
+        *_read_dates(source, about, found.metadata),
+        *_read_conditions(source, about, found.status.conditions or ()),
     ]
 
 
-def read_leaders(api: KubernetesApi, namespace: str, name: str) -> list[Entry]:
-    """Return what is known of a workload's leader pods."""
-    selector = {"labelSelector": f"{labels.JOBSET_NAME_ON_POD}={name},{labels.COMPLETION_INDEX}=0"}
+def read_leaders(api: KubernetesApi, kind: Kind, namespace: str, name: str) -> list[Entry]:
+    """Return what is known of the pods that speak for the slices of a workload."""
     found: list[Entry] = []
-    for page in api.list_pages(f"/api/v1/namespaces/{namespace}/pods", _Dated, selector):
+    path, selector = f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": select_pods(kind)}
+    for page in api.list_pages(path, Pod, selector):
         for pod in page.items:
+            view = view_pod(pod)
+            if find_kind_of_pod(view) is not kind or kind.find_owner(view) != name or not kind.speaks(view):
+                continue
             about = f"Pod {pod.metadata.name}"
             scheduled = [each for each in pod.status.conditions or () if each.type == "PodScheduled"]
             found += [*_read_dates("pod", about, pod.metadata), *_read_conditions("pod", about, scheduled)]
@@ -125,17 +130,17 @@ def read_leaders(api: KubernetesApi, namespace: str, name: str) -> list[Entry]:
 
 
 def read_events(api: KubernetesApi, namespace: str, name: str) -> list[Entry]:
-    """Return the Events on a workload, its Jobs and its pods; Kubernetes keeps them for an hour."""
+    """Return the Events on a workload, its parts and its pods; Kubernetes keeps them for an hour."""
     found: list[Entry] = []
     for page in api.list_pages(f"/api/v1/namespaces/{namespace}/events", _Event):
         for event in page.items:
             about = event.involved_object
             if about.name == name or about.name.startswith(f"{name}-"):
-                found += _read_event(event)
+                found += _read_event(event, name)
     return found
 
 
-def _read_event(event: _Event) -> Iterator[Entry]:
+def _read_event(event: _Event, name: str) -> Iterator[Entry]:
     at = parse_time(event.first_timestamp or event.event_time or event.metadata.creation_timestamp)
     last = parse_time(event.last_timestamp)
     if at is None:
@@ -150,7 +155,7 @@ def _read_event(event: _Event) -> Iterator[Entry]:
         text=f"{event.reason}: {event.message}{repeated}",
         bad=event.type == "Warning",
         message=event.message if ours else "",
-        detail=about.kind != "JobSet" and not ours,
+        detail=(about.kind not in KIND_NAMES or about.name != name) and not ours,
     )
 
 
@@ -160,7 +165,9 @@ def read_pools(pools: Iterable[PoolSnapshot]) -> list[Entry]:
     for pool in pools:
         owner = pool.owner
         if owner and owner.created_at is not None:
-            said = f"asked for: {pool.node_count} x {pool.machine_type}, slice {owner.job_name}; now {pool.status}"
+            said = (
+                f"asked for: {pool.node_count} x {pool.machine_type}, slice {owner.slice_name}; now {pool.status}"
+            )
             found.append(
                 Entry(
                     at=float(owner.created_at),

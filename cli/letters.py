@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import ProvisionerError, Rejected, UnknownCluster
 from shared.core.events import EventType, Message, parse_message
+from shared.core.times import parse_time
 from shared.deliver import (
     ERROR_ATTRIBUTE,
     FUNCTION_ATTRIBUTE,
     MESSAGE_ID_ATTRIBUTE,
     REASON_ATTRIBUTE,
 )
-from shared.edges.workload_objects import parse_time
 from shared.perform.collect import collect
 from shared.perform.provision import provision
 

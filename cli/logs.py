@@ -13,7 +13,7 @@ import msgspec
 from cli.history import Entry
 from cli.moments import format_moment
 from shared.core.errors import Unavailable
-from shared.edges.workload_objects import parse_time
+from shared.core.times import parse_time
 
 if TYPE_CHECKING:
     from shared.edges.google_rest import GoogleRest

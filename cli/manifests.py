@@ -1,4 +1,4 @@
-"""Reads the JobSets of manifest files; says with file and document what cannot be read."""
+"""Reads the workloads of manifest files; says with file and document what cannot be read."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import yaml
 
 from cli.endings import BadInput
-from shared.edges.workload_objects import JobSet
+from shared.core.errors import ProvisionerError
+from shared.core.kinds.table import KINDS
+from shared.edges.workload_objects import read_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_API_GROUP = "jobset.x-k8s.io/"
+    from shared.core.kinds.kind import Kind
+    from shared.core.workloads import WorkloadView
+
 _SUFFIXES = (".yaml", ".yml", ".json")
 _GENERATED = "xxxxx"
 """As long as what Kubernetes appends to a generateName."""
@@ -24,36 +27,35 @@ _GENERATED = "xxxxx"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One JobSet and where it stands."""
+    """One workload and where it stands."""
 
     where: str
-    jobset: JobSet
+    workload: WorkloadView
 
 
 @dataclass(slots=True)
 class Found:
     """What some files hold."""
 
-    jobsets: list[Manifest]
+    workloads: list[Manifest]
     others: list[str]
     """Objects of other kinds, as ``Kind name``: nothing is planned for them."""
 
 
 def read_manifests(paths: Iterable[str]) -> Found:
-    """Return the JobSets of files and folders; ``-`` is standard input.
+    """Return the workloads of files and folders; ``-`` is standard input.
 
     Raises:
-        BadInput: something cannot be read or is no Kubernetes object, or there is no JobSet at all.
+        BadInput: something cannot be read or is no Kubernetes object, or there is no workload at all.
     """
     found = Found([], [])
     for path in paths:
         for where, text in _read_texts(path):
             _add(found, where, text)
-    if not found.jobsets:
+    if not found.workloads:
         others = ", ".join(found.others) or "nothing"
-        raise BadInput(
-            f"{', '.join(paths)}: no JobSet inside (found: {others}); valid: kind JobSet of {_API_GROUP}…"
-        )
+        valid = ", ".join(f"{kind.name} of {kind.group}" for kind in KINDS)
+        raise BadInput(f"{', '.join(paths)}: no workload inside (found: {others}); valid: {valid}")
     return found
 
 
@@ -84,8 +86,9 @@ def _add(found: Found, where: str, text: str) -> None:
         place = f"{where}, document {number}"
         if not isinstance(body, dict) or not isinstance(body.get("kind"), str):
             raise BadInput(f"{place}: kind: missing (got {str(body)[:60]!r}); valid: a Kubernetes object")
-        if body["kind"] == "JobSet" and str(body.get("apiVersion", "")).startswith(_API_GROUP):
-            found.jobsets.append(Manifest(place, _convert(place, body)))
+        kind = _find_kind(body)
+        if kind:
+            found.workloads.append(Manifest(place, _read(place, kind, body)))
         else:
             metadata = body.get("metadata")
             name = metadata.get("name", "") if isinstance(metadata, dict) else ""
@@ -98,21 +101,23 @@ def _flatten(body: Any) -> list[Any]:
     return [body]
 
 
-def _convert(place: str, body: dict[str, Any]) -> JobSet:
-    try:
-        jobset = msgspec.convert(body, type=JobSet)
-    except msgspec.ValidationError as error:
-        raise BadInput(f"{place}: JobSet: {error}") from error
+def _find_kind(body: dict[str, Any]) -> Kind | None:
+    """Return the kind of an object; whatever the version, which Kubernetes converts."""
+    group = str(body.get("apiVersion", "")).rpartition("/")[0]
+    return next((kind for kind in KINDS if (kind.name, kind.group) == (body["kind"], group)), None)
+
+
+def _read(place: str, kind: Kind, body: dict[str, Any]) -> WorkloadView:
     metadata = body["metadata"] if isinstance(body.get("metadata"), dict) else {}
     prefix = metadata.get("generateName")
     name = metadata.get("name") or (f"{prefix}{_GENERATED}" if prefix else "")
     if not name:
         raise BadInput(f"{place}: metadata.name: missing; valid: name or generateName")
-    if not jobset.spec.replicated_jobs:
-        raise BadInput(f"{place}: spec.replicatedJobs: missing or empty; valid: a list of jobs")
-    return msgspec.structs.replace(
-        jobset,
-        metadata=msgspec.structs.replace(
-            jobset.metadata, name=name, namespace=jobset.metadata.namespace or "default"
-        ),
-    )
+    named = {**metadata, "name": name, "namespace": metadata.get("namespace") or "default"}
+    try:
+        workload = read_workload(kind, {**body, "metadata": named})
+    except ProvisionerError as error:
+        raise BadInput(f"{place}: {error}") from error
+    if not workload.groups:
+        raise BadInput(f"{place}: spec: nothing in it makes pods; valid: a complete {kind.name}")
+    return workload

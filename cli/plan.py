@@ -6,15 +6,14 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cli.leaders import make_leaders
 from cli.printing import count, print_columns, print_line, styled
 from shared.core import labels
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.demand import Demand, read_demand
-from shared.core.errors import LabelBudgetExceeded
+from shared.core.demand import Demand, read_planned_demand
+from shared.core.errors import LabelBudgetExceeded, Rejected
+from shared.core.kinds.table import get_kind
 from shared.core.nodepool import build_node_pool, describe_placement
 from shared.core.provision import Usage, decide_provision
-from shared.edges.workload_objects import view_jobset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,11 +21,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from cli.manifests import Manifest
+    from shared.core.kinds.kind import SliceOfPod
     from shared.core.settings import Settings
-    from shared.core.workloads import JobSetView, PodView
+    from shared.core.workloads import WorkloadView
 
 PLANNED_UID = "00000000-0000-0000-0000-000000000000"
-"""Kubernetes gives the UID when the JobSet is applied; names of pools hash it, so they are not known before."""
+"""Kubernetes gives the UID when the workload is applied; names of pools hash it, so they are not known before."""
 QUIET = frozenset({Reason.NOT_AN_ACCELERATOR_DEMAND})
 """Jobs that need no accelerator are no news in a plan."""
 
@@ -35,9 +35,10 @@ QUIET = frozenset({Reason.NOT_AN_ACCELERATOR_DEMAND})
 class PlannedSlice:
     """One slice and what would become of it."""
 
+    kind: str
     namespace: str
     workload: str
-    job: str
+    group: str
     slice: str
     decision: Decision
     demand: Demand | None = None
@@ -56,7 +57,8 @@ class PlannedSlice:
         return {
             "namespace": self.namespace,
             "workload": self.workload,
-            "replicated_job": self.job,
+            "kind": self.kind,
+            "group": self.group,
             "slice": self.slice,
             "decision": str(self.decision.verdict),
             "reason": str(self.decision.reason),
@@ -74,7 +76,7 @@ class PlannedSlice:
 
 
 def plan(manifests: Sequence[Manifest], cluster: str, settings: Settings) -> list[PlannedSlice]:
-    """Return every slice of some JobSets, in their order; limits count what stands before in the plan.
+    """Return every slice of some workloads, in their order; limits count what stands before in the plan.
 
     Args:
         manifests: from `cli.manifests`.
@@ -83,22 +85,39 @@ def plan(manifests: Sequence[Manifest], cluster: str, settings: Settings) -> lis
     """
     planned: list[PlannedSlice] = []
     for manifest in manifests:
-        jobset = dataclasses.replace(view_jobset(manifest.jobset), uid=PLANNED_UID)
-        notes = _read_notes(jobset)
-        awake = dataclasses.replace(jobset, suspended=False)
-        for job, pod in make_leaders(awake):
-            decided = _plan_slice(pod, awake, cluster, settings, _measure(planned, awake.namespace))
+        workload = dataclasses.replace(manifest.workload, uid=PLANNED_UID)
+        notes = _read_notes(workload)
+        awake = dataclasses.replace(workload, suspended=False)
+        try:
+            wanted = get_kind(awake.kind).list_slices(awake)
+        except Rejected as error:
+            planned.append(_refuse(awake, error))
+            continue
+        for each in wanted:
+            decided = _plan_slice(each, awake, cluster, settings, _measure(planned, awake.namespace))
             if decided.reason not in QUIET:
                 planned.append(
-                    dataclasses.replace(
-                        _describe(pod, awake, decided, cluster, settings), job=job.name, notes=notes
-                    )
+                    dataclasses.replace(_describe(each, awake, decided, cluster, settings), notes=notes)
                 )
     return planned
 
 
-def _plan_slice(pod: PodView, jobset: JobSetView, cluster: str, settings: Settings, usage: Usage) -> Decision:
-    found = read_demand(cluster, pod, jobset, settings)
+def _refuse(workload: WorkloadView, error: Rejected) -> PlannedSlice:
+    """Return that the slices of a workload cannot be told, in the place of all of them."""
+    return PlannedSlice(
+        kind=workload.kind,
+        namespace=workload.namespace,
+        workload=workload.name,
+        group="",
+        slice=workload.name,
+        decision=Decision(Verdict.REFUSE, Reason(error.reason), str(error)),
+    )
+
+
+def _plan_slice(
+    each: SliceOfPod, workload: WorkloadView, cluster: str, settings: Settings, usage: Usage
+) -> Decision:
+    found = read_planned_demand(cluster, workload, each, settings)
     if isinstance(found, Decision):
         return found
     decision = decide_provision(found, None, now=0.0, settings=settings, usage=usage if settings.limited else None)
@@ -111,18 +130,19 @@ def _plan_slice(pod: PodView, jobset: JobSetView, cluster: str, settings: Settin
 
 
 def _describe(
-    pod: PodView, jobset: JobSetView, decision: Decision, cluster: str, settings: Settings
+    each: SliceOfPod, workload: WorkloadView, decision: Decision, cluster: str, settings: Settings
 ) -> PlannedSlice:
-    found = read_demand(cluster, pod, jobset, settings)
+    found = read_planned_demand(cluster, workload, each, settings)
     demand = found if isinstance(found, Demand) else None
     body = None
     if demand and decision.verdict == Verdict.CREATE:
         body = build_node_pool(demand, attempt=0, created_at=0, settings=settings)
     return PlannedSlice(
-        namespace=pod.namespace,
-        workload=jobset.name,
-        job="",
-        slice=pod.controller_name,
+        kind=workload.kind,
+        namespace=workload.namespace,
+        workload=workload.name,
+        group=each.group.name,
+        slice=each.name,
         decision=decision,
         demand=demand,
         placement=describe_placement(demand, settings) if demand else "",
@@ -140,20 +160,20 @@ def _measure(planned: Sequence[PlannedSlice], namespace: str) -> Usage:
     )
 
 
-def _read_notes(jobset: JobSetView) -> tuple[str, ...]:
+def _read_notes(workload: WorkloadView) -> tuple[str, ...]:
     notes = []
-    if jobset.suspended:
+    if workload.suspended:
         notes.append("it starts suspended (a queue admits it): pools come when it is resumed")
-    if jobset.managed_elsewhere:
+    if workload.managed_elsewhere:
         notes.append("spec.managedBy names another controller: nothing is created in this cluster")
     return tuple(notes)
 
 
 def find_zone(manifests: Sequence[Manifest]) -> str:
-    """Return the first zone that some JobSet selects; empty when none does."""
+    """Return the first zone that some workload selects; empty when none does."""
     for manifest in manifests:
-        for job in view_jobset(manifest.jobset).replicated_jobs:
-            zone = job.template.node_selector.get(labels.ZONE)
+        for group in manifest.workload.groups:
+            zone = group.template.node_selector.get(labels.ZONE)
             if zone:
                 return zone
     return ""
@@ -161,7 +181,7 @@ def find_zone(manifests: Sequence[Manifest]) -> str:
 
 @dataclass(slots=True)
 class _Group:
-    """Equal slices of one replicated job: one line of the table."""
+    """Equal slices of one group: one line of the table."""
 
     first: PlannedSlice
     count: int = 1
@@ -180,7 +200,7 @@ def _group(planned: Sequence[PlannedSlice]) -> list[_Group]:
 def _identity(each: PlannedSlice) -> tuple[str, ...]:
     shape = each.demand.shape if each.demand else None
     decision = each.decision
-    return (each.namespace, each.workload, each.job, decision.verdict, decision.reason, str(shape))
+    return (each.kind, each.namespace, each.workload, each.group, decision.verdict, decision.reason, str(shape))
 
 
 def print_plan(console: Console, planned: Sequence[PlannedSlice], others: Sequence[str]) -> None:
@@ -201,7 +221,7 @@ def print_plan(console: Console, planned: Sequence[PlannedSlice], others: Sequen
     ):
         print_line(console, f"{name}: {note}")
     if others:
-        print_line(console, f"not planned, no JobSet: {', '.join(others)}")
+        print_line(console, f"not planned, no workload: {', '.join(others)}")
     print_line(console, summarize(planned))
 
 
@@ -222,7 +242,7 @@ def _cells(group: _Group) -> list[Any]:
     each, demand = group.first, group.first.demand
     creates = each.decision.verdict == Verdict.CREATE
     shown = [
-        f"{each.namespace}/{each.workload}/{each.job}",
+        "/".join(part for part in (each.namespace, each.workload, each.group) if part),
         str(group.count if creates else 0),
         str(demand.shape.node_count) if demand else "-",
         demand.shape.machine_type if demand else "-",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from shared.core.pools import PoolSnapshot
     from shared.core.ports import BoundPod, Cluster, NodePools, Notice
-    from shared.core.workloads import JobSetView, PodView
+    from shared.core.workloads import PodView, WorkloadView
     from shared.perform.outcome import Outcome, Ports
 
 
@@ -55,13 +55,21 @@ class RehearsedCluster:
         """Return one pod, or None."""
         return self._real.get_pod(namespace, name)
 
-    def get_jobset(self, namespace: str, name: str) -> JobSetView | None:
-        """Return one JobSet, or None."""
-        return self._real.get_jobset(namespace, name)
+    def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
+        """Return one workload, or None."""
+        return self._real.get_workload(kind, namespace, name)
 
     def list_waiting_leaders(self) -> Iterable[PodView]:
         """Return the leader pods that are bound to no node."""
         return self._real.list_waiting_leaders()
+
+    def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
+        """Return the live accelerator pods of a workload."""
+        return self._real.list_workload_pods(workload)
+
+    def list_pool_nodes(self, pool_name: str) -> list[str]:
+        """Return the names of a pool's nodes."""
+        return self._real.list_pool_nodes(pool_name)
 
     def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
         """Return the unfinished pods on a pool's nodes."""
@@ -89,8 +97,9 @@ def rehearse_leaders(cluster: str, pools: list[PoolSnapshot], ports: Ports) -> I
         pools: every pool of it, just listed.
         ports: from `rehearse`.
     """
+    answered: set[str] = set()
     for pod in ports.clusters[cluster].list_waiting_leaders():
-        yield pod, provision_pod(cluster, pod, ports, pools=pools)
+        yield pod, provision_pod(cluster, pod, ports, pools=pools, answered=answered)
 
 
 def rehearse_pools(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from cli.printing import count, format_age, print_columns, print_line, short_cluster, styled
 from cli.rehearsal import rehearse, rehearse_leaders, rehearse_pools
-from shared.core import labels
 from shared.core.catalogue import FAMILIES
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import ProvisionerError
@@ -139,7 +138,7 @@ def _pool_row(cluster: str, pool: PoolSnapshot, outcome: Outcome, ports: Ports) 
         pool=pool.name,
         namespace=owner.namespace if owner else "",
         workload=owner.name if owner else "",
-        slice=owner.job_name if owner else "",
+        slice=owner.slice_name if owner else "",
         owner_uid=owner.owner_uid if owner else "",
         state=str(pool.status),
         nodes=pool.node_count,
@@ -160,8 +159,8 @@ def _waiting_row(cluster: str, pod: PodView, outcome: Outcome, ports: Ports) -> 
         cluster=cluster,
         pod=pod.name,
         namespace=pod.namespace,
-        workload=pod.template.labels.get(labels.JOBSET_NAME_ON_POD, ""),
-        slice=pod.controller_name,
+        workload=_read_claim(outcome, "name"),
+        slice=_read_claim(outcome, "slice"),
         pool=outcome.pool,
         waiting_seconds=None if since is None else round(max(0.0, ports.clock.now() - since), 1),
         decision=str(decision.verdict),
@@ -169,6 +168,10 @@ def _waiting_row(cluster: str, pod: PodView, outcome: Outcome, ports: Ports) -> 
         message=decision.message,
         stuck=decision.verdict == Verdict.REFUSE or decision.reason in STUCK,
     )
+
+
+def _read_claim(outcome: Outcome, field: str) -> str:
+    return str(outcome.facts.get("claim", {}).get(field, ""))
 
 
 def print_status(console: Console, status: Status, *, wide: bool) -> None:

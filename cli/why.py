@@ -5,16 +5,17 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cli.endings import BadInput
-from cli.history import Entry, read_events, read_jobset, read_leaders, read_operations, read_pools
-from cli.leaders import make_leaders
+from cli.history import Entry, read_events, read_leaders, read_operations, read_pools, read_workload_dates
 from cli.logs import read_logs
 from cli.moments import format_moment
 from cli.printing import print_columns, print_line, short_cluster, styled
 from cli.status import Status, read_status
-from shared.core.errors import ProvisionerError
+from shared.core.errors import ProvisionerError, Rejected
+from shared.core.kinds.table import KIND_NAMES, choose_kinds, get_kind
 from shared.core.names import Claim, build_pool_name, parse_pool_name
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class Story:
     cluster: str
     namespace: str
     name: str
+    kind: str = ""
+    """Empty while nothing tells it."""
     exists: bool = False
     entries: list[Entry] = field(default_factory=list)
     now: Status = field(default_factory=Status)
@@ -54,6 +57,7 @@ class Story:
             "cluster": self.cluster,
             "namespace": self.namespace,
             "name": self.name,
+            "kind": self.kind,
             "exists": self.exists,
             "entries": [{"time": format_moment(each.at), **each.as_data()} for each in self.entries],
             "now": self.now.as_data(),
@@ -85,9 +89,12 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> Sto
     """Return the story of a workload in one cluster; a source that cannot be read is named and left out."""
     story = Story(cluster=cluster, namespace=namespace, name=name)
     api, ports = deployment.apis[cluster], deployment.ports
-    _add(story, "the JobSet", lambda: read_jobset(api, namespace, name))
-    story.exists = bool(story.entries)
-    _add(story, "its pods", lambda: read_leaders(api, namespace, name))
+    for kind in choose_kinds(ports.settings.kinds):
+        before = len(story.entries)
+        _add(story, f"the {kind.name}", partial(read_workload_dates, api, kind, namespace, name))
+        if len(story.entries) > before:
+            story.kind, story.exists = story.kind or kind.name, True
+        _add(story, "its pods", partial(read_leaders, api, kind, namespace, name))
     _add(story, "Events", lambda: read_events(api, namespace, name))
     pools: list[PoolSnapshot] = []
     try:
@@ -95,6 +102,7 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> Sto
     except ProvisionerError as error:
         story.unread.append(f"node pools: {error}")
     story.entries += read_pools(pools)
+    story.kind = story.kind or _guess_kind(story, pools)
     names = {pool.name for pool in pools} | _find_names(story, deployment)
     if names:
         _add(story, "GKE's operations", lambda: read_operations(deployment.gke, cluster, names))
@@ -109,13 +117,13 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> Sto
 def mark_repetitions(entries: list[Entry]) -> list[Entry]:
     """Return the entries, those marked as details that say once more what stands before them.
 
-    The provisioner writes each Event on the JobSet and on the leader pod, and logs it; one of them is enough.
+    The provisioner writes each Event on the workload and on the leader pod, and logs it; one of them is enough.
     """
-    told_by_jobset = {each.message for each in entries if each.message and each.about.startswith("JobSet ")}
+    told_by_workload = {each.message for each in entries if each.message and _is_on_workload(each)}
     seen: set[str] = set()
     marked = []
     for each in entries:
-        elsewhere = each.message in told_by_jobset and not each.about.startswith("JobSet ")
+        elsewhere = each.message in told_by_workload and not _is_on_workload(each)
         if each.message and (elsewhere or each.message in seen):
             marked.append(dataclasses.replace(each, detail=True))
             continue
@@ -146,26 +154,43 @@ def _is_of(pool: PoolSnapshot, namespace: str, name: str) -> bool:
     return owner is not None and (owner.namespace, owner.name) == (namespace, name)
 
 
+def _is_on_workload(entry: Entry) -> bool:
+    return entry.about.split(" ")[0] in KIND_NAMES
+
+
+def _guess_kind(story: Story, pools: list[PoolSnapshot]) -> str:
+    """Return the kind of a workload that is gone, from what was left of it."""
+    of_pools = [pool.owner.kind for pool in pools if pool.owner]
+    of_events = [name for each in story.entries for name in KIND_NAMES if each.about == f"{name} {story.name}"]
+    return next(iter([*of_pools, *of_events]), "")
+
+
 def _find_names(story: Story, deployment: Deployment) -> set[str]:
     """Return names of pools that may be gone: from what was said of them, and from the slices' claims."""
     said = {word for each in story.entries for word in _WORD.findall(each.text) if parse_pool_name(word)}
+    if not story.exists:
+        return said
     try:
-        jobset = deployment.ports.clusters[story.cluster].get_jobset(story.namespace, story.name)
+        workload = deployment.ports.clusters[story.cluster].get_workload(story.kind, story.namespace, story.name)
     except ProvisionerError as error:
-        story.unread.append(f"the JobSet: {error}")
+        story.unread.append(f"the {story.kind}: {error}")
         return said
-    if jobset is None:
+    if workload is None:
         return said
+    try:
+        wanted = get_kind(story.kind).list_slices(workload)
+    except Rejected:
+        return said  # such a workload never had a pool
     claims = (
         Claim(
             cluster=story.cluster,
-            kind="JobSet",
+            kind=story.kind,
             namespace=story.namespace,
             name=story.name,
-            owner_uid=jobset.uid,
-            slice_key=f"{story.namespace}/{pod.controller_name}",
+            owner_uid=workload.uid,
+            slice_key=f"{story.namespace}/{each.name}",
         )
-        for _, pod in make_leaders(jobset)
+        for each in wanted
     )
     return said | {build_pool_name(claim) for claim in claims}
 
@@ -194,7 +219,7 @@ def print_story(console: Console, story: Story, *, several: bool, wide: bool) ->
         print_line(console, styled(said, _look(waiting.stuck)))
     if not story.now.pools and not story.now.waiting:
         state = "has no pools and waits for none" if story.exists else "is gone, and so are its pools"
-        print_line(console, f"now: JobSet {story.namespace}/{story.name} {state}")
+        print_line(console, f"now: {story.kind or 'workload'} {story.namespace}/{story.name} {state}")
     for each in story.unread:
         print_line(console, styled(f"not read: {each}", "warn"))
 

@@ -58,6 +58,11 @@ class Health:
             self._listed.add(resource)
             self._lacks.pop(resource, None)
 
+    def note_settled(self, resource: str) -> None:
+        """Note that a kind need not be listed: the cluster does not know it, and may well not."""
+        with self._lock:
+            self._listed.add(resource)
+
     def note_lack(self, resource: str, what: str) -> None:
         """Note what a loop cannot do at present; empty when all is well again."""
         with self._lock:

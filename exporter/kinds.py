@@ -1,20 +1,26 @@
-"""The table of what is watched. A further kind of workload is a further row, with its sightings."""
+"""What is watched, made from the table of kinds (`shared.core.kinds`): of each, its pods and its workloads."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from exporter.resources import JobSet, Pod
-from exporter.sightings import JobSetSightings, PodSightings
-from shared.core import labels as label_keys
+import msgspec
+
+from exporter.sightings import PodSightings, WorkloadSightings
+from shared.core.kinds.table import KINDS, select_pods, select_workloads
+from shared.edges.workload_objects import Pod, read_template
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from exporter.sightings import Sightings
+    from shared.core.kinds.kind import Kind
+    from shared.core.workloads import WorkloadView
 
 T = TypeVar("T")
+_BODY = msgspec.json.Decoder(dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,31 +30,61 @@ class WatchedKind(Generic[T]):
     name: str
     """How logs, metrics and health speak of it."""
     path: str
-    shape: type[T]
-    """The fields that are read."""
+    shape: type[Any]
+    """What the API's objects are decoded to; `msgspec.Raw` leaves that to `read`, one object at a time."""
+    read: Callable[[Any], T]
+    """Turns a decoded object into what the sightings take; raises `UnexpectedValue`."""
     sightings: Callable[[str], Sightings[T]]
     """Builds the memory for one cluster."""
+    operator: str
+    """What must be installed for this list to exist."""
+    optional: bool = False
+    """Whether a cluster that does not know the list is as it should be."""
     params: dict[str, str] = field(default_factory=dict)
     """Selectors that the server applies."""
 
 
-LEADER_PODS = WatchedKind(
-    name="pods",
-    path="/api/v1/pods",
-    shape=Pod,
-    sightings=PodSightings,
-    # First pods of JobSet Jobs that are not bound to a node. ``spec.nodeName`` is the one indexed selector: the
-    # API server wakes this watch only for events of unbound pods
-    # (https://github.com/kubernetes/kubernetes/blob/master/pkg/registry/core/pod/strategy.go).
-    params={
-        "labelSelector": f"{label_keys.JOB_KEY},{label_keys.COMPLETION_INDEX}=0",
-        "fieldSelector": "spec.nodeName=",
-    },
-)
-JOBSETS = WatchedKind(
-    name="jobsets",
-    path="/apis/jobset.x-k8s.io/v1alpha2/jobsets",
-    shape=JobSet,
-    sightings=JobSetSightings,
-)
-WATCHED: tuple[WatchedKind[Any], ...] = (LEADER_PODS, JOBSETS)
+def watch_pods(kind: Kind) -> WatchedKind[Pod]:
+    """Return the watch of the pods of one kind that may speak for a slice and are not bound to a node.
+
+    ``spec.nodeName`` is the one indexed selector: the API server wakes this watch only for events of unbound pods
+    (https://github.com/kubernetes/kubernetes/blob/master/pkg/registry/core/pod/strategy.go).
+    """
+    return WatchedKind(
+        # The first kind's is named as when there was only one: dashboards go on.
+        name="pods" if kind is KINDS[0] else f"pods of {kind.plural}",
+        path="/api/v1/pods",
+        shape=Pod,
+        read=_keep,
+        sightings=partial(PodSightings, kind=kind),
+        operator=kind.name,
+        params={"labelSelector": select_pods(kind), "fieldSelector": "spec.nodeName="},
+    )
+
+
+def watch_workloads(kind: Kind) -> WatchedKind[WorkloadView]:
+    """Return the watch of the workloads of one kind."""
+    selector = select_workloads(kind)
+    return WatchedKind(
+        name=kind.plural,
+        path=kind.path,
+        shape=msgspec.Raw,
+        read=partial(_read, kind),
+        sightings=partial(WorkloadSightings, kind=kind),
+        operator=kind.name,
+        optional=not kind.install,
+        params={"labelSelector": selector} if selector else {},
+    )
+
+
+def list_watched(kinds: Iterable[Kind]) -> tuple[WatchedKind[Any], ...]:
+    """Return the two watches of each kind."""
+    return tuple(watched for kind in kinds for watched in (watch_pods(kind), watch_workloads(kind)))
+
+
+def _keep(pod: Pod) -> Pod:
+    return pod
+
+
+def _read(kind: Kind, raw: msgspec.Raw) -> WorkloadView:
+    return kind.read(_BODY.decode(raw), read_template)

@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description=(
             "Watch one GKE cluster and publish a hint to Pub/Sub for every TPU slice without nodes, and for\n"
-            "every JobSet that is over. Decides nothing. Configured by the environment; logs JSON to stdout."
+            "every workload that is over. Decides nothing. Configured by the environment; logs JSON to stdout."
         ),
         epilog=(
             f"environment:\n{explain_settings()}\n"

@@ -1,6 +1,7 @@
-"""Named questions about one pod or one JobSet, each answerable from the object alone.
+"""Named questions about one pod or one workload, each answerable from the object alone.
 
-Pure. They say what *is*, not what should be done about it; `exporter.sightings` turns changes into events.
+Pure. They say what *is*, not what should be done about it; `exporter.sightings` turns changes into events. What is
+particular to a kind of workload stands in its entry of `shared.core.kinds`.
 """
 
 from __future__ import annotations
@@ -9,30 +10,35 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels as label_keys
 from shared.core.events import Observed
+from shared.core.kinds.table import find_kind_of_pod
+from shared.core.times import format_time
+from shared.edges.workload_objects import view_pod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from exporter.resources import Container, JobSet, Pod
-    from shared.edges.kubernetes_objects import Condition, ObjectMeta
+    from shared.core.kinds.kind import Kind
+    from shared.core.workloads import WorkloadView
+    from shared.edges.kubernetes_objects import ObjectMeta
+    from shared.edges.workload_objects import Container, Pod
 
 _TPU_SELECTORS = (label_keys.ACCELERATOR, label_keys.TOPOLOGY)
-_TERMINAL = (("Failed", Observed.FAILED), ("Completed", Observed.COMPLETED))
+_FAILED = "Failed"
 _NOTHING: Mapping[str, str] = {}
 
 
-def is_demand(pod: Pod) -> bool:
-    """Tell whether a pod is the leader of a TPU slice that waits for nodes which do not exist.
+def is_demand(pod: Pod, kind: Kind) -> bool:
+    """Tell whether a pod speaks for a TPU slice of one kind of workload that waits for nodes which do not exist.
 
     The order puts what is cheap and most often false first.
     """
     return (
         is_unschedulable(pod)
-        and leads_a_jobset_slice(pod)
         and not is_held_back(pod)
         and not has_a_promise(pod)
         and not is_opted_out(pod.metadata)
         and asks_for_tpu(pod)
+        and speaks_for_a_slice(pod, kind)
     )
 
 
@@ -50,12 +56,11 @@ def is_unschedulable(pod: Pod) -> bool:
     )
 
 
-def leads_a_jobset_slice(pod: Pod) -> bool:
-    """Tell whether a pod is the first one of a Job that belongs to a JobSet: there is one per slice."""
-    labels = pod.metadata.labels or _NOTHING
-    annotations = pod.metadata.annotations or _NOTHING
-    index = labels.get(label_keys.COMPLETION_INDEX, annotations.get(label_keys.COMPLETION_INDEX))
-    return index == "0" and label_keys.JOB_KEY in labels and bool(jobset_name_of(pod))
+def speaks_for_a_slice(pod: Pod, kind: Kind) -> bool:
+    """Tell whether a pod is of this kind of workload, and one that speaks for its slice."""
+    view = view_pod(pod)
+    found = find_kind_of_pod(view)
+    return found is not None and found.name == kind.name and kind.speaks(view)
 
 
 def is_held_back(pod: Pod) -> bool:
@@ -85,54 +90,33 @@ def asks_for_tpu(pod: Pod) -> bool:
         return True
     if label_keys.SLICE_TOPOLOGY in (pod.metadata.annotations or _NOTHING):
         return True
-    containers = [*(pod.spec.containers or ()), *(pod.spec.init_containers or ())]
+    containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
     return any(key in _TPU_SELECTORS for key in _affinity_keys(pod)) or any(map(_asks_for_chips, containers))
 
 
-def jobset_name_of(pod: Pod) -> str:
-    """Return the name of the JobSet that a pod belongs to; empty if it belongs to none."""
-    labels = pod.metadata.labels or _NOTHING
-    return labels.get(label_keys.JOBSET_NAME_ON_POD) or (pod.metadata.annotations or _NOTHING).get(
-        label_keys.JOBSET_NAME_ON_POD, ""
-    )
-
-
-def is_ours_to_watch(jobset: JobSet) -> bool:
-    """Tell whether the JobSet controller of this cluster runs a JobSet; another manager's has no pods here.
-
-    Source: https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/ (``spec.managedBy``).
-    """
-    return jobset.spec.managed_by in (None, "", label_keys.JOBSET_CONTROLLER)
-
-
-def standing_of(jobset: JobSet) -> tuple[Observed, str] | None:
-    """Return why a JobSet needs no slices now and since when; None while it needs them.
+def standing_of(workload: WorkloadView) -> tuple[Observed, str] | None:
+    """Return why a workload needs no slices now and since when; None while it needs them.
 
     A terminal state outranks a suspension. The second value is the condition's ``lastTransitionTime``: it tells a
     second suspension from the first.
     """
-    conditions = jobset.status.conditions or ()
-    for name, observed in _TERMINAL:
-        if found := _true_condition(conditions, name):
-            return observed, found.last_transition_time or ""
-    if found := _true_condition(conditions, "Suspended"):
-        return Observed.SUSPENDED, found.last_transition_time or ""
+    if workload.terminal:
+        observed = Observed.FAILED if workload.terminal == _FAILED else Observed.COMPLETED
+        return observed, format_time(workload.terminal_since)
+    if workload.suspended_since is not None:
+        return Observed.SUSPENDED, format_time(workload.suspended_since)
     return None
 
 
-def active_jobs(jobset: JobSet) -> int:
-    """Return how many Jobs of a JobSet still have running or pending pods, as its status says."""
-    return sum(each.active or 0 for each in jobset.status.replicated_jobs_status or ())
-
-
-def _true_condition(conditions: Iterable[Condition], name: str) -> Condition | None:
-    return next((each for each in conditions if each.type == name and each.status == "True"), None)
+def wants_fewer(before: Mapping[str, int], now: Mapping[str, int]) -> bool:
+    """Tell whether some group wants fewer slices than before, by group; a group that went wants none."""
+    return any(now.get(group, 0) < count for group, count in before.items())
 
 
 def _affinity_keys(pod: Pod) -> Iterator[str]:
     affinity = pod.spec.affinity
     if affinity and affinity.node_affinity and affinity.node_affinity.required:
-        for term in affinity.node_affinity.required.node_selector_terms or ():
+        for term in affinity.node_affinity.required.node_selector_terms:
             for expression in term.match_expressions or ():
                 yield expression.key
 
@@ -141,4 +125,4 @@ def _asks_for_chips(container: Container) -> bool:
     if not container.resources:
         return False
     asked = (container.resources.requests, container.resources.limits)
-    return any(each is not None and each.tpu not in (None, "", "0", 0) for each in asked)
+    return any(each is not None and each.get(label_keys.TPU_RESOURCE) not in (None, "", "0", 0) for each in asked)

@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Any
 import urllib3
 
 from exporter.health import Health, HealthServer, Role
-from exporter.kinds import WATCHED
+from exporter.kinds import list_watched
 from exporter.lease import LeaseLock, LeaseLost
 from exporter.metrics import Metrics
 from exporter.publishing import Outbox
+from exporter.sightings import PodSightings, WorkloadSightings
 from exporter.watch import Follower
 from shared.core.errors import Misconfigured, ProvisionerError
+from shared.core.kinds.table import choose_kinds
 from shared.core.settings import Credentials
 from shared.edges.google_access import google_token_source
 from shared.edges.google_rest import GoogleRest
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from exporter.settings import Settings
-    from exporter.sightings import Sightings
     from shared.core.events import Event
     from shared.edges.kubernetes_api import Connection
 
@@ -76,7 +77,8 @@ class _Exporter:
         self._settings, self._stop = settings, stop
         self._failed = threading.Event()
         self._metrics = Metrics()
-        self._health = Health(tuple(kind.name for kind in WATCHED))
+        self._watched = list_watched(choose_kinds(settings.kinds))
+        self._health = Health(tuple(kind.name for kind in self._watched))
         connection = (
             connection_from_kubeconfig(settings.kubeconfig) if settings.kubeconfig else connection_in_cluster()
         )
@@ -90,7 +92,7 @@ class _Exporter:
             metrics=self._metrics,
             may_publish=self._lease.is_held if self._lease else lambda: True,
         )
-        self._sightings: dict[str, Any] = {kind.name: kind.sightings(settings.cluster) for kind in WATCHED}
+        self._sightings: dict[str, Any] = {kind.name: kind.sightings(settings.cluster) for kind in self._watched}
         self._followers = [
             Follower(
                 self._api,
@@ -100,7 +102,7 @@ class _Exporter:
                 metrics=self._metrics,
                 health=self._health,
             )
-            for kind in WATCHED
+            for kind in self._watched
         ]
         self._threads: list[threading.Thread] = []
         self._server: HealthServer | None = None
@@ -132,7 +134,7 @@ class _Exporter:
         self._metrics.is_leader.set(1)
         _logger.info("leading", extra={"election": self._lease is not None})
         self._start("outbox", self._outbox.run)
-        for kind, follower in zip(WATCHED, self._followers, strict=True):
+        for kind, follower in zip(self._watched, self._followers, strict=True):
             self._start(kind.name, follower.run)
         try:
             self._lead()
@@ -217,12 +219,12 @@ class _Exporter:
         self._metrics.observe(
             "leaders_unschedulable",
             "Leader pods that wait for nodes now.",
-            lambda: float(self._sightings["pods"].standing),
+            partial(self._count_standing, PodSightings),
         )
         self._metrics.observe(
             "workloads_over",
-            "JobSets that are over but still exist.",
-            lambda: float(self._sightings["jobsets"].standing),
+            "Workloads that are over but still exist.",
+            partial(self._count_standing, WorkloadSightings),
         )
         self._metrics.observe_labelled(
             "objects_watched",
@@ -230,12 +232,15 @@ class _Exporter:
             {name: partial(_length, each) for name, each in self._sightings.items()},
         )
 
+    def _count_standing(self, of: type[Any]) -> float:
+        return float(sum(each.standing for each in self._sightings.values() if isinstance(each, of)))
+
     def _report(self, name: str, event: Event, seen_at: float) -> None:
         stamped = replace(event, time=datetime.now(UTC).isoformat(timespec="milliseconds"))
         self._outbox.put(stamped, seen_at, partial(self._health.beat, name))
 
 
-def _length(sightings: Sightings[Any]) -> float:
+def _length(sightings: Any) -> float:
     return float(len(sightings))
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shared.core.errors import Misconfigured
+from shared.core.kinds.table import KIND_NAMES
 from shared.core.settings import Credentials
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Settings:
     """Base URL of the Pub/Sub API."""
     credentials: Credentials = Credentials.GOOGLE
     """How to prove who we are to Pub/Sub; anonymous only against stand-ins."""
+    kinds: tuple[str, ...] = KIND_NAMES
+    """The kinds of workload that are watched."""
     kubeconfig: str = ""
     """Empty: the pod's own service account."""
     http_host: str = ""
@@ -65,7 +68,7 @@ class Settings:
 class _Variable:
     name: str
     field: str
-    parse: Callable[[str], str | int | float]
+    parse: Callable[[str], str | int | float | tuple[str, ...]]
     meaning: str
     default: str = ""
     required: bool = False
@@ -104,6 +107,13 @@ def _credentials(text: str) -> Credentials:
     return Credentials(text)
 
 
+def _kinds(text: str) -> tuple[str, ...]:
+    named = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not named or not set(named) <= set(KIND_NAMES):
+        raise ValueError(f"some of {', '.join(KIND_NAMES)}, comma-separated")
+    return named
+
+
 def _seconds(text: str) -> float:
     if not re.fullmatch(r"\d+(\.\d+)?", text) or float(text) > 600:  # noqa: PLR2004 -- named in the text below
         raise ValueError("seconds from 0 to 600")
@@ -138,6 +148,9 @@ _VARIABLES = (
         _credentials,
         "google: the account of the metadata server; anonymous: none, for stand-ins.",
         "google",
+    ),
+    _Variable(
+        "KINDS", "kinds", _kinds, "Kinds of workload that are watched, comma-separated.", "all that are known"
     ),
     _Variable("KUBECONFIG", "kubeconfig", str, "Path of a kubeconfig file.", "the pod's own service account"),
     _Variable(

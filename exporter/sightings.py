@@ -6,23 +6,20 @@ listing no longer shows it. Losing the memory is harmless: what stands is then r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from exporter.predicates import (
-    active_jobs,
-    is_demand,
-    is_ours_to_watch,
-    jobset_name_of,
-    standing_of,
-)
-from shared.core import labels as label_keys
+from exporter.predicates import is_demand, standing_of, wants_fewer
 from shared.core.events import Event, EventType, ObjectName, Observed
+from shared.core.times import format_time
+from shared.edges.workload_objects import view_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from exporter.resources import JobSet, Pod
+    from shared.core.kinds.kind import Kind
+    from shared.core.workloads import WorkloadView
+    from shared.edges.workload_objects import Pod
 
 T_contra = TypeVar("T_contra", contravariant=True)
 Entry = TypeVar("Entry")
@@ -72,147 +69,190 @@ class _Generations(Generic[Entry]):
 
 
 class PodSightings:
-    """Leaders without a node: each UID is reported once, when it is first seen to be a demand.
+    """Slices without nodes: each is reported once, when a pod that speaks for it is first seen to be a demand.
 
     Under the selector ``spec.nodeName=`` a pod leaves the watch by being bound as well as by being deleted, and
-    the last body is the old one in both cases; so nothing is ever reported from a pod's leaving.
+    the last body is the old one in both cases; so nothing is ever reported of a pod that left. Where several pods
+    speak for one slice, another of them that still waits is then reported in its place.
     """
 
-    def __init__(self, cluster: str) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: str, kind: Kind) -> None:
+        self._cluster, self._kind = cluster, kind
         self._generations: _Generations[bool] = _Generations()
-        self._reported: set[str] = set()
+        self._reported: dict[str, str] = {}
+        """The UID of the pod that was reported, by slice."""
+        self._slices: dict[str, str] = {}
+        """The slice of a pod, by UID, where it is more than the pod itself."""
+        self._others: dict[str, dict[str, Event]] = {}
+        """By slice, the demands of further pods that speak for it."""
 
     def begin_listing(self) -> None:
         """Start a listing."""
         self._generations.begin()
 
     def see(self, seen: Pod) -> Iterable[Event]:
-        """Return the demand of a pod that is one for the first time."""
+        """Return the demand of a slice that is one for the first time."""
         uid = seen.metadata.uid
         self._generations.mark(uid)
-        self._generations.entries[uid] = demanding = is_demand(seen)
-        if not demanding or uid in self._reported:
+        self._generations.entries[uid] = demanding = is_demand(seen, self._kind)
+        if not demanding:
+            self._others.get(self._slices.get(uid, uid), {}).pop(uid, None)
             return ()
-        self._reported.add(uid)
-        return (self._demand(seen),)
+        slice_key = self._find_slice(seen)
+        speaker = self._reported.get(slice_key)
+        if speaker is None:
+            self._reported[slice_key] = uid
+            return (self._demand(seen),)
+        if speaker != uid:
+            self._others.setdefault(slice_key, {})[uid] = self._demand(seen)
+        return ()
 
     def lose(self, gone: Pod) -> Iterable[Event]:
-        """Forget a pod; report nothing."""
-        self._forget(gone.metadata.uid)
-        return ()
+        """Forget a pod; return the demand of another that waits for the same slice."""
+        return self._forget(gone.metadata.uid)
 
     def finish_listing(self) -> Iterable[Event]:
-        """Forget the pods that the listing did not show; report nothing."""
-        for uid, _ in self._generations.sweep():
-            self._forget(uid)
-        return ()
+        """Forget the pods that the listing did not show, as `lose` does."""
+        return [event for uid, _ in self._generations.sweep() for event in self._forget(uid)]
 
     @property
     def standing(self) -> int:
-        """How many leaders are unschedulable now."""
+        """How many of these pods are unschedulable now."""
         return sum(self._generations.entries.values())
 
     def __len__(self) -> int:
         """Return how many pods are in the watch."""
         return len(self._generations.entries)
 
-    def _forget(self, uid: str) -> None:
+    def _find_slice(self, pod: Pod) -> str:
+        """Return what is the same for all pods that speak for one slice; the pod's UID when it speaks alone."""
+        uid = pod.metadata.uid
+        known = self._slices.get(uid)
+        if known is not None:
+            return known
+        view = view_pod(pod)
+        hint = self._kind.slice_hint(view)
+        if hint == uid:
+            return uid
+        found = self._slices[uid] = f"{view.namespace}/{self._kind.find_owner(view)}/{hint}"
+        return found
+
+    def _forget(self, uid: str) -> Iterable[Event]:
         self._generations.entries.pop(uid, None)
-        self._reported.discard(uid)
+        slice_key = self._slices.pop(uid, uid)
+        others = self._others.get(slice_key, {})
+        others.pop(uid, None)
+        if not others:
+            self._others.pop(slice_key, None)
+        if self._reported.get(slice_key) != uid:
+            return ()
+        del self._reported[slice_key]
+        if not others:
+            return ()
+        successor = next(iter(others))
+        self._reported[slice_key] = successor
+        return (others.pop(successor),)
 
     def _demand(self, pod: Pod) -> Event:
-        metadata = pod.metadata
-        # JobSets before 0.9 do not label their pods with the JobSet's UID; the reader then has to look it up.
-        jobset_uid = (metadata.labels or {}).get(label_keys.JOBSET_UID_ON_POD, "")
+        view = view_pod(pod)
+        # Where pods do not carry their workload's UID, the reader has to look it up.
+        owner_uid = self._kind.find_owner_uid(view)
         workload = ObjectName(
-            kind="JobSet", namespace=metadata.namespace, name=jobset_name_of(pod), uid=jobset_uid
+            kind=self._kind.name, namespace=view.namespace, name=self._kind.find_owner(view), uid=owner_uid
         )
         return Event(
             type=EventType.DEMAND,
             cluster=self._cluster,
-            subject=_name("Pod", pod),
+            subject=ObjectName(kind="Pod", namespace=view.namespace, name=view.name, uid=view.uid),
             observed=Observed.UNSCHEDULABLE,
-            workload=workload if jobset_uid else None,
+            workload=workload if owner_uid else None,
         )
 
 
 @dataclass(slots=True)
-class _JobSetEntry:
+class _Entry:
     name: ObjectName
     standing: tuple[Observed, str] | None = None
     """What was last reported."""
     terminating: bool = False
     was_active: bool = False
-    """Whether Jobs were still active when or after `standing` was reported."""
+    """Whether some of it was still active when or after `standing` was reported."""
+    wanted: dict[str, int] = field(default_factory=dict)
+    """How many slices each group wanted when it was last seen."""
 
 
-class JobSetSightings:
-    """Workloads that are over: completed, failed, suspended, being deleted, gone; and drained after that."""
+class WorkloadSightings:
+    """Workloads of one kind that are over: completed, failed, suspended, being deleted, gone; drained after that.
 
-    def __init__(self, cluster: str) -> None:
-        self._cluster = cluster
-        self._generations: _Generations[_JobSetEntry] = _Generations()
+    And those that want fewer slices than before.
+    """
+
+    def __init__(self, cluster: str, kind: Kind) -> None:
+        self._cluster, self._kind = cluster, kind
+        self._generations: _Generations[_Entry] = _Generations()
 
     def begin_listing(self) -> None:
         """Start a listing."""
         self._generations.begin()
 
-    def see(self, seen: JobSet) -> Iterable[Event]:
-        """Return what is new about a JobSet: that it is over, is being deleted, or has drained since."""
-        if not is_ours_to_watch(seen):
+    def see(self, seen: WorkloadView) -> Iterable[Event]:
+        """Return what is new about a workload: that it is over, is being deleted, has drained, wants less."""
+        if self._has_no_slices(seen):
             return ()
-        uid = seen.metadata.uid
-        self._generations.mark(uid)
-        entry = self._generations.entries.get(uid)
+        self._generations.mark(seen.uid)
+        entry = self._generations.entries.get(seen.uid)
         if entry is None:
-            entry = self._generations.entries[uid] = _JobSetEntry(_name("JobSet", seen))
+            entry = self._generations.entries[seen.uid] = _Entry(_name(seen))
         return [
             *self._new_standing(entry, seen),
             *self._new_termination(entry, seen),
             *self._drained(entry, seen),
+            *self._scaled(entry, seen),
         ]
 
-    def lose(self, gone: JobSet) -> Iterable[Event]:
-        """Return that a JobSet is gone."""
-        if not is_ours_to_watch(gone):
+    def lose(self, gone: WorkloadView) -> Iterable[Event]:
+        """Return that a workload is gone."""
+        if self._has_no_slices(gone):
             return ()
-        self._generations.entries.pop(gone.metadata.uid, None)
-        return (self._over(_name("JobSet", gone), Observed.DELETED, ""),)
+        self._generations.entries.pop(gone.uid, None)
+        return (self._over(_name(gone), Observed.DELETED, ""),)
 
     def finish_listing(self) -> Iterable[Event]:
-        """Return the JobSets that were deleted while nobody watched."""
+        """Return the workloads that were deleted while nobody watched."""
         return [self._over(entry.name, Observed.DELETED, "") for _, entry in self._generations.sweep()]
 
     @property
     def standing(self) -> int:
-        """How many JobSets are over but still exist."""
+        """How many workloads are over but still exist."""
         return sum(entry.standing is not None for entry in self._generations.entries.values())
 
     def __len__(self) -> int:
-        """Return how many JobSets are in the watch."""
+        """Return how many workloads are in the watch."""
         return len(self._generations.entries)
 
-    def _new_standing(self, entry: _JobSetEntry, jobset: JobSet) -> Iterable[Event]:
-        standing = standing_of(jobset)
+    def _has_no_slices(self, seen: WorkloadView) -> bool:
+        """Tell whether a workload cannot have a pool: it runs elsewhere, or never asked for accelerators."""
+        return seen.managed_elsewhere or (not seen.groups and seen.uid not in self._generations.entries)
+
+    def _new_standing(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
+        standing = standing_of(seen)
         if standing == entry.standing:
             return ()
         entry.standing, entry.was_active = standing, False
         return () if standing is None else (self._over(entry.name, *standing),)
 
-    def _new_termination(self, entry: _JobSetEntry, jobset: JobSet) -> Iterable[Event]:
+    def _new_termination(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
         """Return that a foreground deletion has begun; that it has ended is a second event, from `lose`."""
-        since = jobset.metadata.deletion_timestamp
-        if not since or entry.terminating:
+        if not seen.deleting or entry.terminating:
             return ()
         entry.terminating = True
-        return (self._over(entry.name, Observed.DELETED, since),)
+        return (self._over(entry.name, Observed.DELETED, format_time(seen.deleting_since)),)
 
-    def _drained(self, entry: _JobSetEntry, jobset: JobSet) -> Iterable[Event]:
-        """Return that the Jobs of a JobSet which is over have stopped, if they had not when it was reported."""
+    def _drained(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
+        """Return that all of a workload which is over has stopped, if it had not when that was reported."""
         if entry.standing is None:
             return ()
-        if active_jobs(jobset):
+        if seen.active:
             entry.was_active = True
             return ()
         if not entry.was_active:
@@ -220,6 +260,13 @@ class JobSetSightings:
         entry.was_active = False
         observed, since = entry.standing
         return (self._over(entry.name, Observed.DRAINED, f"{observed}@{since}"),)
+
+    def _scaled(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
+        """Return that fewer slices are wanted than before; of a workload that is over, that says nothing new."""
+        before, entry.wanted = entry.wanted, {group.name: group.replicas for group in seen.groups}
+        if entry.standing is not None or entry.terminating or not wants_fewer(before, entry.wanted):
+            return ()
+        return (self._over(entry.name, Observed.SCALED, f"generation {seen.generation}"),)
 
     def _over(self, name: ObjectName, observed: Observed, incarnation: str) -> Event:
         return Event(
@@ -231,6 +278,5 @@ class JobSetSightings:
         )
 
 
-def _name(kind: str, found: Pod | JobSet) -> ObjectName:
-    metadata = found.metadata
-    return ObjectName(kind=kind, namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
+def _name(workload: WorkloadView) -> ObjectName:
+    return ObjectName(kind=workload.kind, namespace=workload.namespace, name=workload.name, uid=workload.uid)

@@ -9,12 +9,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
 
 from exporter.pauses import Pauses
 from exporter.publishing import Closed
 from shared.core.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled
+from shared.core.kinds.objects import UnexpectedValue
 from shared.edges.kubernetes_api import UNREADABLE, Expired, Silence
+from shared.edges.kubernetes_watch import read_stored, report_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -83,7 +87,7 @@ class Follower(Generic[T]):
         self._silence_seconds, self._absent_seconds = silence_seconds, absent_seconds
         self._pauses = pauses or Pauses()
         self._stop = threading.Event()
-        self._open: Watch[T] | None = None
+        self._open: Watch[Any] | None = None
         self._version = ""
         """The version to resume from; empty when only a listing can tell."""
 
@@ -146,7 +150,8 @@ class Follower(Generic[T]):
         ):
             version = version or page.metadata.resource_version
             self._beat()
-            self._send_on(event for item in page.items for event in self._sightings.see(item))
+            for item in page.items:
+                self._show(item, self._sightings.see)
         self._send_on(self._sightings.finish_listing())
         seconds = time.monotonic() - started
         self._note_listed(seconds)
@@ -179,21 +184,32 @@ class Follower(Generic[T]):
                     self._pauses.reset()
         return heard or time.monotonic() - started >= SHORT_SECONDS
 
-    def _take(self, event: WatchEvent[T]) -> None:
+    def _take(self, event: WatchEvent[Any]) -> None:
         self._beat()
         self._metrics.watch_events.labels(self._watched.name, event.type).inc()
         if event.object is None:
             if event.type == UNREADABLE:
                 self._metrics.unreadable.labels(self._watched.name).inc()
         elif event.type in ("ADDED", "MODIFIED"):
-            self._send_on(self._sightings.see(event.object))
+            self._show(event.object, self._sightings.see)
         elif event.type == "DELETED":
-            self._send_on(self._sightings.lose(event.object))
+            self._show(event.object, self._sightings.lose)
         else:
             _logger.warning(
                 "unknown type of watch event, passed over",
                 extra={"resource": self._watched.name, "type": event.type},
             )
+
+    def _show(self, item: Any, look: Callable[[T], Iterable[Event]]) -> None:
+        """Show one object to the sightings; one that cannot be read is counted, logged and passed over."""
+        try:
+            seen = self._watched.read(item)
+        except (UnexpectedValue, msgspec.ValidationError) as error:
+            self._metrics.unreadable.labels(self._watched.name).inc()
+            metadata = read_stored(item).metadata
+            report_unreadable(self._watched.path, metadata.namespace, metadata.name, error)
+            return
+        self._send_on(look(seen))
 
     def _send_on(self, events: Iterable[Event]) -> None:
         arrived = time.monotonic()
@@ -224,8 +240,11 @@ class Follower(Generic[T]):
         # another API server with another history answers: only a listing is sure to show the present.
         if reason not in ("disconnected", "throttled") or self._pauses.failures > 1:
             self._version = ""
-        self._health.note_lack(self._watched.name, _advice(reason, self._watched.path, error))
-        _logger.warning(
+        self._health.note_lack(self._watched.name, self._advise(reason, error))
+        if reason == "absent" and self._watched.optional:
+            self._health.note_settled(self._watched.name)
+        _logger.log(
+            self._severity(reason),
             "watch interrupted",
             extra={
                 "resource": self._watched.name,
@@ -242,10 +261,14 @@ class Follower(Generic[T]):
     def _beat(self) -> None:
         self._health.beat(self._watched.name)
 
+    def _severity(self, reason: str) -> int:
+        """Return how loud an interruption is: that nobody installed what need not be there is no news."""
+        return logging.DEBUG if reason == "absent" and self._watched.optional else logging.WARNING
 
-def _advice(reason: str, path: str, error: ProvisionerError) -> str:
-    if reason == "absent":
-        return f"the cluster does not know {path}: is the JobSet operator installed?"
-    if reason == "denied":
-        return f"may not list or watch {path}: grant the exporter's account these verbs ({error})"
-    return str(error)
+    def _advise(self, reason: str, error: ProvisionerError) -> str:
+        path = self._watched.path
+        if reason == "absent":
+            return f"the cluster does not know {path}: is the {self._watched.operator} operator installed?"
+        if reason == "denied":
+            return f"may not list or watch {path}: grant the exporter's account these verbs ({error})"
+        return str(error)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from shared.core.errors import Misconfigured
+from shared.core.kinds.table import KIND_NAMES
 from shared.core.settings import Settings
 
 if TYPE_CHECKING:
@@ -110,6 +111,11 @@ def _check_settings(settings: Settings) -> list[str]:
             problems.append(f"{PREFIX}CLUSTERS: {name!r} is not projects/P/locations/L/clusters/C")
         if not cluster.endpoint.startswith(("https://", "http://")):
             problems.append(f"{PREFIX}CLUSTERS: {name}: endpoint {cluster.endpoint!r} is not a URL")
+    problems += [
+        f"{PREFIX}KINDS: {name!r} is not a kind of workload; known: {', '.join(KIND_NAMES)}"
+        for name in settings.kinds
+        if name not in KIND_NAMES
+    ]
     limits = ("limit_chips", "limit_chips_per_namespace", "limit_slices", "node_disk_size_gb")
     positive = ("grace_seconds", "creation_seconds_max", "drain_seconds_max", "sweep_deletions_max")
     problems += [f"{PREFIX}{key.upper()}: must not be negative" for key in limits if getattr(settings, key) < 0]

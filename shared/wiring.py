@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import urllib3
 
 from shared.configuration import read_settings
+from shared.core.kinds.table import choose_kinds
 from shared.core.settings import ClusterSettings, Credentials, Settings
 from shared.edges.clock import SystemClock
 from shared.edges.cluster import KubernetesCluster
@@ -69,7 +70,9 @@ def build_ports(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
         pools=GkeNodePools(GoogleRest(settings.gke_endpoint, http=http, token=token)),
         clusters={
             name: KubernetesCluster(
-                _build_api(cluster, token), component=environ.get("K_SERVICE", "tpu-provisioner")
+                _build_api(cluster, token),
+                kinds=choose_kinds(settings.kinds),
+                component=environ.get("K_SERVICE", "tpu-provisioner"),
             )
             for name, cluster in settings.clusters.items()
         },

@@ -14,11 +14,14 @@ from typing import Any
 from shared.core import labels
 from shared.core.demand import Demand, read_demand
 from shared.core.events import Event, EventType, Message, ObjectName, Observed, format_message
+from shared.core.kinds import jobset as jobset_keys
 from shared.core.names import Claim, build_owner_labels, build_pool_name
 from shared.core.pools import PoolSnapshot, PoolStatus
 from shared.core.settings import ClusterSettings, Settings
-from shared.core.workloads import JobSetView, PodTemplate, PodView, ReplicatedJobView
+from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
+OWNER_KEYS = labels.OWNER_KEYS | {jobset_keys.JOBSET_NAME, jobset_keys.JOBSET_NAMESPACE}
+"""What every pool of a JobSet says of its owner."""
 CLUSTER = "projects/p/locations/us-east5/clusters/c"
 ZONE = "us-east5-b"
 NOW = 1_800_000_000.0
@@ -67,9 +70,9 @@ def a_pod(
     found = template or a_template(**(shape or {}))
     job_name = f"{jobset}-{job}-{index}"
     said = {
-        labels.JOBSET_NAME_ON_POD: jobset,
-        labels.JOBSET_UID_ON_POD: JOBSET_UID,
-        labels.JOB_KEY: f"key-of-{job_name}",
+        jobset_keys.JOBSET_NAME_ON_POD: jobset,
+        jobset_keys.JOBSET_UID_ON_POD: JOBSET_UID,
+        jobset_keys.JOB_KEY: f"key-of-{job_name}",
         labels.COMPLETION_INDEX: "0",
         **(pod_labels or {}),
     }
@@ -97,19 +100,21 @@ def a_jobset(
     replicas: int = 2,
     namespace: str = "default",
     template: PodTemplate | None = None,
+    annotations: dict[str, str] | None = None,
     job_annotations: dict[str, str] | None = None,
     **overrides: Any,
-) -> JobSetView:
+) -> WorkloadView:
     """A live JobSet with one replicated job."""
-    replicated = ReplicatedJobView(
-        name=job, replicas=replicas, annotations=job_annotations or {}, template=template or a_template()
-    )
-    return JobSetView(
+    said = (annotations or {}) | (job_annotations or {})
+    pinned = {jobset_keys.EXCLUSIVE_TOPOLOGY, jobset_keys.NODE_SELECTOR_STRATEGY} <= said.keys()
+    replicated = SliceGroup(name=job, replicas=replicas, template=template or a_template(), pinned=pinned)
+    return WorkloadView(
         **{
+            "kind": "JobSet",
             "namespace": namespace,
             "name": name,
             "uid": JOBSET_UID,
-            "replicated_jobs": (replicated,),
+            "groups": (replicated,),
             **overrides,
         }
     )
@@ -131,7 +136,7 @@ def a_claim(**overrides: Any) -> Claim:
 def a_demand(
     *,
     pod: PodView | None = None,
-    jobset: JobSetView | None = None,
+    jobset: WorkloadView | None = None,
     use: Settings | None = None,
     **shape: Any,
 ) -> Demand:
@@ -193,8 +198,8 @@ def a_go_pool(name: str = "train-12345", *, jobset: str = "train", status: str =
         labels.PARENT_KIND: "job",
         labels.PARENT_NAME: f"{jobset}-workers-0",
         labels.PARENT_NAMESPACE: "default",
-        labels.JOBSET_NAME: jobset,
-        labels.JOBSET_NAMESPACE: "default",
+        jobset_keys.JOBSET_NAME: jobset,
+        jobset_keys.JOBSET_NAMESPACE: "default",
     }
     return PoolSnapshot(
         name=name, status=PoolStatus(status), labels=said, node_count=4, machine_type="ct6e-standard-4t"
@@ -204,7 +209,7 @@ def a_go_pool(name: str = "train-12345", *, jobset: str = "train", status: str =
 def a_demand_event(pod: PodView | None = None, **overrides: Any) -> Event:
     """The exporter's hint about a leader pod."""
     pod = pod or a_pod()
-    name = pod.template.labels.get(labels.JOBSET_NAME_ON_POD, "train")
+    name = pod.template.labels.get(jobset_keys.JOBSET_NAME_ON_POD, "train")
     workload = ObjectName(kind="JobSet", namespace=pod.namespace, name=name, uid=JOBSET_UID)
     plain = {
         "type": EventType.DEMAND,

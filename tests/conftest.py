@@ -2,13 +2,15 @@
 
 A test that asks for `cluster_kind` or `stack` runs twice: on the embedded cluster in the first tier, and, marked
 `cluster`, on a real control plane. That one is built once all tests are collected, outside of every test's
-time-out, and only if one of them is going to run it.
+time-out, and only if one of them is going to run it. So are the further controllers that a test names by its mark
+`controller`.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,18 +21,24 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:  # `pytest` alone does not put the working folder there, `python -m pytest` does
     sys.path.insert(0, str(ROOT))
 
-from local.controlplane.building import BuildFailed, find_build, make_build  # noqa: E402 -- after the path
+from local.controlplane.building import (  # noqa: E402 -- after the path
+    BuildFailed,
+    find_build,
+    make_addition_build,
+    make_build,
+)
 from local.controlplane.cache import default_cache  # noqa: E402
 from local.controlplane.commands import Choices  # noqa: E402
 from local.controlplane.plane import ControlPlane  # noqa: E402
 from local.controlplane.progress import Progress  # noqa: E402
+from local.controlplane.recipe import UnknownAddition  # noqa: E402
 from local.controlplane.toolchain import NoToolchain  # noqa: E402
 from local.stack.clusters import ClusterKind  # noqa: E402
 from local.stack.commands import StackSettings  # noqa: E402
 from local.stack.stack import Stack  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from local.controlplane.cache import Build
 
@@ -62,10 +70,20 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Make the build if it will be needed: minutes of compiling belong to no test."""
     needed = any(item.get_closest_marker("cluster") for item in session.items)
     if needed and not session.config.option.collectonly:
+        marks = [mark for item in session.items for mark in item.iter_markers("controller")]
         try:
             make_build(default_cache(), Progress(), nice=19)
-        except (NoToolchain, BuildFailed) as error:
+            for name in sorted({name for mark in marks for name in mark.args}):
+                make_addition_build(default_cache(), name, Progress(), nice=19)
+        except (NoToolchain, BuildFailed, UnknownAddition) as error:
             raise pytest.UsageError(f"the tests marked `cluster` cannot run: {error}") from error
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "controller(*names): runs further controllers on the real control plane, built first (minutes, once)",
+    )
 
 
 @pytest.fixture(scope="session")
@@ -79,6 +97,21 @@ def plane(build: Build) -> Iterator[ControlPlane]:
     """A real control plane for every test that does not break it."""
     with ControlPlane(build, Choices(scheduler_backoff_seconds=1)) as plane:
         yield plane
+
+
+@pytest.fixture(scope="session")
+def plane_with(build: Build) -> Iterator[Callable[..., ControlPlane]]:
+    """Start a real control plane with further controllers, one per set of names, for what does not break it."""
+    started: dict[tuple[str, ...], ControlPlane] = {}
+    with ExitStack() as planes:
+
+        def start(*names: str) -> ControlPlane:
+            if names not in started:
+                choices = Choices(scheduler_backoff_seconds=1, controllers=names)
+                started[names] = planes.enter_context(ControlPlane(build, choices))
+            return started[names]
+
+        yield start
 
 
 @pytest.fixture(scope="session", params=KINDS, ids=str)

@@ -130,10 +130,22 @@ def _missing(tools: tuple[Tool, ...]) -> list[Tool]:
 
 
 def _run_cluster(missing: list[Tool], rest: list[str]) -> int:
-    if not missing:
-        return _pytest("cluster", rest)
-    _say(f"NOT RUN: those tests of the cluster tier that need tools (missing here: {_named(missing)}).")
-    return _pytest("cluster and not tool", rest)
+    marker = "cluster"
+    if missing:
+        _say(f"NOT RUN: those tests of the cluster tier that need tools (missing here: {_named(missing)}).")
+        marker += " and not tool"
+    if not _has_controllers():
+        _say(
+            "NOT RUN: those tests of the cluster tier that need KubeRay and the like; build them: make controllers"
+        )
+        marker += " and not controller"
+    return _pytest(marker, rest)
+
+
+def _has_controllers() -> bool:
+    """Return whether the further controllers are built: minutes each, so nobody gets them unasked."""
+    command = [sys.executable, "-m", "local.controlplane", "status", "--with=all"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 
 def _run_tier(marker: str, missing: list[Tool], rest: list[str]) -> int:

@@ -19,8 +19,8 @@ def by_msgspec() -> Callable[[bytes], Any]:
     """Return our way: only the fields that are read."""
     import msgspec  # noqa: PLC0415 -- the import is part of what is measured
 
-    from exporter.resources import Pod  # noqa: PLC0415 -- as above
     from shared.edges.kubernetes_objects import Page  # noqa: PLC0415 -- as above
+    from shared.edges.workload_objects import Pod  # noqa: PLC0415 -- as above
 
     return msgspec.json.Decoder(Page[Pod]).decode
 
@@ -40,8 +40,8 @@ def by_typed_client() -> Callable[[bytes], Any]:
 
 def watch_by_msgspec() -> Callable[[list[bytes]], int]:
     """Return the exporter's own reading of a watch, each event in a chunk of its own, as a server sends them."""
-    from exporter.resources import Pod  # noqa: PLC0415 -- the import is part of what is measured
     from shared.edges.kubernetes_watch import Watch  # noqa: PLC0415 -- as above
+    from shared.edges.workload_objects import Pod  # noqa: PLC0415 -- the import is part of what is measured
 
     class Recorded:
         chunked = True

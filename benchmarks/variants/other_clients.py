@@ -17,6 +17,7 @@ import urllib3
 from flask import Response
 
 from shared.configuration import read_settings
+from shared.core.kinds.table import get_kind
 from shared.deliver import deliver
 from shared.edges.clock import SystemClock
 from shared.edges.cluster import KubernetesCluster
@@ -24,7 +25,7 @@ from shared.edges.gke import GkeNodePools
 from shared.edges.google_rest import GoogleRest
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.logs import start_logging
-from shared.edges.workload_objects import JobSet, Pod, view_jobset, view_pod
+from shared.edges.workload_objects import Pod, read_workload, view_pod
 from shared.perform.outcome import Ports
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from flask import Request
 
     from shared.core.ports import Cluster, Notice
-    from shared.core.workloads import JobSetView, PodView
+    from shared.core.workloads import PodView, WorkloadView
 
 CLIENTS = frozenset(os.environ["BENCHMARK_CLIENTS"].split(","))
 HTTP = urllib3.PoolManager()
@@ -123,12 +124,12 @@ class OfficialCluster(KubernetesCluster):
         found = self._official.sanitize_for_serialization(self._core.read_namespaced_pod(name, namespace))
         return view_pod(msgspec.convert(found, Pod))
 
-    def get_jobset(self, namespace: str, name: str) -> JobSetView | None:
-        """Return one JobSet."""
-        found = self._custom.get_namespaced_custom_object(
-            "jobset.x-k8s.io", "v1alpha2", namespace, "jobsets", name
-        )
-        return view_jobset(msgspec.convert(found, JobSet))
+    def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
+        """Return one workload."""
+        read = get_kind(kind)
+        version = read.api_version.rpartition("/")[2]
+        found = self._custom.get_namespaced_custom_object(read.group, version, namespace, read.plural, name)
+        return read_workload(read, found)
 
     def write_notice(self, notice: Notice) -> None:
         """Write one Event."""

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from local.controlplane.cache import (
     Build,
     BuildBroken,
     Stamp,
+    addition_cache,
     build_folder,
     drafting,
     find_newest,
@@ -28,7 +30,7 @@ from local.controlplane.cache import (
     open_build,
     write_stamp,
 )
-from local.controlplane.recipe import BINARIES, PRODUCTS, hash_sources
+from local.controlplane.recipe import PRODUCTS, find_additions, hash_sources, list_binaries
 from local.controlplane.toolchain import NoToolchain, Toolchain, find_toolchain, go_environment
 
 if TYPE_CHECKING:
@@ -45,26 +47,30 @@ class BuildFailed(Exception):
 
 
 def find_build(cache: Path) -> Build:
-    """Return the build to run: by the present Go if there is one, else the newest by any.
+    """Return the base build to run: by the present Go if there is one, else the newest by any.
 
     Raises:
         BuildBroken: there is no complete build; the text names the command that makes one.
         RecipeBroken: our own go.mod files are damaged.
     """
-    sources = hash_sources()
-    try:
-        return open_build(build_folder(cache, sources, find_toolchain().label))
-    except (BuildBroken, NoToolchain) as error:
-        newest = find_newest(cache, sources)
-        if newest is None:
-            raise BuildBroken(
-                f"no complete build ({error}); make one: python -m local.controlplane build"
-            ) from error
-        return newest
+    return _find(cache, PRODUCTS, "python -m local.controlplane build")
+
+
+def find_addition_build(cache: Path, name: str) -> Build:
+    """Return the build of a further controller, chosen as the base is.
+
+    Raises:
+        UnknownAddition: there is no such controller.
+        BuildBroken: there is no complete build; the text names the command that makes one.
+        RecipeBroken: our own go.mod files are damaged.
+    """
+    (addition,) = find_additions([name])
+    command = f"python -m local.controlplane build --with {name}"
+    return _find(addition_cache(cache, addition), (addition,), command)
 
 
 def make_build(cache: Path, progress: Progress, *, nice: int = 0) -> Build:
-    """Return the build of the present sources by the present Go, made now unless it is there and complete.
+    """Return the base build of the present sources by the present Go, made now unless it is there and complete.
 
     Args:
         cache: The folder of all builds.
@@ -77,43 +83,71 @@ def make_build(cache: Path, progress: Progress, *, nice: int = 0) -> Build:
         RecipeBroken: our own go.mod files are damaged.
         OSError: the cache folder cannot be written.
     """
-    sources, toolchain = hash_sources(), find_toolchain()
-    target = build_folder(cache, sources, toolchain.label)
-    with contextlib.suppress(BuildBroken):
-        return open_build(target)
-    with hold_lock(cache, progress.say):
-        try:
-            return open_build(target)  # Another builder may have made it while we waited.
-        except BuildBroken as problem:
-            progress.say(f"building, because: {problem}")
-        with drafting(target) as draft:
-            started = time.monotonic()
-            for product in PRODUCTS:
-                _build_product(product, toolchain, draft, progress, nice)
-            versions = {product.name: product.version for product in PRODUCTS}
-            seconds = round(time.monotonic() - started, 1)
-            write_stamp(
-                draft,
-                Stamp(
+    return _Builder(cache, progress, nice).make(cache, PRODUCTS)
+
+
+def make_addition_build(cache: Path, name: str, progress: Progress, *, nice: int = 0) -> Build:
+    """Return the build of a further controller, made now unless it is there and complete.
+
+    The base build is neither needed for it nor touched. Arguments and errors are those of `make_build`, and
+    UnknownAddition when there is no such controller.
+    """
+    (addition,) = find_additions([name])
+    return _Builder(cache, progress, nice).make(addition_cache(cache, addition), (addition,))
+
+
+def _find(folder: Path, products: tuple[Product, ...], command: str) -> Build:
+    sources = hash_sources(products)
+    try:
+        return open_build(build_folder(folder, sources, find_toolchain().label), products)
+    except (BuildBroken, NoToolchain) as error:
+        newest = find_newest(folder, sources, products)
+        if newest is None:
+            raise BuildBroken(f"no complete build ({error}); make one: {command}") from error
+        return newest
+
+
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    """One run of building. One lock for all builds: two at a time would need twice the memory."""
+
+    cache: Path
+    progress: Progress
+    nice: int
+
+    def make(self, folder: Path, products: tuple[Product, ...]) -> Build:
+        """Return the build of some products, whose builds are kept in a folder of their own."""
+        sources, toolchain = hash_sources(products), find_toolchain()
+        target = build_folder(folder, sources, toolchain.label)
+        with contextlib.suppress(BuildBroken):
+            return open_build(target, products)
+        with hold_lock(self.cache, self.progress.say):
+            try:
+                return open_build(target, products)  # Another builder may have made it while we waited.
+            except BuildBroken as problem:
+                self.progress.say(f"building, because: {problem}")
+            with drafting(target) as draft:
+                started = time.monotonic()
+                for product in products:
+                    self._build(product, list_binaries(products), toolchain, draft)
+                stamp = Stamp(
                     sources=sources,
                     toolchain=toolchain.label,
-                    seconds=seconds,
-                    versions=versions,
+                    seconds=round(time.monotonic() - started, 1),
+                    versions={product.name: product.version for product in products},
                     sizes=measure(draft),
-                ),
-            )
-    return open_build(target)
+                )
+                write_stamp(draft, stamp)
+        return open_build(target, products)
 
-
-def _build_product(product: Product, toolchain: Toolchain, draft: Path, progress: Progress, nice: int) -> None:
-    for binary in product.binaries:
-        number = BINARIES.index(binary.name) + 1
-        with progress.step(
-            f"{number}/{len(BINARIES)} {binary.name} {product.version}", binary.cold_seconds
-        ) as step:
-            _compile(product, binary, toolchain, draft / "bin" / binary.name, step, nice)
-    if product.manifests:
-        _copy_manifests(product, toolchain, draft / "manifests" / product.name)
+    def _build(self, product: Product, all_binaries: tuple[str, ...], toolchain: Toolchain, draft: Path) -> None:
+        for binary in product.binaries:
+            number = all_binaries.index(binary.name) + 1
+            title = f"{number}/{len(all_binaries)} {binary.name} {product.version}"
+            with self.progress.step(title, binary.cold_seconds) as step:
+                _compile(product, binary, toolchain, draft / "bin" / binary.name, step, self.nice)
+        if product.manifests:
+            _copy_manifests(product, toolchain, draft / "manifests" / product.name)
 
 
 def _compile(

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from local.controlplane.recipe import BINARIES
+from local.controlplane.recipe import PRODUCTS, list_binaries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from local.controlplane.recipe import Product
 
 _STAMP = "build.json"
 _DRAFT_PREFIX = ".draft-"
@@ -64,13 +66,18 @@ def default_cache() -> Path:
     return root / "tpu-provisioner" / "controlplane"
 
 
+def addition_cache(cache: Path, product: Product) -> Path:
+    """Return the folder of all builds of a further controller, within the folder of all builds."""
+    return cache / product.name
+
+
 def build_folder(cache: Path, sources: str, toolchain: str) -> Path:
     """Return where the build of a key belongs."""
     return cache / f"{toolchain}-{sources}"
 
 
-def open_build(folder: Path) -> Build:
-    """Return the build in a folder after a look at every file's size.
+def open_build(folder: Path, products: tuple[Product, ...] = PRODUCTS) -> Build:
+    """Return the build of some products in a folder after a look at every file's size.
 
     Raises:
         BuildBroken: it is absent, incomplete or damaged.
@@ -81,7 +88,7 @@ def open_build(folder: Path) -> Build:
         raise BuildBroken(f"{folder}: {'half-built' if folder.exists() else 'absent'}") from error
     except (OSError, msgspec.DecodeError) as error:
         raise BuildBroken(f"{folder / _STAMP}: {error}") from error
-    for name in (f"bin/{binary}" for binary in BINARIES):
+    for name in (f"bin/{binary}" for binary in list_binaries(products)):
         if name not in stamp.sizes or not os.access(folder / name, os.X_OK):
             raise BuildBroken(f"{folder / name}: missing or not executable")
     for name, size in stamp.sizes.items():
@@ -92,7 +99,7 @@ def open_build(folder: Path) -> Build:
     return Build(folder, stamp)
 
 
-def find_newest(cache: Path, sources: str) -> Build | None:
+def find_newest(cache: Path, sources: str, products: tuple[Product, ...] = PRODUCTS) -> Build | None:
     """Return the newest complete build of these sources by whatever Go, or None.
 
     For running only: what was built stays usable when Go is gone or was replaced.
@@ -100,7 +107,7 @@ def find_newest(cache: Path, sources: str) -> Build | None:
     complete = []
     for folder in cache.glob(f"*-{sources}"):
         try:
-            complete.append(open_build(folder))
+            complete.append(open_build(folder, products))
         except BuildBroken:
             continue
     return max(complete, key=lambda build: build.folder.stat().st_mtime, default=None)
@@ -129,6 +136,7 @@ def drafting(target: Path) -> Iterator[Path]:
 
     To be used under the lock: drafts of builders that were killed are removed here.
     """
+    target.parent.mkdir(parents=True, exist_ok=True)
     for leftover in target.parent.glob(f"{_DRAFT_PREFIX}*"):
         shutil.rmtree(leftover)
     draft = target.parent / f"{_DRAFT_PREFIX}{os.getpid()}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 if TYPE_CHECKING:
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 LIFETIME = timedelta(days=365)
 HOST = "127.0.0.1"
+_PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 _DNS_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
 
 def write_credentials(layout: Layout) -> None:
     """Write the authority, the serving certificate and the key that signs service account tokens."""
-    authority_key, authority = _authority()
+    authority_key = ec.generate_private_key(ec.SECP256R1())
+    authority = _authority(authority_key)
     serving_key, serving = _serving(authority_key, authority)
     signing_key = ec.generate_private_key(ec.SECP256R1())
     _write(layout.authority, authority.public_bytes(serialization.Encoding.PEM))
@@ -41,24 +43,46 @@ def write_credentials(layout: Layout) -> None:
     )
 
 
-def _authority() -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "tpu-provisioner local control plane")])
+def write_controller_credentials(folder: Path, *, authority_name: str, host_name: str) -> None:
+    """Write an authority, its key and a serving certificate for a controller that accepts only certain names.
+
+    Args:
+        folder: Gets ``ca.crt``, ``ca.key``, ``tls.crt`` and ``tls.key``.
+        authority_name: DNS name that the authority must bear.
+        host_name: DNS name that the serving certificate must bear, beside the loopback address.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # RSA: what such controllers make themselves, and all that Kueue's can read.
+    authority_key = rsa.generate_private_key(65537, 2048)
+    authority = _authority(authority_key, authority_name)
+    serving_key, serving = _serving(authority_key, authority, (host_name,))
+    _write(folder / "ca.crt", authority.public_bytes(serialization.Encoding.PEM))
+    _write(folder / "ca.key", _pem(authority_key))
+    _write(folder / "tls.crt", serving.public_bytes(serialization.Encoding.PEM))
+    _write(folder / "tls.key", _pem(serving_key))
+
+
+def _authority(key: _PrivateKey, dns_name: str = "") -> x509.Certificate:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, dns_name or "tpu-provisioner local control plane")])
     builder = (
         _builder(name, name, key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs_certificates=True), critical=True)
     )
-    return key, builder.sign(key, hashes.SHA256())
+    if dns_name:
+        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(dns_name)]), critical=False)
+    return builder.sign(key, hashes.SHA256())
 
 
 def _serving(
-    authority_key: ec.EllipticCurvePrivateKey, authority: x509.Certificate
+    authority_key: _PrivateKey,
+    authority: x509.Certificate,
+    dns_names: tuple[str, ...] = _DNS_NAMES,
 ) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
     alternatives: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address(HOST))]
-    alternatives += [x509.DNSName(each) for each in _DNS_NAMES]
+    alternatives += [x509.DNSName(each) for each in dns_names]
     builder = (
         _builder(name, authority.subject, key.public_key())
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -72,7 +96,9 @@ def _serving(
     return key, builder.sign(authority_key, hashes.SHA256())
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey
+) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
@@ -101,8 +127,8 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    # SEC1, as Kubernetes' own certificates are: every part reads it.
+def _pem(key: _PrivateKey) -> bytes:
+    # SEC1 and PKCS#1, as Kubernetes' own certificates are: every part reads it.
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.TraditionalOpenSSL,

@@ -13,17 +13,25 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from local.controlplane.building import BuildFailed, find_build, make_build
+from local.controlplane.building import (
+    BuildFailed,
+    find_addition_build,
+    find_build,
+    make_addition_build,
+    make_build,
+)
 from local.controlplane.cache import BuildBroken, default_cache
 from local.controlplane.commands import Choices
 from local.controlplane.manifests import ManifestBroken, read_kustomization
 from local.controlplane.progress import Progress
-from local.controlplane.recipe import RecipeBroken
+from local.controlplane.recipe import ADDITIONS, RecipeBroken, UnknownAddition, find_additions
 from local.controlplane.serving import Outputs, serve_until
 from local.controlplane.toolchain import NoToolchain
 
 if TYPE_CHECKING:
     from types import FrameType
+
+    from local.controlplane.cache import Build
 
 _FAILED, _INTERRUPTED = 1, 130
 
@@ -36,28 +44,40 @@ CacheFolder = Annotated[
     Path | None,
     typer.Option("--cache-folder", help="Where builds are kept; default ~/.cache/tpu-provisioner/controlplane."),
 ]
+_ALL = "all"
+With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="NAME",
+        help="A further controller, given once or more: " + ", ".join(each.name for each in ADDITIONS) + ".",
+    ),
+]
 
 
 @app.command()
 def build(
+    with_controllers: With = None,
     cache_folder: CacheFolder = None,
     nice: Annotated[int, typer.Option(min=0, max=19, help="Step back behind other programs; 19 the most.")] = 0,
 ) -> None:
     """Build the pinned programs into the cache, unless they are there.
 
     Needs Go and, the first time, the Go module proxy. About twelve minutes on two cores with nothing cached; a
-    second call takes a moment.
+    second call takes a moment. --with builds further controllers too, minutes each; "all" means every one.
     """
     signal.signal(signal.SIGTERM, _interrupt)
     started = time.monotonic()
-    progress = Progress()
+    progress, cache = Progress(), cache_folder or default_cache()
     try:
-        made = make_build(cache_folder or default_cache(), progress, nice=nice)
-    except (NoToolchain, BuildFailed, BuildBroken, RecipeBroken, OSError) as error:
+        names = _named(with_controllers)
+        made = [make_build(cache, progress, nice=nice)]
+        made += [make_addition_build(cache, name, progress, nice=nice) for name in names]
+    except (NoToolchain, BuildFailed, BuildBroken, RecipeBroken, UnknownAddition, OSError) as error:
         _give_up(str(error))
     except KeyboardInterrupt:
         _give_up("interrupted; nothing half-built was kept, and what Go has compiled is remembered", _INTERRUPTED)
-    typer.echo(f"{made.folder} ({time.monotonic() - started:.1f} s)")
+    typer.echo("\n".join(str(each.folder) for each in made) + f" ({time.monotonic() - started:.1f} s)")
 
 
 @app.command()
@@ -79,6 +99,7 @@ def serve(
     ] = None,
     cache_folder: CacheFolder = None,
     *,
+    with_controllers: With = None,
     accounts_folder: Annotated[
         Path | None,
         typer.Option(help="Write NAME.kubeconfig and NAME.token of every ServiceAccount in --manifests here."),
@@ -95,6 +116,7 @@ def serve(
         compaction_seconds=compaction_seconds,
         scheduler_backoff_seconds=scheduler_backoff_seconds,
         jobset=jobset,
+        controllers=tuple(with_controllers or ()),
     )
     ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -110,20 +132,32 @@ def serve(
 
 
 @app.command()
-def status(cache_folder: CacheFolder = None) -> None:
-    """Show what is pinned and whether it is built; exit code 1 when it is not."""
+def status(with_controllers: With = None, cache_folder: CacheFolder = None) -> None:
+    """Show what is pinned and whether it is built; exit code 1 when some of it is not."""
+    cache = cache_folder or default_cache()
     try:
-        found = find_build(cache_folder or default_cache())
-    except (BuildBroken, RecipeBroken) as error:
+        names = _named(with_controllers)
+        found = [find_build(cache), *(find_addition_build(cache, name) for name in names)]
+    except (BuildBroken, RecipeBroken, UnknownAddition) as error:
         _give_up(str(error))
-    table = Table("program", "size", title=f"{found.stamp.toolchain}, built in {found.stamp.seconds:.0f} s")
-    for name, size in found.stamp.sizes.items():
+    for each in found:
+        _show(each)
+
+
+def _show(build: Build) -> None:
+    table = Table("program", "size", title=f"{build.stamp.toolchain}, built in {build.stamp.seconds:.0f} s")
+    for name, size in build.stamp.sizes.items():
         if name.startswith("bin/"):
             table.add_row(name.removeprefix("bin/"), f"{size / 1e6:.0f} MB")
     console = Console()
     console.print(table)
-    versions = ", ".join(f"{name} {version}" for name, version in found.stamp.versions.items())
-    console.print(versions, str(found.folder), sep="\n", highlight=False)
+    versions = ", ".join(f"{name} {version}" for name, version in build.stamp.versions.items())
+    console.print(versions, str(build.folder), sep="\n", highlight=False)
+
+
+def _named(names: list[str] | None) -> list[str]:
+    wanted = [each.name for each in ADDITIONS] if names == [_ALL] else names or []
+    return [each.name for each in find_additions(wanted)]
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -11,18 +11,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from local.controlplane import users
+from local.controlplane.controller import Setting
 from local.controlplane.layout import HOST, Layout, Ports
 from local.stack.child import Command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from local.controlplane.cache import Build
+    from local.controlplane.controller import Controller
 
 ETCD, API_SERVER = "etcd", "kube-apiserver"
 CONTROLLERS, SCHEDULER, JOBSET = "kube-controller-manager", "kube-scheduler", "jobset"
 ISSUER = "https://kubernetes.default.svc"
-JOBSET_USER = "jobset"
 _NODE_GRACE = "8760h"
 """Nodes here have no kubelet that reports; a year of silence is not yet a failure."""
 _CLIENT_RATE = ("--kube-api-qps=300", "--kube-api-burst=600")
@@ -55,10 +57,30 @@ class Choices:
     """The longest pause before a pod is tried again; Kubernetes' default is ten."""
     jobset: bool = True
     """Whether JobSet is installed at the start."""
+    controllers: tuple[str, ...] = ()
+    """Further controllers that are installed at the start, by name; each is built before (`make controllers`)."""
     audit: bool = False
     """Whether the API server writes every list and watch, with who asked, into `Layout.audit_log`."""
     mutating_policies: bool = False
     """Whether MutatingAdmissionPolicy is served, as v1beta1; it is on by default from Kubernetes 1.36, as v1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A controller and the build that has its program and manifests."""
+
+    controller: Controller
+    build: Build
+
+    @property
+    def program(self) -> Path:
+        """The program."""
+        return self.build.binary(self.controller.name)
+
+    @property
+    def manifests(self) -> Path:
+        """The folder of its module's manifests."""
+        return self.build.manifests(self.controller.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +91,8 @@ class Plan:
     layout: Layout
     ports: Ports
     choices: Choices
+    installed: Mapping[str, Installed]
+    """JobSet and the like, by the name of their process."""
 
     @property
     def url(self) -> str:
@@ -81,21 +105,45 @@ class Plan:
         Raises:
             KeyError: there is no such process; the text names those that there are.
         """
+        if name in self.installed:
+            return self._controller_command(name)
         if name not in _ARGUMENTS:
-            raise KeyError(f"no process {name!r}; there are: {', '.join(_ARGUMENTS)}")
-        environment = {"KUBECONFIG": str(self.layout.kubeconfig(JOBSET_USER))} if name == JOBSET else {}
+            raise KeyError(f"no process {name!r}; there are: {', '.join((*_ARGUMENTS, *self.installed))}")
         return Command(
             name=name,
             arguments=(str(self.build.binary(name)), *_ARGUMENTS[name](self)),
             folder=self.layout.home,
-            environment=environment,
         )
 
     def write_settings(self) -> None:
-        """Write the files that the scheduler and JobSet are configured by."""
+        """Write the files that scheduler, API server and controllers are configured by."""
         self.layout.scheduler_settings.write_text(json.dumps(_scheduler_settings(self)))
-        self.layout.jobset_settings.write_text(json.dumps(_jobset_settings(self)))
         self.layout.audit_policy.write_text(json.dumps(_AUDIT_POLICY))
+        for name, installed in self.installed.items():
+            if installed.controller.settings is not None:
+                settings = installed.controller.settings(self._setting(name))
+                self.layout.settings(name).write_text(json.dumps(settings))
+
+    def certificates_of(self, name: str) -> Path:
+        """Return the folder of the certificates by which a controller's webhooks are served."""
+        own = self.installed[name].controller.certificates
+        return self.layout.own_certificates(name) if own else self.layout.certificates
+
+    def _controller_command(self, name: str) -> Command:
+        installed = self.installed[name]
+        return Command(
+            name=name,
+            arguments=(str(installed.program), *installed.controller.arguments(self._setting(name))),
+            folder=self.layout.home,
+            environment={"KUBECONFIG": str(self.layout.kubeconfig(name))},
+        )
+
+    def _setting(self, name: str) -> Setting:
+        return Setting(
+            ports=self.ports.of_controllers[name],
+            certificates=self.certificates_of(name),
+            settings_file=self.layout.settings(name),
+        )
 
 
 def _etcd(plan: Plan) -> tuple[str, ...]:
@@ -166,16 +214,11 @@ def _scheduler(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def _jobset(plan: Plan) -> tuple[str, ...]:
-    return (f"--config={plan.layout.jobset_settings}", "--metrics-bind-address=0")
-
-
 _ARGUMENTS: dict[str, Callable[[Plan], tuple[str, ...]]] = {
     ETCD: _etcd,
     API_SERVER: _api_server,
     CONTROLLERS: _controllers,
     SCHEDULER: _scheduler,
-    JOBSET: _jobset,
 }
 
 
@@ -193,22 +236,4 @@ def _scheduler_settings(plan: Plan) -> dict[str, object]:
         },
         "podInitialBackoffSeconds": 1,
         "podMaxBackoffSeconds": longest,
-    }
-
-
-def _jobset_settings(plan: Plan) -> dict[str, object]:
-    """Source: https://jobset.sigs.k8s.io/docs/reference/jobset-config.v1alpha1/."""
-    return {
-        "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
-        "kind": "Configuration",
-        "leaderElection": {"leaderElect": False},
-        "internalCertManagement": {"enable": False},
-        "webhook": {
-            "host": HOST,
-            "port": plan.ports.jobset_webhooks,
-            "certDir": str(plan.layout.certificates),
-        },
-        "health": {"healthProbeBindAddress": f"{HOST}:{plan.ports.jobset_health}"},
-        # Alpha, and off by default: without it no JobSet may ask for a restart in place.
-        "featureGates": {"InPlaceRestart": True},
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 HOST = "127.0.0.1"
@@ -39,7 +40,7 @@ class Layout:
 
     @property
     def certificates(self) -> Path:
-        """The folder of keys and certificates; the names in it are those that JobSet's webhook server expects."""
+        """The folder of keys and certificates, by the names that controllers' webhook servers expect."""
         return self.home / "certificates"
 
     @property
@@ -87,10 +88,13 @@ class Layout:
         """The scheduler's configuration."""
         return self.home / "scheduler.json"
 
-    @property
-    def jobset_settings(self) -> Path:
-        """The JobSet controller's configuration."""
-        return self.home / "jobset.json"
+    def settings(self, controller: str) -> Path:
+        """Return the configuration of one of the controllers that are told by file."""
+        return self.home / f"{controller}.json"
+
+    def own_certificates(self, controller: str) -> Path:
+        """Return the folder of the certificates of a controller that accepts no others."""
+        return self.certificates / controller
 
     def kubeconfig(self, user: str) -> Path:
         """Return the kubeconfig of one of the users."""
@@ -107,6 +111,14 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerPorts:
+    """The ports on 127.0.0.1 that one controller may listen on."""
+
+    health: int
+    webhooks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
     """The ports on 127.0.0.1 that the processes listen on."""
 
@@ -115,26 +127,42 @@ class Ports:
     etcd_peers: int
     controllers: int
     scheduler: int
-    jobset_health: int
-    jobset_webhooks: int
+    of_controllers: Mapping[str, ControllerPorts]
+    """Of JobSet and the like, by name."""
 
 
-def choose_ports(api: int = 0) -> Ports:
-    """Return free ports; `api` is the one that the API server must have, 0 for any.
+def choose_ports(api: int = 0, *, controllers: Sequence[str] = ()) -> Ports:
+    """Return free ports, all different.
+
+    Args:
+        api: The one that the API server must have, 0 for any.
+        controllers: Names of the controllers that need some of their own.
 
     Raises:
         PortTaken: that port is in use, or no free ones were found.
     """
     if api and not _is_free(api):
         raise PortTaken(f"port {api} on {HOST} is in use; name another one, or 0 for a free one")
+    chosen = iter(_draw([api] if api else [], 5 + 2 * len(controllers)))
+    return Ports(
+        api=next(chosen),
+        etcd=next(chosen),
+        etcd_peers=next(chosen),
+        controllers=next(chosen),
+        scheduler=next(chosen),
+        of_controllers={name: ControllerPorts(health=next(chosen), webhooks=next(chosen)) for name in controllers},
+    )
+
+
+def _draw(chosen: list[int], count: int) -> list[int]:
     # The system's randomness: two control planes that start together must not draw the same ports.
-    draw, chosen = random.SystemRandom(), [api] if api else []
+    draw = random.SystemRandom()
     for _ in range(_TRIES):
+        if len(chosen) == count:
+            return chosen
         port = draw.randint(_FIRST_PORT, _LAST_PORT)
         if port not in chosen and _is_free(port):
             chosen.append(port)
-        if len(chosen) == len(Ports.__slots__):
-            return Ports(**dict(zip(Ports.__slots__, chosen, strict=True)))
     raise PortTaken(f"no free ports on {HOST} between {_FIRST_PORT} and {_LAST_PORT}")
 
 

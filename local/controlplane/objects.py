@@ -17,6 +17,7 @@ APPLY = "application/apply-patch+yaml"
 _OWNER = "local-controlplane"
 _PLURALS = {
     "Namespace": "namespaces",
+    "Secret": "secrets",
     "ServiceAccount": "serviceaccounts",
     "Role": "roles",
     "RoleBinding": "rolebindings",

@@ -12,11 +12,24 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from local.controlplane import commands, jobset, objects, probes, users
-from local.controlplane.certificates import write_credentials
-from local.controlplane.commands import API_SERVER, CONTROLLERS, ETCD, JOBSET, SCHEDULER, Choices, Plan
+from local.controlplane import objects, probes, users
+from local.controlplane.building import find_addition_build
+from local.controlplane.certificates import write_controller_credentials, write_credentials
+from local.controlplane.commands import (
+    API_SERVER,
+    CONTROLLERS,
+    ETCD,
+    JOBSET,
+    SCHEDULER,
+    Choices,
+    Installed,
+    Plan,
+)
+from local.controlplane.controller import render_secret, webhook_url
+from local.controlplane.controllers import choose_controllers
 from local.controlplane.folders import OwnFolder, remove_abandoned
-from local.controlplane.layout import HOST, Layout, choose_ports
+from local.controlplane.jobset import JOBSET as JOBSET_CONTROLLER
+from local.controlplane.layout import Layout, choose_ports
 from local.stack.child import Child, last_lines
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 
@@ -51,7 +64,8 @@ class ControlPlane:
     """A running control plane, used as a context manager.
 
     Args:
-        build: The programs.
+        build: The programs of the base. Those of the further controllers that are chosen are looked for in the
+            same cache; entering raises BuildBroken when one is not there.
         choices: Port, compaction and so on.
         folder: For data, logs and keys; None takes a temporary one, which is removed at the end, or by the next
             control plane if this process is killed. Data of an earlier run in it is removed at the start.
@@ -77,9 +91,12 @@ class ControlPlane:
 
     def __enter__(self) -> Self:
         self._started_at = time.monotonic()
-        ports = choose_ports(self._choices.api_port)
+        installed = self._find_controllers()
+        ports = choose_ports(self._choices.api_port, controllers=tuple(installed))
         self.layout = Layout(self._folder.resolve() if self._folder else self._take_temporary())
-        self._plan = Plan(build=self._build, layout=self.layout, ports=ports, choices=self._choices)
+        self._plan = Plan(
+            build=self._build, layout=self.layout, ports=ports, choices=self._choices, installed=installed
+        )
         try:
             self._start_all()
         except BaseException:
@@ -164,24 +181,42 @@ class ControlPlane:
         As anywhere, the garbage collector looks for new kinds every 30 s only, so until then what a deleted JobSet
         owned is not deleted with it (https://kubernetes.io/docs/concepts/architecture/garbage-collection/).
         """
-        self._define_jobset()
-        self._run_jobset()
+        self._define(JOBSET)
+        self._run(JOBSET)
 
-    def _define_jobset(self) -> None:
-        definitions = jobset.read_definitions(self._build.manifests(JOBSET))
-        objects.apply(self._api, definitions)
-        self._wait("JobSet's definition", lambda: probes.are_established(self._api, definitions))
+    def _find_controllers(self) -> dict[str, Installed]:
+        installed = {JOBSET: Installed(JOBSET_CONTROLLER, self._build)}
+        for each in choose_controllers(self._choices.controllers):
+            installed[each.name] = Installed(each, find_addition_build(self._build.folder.parent, each.name))
+        return installed
 
-    def _run_jobset(self) -> None:
-        manifests = self._build.manifests(JOBSET)
-        objects.apply(self._api, jobset.read_rights(manifests))
-        token = objects.issue_token(self._api, jobset.NAMESPACE, jobset.ACCOUNT)
-        self._write_kubeconfig(self.layout.kubeconfig(commands.JOBSET_USER), token)
-        self.start(JOBSET)
-        url = f"https://{HOST}:{self._plan.ports.jobset_webhooks}"
-        authority = self.layout.authority.read_bytes()
-        objects.apply(self._api, jobset.read_webhooks(manifests, url=url, authority=authority))
-        self._wait("JobSet's webhooks", lambda: probes.are_webhooks_called(self._api))
+    def _define(self, *names: str) -> None:
+        definitions = []
+        for name in names:
+            installed = self._plan.installed[name]
+            url, authority = self._webhooks_of(name)
+            found = installed.controller.read_definitions(installed.manifests, url=url, authority=authority)
+            objects.apply(self._api, found)
+            definitions += found
+        self._wait(f"definitions of {', '.join(names)}", lambda: probes.are_served(self._api, definitions))
+
+    def _run(self, name: str) -> None:
+        installed = self._plan.installed[name]
+        controller, manifests = installed.controller, installed.manifests
+        objects.apply(self._api, controller.read_rights(manifests))
+        objects.apply(self._api, render_secret(controller, self._plan.certificates_of(name)))
+        token = objects.issue_token(self._api, controller.namespace, controller.account)
+        self._write_kubeconfig(self.layout.kubeconfig(name), token)
+        self.start(name)
+        url, authority = self._webhooks_of(name)
+        objects.apply(self._api, controller.read_webhooks(manifests, url=url, authority=authority))
+        if controller.webhooks is not None:
+            probe = controller.webhooks.probe
+            self._wait(f"webhooks of {name}", lambda: probes.are_webhooks_called(self._api, probe))
+
+    def _webhooks_of(self, name: str) -> tuple[str, bytes]:
+        authority = self._plan.certificates_of(name) / self.layout.authority.name
+        return webhook_url(self._plan.ports.of_controllers[name]), authority.read_bytes()
 
     def apply(self, things: list[dict[str, Any]]) -> None:
         """Create or change objects so that they are as given."""
@@ -235,14 +270,14 @@ class ControlPlane:
             self._tell(name)
         self._api = KubernetesApi(connection_from_kubeconfig(self.kubeconfig), user_agent="local-controlplane")
         # Before the controllers: the garbage collector looks for kinds when it starts, then only every 30 s.
-        if self._choices.jobset:
-            self._define_jobset()
-        # These two and JobSet do not wait for each other.
+        chosen = [name for name in self._plan.installed if name != JOBSET or self._choices.jobset]
+        self._define(*chosen)
+        # These two and the further ones do not wait for each other.
         for name in (CONTROLLERS, SCHEDULER):
             self._children[name] = Child(self._plan.command(name), self.layout.log(name))
-        if self._choices.jobset:
-            self._run_jobset()
-            self._tell(JOBSET)
+        for name in chosen:
+            self._run(name)
+            self._tell(name)
         for name in (CONTROLLERS, SCHEDULER):
             self._wait(name, lambda name=name: probes.is_ready(name, self._plan))  # type: ignore[misc]
             self._tell(name)
@@ -250,6 +285,13 @@ class ControlPlane:
 
     def _write_files(self) -> None:
         write_credentials(self.layout)
+        for name, installed in self._plan.installed.items():
+            if own := installed.controller.certificates:
+                write_controller_credentials(
+                    self._plan.certificates_of(name),
+                    authority_name=own.authority_name,
+                    host_name=own.host_name,
+                )
         tokens = users.make_tokens()
         users.write_private(self.layout.tokens, users.render_token_table(tokens))
         for user, token in tokens.items():

@@ -9,6 +9,10 @@ import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 GO_FOLDER = Path(__file__).resolve().parent / "go"
 MODULE_FILES = ("go.mod", "go.sum")
@@ -19,6 +23,10 @@ _VERSION_PACKAGE = "k8s.io/component-base/version"
 
 class RecipeBroken(Exception):
     """A go.mod or go.sum of ours is missing or does not name what it should; the text says which."""
+
+
+class UnknownAddition(Exception):
+    """There is no further controller of a name; the text names those that there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +81,11 @@ class Product:
         return flags
 
 
+def list_binaries(products: Iterable[Product]) -> tuple[str, ...]:
+    """Return the names of all programs of some products, in the order of their building."""
+    return tuple(binary.name for product in products for binary in product.binaries)
+
+
 PRODUCTS = (
     Product(
         name="etcd",
@@ -99,7 +112,52 @@ PRODUCTS = (
         ),
     ),
 )
-BINARIES = tuple(binary.name for product in PRODUCTS for binary in product.binaries)
+"""The base: what every control plane runs."""
+ADDITIONS = (
+    Product(
+        name="kuberay-1.5",
+        module="github.com/ray-project/kuberay/ray-operator",
+        binaries=(
+            Binary(name="kuberay-1.5", package="github.com/ray-project/kuberay/ray-operator", cold_seconds=90),
+        ),
+        manifests=("config/crd/bases", "config/rbac"),
+    ),
+    Product(
+        name="kuberay-1.6",
+        module="github.com/ray-project/kuberay/ray-operator",
+        binaries=(
+            Binary(name="kuberay-1.6", package="github.com/ray-project/kuberay/ray-operator", cold_seconds=90),
+        ),
+        manifests=("config/crd/bases", "config/rbac"),
+    ),
+    Product(
+        name="lws-0.7",
+        module="sigs.k8s.io/lws",
+        binaries=(Binary(name="lws-0.7", package="sigs.k8s.io/lws/cmd", cold_seconds=150),),
+        manifests=("config/crd/bases", "config/rbac", "config/webhook"),
+    ),
+    Product(
+        name="kueue-0.15",
+        module="sigs.k8s.io/kueue",
+        binaries=(Binary(name="kueue-0.15", package="sigs.k8s.io/kueue/cmd/kueue", cold_seconds=210),),
+        manifests=("config/components/crd/bases", "config/components/webhook", "config/components/rbac"),
+    ),
+)
+"""Further controllers: each has a build of its own, made only when it is asked for."""
+BINARIES = list_binaries(PRODUCTS)
+
+
+def find_additions(names: Iterable[str]) -> tuple[Product, ...]:
+    """Return the further controllers of these names, each once, in the order of `ADDITIONS`.
+
+    Raises:
+        UnknownAddition: there is none of that name; the text names those that there are.
+    """
+    wanted = set(names)
+    if unknown := sorted(wanted - {product.name for product in ADDITIONS}):
+        valid = ", ".join(product.name for product in ADDITIONS)
+        raise UnknownAddition(f"controller: {', '.join(unknown)} is not valid; valid: {valid}")
+    return tuple(product for product in ADDITIONS if product.name in wanted)
 
 
 def hash_sources(products: tuple[Product, ...] = PRODUCTS) -> str:

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from local.controlplane.cache import BuildBroken
+from local.controlplane.controllers import ControllersClash
 from local.controlplane.layout import PortTaken
 from local.controlplane.manifests import ManifestBroken
 from local.controlplane.plane import ControlPlane, NotReady, ProcessDied, StartEnded
+from local.controlplane.recipe import RecipeBroken, UnknownAddition
 from local.controlplane.users import write_private
 from shared.core.errors import ProvisionerError
 
@@ -22,6 +25,18 @@ if TYPE_CHECKING:
     from local.controlplane.commands import Choices
 
 _LOOK_SECONDS = 0.1
+_EXPECTED = (
+    ProcessDied,
+    NotReady,
+    PortTaken,
+    ManifestBroken,
+    BuildBroken,
+    RecipeBroken,
+    UnknownAddition,
+    ControllersClash,
+    ProvisionerError,
+    OSError,
+)
 _AUTHORITY = "ca.crt"
 
 
@@ -85,7 +100,7 @@ def serve_until(ending: threading.Event, build: Build, choices: Choices, outputs
                 plane.check()
     except StartEnded as told:
         log("told to end before the start was over", waited_for=str(told))
-    except (ProcessDied, NotReady, PortTaken, ManifestBroken, ProvisionerError, OSError) as error:
+    except _EXPECTED as error:
         sys.stderr.write(f"error: {error}\n")
         # Last: whoever started this process finds the whole reason in the last line of its log.
         log(str(error), "CRITICAL", kind=type(error).__name__)

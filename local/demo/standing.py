@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from local.demo.progress import NO_JOBS, NO_PODS
-from shared.core import labels
+from shared.core.kinds import jobset as jobset_keys
 
-JOBSET_NAME = labels.JOBSET_NAME_ON_POD
+JOBSET_NAME = jobset_keys.JOBSET_NAME_ON_POD
 _JOB_NAME = "batch.kubernetes.io/job-name"
 _CREATION_FAILED = ("FailedCreate", "JobCreationFailed", "HeadlessServiceCreationFailed", "PVCCreationFailed")
 """Reasons of the Job controller and of JobSet. Source: pkg/constants of https://github.com/kubernetes-sigs/jobset

@@ -50,9 +50,13 @@ class Reason(StrEnum):
     NOT_A_LEADER = "not_a_leader"
     NOT_AN_ACCELERATOR_DEMAND = "not_an_accelerator_demand"
     IDENTITY_MISMATCH = "identity_mismatch"
+    KIND_NOT_SERVED = "kind_not_served"
 
     # the demand is refused
     SHAPE_UNSUPPORTED = "shape_unsupported"
+    SLICE_UNKNOWN = "slice_unknown"
+    SLICES_MAY_MIX = "slices_may_mix"
+    HOSTS_DIFFER = "hosts_differ"
     SELECTOR_UNSUPPORTED = "selector_unsupported"
     CAPACITY_CONFLICT = "capacity_conflict"
     REQUEST_NOT_ALLOWED = "request_not_allowed"
@@ -61,6 +65,7 @@ class Reason(StrEnum):
     MODE_NO_CREATE = "mode_no_create"
     MODE_REPORT_ONLY = "mode_report_only"
     LIMIT_REACHED = "limit_reached"
+    SLICE_DOUBLED = "slice_doubled"
 
     # collect: the owner's state
     OWNER_LIVE = "owner_live"

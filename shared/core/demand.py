@@ -1,7 +1,7 @@
-"""From a live leader pod and its live JobSet to one demand, or to the reason why there is none.
+"""From a live leader pod and its live workload to one demand, or to the reason why there is none.
 
-Nothing is believed that a pod's author could have forged: the slice is the Job that controls the pod and that the
-JobSet's own spec contains; free text is honoured only within the operator's allow-lists.
+Nothing is believed that a pod's author could have forged: the slice is one that the workload's own spec contains;
+free text is honoured only within the operator's allow-lists. How a kind tells its slices stands in its entry.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 from shared.core import labels
 from shared.core.capacity import Capacity, read_capacity
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.errors import NotAllowed, Rejected
+from shared.core.errors import HostsDiffer, NotAllowed, Rejected
+from shared.core.kinds.table import find_kind_of_pod, get_kind
 from shared.core.names import Claim
 from shared.core.selectors import read_node_labels, read_operator_labels, read_zone
 from shared.core.settings import Settings, is_allowed
 from shared.core.shapes import Shape, find_shape
 
 if TYPE_CHECKING:
-    from shared.core.workloads import JobSetView, PodTemplate, PodView, ReplicatedJobView
+    from shared.core.kinds.kind import Kind, SliceOfPod
+    from shared.core.workloads import PodTemplate, PodView, WorkloadView
 
 FINGERPRINT_VERSION = "1"
 _FINGERPRINT_CHARACTERS = 13
@@ -43,7 +45,7 @@ class Demand:
     """``network:subnetwork`` pairs."""
     node_service_account: str
     pinned: bool
-    """JobSet's node-selector strategy: the pool carries the job's label and taint."""
+    """The workload's kind pins the pods to nodes of their slice: the pool carries its label and taint."""
 
     @property
     def fingerprint(self) -> str:
@@ -65,68 +67,136 @@ class Demand:
         return f"{FINGERPRINT_VERSION}-{text}"
 
 
-def read_demand(cluster: str, pod: PodView, jobset: JobSetView | None, settings: Settings) -> Demand | Decision:
+def read_demand(
+    cluster: str, pod: PodView, workload: WorkloadView | None, settings: Settings
+) -> Demand | Decision:
     """Return the demand of a leader pod, or the decision that there is none or that it is refused.
 
     Args:
         cluster: ``projects/P/locations/L/clusters/C``.
         pod: the pod as it is now.
-        jobset: its JobSet as it is now; None when there is none of that name.
+        workload: its workload as it is now; None when there is none of that name.
         settings: the operator's settings.
     """
-    stopped = _find_pod_obstacle(pod) or _find_owner_obstacle(pod, jobset)
+    kind = find_kind_of_pod(pod)
+    stopped = _find_pod_obstacle(pod, kind) or _find_kind_obstacle(kind, settings)
+    stopped = stopped or _find_owner_obstacle(kind, workload, pod=pod)
     if stopped:
         return stopped
-    if jobset is None:  # the obstacle above already said so; this tells the type checker
-        return _nothing(Reason.OWNER_GONE, "the JobSet is gone")
-    job = jobset.find_replicated_job(pod.controller_name)
-    if job is None or pod.controller_kind != "Job":
+    if workload is None or kind is None:  # the obstacles above already said so; this tells the type checker
+        return _nothing(Reason.OWNER_GONE, "the workload is gone")
+    try:
+        found = kind.find_slice(pod, workload)
+    except Rejected as error:
+        return Decision(Verdict.REFUSE, Reason(error.reason), str(error))
+    if found is None:
         return _nothing(
             Reason.IDENTITY_MISMATCH,
             f"the pod is controlled by {pod.controller_kind or 'nothing'} {pod.controller_name}, "
-            f"which is no Job of JobSet {jobset.name}",
+            f"which is no slice of {workload.kind} {workload.name}",
         )
+    return _resolve(cluster, workload, found, pod.template, settings)
+
+
+def read_planned_demand(
+    cluster: str, workload: WorkloadView, of_spec: SliceOfPod, settings: Settings
+) -> Demand | Decision:
+    """Return the demand that a slice's leader will have once there is one; arguments as for `read_demand`.
+
+    Args:
+        cluster: see there.
+        workload: see there.
+        of_spec: one of the slices that `Kind.list_slices` returns.
+        settings: see there.
+    """
+    kind, template = get_kind(workload.kind), of_spec.group.template
+    stopped = _find_template_obstacle(template) or _find_kind_obstacle(kind, settings)
+    stopped = stopped or _find_owner_obstacle(kind, workload, pod=None)
+    return stopped or _resolve(cluster, workload, of_spec, template, settings)
+
+
+def find_slice_name(pod: PodView, workload: WorkloadView | None) -> str:
+    """Return the name of a pod's slice for people; the pod's controller, or the pod itself, when it has none."""
+    kind = find_kind_of_pod(pod)
+    try:
+        found = kind.find_slice(pod, workload) if kind and workload and workload.kind == kind.name else None
+    except Rejected:
+        return pod.name
+    return found.name if found else pod.controller_name or pod.name
+
+
+def _resolve(
+    cluster: str, workload: WorkloadView, found: SliceOfPod, template: PodTemplate, settings: Settings
+) -> Demand | Decision:
     claim = Claim(
         cluster=cluster,
-        kind="JobSet",
-        namespace=pod.namespace,
-        name=jobset.name,
-        owner_uid=jobset.uid,
-        slice_key=f"{pod.namespace}/{pod.controller_name}",
+        kind=workload.kind,
+        namespace=workload.namespace,
+        name=workload.name,
+        owner_uid=workload.uid,
+        slice_key=f"{workload.namespace}/{found.name}",
     )
     try:
-        return _resolve(claim, pod, jobset, job, settings)
+        return _build_demand(claim, workload, found, template, settings)
     except Rejected as error:
         return Decision(Verdict.REFUSE, Reason(error.reason), str(error))
 
 
-def _resolve(claim: Claim, pod: PodView, jobset: JobSetView, job: ReplicatedJobView, settings: Settings) -> Demand:
-    template = pod.template
-    _check_allowed(pod, template, settings)
+def _build_demand(
+    claim: Claim, workload: WorkloadView, found: SliceOfPod, template: PodTemplate, settings: Settings
+) -> Demand:
+    _check_allowed(claim.namespace, template, settings)
     shape = find_shape(
         accelerator=template.find_selector(labels.ACCELERATOR),
         topology=template.topology,
-        chips_per_pod=template.chips or _find_chips_of_peers(template, jobset),
+        chips_per_pod=template.chips or _find_chips_of_peers(template, workload),
         machine_type=template.find_selector(labels.INSTANCE_TYPE),
     )
+    _check_hosts(found, shape)
     capacity = read_capacity(template, shape, settings)
-    pinned = jobset.uses_node_selector_strategy(job)
+    pins = _read_pins(claim, found)
     return Demand(
         claim=claim,
         shape=shape,
         capacity=capacity,
         zone=read_zone(template, claim.cluster, settings),
-        node_labels=read_node_labels(template, shape, capacity, settings, pinned_job=_pinned_job(pinned, claim)),
+        node_labels=read_node_labels(template, shape, capacity, settings, pins=pins),
         operator_labels=read_operator_labels(template, settings),
         networks=_read_networks(template, settings),
         node_service_account=_read_service_account(template, settings),
-        pinned=pinned,
+        pinned=found.group.pinned,
     )
 
 
-def _find_pod_obstacle(pod: PodView) -> Decision | None:
+def _find_pod_obstacle(pod: PodView, kind: Kind | None) -> Decision | None:
     """Return why a pod is no demand as it stands; the order is from the surest to the most particular."""
-    template = pod.template
+    return (
+        _find_first(
+            (pod.deleting or pod.finished, Reason.DEMAND_GONE, "the pod is ending"),
+            (bool(pod.node_name), Reason.DEMAND_SCHEDULED, f"the pod is bound to node {pod.node_name}"),
+        )
+        or _find_template_obstacle(pod.template)
+        or _find_first(
+            (
+                kind is not None and not kind.speaks(pod),
+                Reason.NOT_A_LEADER,
+                f"only {kind.speaks_rule if kind else ''}",
+            ),
+            (
+                bool(pod.nominated_node),
+                Reason.DEMAND_NOMINATED,
+                f"the scheduler is about to place the pod on {pod.nominated_node}",
+            ),
+            (
+                pod.gated or not pod.unschedulable,
+                Reason.DEMAND_NOT_UNSCHEDULABLE,
+                "the scheduler has not said Unschedulable",
+            ),
+        )
+    )
+
+
+def _find_template_obstacle(template: PodTemplate) -> Decision | None:
     opted_out = "true" in (
         template.labels.get(labels.DISABLE_AUTOPROVISIONING),
         template.annotations.get(labels.DISABLE_AUTOPROVISIONING),
@@ -136,9 +206,7 @@ def _find_pod_obstacle(pod: PodView) -> Decision | None:
         or template.selects(labels.PROVISIONING_REQUEST)
         or labels.PROVISIONING_REQUEST in template.annotations
     )
-    rows = (
-        (pod.deleting or pod.finished, Reason.DEMAND_GONE, "the pod is ending"),
-        (bool(pod.node_name), Reason.DEMAND_SCHEDULED, f"the pod is bound to node {pod.node_name}"),
+    return _find_first(
         (
             not template.wants_accelerator,
             Reason.NOT_AN_ACCELERATOR_DEMAND,
@@ -151,45 +219,64 @@ def _find_pod_obstacle(pod: PodView) -> Decision | None:
             Reason.DEMAND_BOUND_ELSEWHERE,
             "the pod selects a node pool that exists or existed; a new pool would not help it",
         ),
-        (not pod.is_leader, Reason.NOT_A_LEADER, "only the pod with completion index 0 speaks for its slice"),
-        (
-            bool(pod.nominated_node),
-            Reason.DEMAND_NOMINATED,
-            f"the scheduler is about to place the pod on {pod.nominated_node}",
-        ),
-        (
-            pod.gated or not pod.unschedulable,
-            Reason.DEMAND_NOT_UNSCHEDULABLE,
-            "the scheduler has not said Unschedulable",
-        ),
     )
-    for holds, reason, message in rows:
-        if holds:
-            return _nothing(reason, message)
+
+
+def _find_first(*rows: tuple[bool, Reason, str]) -> Decision | None:
+    return next((_nothing(reason, message) for holds, reason, message in rows if holds), None)
+
+
+def _find_kind_obstacle(kind: Kind | None, settings: Settings) -> Decision | None:
+    if kind is None:
+        return _nothing(Reason.OWNER_GONE, "the pod names no workload of a kind that is known here")
+    if kind.name not in settings.kinds:
+        return _nothing(Reason.KIND_NOT_SERVED, f"the setting kinds leaves out {kind.name}")
     return None
 
 
-def _find_owner_obstacle(pod: PodView, jobset: JobSetView | None) -> Decision | None:
-    if jobset is None or jobset.deleting:
-        return _nothing(Reason.OWNER_GONE, "the JobSet of the pod is gone")
-    uid = pod.template.labels.get(labels.JOBSET_UID_ON_POD, jobset.uid)
-    if uid != jobset.uid:
-        return _nothing(Reason.OWNER_GONE, f"the pod belongs to an earlier JobSet {jobset.name} (uid {uid})")
-    if jobset.terminal:
-        return _nothing(Reason.WORKLOAD_OVER, f"the JobSet is {jobset.terminal}")
-    if jobset.suspended:
-        return _nothing(Reason.WORKLOAD_SUSPENDED, "the JobSet is suspended")
-    if jobset.managed_elsewhere:
-        return _nothing(Reason.DEMAND_LEFT_TO_GKE, "another controller manages the JobSet")
+def _find_owner_obstacle(
+    kind: Kind | None, workload: WorkloadView | None, *, pod: PodView | None
+) -> Decision | None:
+    name = kind.name if kind else "workload"
+    if workload is None or workload.deleting:
+        return _nothing(Reason.OWNER_GONE, f"the {name} of the pod is gone")
+    uid = kind.find_owner_uid(pod) if kind and pod else ""
+    if uid not in ("", workload.uid):
+        return _nothing(Reason.OWNER_GONE, f"the pod belongs to an earlier {name} {workload.name} (uid {uid})")
+    if workload.terminal:
+        return _nothing(Reason.WORKLOAD_OVER, f"the {name} is {workload.terminal}")
+    if workload.suspended:
+        return _nothing(Reason.WORKLOAD_SUSPENDED, f"the {name} is suspended")
+    if workload.managed_elsewhere:
+        return _nothing(Reason.DEMAND_LEFT_TO_GKE, f"another controller manages the {name}")
     return None
 
 
-def _check_allowed(pod: PodView, template: PodTemplate, settings: Settings) -> None:
-    if not is_allowed(pod.namespace, settings.allowed_namespaces):
+def _check_hosts(found: SliceOfPod, shape: Shape) -> None:
+    hosts = found.group.hosts
+    if hosts and hosts != shape.node_count:
+        raise HostsDiffer(
+            f"{shape.topology} of {shape.accelerator} with {shape.chips_per_host} chips per pod has "
+            f"{shape.node_count} hosts",
+            field=f"pods per slice of {found.group.name or found.name}",
+            value=str(hosts),
+            valid=str(shape.node_count),
+        )
+
+
+def _read_pins(claim: Claim, found: SliceOfPod) -> dict[str, str]:
+    label = get_kind(claim.kind).pin_label
+    if not label:
+        return {}
+    return {label: f"{claim.namespace}_{found.name}" if found.group.pinned else ""}
+
+
+def _check_allowed(namespace: str, template: PodTemplate, settings: Settings) -> None:
+    if not is_allowed(namespace, settings.allowed_namespaces):
         raise NotAllowed(
             "node pools are not provisioned for this namespace",
             field="metadata.namespace",
-            value=pod.namespace,
+            value=namespace,
             valid=", ".join(settings.allowed_namespaces),
         )
     accelerator = template.find_selector(labels.ACCELERATOR)
@@ -202,22 +289,19 @@ def _check_allowed(pod: PodView, template: PodTemplate, settings: Settings) -> N
         )
 
 
-def _find_chips_of_peers(template: PodTemplate, jobset: JobSetView) -> int:
-    """Return the chips that the JobSet's other pods of the same shape ask for; 0 when none does.
+def _find_chips_of_peers(template: PodTemplate, workload: WorkloadView) -> int:
+    """Return the chips that the workload's other pods of the same shape ask for; 0 when none does.
 
     A leader without chips shares its slice with workers that come once it is bound (Pathways' co-located head).
     """
     wanted = (template.find_selector(labels.ACCELERATOR), template.topology)
     found = (
-        job.template.chips
-        for job in jobset.replicated_jobs
-        if job.template.chips and (job.template.find_selector(labels.ACCELERATOR), job.template.topology) == wanted
+        each.template.chips
+        for each in workload.groups
+        if each.template.chips
+        and (each.template.find_selector(labels.ACCELERATOR), each.template.topology) == wanted
     )
     return next(found, 0)
-
-
-def _pinned_job(pinned: bool, claim: Claim) -> str:  # noqa: FBT001 -- private, one caller
-    return f"{claim.namespace}_{claim.job_name}" if pinned else ""
 
 
 def _read_networks(template: PodTemplate, settings: Settings) -> tuple[str, ...]:

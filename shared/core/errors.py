@@ -6,6 +6,9 @@
     ├─ Rejected                      this input can never succeed
     │   ├─ MalformedEvent            the message cannot be read
     │   ├─ UnsupportedShape          no machine or slice has this shape
+    │   ├─ SliceUnknown              the pod's slice cannot be told from what it says
+    │   ├─ SlicesMayMix              nothing keeps the pods of two slices apart
+    │   ├─ HostsDiffer               the workload's pods per slice are not the slice's hosts
     │   └─ ForeignObject             what it names is not ours to touch
     ├─ Retryable                     the world may be different later
     │   ├─ Unavailable               5xx, connection lost, deadline: the outcome is unknown
@@ -69,6 +72,24 @@ class UnsupportedShape(Rejected):
     """No machine or slice of the catalogue has the requested shape."""
 
     reason = "shape_unsupported"
+
+
+class SliceUnknown(Rejected):
+    """A live workload's pod does not say enough to tell its slice from the others; raised by entries of kinds."""
+
+    reason = "slice_unknown"
+
+
+class SlicesMayMix(Rejected):
+    """Nothing keeps the pods of two slices apart on nodes, so that neither might ever be whole."""
+
+    reason = "slices_may_mix"
+
+
+class HostsDiffer(Rejected):
+    """A workload makes another number of pods per slice than the slice has hosts."""
+
+    reason = "hosts_differ"
 
 
 class ForeignObject(Rejected):

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from shared.core.errors import MalformedEvent
+from shared.core.kinds.table import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +35,7 @@ class EventType(StrEnum):
     DEMAND = "tpuprovisioner.demand.v1"
     """A leader pod was first seen unschedulable."""
     WORKLOAD_OVER = "tpuprovisioner.workload-over.v1"
-    """A workload is terminal, suspended, drained of pods after that, or deleted."""
+    """A workload is terminal, suspended, drained of pods after that, deleted, or wants fewer slices."""
 
 
 class Observed(StrEnum):
@@ -46,9 +47,11 @@ class Observed(StrEnum):
     SUSPENDED = "suspended"
     DELETED = "deleted"
     DRAINED = "drained"
+    SCALED = "scaled"
+    """It wants fewer slices than before."""
 
 
-KINDS_PLURAL = {"Pod": "pods", "JobSet": "jobsets"}
+KINDS_PLURAL = {"Pod": "pods"} | {kind.name: kind.plural for kind in KINDS}
 """The object kinds that a message may name, with their plural in subjects."""
 
 

@@ -19,8 +19,8 @@ MANAGER_VALUE = "tpu-provisioner"
 PARENT_KIND = "google.com/tpu-provisioner-parent-kind"
 PARENT_NAME = "google.com/tpu-provisioner-parent-name"
 PARENT_NAMESPACE = "google.com/tpu-provisioner-parent-namespace"
-JOBSET_NAME = "google.com/tpu-provisioner-jobset-name"
-JOBSET_NAMESPACE = "google.com/tpu-provisioner-jobset-namespace"
+WORKLOAD_KIND = "google.com/tpu-provisioner-workload-kind"
+WORKLOAD_NAME = "google.com/tpu-provisioner-workload-name"
 OWNER_UID = "google.com/tpu-provisioner-owner-uid"
 CLAIM = "google.com/tpu-provisioner-claim"
 ATTEMPT = "google.com/tpu-provisioner-attempt"
@@ -28,21 +28,16 @@ CREATED_AT = "google.com/tpu-provisioner-created-at"
 FINGERPRINT = "google.com/tpu-provisioner-fingerprint"
 
 OWNER_KEYS = frozenset(
-    {
-        MANAGER,
-        PARENT_KIND,
-        PARENT_NAME,
-        PARENT_NAMESPACE,
-        JOBSET_NAME,
-        JOBSET_NAMESPACE,
-        OWNER_UID,
-        CLAIM,
-        ATTEMPT,
-        CREATED_AT,
-        FINGERPRINT,
-    }
+    {MANAGER, PARENT_KIND, PARENT_NAME, PARENT_NAMESPACE, OWNER_UID, CLAIM, ATTEMPT, CREATED_AT, FINGERPRINT}
 )
-"""No label that a pod's author can choose ever overwrites one of these."""
+"""On every pool that we make, whatever the workload's kind; the kind adds its name (`shared.core.kinds`)."""
+_OWNER_PREFIX = "google.com/tpu-provisioner-"
+
+
+def is_owner_key(key: str) -> bool:
+    """Return whether a node label says whose a pool is: none that a pod's author can choose overwrites one."""
+    return key == MANAGER or key.startswith(_OWNER_PREFIX)
+
 
 # --- what pods and workloads say ------------------------------------------------------------------------------
 COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
@@ -50,16 +45,7 @@ ADDITIONAL_NODE_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-net
 NODE_SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"
 DISABLE_AUTOPROVISIONING = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 
-JOBSET_NAME_ON_POD = "jobset.sigs.k8s.io/jobset-name"
-JOBSET_UID_ON_POD = "jobset.sigs.k8s.io/jobset-uid"
-REPLICATED_JOB_ON_POD = "jobset.sigs.k8s.io/replicatedjob-name"
-JOB_KEY = "jobset.sigs.k8s.io/job-key"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
-EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-NODE_SELECTOR_STRATEGY = "alpha.jobset.sigs.k8s.io/node-selector"
-NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
-NO_SCHEDULE_TAINT = "alpha.jobset.sigs.k8s.io/no-schedule"
-JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"  # as spec.managedBy
 PINNED_JOB_KEY = "job-key"  # the plain selector of the Go TPU Provisioner's webhook; its value is the job key
 
 # --- what GKE says ---
@@ -113,7 +99,7 @@ def check_label_budget(labels: Mapping[str, str]) -> None:
     """
     total = measure_labels(labels)
     if total > NODE_LABEL_CHARACTERS_MAX:
-        copied = {key: value for key, value in labels.items() if key not in OWNER_KEYS} or dict(labels)
+        copied = {key: value for key, value in labels.items() if not is_owner_key(key)} or dict(labels)
         longest = max(copied, key=lambda key: len(key) + len(copied[key]))
         raise LabelBudgetExceeded(
             f"node labels take {total} characters, the longest that is not ours is {longest}",

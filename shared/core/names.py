@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.core import labels
-from shared.core.errors import Broken
+from shared.core.errors import Broken, LabelBudgetExceeded
+from shared.core.kinds.table import KINDS, find_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from shared.core.kinds.kind import Kind
 
 POOL_NAME_LENGTH_MAX = 40
 """The API quotes this limit in its 400 text, with the pattern below."""
@@ -28,6 +31,7 @@ CLAIM_CHARACTERS = 24
 ATTEMPTS_MAX = 36 * 36
 _PREFIX_LENGTH_MAX = POOL_NAME_LENGTH_MAX - HASH_CHARACTERS - 2 - 2
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _OUR_NAME = re.compile(rf"([a-z][-a-z0-9]*)-([a-z2-7]{{{HASH_CHARACTERS}}})-([0-9a-z]{{1,2}})")
 
 
@@ -38,13 +42,13 @@ class Claim:
     cluster: str
     """``projects/P/locations/L/clusters/C``."""
     kind: str
-    """The workload's kind, for example ``JobSet``."""
+    """The workload's kind, as the table names it."""
     namespace: str
     name: str
     """The workload's name."""
     owner_uid: str
     slice_key: str
-    """``namespace/jobName`` for a JobSet: the input of its job key."""
+    """``namespace/slice``."""
 
     @property
     def hash(self) -> str:
@@ -56,12 +60,12 @@ class Claim:
         return base64.b32encode(digest).decode().lower()[:CLAIM_CHARACTERS]
 
     @property
-    def job_name(self) -> str:
-        """Return the name of the Job (the slice) without its namespace."""
+    def slice_name(self) -> str:
+        """Return the name of the slice without its namespace."""
         return self.slice_key.rpartition("/")[2]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}, slice {self.job_name}"
+        return f"{self.kind} {self.namespace}/{self.name}, slice {self.slice_name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ def build_pool_name(claim: Claim, attempt: int = 0) -> str:
         raise Broken(f"attempt {attempt} is out of range 0..{ATTEMPTS_MAX - 1}")
     high, low = divmod(attempt, 36)
     suffix = (_DIGITS[high] if high else "") + _DIGITS[low]
-    name = f"{_readable_prefix(claim.job_name)}-{claim.hash[:HASH_CHARACTERS]}-{suffix}"
+    name = f"{_readable_prefix(claim.slice_name)}-{claim.hash[:HASH_CHARACTERS]}-{suffix}"
     if not POOL_NAME.fullmatch(name):
         raise Broken(f"built an illegal pool name: {name}")
     return name
@@ -111,7 +115,7 @@ class PoolOwner:
     kind: str
     namespace: str
     name: str
-    job_name: str = ""
+    slice_name: str = ""
     owner_uid: str = ""
     claim_hash: str = ""
     attempt: int = 0
@@ -121,20 +125,31 @@ class PoolOwner:
 
 
 def build_owner_labels(claim: Claim, *, attempt: int, created_at: int, fingerprint: str) -> dict[str, str]:
-    """Return the labels that say whose pool this is; the inverse of `parse_owner`."""
+    """Return the labels that say whose pool this is; the inverse of `parse_owner`.
+
+    Raises:
+        LabelBudgetExceeded: a name is no legal value of a label; never cut, for pools are found by it.
+    """
+    kind = find_kind(claim.kind)
+    if kind is None:
+        raise Broken(f"{claim} is of a kind that the table has not")
     found = {
         labels.MANAGER: labels.MANAGER_VALUE,
-        labels.PARENT_KIND: "job",
-        labels.PARENT_NAME: claim.job_name,
+        labels.PARENT_KIND: kind.parent_kind,
+        labels.PARENT_NAME: claim.slice_name,
         labels.PARENT_NAMESPACE: claim.namespace,
-        labels.JOBSET_NAME: claim.name,
-        labels.JOBSET_NAMESPACE: claim.namespace,
+        kind.name_label: claim.name,
         labels.OWNER_UID: claim.owner_uid,
         labels.CLAIM: claim.hash,
         labels.ATTEMPT: str(attempt),
         labels.CREATED_AT: str(created_at),
         labels.FINGERPRINT: fingerprint,
     }
+    if kind.namespace_label:
+        found[kind.namespace_label] = claim.namespace
+    if kind.name_label == labels.WORKLOAD_NAME:
+        found[labels.WORKLOAD_KIND] = kind.name
+    _check_label_values(found)
     if parse_owner(found) is None:
         raise Broken(f"owner labels of {claim} cannot be read back")
     return found
@@ -148,20 +163,40 @@ def parse_owner(found: Mapping[str, str]) -> PoolOwner | None:
     """
     if found.get(labels.MANAGER) != labels.MANAGER_VALUE:
         return None
-    name = found.get(labels.JOBSET_NAME, "")
-    if not name:
+    kind = _find_kind(found)
+    if kind is None:
         return None
     return PoolOwner(
-        kind="JobSet",
-        namespace=found.get(labels.JOBSET_NAMESPACE, "default"),
-        name=name,
-        job_name=found.get(labels.PARENT_NAME, ""),
+        kind=kind.name,
+        namespace=found.get(kind.namespace_label or labels.PARENT_NAMESPACE, "default"),
+        name=found[kind.name_label],
+        slice_name=found.get(labels.PARENT_NAME, ""),
         owner_uid=found.get(labels.OWNER_UID, ""),
         claim_hash=found.get(labels.CLAIM, ""),
         attempt=_parse_number(found.get(labels.ATTEMPT)) or 0,
         created_at=_parse_number(found.get(labels.CREATED_AT)),
         fingerprint=found.get(labels.FINGERPRINT, ""),
     )
+
+
+def _find_kind(found: Mapping[str, str]) -> Kind | None:
+    """Return the kind of workload that labels name; None for a kind that this version does not know."""
+    for kind in KINDS:
+        named = kind.name_label != labels.WORKLOAD_NAME or found.get(labels.WORKLOAD_KIND) == kind.name
+        if named and found.get(kind.name_label):
+            return kind
+    return None
+
+
+def _check_label_values(found: Mapping[str, str]) -> None:
+    for key, value in found.items():
+        if not _LABEL_VALUE.fullmatch(value):
+            raise LabelBudgetExceeded(
+                "no legal value of a node label",
+                field=key,
+                value=value,
+                valid="at most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit",
+            )
 
 
 def _parse_number(text: str | None) -> int | None:

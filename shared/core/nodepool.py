@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shared.core import labels
 from shared.core.capacity import Tier
 from shared.core.catalogue import Placement
+from shared.core.kinds.table import get_kind
 from shared.core.names import build_owner_labels, build_pool_name
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _build_taints(demand: Demand) -> list[Json]:
     if demand.capacity.tier == Tier.SPOT:
         taints.append({"key": labels.SPOT, "value": "true", "effect": "NO_SCHEDULE"})
     if demand.pinned:
-        taints.append({"key": labels.NO_SCHEDULE_TAINT, "value": "true", "effect": "NO_SCHEDULE"})
+        taints.append({"key": get_kind(demand.claim.kind).pin_taint, "value": "true", "effect": "NO_SCHEDULE"})
     return taints
 
 

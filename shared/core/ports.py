@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from shared.core.events import Message
     from shared.core.pools import PoolSnapshot
-    from shared.core.workloads import JobSetView, PodView
+    from shared.core.workloads import PodView, WorkloadView
 
 
 class NodePools(Protocol):
@@ -49,8 +49,10 @@ class BoundPod:
 
     namespace: str
     name: str
+    kind: str
+    """The kind of the workload that it says it belongs to; empty for other pods."""
     workload: str
-    """The JobSet that it says it belongs to; empty for other pods."""
+    """The name of that workload."""
     chips: int
     deleting_since: float | None
     """Unix seconds; None while it is not being deleted."""
@@ -75,11 +77,17 @@ class Cluster(Protocol):
     def get_pod(self, namespace: str, name: str) -> PodView | None:
         """Return one pod as it is now, or None."""
 
-    def get_jobset(self, namespace: str, name: str) -> JobSetView | None:
-        """Return one JobSet as it is now, or None when there is none of that name."""
+    def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
+        """Return one workload of a kind of the table as it is now, or None when there is none of that name."""
 
     def list_waiting_leaders(self) -> Iterable[PodView]:
-        """Return the leader pods of JobSets that are bound to no node."""
+        """Return the pods that speak for a slice of any kind that is served, and that are bound to no node."""
+
+    def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
+        """Return the live accelerator pods of a workload; only for kinds with `Kind.pods_of`."""
+
+    def list_pool_nodes(self, pool_name: str) -> list[str]:
+        """Return the names of a pool's nodes."""
 
     def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
         """Return the unfinished pods on a pool's nodes, those of DaemonSets and of the kubelet itself left out."""

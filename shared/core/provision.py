@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.kinds.table import get_kind
 from shared.core.pools import PoolSnapshot, PoolStatus
 from shared.core.settings import Mode
 
@@ -50,7 +51,9 @@ def decide_provision(
         )
     same = owner.fingerprint in ("", demand.fingerprint)
     mode = settings.find_mode(demand.claim.namespace)
-    replace = settings.replace_differing_pools and mode == Mode.ACTIVE
+    # Where a workload's shape may change while it lives, the pool of its earlier shape is of no more use to it.
+    changeable = get_kind(demand.claim.kind).pods_of is not None
+    replace = (settings.replace_differing_pools or changeable) and mode == Mode.ACTIVE
     decision = _decide_ours(
         pool, same=same, age_seconds=pool.age_seconds(now), grace_seconds=settings.grace_seconds, replace=replace
     )
@@ -115,11 +118,12 @@ def _decide_ours(
             verdict, Reason.POOL_DEGRADED, f"node pool {name} runs with errors: {pool.error or status}"
         )
     if status == PoolStatus.RUNNING:
-        return _decide_running(name, same=same, replace=replace)
+        return _decide_running(pool, same=same, replace=replace)
     return Decision(Verdict.WAIT, Reason.STATUS_UNKNOWN, f"node pool {name} has a status that is unknown here")
 
 
-def _decide_running(name: str, *, same: bool, replace: bool) -> Decision:
+def _decide_running(pool: PoolSnapshot, *, same: bool, replace: bool) -> Decision:
+    name, kind = pool.name, pool.owner.kind if pool.owner else "workload"
     if same:
         return Decision(Verdict.KEEP, Reason.POOL_SERVES, f"node pool {name} is running")
     if replace:
@@ -129,7 +133,7 @@ def _decide_running(name: str, *, same: bool, replace: bool) -> Decision:
     return Decision(
         Verdict.REFUSE,
         Reason.POOL_DIFFERS,
-        f"node pool {name} was made for another shape; delete the JobSet, or set replace_differing_pools",
+        f"node pool {name} was made for another shape; delete the {kind}, or set replace_differing_pools",
     )
 
 

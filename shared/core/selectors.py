@@ -14,6 +14,8 @@ from shared.core.errors import NotAllowed, Rejected
 from shared.core.settings import is_allowed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from shared.core.capacity import Capacity
     from shared.core.settings import Settings
     from shared.core.shapes import Shape
@@ -60,7 +62,7 @@ class ZoneMissing(Rejected):
 
 
 def read_node_labels(
-    template: PodTemplate, shape: Shape, capacity: Capacity, settings: Settings, *, pinned_job: str
+    template: PodTemplate, shape: Shape, capacity: Capacity, settings: Settings, *, pins: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the node labels that a pool needs besides its owner labels.
 
@@ -71,15 +73,14 @@ def read_node_labels(
         shape: the slice's shape, for selectors that must agree with it.
         capacity: the slice's tier, likewise.
         settings: allow-lists and labels that are always copied.
-        pinned_job: ``namespace_jobName`` when JobSet pins the pods to it, else empty.
+        pins: labels by which the workload's kind pins pods to nodes; empty values when it does not pin these.
 
     Raises:
         UnsupportedSelector: a selector names a label that the nodes would not have.
         NotAllowed: the copy-labels annotation names a label outside the allow-list.
     """
     found = _copy_pod_labels(template, settings)
-    if pinned_job:
-        found[labels.NAMESPACED_JOB] = pinned_job
+    found.update({key: value for key, value in pins.items() if value})
     if capacity.max_run_duration_seconds and template.selects(labels.MAX_RUN_DURATION):
         found[labels.MAX_RUN_DURATION] = str(capacity.max_run_duration_seconds)
     copied = read_operator_labels(template, settings)
@@ -87,7 +88,7 @@ def read_node_labels(
     for key in {**template.node_affinity, **template.node_selector}:
         value = template.find_selector(key)
         if value is not None and key not in SET_BY_GKE:
-            found.update(_read_selector(key, value, shape, pinned_job))
+            found.update(_read_selector(key, value, shape, pins))
         elif value is None and key not in SET_BY_GKE | anyway:
             raise UnsupportedSelector(
                 "must exist, but nobody says its value", field=key, value="Exists", valid="In with one value"
@@ -100,7 +101,7 @@ def read_operator_labels(template: PodTemplate, settings: Settings) -> dict[str,
     return {
         key: template.labels[key]
         for key in settings.copy_labels
-        if key in template.labels and key not in labels.OWNER_KEYS
+        if key in template.labels and not labels.is_owner_key(key)
     }
 
 
@@ -144,7 +145,7 @@ def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str
     return {key: template.labels[key] for key in asked if key in template.labels}
 
 
-def _read_selector(key: str, value: str, shape: Shape, pinned_job: str) -> dict[str, str]:
+def _read_selector(key: str, value: str, shape: Shape, pins: Mapping[str, str]) -> dict[str, str]:
     """Return the label that satisfies one selector; empty when the nodes have it anyway."""
     if key == labels.ACCELERATOR_COUNT:
         _check_agrees(key, value, str(shape.chips_per_host))
@@ -153,7 +154,7 @@ def _read_selector(key: str, value: str, shape: Shape, pinned_job: str) -> dict[
         labels.MACHINE_FAMILY: shape.machine_type.split("-")[0],
         labels.OPERATING_SYSTEM: "linux",
         labels.ARCHITECTURE: "amd64",
-        labels.NAMESPACED_JOB: pinned_job or None,
+        **pins,
     }
     if key in fixed:
         _check_agrees(key, value, fixed[key])
@@ -172,7 +173,7 @@ def _read_selector(key: str, value: str, shape: Shape, pinned_job: str) -> dict[
     return {key: value}
 
 
-def _check_agrees(key: str, value: str, expected: str | None) -> None:
+def _check_agrees(key: str, value: str, expected: str) -> None:
     if value != expected:
         raise UnsupportedSelector(
             "contradicts the rest of the pod", field=key, value=value, valid=expected or "leave it out"

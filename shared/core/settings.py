@@ -11,6 +11,8 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from shared.core.kinds.table import KIND_NAMES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -56,6 +58,9 @@ class Settings:
     clusters: dict[str, ClusterSettings]
     """``projects/P/locations/L/clusters/C`` to its settings. Required. Events of other clusters are refused."""
 
+    kinds: tuple[str, ...] = KIND_NAMES
+    """Kinds of workload that are served. Default: every kind that this version knows. Pools of a kind that is left
+    out are kept."""
     mode: Mode = Mode.ACTIVE
     """``active``, ``no-create`` or ``report-only``."""
     namespace_modes: dict[str, Mode] = field(default_factory=dict)

@@ -1,7 +1,8 @@
-"""What the rules need to know of pods and JobSets, as plain values; edges fill them from the Kubernetes API.
+"""What the rules need to know of pods and workloads, as plain values; edges and kinds fill them from the API.
 
 Chips are summed over containers (Ironwood pods split a host over two), init containers count by their maximum, and
 a selector may stand in ``nodeSelector``, in required node affinity, or, for the topology, in an annotation.
+What is particular to one kind of workload stands in its entry of `shared.core.kinds`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from dataclasses import dataclass, field
 
 from shared.core import labels
 from shared.core.errors import Rejected
-
-LEADER_INDEX = "0"
 
 
 class AmbiguousSelector(Rejected):
@@ -29,6 +28,9 @@ class PodTemplate:
     node_selector: dict[str, str] = field(default_factory=dict)
     node_affinity: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Required node affinity with operator In (or Exists: no values), where there is exactly one term."""
+    node_pool_affinity: bool = False
+    """Pods of one slice must share a node pool and stay off those of other slices: required affinity and
+    anti-affinity, both with ``topologyKey: cloud.google.com/gke-nodepool``."""
     container_chips: tuple[int, ...] = ()
     """``google.com/tpu`` of each container: the request, else the limit."""
     init_container_chips: tuple[int, ...] = ()
@@ -83,6 +85,8 @@ class PodView:
     template: PodTemplate
     controller_kind: str = ""
     controller_name: str = ""
+    controller_uid: str = ""
+    controller_api_version: str = ""
     node_name: str = ""
     nominated_node: str = ""
     phase: str = "Pending"
@@ -94,11 +98,10 @@ class PodView:
     """Unix seconds of the condition's last transition; None when unknown."""
 
     @property
-    def is_leader(self) -> bool:
-        """Return whether this is the pod with completion index 0 of its Job."""
+    def completion_index(self) -> str:
+        """Return the index that a Job gave the pod, as text; empty when no Job gave it one."""
         found = self.template
-        index = found.annotations.get(labels.COMPLETION_INDEX, found.labels.get(labels.COMPLETION_INDEX))
-        return index == LEADER_INDEX
+        return found.annotations.get(labels.COMPLETION_INDEX, found.labels.get(labels.COMPLETION_INDEX, ""))
 
     @property
     def finished(self) -> bool:
@@ -107,55 +110,50 @@ class PodView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicatedJobView:
-    """One replicated job of a JobSet: `replicas` slices of equal shape."""
+class SliceGroup:
+    """Slices of equal shape within one workload: a replicated job, a worker group."""
 
     name: str
+    """Empty where the kind has only one."""
     replicas: int = 1
-    parallelism: int = 1
-    completions: int | None = None
-    annotations: dict[str, str] = field(default_factory=dict)
-    """Of the Job template."""
+    """How many slices are wanted now."""
+    slots: int | None = None
+    """How many slices there are in the end, where `replicas` counts those at one time; 0: none can be told."""
+    hosts: int = 0
+    """Pods per slice; 0 where the kind does not say."""
     template: PodTemplate = field(default_factory=PodTemplate)
+    """Of the pods that ask for chips."""
+    pinned: bool = False
+    """The pods select nodes that are labelled for their very slice (`Kind.pin_label`)."""
+    idle: bool = False
+    """The slices are wanted and have no pods at present, for example with parallelism 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSetView:
-    """One live JobSet."""
+class WorkloadView:
+    """One live workload of any kind."""
 
+    kind: str
+    """Its `Kind.name`."""
     namespace: str
     name: str
     uid: str
-    annotations: dict[str, str] = field(default_factory=dict)
-    replicated_jobs: tuple[ReplicatedJobView, ...] = ()
+    generation: int = 0
+    """``metadata.generation``: which version of the spec this is."""
+    groups: tuple[SliceGroup, ...] = ()
     deleting: bool = False
+    deleting_since: float | None = None
     suspended: bool = False
+    """Its spec says so."""
     suspended_since: float | None = None
-    """Unix seconds of the condition Suspended=True; None while it is not (yet) reported."""
+    """Unix seconds of the condition that reports it, whatever the spec says by now; None while there is none."""
     terminal: str = ""
-    """``Completed`` or ``Failed``, from the conditions."""
+    """The type of the condition that says that it is over; ``Failed`` is a failure, any other a success."""
     terminal_since: float | None = None
     managed_elsewhere: bool = False
-    """``spec.managedBy`` names another controller (for example MultiKueue): nothing runs in this cluster."""
+    """Another controller runs it, for example in another cluster: nothing of it runs in this one."""
+    active: int = 0
+    """How much of it still runs, as its own status counts."""
 
-    def find_replicated_job(self, job_name: str) -> ReplicatedJobView | None:
-        """Return the replicated job of a Job ``<jobset>-<replicated job>-<index>``, if the spec has it."""
-        for job in self.replicated_jobs:
-            prefix = f"{self.name}-{job.name}-"
-            index = job_name.removeprefix(prefix)
-            if job_name.startswith(prefix) and _is_index(index) and int(index) < job.replicas:
-                return job
-        return None
-
-    def uses_node_selector_strategy(self, job: ReplicatedJobView) -> bool:
-        """Return whether JobSet itself pins this job's pods to nodes labelled for them.
-
-        It needs both annotations on the Job, so at JobSet or Job-template level; the pod template is not read:
-        https://jobset.sigs.k8s.io/docs/tasks/exclusive_placement/.
-        """
-        merged = self.annotations | job.annotations
-        return labels.EXCLUSIVE_TOPOLOGY in merged and labels.NODE_SELECTOR_STRATEGY in merged
-
-
-def _is_index(text: str) -> bool:
-    return text.isascii() and text.isdigit() and (text == "0" or not text.startswith("0"))
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"

@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from shared.core import labels
 from shared.core.errors import AlreadyExists, NotFound, Unavailable
+from shared.core.kinds.table import KINDS, find_kind_of_pod, get_kind, select_pods
 from shared.core.ports import BoundPod, Notice
-from shared.edges.kubernetes_objects import Record
-from shared.edges.workload_objects import MIRROR_POD, JobSet, Node, Pod, parse_time, view_jobset, view_pod
+from shared.core.times import parse_time
+from shared.edges.kubernetes_objects import JsonObject, Record
+from shared.edges.workload_objects import MIRROR_POD, Node, Pod, read_workload, view_pod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from shared.core.workloads import JobSetView, PodView
+    from shared.core.kinds.kind import Kind
+    from shared.core.workloads import PodView, WorkloadView
     from shared.edges.kubernetes_api import KubernetesApi
 
-JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets"
-LEADERS = {
-    "labelSelector": f"{labels.JOB_KEY},{labels.COMPLETION_INDEX}=0",
-    # An exact spec.nodeName is the one pod field selector that API servers index.
-    "fieldSelector": "spec.nodeName=",
-}
-API_VERSIONS = {"Pod": "v1", "JobSet": "jobset.x-k8s.io/v1alpha2"}
+UNBOUND = {"fieldSelector": "spec.nodeName="}
+"""An exact spec.nodeName is the one pod field selector that API servers index."""
+API_VERSIONS = {"Pod": "v1"} | {kind.name: kind.api_version for kind in KINDS}
 _MESSAGE_LENGTH_MAX = 1024
 """Longest message of an Event: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/."""
 
@@ -36,8 +35,10 @@ class _Notice(Record):
 class KubernetesCluster:
     """`shared.core.ports.Cluster` over HTTPS."""
 
-    def __init__(self, api: KubernetesApi, *, component: str = "tpu-provisioner") -> None:
-        self._api = api
+    def __init__(
+        self, api: KubernetesApi, *, kinds: Sequence[Kind] = KINDS, component: str = "tpu-provisioner"
+    ) -> None:
+        self._api, self._kinds = api, kinds
         self._component = component
 
     def get_pod(self, namespace: str, name: str) -> PodView | None:
@@ -47,24 +48,45 @@ class KubernetesCluster:
         except NotFound:
             return None
 
-    def get_jobset(self, namespace: str, name: str) -> JobSetView | None:
-        """Return one JobSet as it is now, or None when Kubernetes itself says that there is none of that name.
+    def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
+        """Return one workload as it is now, or None when Kubernetes itself says that there is none of that name.
 
-        Pools are deleted on this word, so any other 404 (JobSet not installed, a wrong address) proves nothing and
-        is `Unavailable`. The text is apimachinery's: https://pkg.go.dev/k8s.io/apimachinery/pkg/api/errors#NewNotFound.
+        Pools are deleted on this word, so any other 404 (a kind that is not installed, a wrong address) proves
+        nothing and is `Unavailable`. The text is apimachinery's:
+        https://pkg.go.dev/k8s.io/apimachinery/pkg/api/errors#NewNotFound.
         """
+        found = get_kind(kind)
         try:
-            return view_jobset(self._api.get(f"{JOBSETS.format(namespace=namespace)}/{name}", JobSet))
+            return read_workload(found, self._api.get(found.path_of(namespace, name), JsonObject))
         except NotFound as error:
             if f'"{name}" not found' not in str(error):
-                raise Unavailable(f"whether JobSet {namespace}/{name} exists is unknown: {error}") from error
+                raise Unavailable(f"whether {kind} {namespace}/{name} exists is unknown: {error}") from error
             return None
 
     def list_waiting_leaders(self) -> Iterator[PodView]:
-        """Yield the leader pods of JobSets that are bound to no node, page by page."""
-        for page in self._api.list_pages("/api/v1/pods", Pod, LEADERS):
-            for pod in page.items:
-                yield view_pod(pod)
+        """Yield the pods that speak for a slice and are bound to no node, kind by kind and page by page."""
+        for kind in self._kinds:
+            for page in self._api.list_pages("/api/v1/pods", Pod, UNBOUND | {"labelSelector": select_pods(kind)}):
+                for each in page.items:
+                    pod = view_pod(each)
+                    # One kind's selector may show pods of another, for example of the Jobs that a kind makes.
+                    if find_kind_of_pod(pod) is kind and kind.speaks(pod):
+                        yield pod
+
+    def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
+        """Return the live accelerator pods of a workload; none for a kind that does not say which they are."""
+        pods_of = get_kind(workload.kind).pods_of
+        if pods_of is None:
+            return []
+        selector = {"labelSelector": pods_of(workload)}
+        path = f"/api/v1/namespaces/{workload.namespace}/pods"
+        return [view_pod(pod) for page in self._api.list_pages(path, Pod, selector) for pod in page.items]
+
+    def list_pool_nodes(self, pool_name: str) -> list[str]:
+        """Return the names of a pool's nodes."""
+        selector = {"labelSelector": f"{labels.NODE_POOL}={pool_name}"}
+        pages = self._api.list_pages("/api/v1/nodes", Node, selector)
+        return [node.metadata.name for page in pages for node in page.items]
 
     def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
         """Return the unfinished pods on a pool's nodes.
@@ -73,13 +95,7 @@ class KubernetesCluster:
         would move hundreds of megabytes.
         """
         found = []
-        selector = {"labelSelector": f"{labels.NODE_POOL}={pool_name}"}
-        names = [
-            node.metadata.name
-            for page in self._api.list_pages("/api/v1/nodes", Node, selector)
-            for node in page.items
-        ]
-        for name in names:
+        for name in self.list_pool_nodes(pool_name):
             for page in self._api.list_pages("/api/v1/pods", Pod, {"fieldSelector": f"spec.nodeName={name}"}):
                 found += [_read_bound(pod) for pod in page.items if _holds_node(pod)]
         return found
@@ -128,11 +144,13 @@ def _holds_node(pod: Pod) -> bool:
 
 
 def _read_bound(pod: Pod) -> BoundPod:
-    meta = pod.metadata
+    meta, view = pod.metadata, view_pod(pod)
+    kind = find_kind_of_pod(view)
     return BoundPod(
         namespace=meta.namespace,
         name=meta.name,
-        workload=(meta.labels or {}).get(labels.JOBSET_NAME_ON_POD, ""),
-        chips=view_pod(pod).template.chips,
+        kind=kind.name if kind else "",
+        workload=kind.find_owner(view) if kind else "",
+        chips=view.template.chips,
         deleting_since=parse_time(meta.deletion_timestamp),
     )

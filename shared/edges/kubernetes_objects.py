@@ -1,7 +1,7 @@
 """Shapes that every Kubernetes answer shares: metadata, conditions, `Status`, list pages, watch events, leases.
 
 Partial on purpose: a struct names only the fields that somebody reads, everything else in the JSON is skipped
-without being built. What a caller reads of pods or JobSets is declared by that caller on top of `Record`.
+without being built. What a caller reads of pods or workloads is declared by that caller on top of `Record`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ class Record(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, *
 class OwnerReference(Record):
     """Who an object belongs to."""
 
+    api_version: str = ""
     kind: str = ""
     name: str = ""
     uid: str = ""

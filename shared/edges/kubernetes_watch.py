@@ -6,6 +6,7 @@ Knows nothing about resuming or listing; that ladder belongs to whoever follows 
 from __future__ import annotations
 
 import logging
+import threading
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -28,16 +29,22 @@ LINE_BYTES_MAX = 16 * 1024 * 1024
 UNREADABLE = "UNREADABLE"
 """The type of an event whose object has not the expected shape; it is logged, and its version is kept."""
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
+_BUILDING = threading.Lock()
 _LINE = msgspec.json.Decoder(WatchLine)
 _STORED = msgspec.json.Decoder(Stored)
 _logger = logging.getLogger(__name__)
 
 
 def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """Return the one decoder for a type; building it costs far more than using it."""
+    """Return the one decoder for a type; building it costs far more than using it.
+
+    One thread builds at a time: msgspec keeps what it learns of a struct on the struct itself, and a second thread
+    that finds it half learnt there crashes the process.
+    """
     decoder: msgspec.json.Decoder[T] | None = _DECODERS.get(kind)
     if decoder is None:
-        decoder = _DECODERS[kind] = msgspec.json.Decoder(kind)
+        with _BUILDING:
+            decoder = _DECODERS[kind] = _DECODERS.get(kind) or msgspec.json.Decoder(kind)
     return decoder
 
 
@@ -113,7 +120,7 @@ class Watch(Generic[T]):
             if envelope.type in ("BOOKMARK", "ERROR"):
                 return self._without_object(envelope)
             found = self._decoder.decode(envelope.object)
-            version = getattr(getattr(found, "metadata", None), "resource_version", "")
+            version = _version_of(found)
             return WatchEvent(type=envelope.type, object=found, resource_version=version)
         except msgspec.ValidationError as error:
             return self._unreadable(line, error)
@@ -136,7 +143,21 @@ class Watch(Generic[T]):
         return WatchEvent(type=UNREADABLE, object=None, resource_version=metadata.resource_version)
 
 
-def report_unreadable(what: str, namespace: str, name: str, error: msgspec.ValidationError) -> None:
+def read_stored(piece: Any) -> Stored:
+    """Return the identity of an object that was left undecoded; empty when not even that can be read."""
+    try:
+        return _STORED.decode(piece) if isinstance(piece, msgspec.Raw) else Stored()
+    except msgspec.ValidationError:
+        return Stored()
+
+
+def _version_of(found: Any) -> str:
+    if isinstance(found, msgspec.Raw):
+        return _STORED.decode(found).metadata.resource_version
+    return getattr(getattr(found, "metadata", None), "resource_version", "")
+
+
+def report_unreadable(what: str, namespace: str, name: str, error: Exception) -> None:
     """Record that one object was passed over because a field has not the expected type."""
     _logger.error(
         "object passed over: a field has an unexpected type",

@@ -1,18 +1,25 @@
-"""The parts of pods, nodes and JobSets that decisions read, decoded straight into `shared.core.workloads`.
+"""The parts of pods and nodes that decisions read, decoded straight into `shared.core.workloads`.
 
-Partial on purpose: fields that nobody reads are skipped without being built.
+Partial on purpose: fields that nobody reads are skipped without being built. Workloads are read by their kind's
+entry (`shared.core.kinds`), which gets their JSON and a reader of pod templates from here.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from shared.core.labels import JOBSET_CONTROLLER, TPU_RESOURCE
-from shared.core.workloads import JobSetView, PodTemplate, PodView, ReplicatedJobView
+from shared.core.kinds.objects import UnexpectedValue
+from shared.core.labels import NODE_POOL, TPU_RESOURCE
+from shared.core.times import parse_time
+from shared.core.workloads import PodTemplate, PodView
+from shared.edges.kubernetes_errors import Unreadable
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
+
+if TYPE_CHECKING:
+    from shared.core.kinds.kind import Json, Kind
+    from shared.core.workloads import WorkloadView
 
 MIRROR_POD = "kubernetes.io/config.mirror"
 
@@ -60,10 +67,26 @@ class NodeAffinity(Record):
     )
 
 
+class PodTerm(Record):
+    """Where other pods must, or must not, be; of whom it speaks is not read."""
+
+    topology_key: str = ""
+
+
+class PodAffinity(Record):
+    """Only what is required."""
+
+    required: list[PodTerm] | None = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+
+
 class Affinity(Record):
-    """Only node affinity."""
+    """What a pod requires of its node and of its neighbours."""
 
     node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
 
 
 class PodSpec(Record):
@@ -106,49 +129,9 @@ class Template(Record):
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
 
 
-class JobSpec(Record):
-    """A Job's spec."""
-
-    parallelism: int | None = None
-    completions: int | None = None
-    template: Template = msgspec.field(default_factory=Template)
-
-
-class JobTemplate(Record):
-    """A Job template."""
-
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: JobSpec = msgspec.field(default_factory=JobSpec)
-
-
-class ReplicatedJob(Record):
-    """One replicated job."""
-
-    name: str = ""
-    replicas: int | None = None
-    template: JobTemplate = msgspec.field(default_factory=JobTemplate)
-
-
-class JobSetSpec(Record):
-    """A JobSet's spec."""
-
-    replicated_jobs: tuple[ReplicatedJob, ...] = ()
-    suspend: bool | None = None
-    managed_by: str | None = None
-
-
-class JobSetStatus(Record):
-    """A JobSet's status."""
-
-    conditions: list[Condition] | None = None
-
-
-class JobSet(Record):
-    """A JobSet, ``jobset.x-k8s.io/v1alpha2``."""
-
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: JobSetSpec = msgspec.field(default_factory=JobSetSpec)
-    status: JobSetStatus = msgspec.field(default_factory=JobSetStatus)
+# What msgspec learns of a struct it keeps on the struct: learnt here, at import, while there is one thread
+# (`shared.edges.kubernetes_watch.decoder_of` says why).
+_LEARNT = msgspec.json.Decoder(Template)
 
 
 def view_pod(pod: Pod) -> PodView:
@@ -164,6 +147,8 @@ def view_pod(pod: Pod) -> PodView:
         template=_view_template(meta, pod.spec),
         controller_kind=controller.kind if controller else "",
         controller_name=controller.name if controller else "",
+        controller_uid=controller.uid if controller else "",
+        controller_api_version=controller.api_version if controller else "",
         node_name=pod.spec.node_name,
         nominated_node=status.nominated_node_name,
         phase=status.phase,
@@ -174,47 +159,29 @@ def view_pod(pod: Pod) -> PodView:
     )
 
 
-def view_jobset(jobset: JobSet) -> JobSetView:
-    """Return a JobSet as decisions see it."""
-    meta, spec = jobset.metadata, jobset.spec
-    held = {each.type: each for each in jobset.status.conditions or () if each.status == "True"}
-    ended = held.get("Completed") or held.get("Failed")
-    suspended = held.get("Suspended")
-    return JobSetView(
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-        annotations=meta.annotations or {},
-        replicated_jobs=tuple(_view_replicated_job(job) for job in spec.replicated_jobs),
-        deleting=meta.deletion_timestamp is not None,
-        suspended=bool(spec.suspend),
-        suspended_since=parse_time(suspended.last_transition_time) if suspended else None,
-        terminal=ended.type if ended else "",
-        terminal_since=parse_time(ended.last_transition_time) if ended else None,
-        managed_elsewhere=spec.managed_by not in (None, "", JOBSET_CONTROLLER),
-    )
+def read_template(body: Json) -> PodTemplate:
+    """Return a pod template from the JSON of a PodTemplateSpec.
 
-
-def parse_time(text: str | None) -> float | None:
-    """Return the unix seconds of an RFC 3339 time; None when there is none or it cannot be read."""
-    if not text:
-        return None
+    Raises:
+        UnexpectedValue: a field has an unexpected type.
+    """
     try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return None
+        found = msgspec.convert(body, Template)
+    except msgspec.ValidationError as error:
+        raise UnexpectedValue("pod template", str(error), "a PodTemplateSpec") from error
+    return _view_template(found.metadata, found.spec)
 
 
-def _view_replicated_job(job: ReplicatedJob) -> ReplicatedJobView:
-    spec = job.template.spec
-    return ReplicatedJobView(
-        name=job.name,
-        replicas=1 if job.replicas is None else job.replicas,
-        parallelism=1 if spec.parallelism is None else spec.parallelism,
-        completions=spec.completions,
-        annotations=job.template.metadata.annotations or {},
-        template=_view_template(spec.template.metadata, spec.template.spec),
-    )
+def read_workload(kind: Kind, body: Json) -> WorkloadView:
+    """Return a workload of one kind from the API's JSON.
+
+    Raises:
+        Unreadable: a field has an unexpected type.
+    """
+    try:
+        return kind.read(body, read_template)
+    except UnexpectedValue as error:
+        raise Unreadable(f"{kind.name}: {error}") from error
 
 
 def _view_template(meta: ObjectMeta, spec: PodSpec) -> PodTemplate:
@@ -225,6 +192,7 @@ def _view_template(meta: ObjectMeta, spec: PodSpec) -> PodTemplate:
         annotations=meta.annotations or {},
         node_selector=spec.node_selector or {},
         node_affinity=_read_affinity(spec.affinity),
+        node_pool_affinity=_stays_in_pool(spec.affinity),
         container_chips=tuple(_read_chips(each) for each in (*spec.containers, *sidecars)),
         init_container_chips=tuple(_read_chips(each) for each in started),
     )
@@ -243,6 +211,13 @@ def _read_affinity(affinity: Affinity | None) -> dict[str, tuple[str, ...]]:
         elif expression.operator == "Exists":
             found[expression.key] = known
     return found
+
+
+def _stays_in_pool(affinity: Affinity | None) -> bool:
+    sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+    return bool(sides) and all(
+        side is not None and any(term.topology_key == NODE_POOL for term in side.required or ()) for side in sides
+    )
 
 
 def _read_chips(container: Container) -> int:

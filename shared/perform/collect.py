@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from shared.core.collect import OwnerState, PoolFacts, PoolPods, decide_collect
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import Busy, ProvisionerError, Retryable
+from shared.core.kinds.table import get_kind
 from shared.perform.explain import explain
+from shared.perform.occupancy import judge_use
 from shared.perform.outcome import Outcome, Ports, describe_owner
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from shared.core.names import PoolOwner
     from shared.core.pools import PoolSnapshot
     from shared.core.ports import BoundPod
-    from shared.core.workloads import JobSetView
+    from shared.core.workloads import PodView, WorkloadView
 
 
 def collect(event: Event, ports: Ports) -> list[Outcome]:
@@ -64,11 +66,11 @@ def collect_pool(cluster: str, pool: PoolSnapshot, ports: Ports) -> Outcome:
     Raises:
         Retryable: something could not be read or is held by another operation.
     """
-    facts, jobset = gather_facts(cluster, pool, ports)
+    facts, workload = gather_facts(cluster, pool, ports)
     decision = decide_collect(facts, now=ports.clock.now(), settings=ports.settings)
     if decision.verdict == Verdict.DELETE:
         decision = release_pool(cluster, pool, ports)
-    explain(ports.clusters[cluster], decision, objects=(jobset,))
+    explain(ports.clusters[cluster], decision, objects=(workload,))
     return Outcome(
         decision=decision,
         cluster=cluster,
@@ -78,27 +80,44 @@ def collect_pool(cluster: str, pool: PoolSnapshot, ports: Ports) -> Outcome:
     )
 
 
-def gather_facts(cluster: str, pool: PoolSnapshot, ports: Ports) -> tuple[PoolFacts, JobSetView | None]:
-    """Return what is known about a pool's owner, without its pods: enough to decide that it stays."""
+def gather_facts(cluster: str, pool: PoolSnapshot, ports: Ports) -> tuple[PoolFacts, WorkloadView | None]:
+    """Return what is known about a pool's owner, without the pods on it: enough to decide that it stays."""
     owner = pool.owner
-    if owner is None:
+    if owner is None or owner.kind not in ports.settings.kinds:
         return PoolFacts(pool=pool, owner=OwnerState.UNKNOWN), None
-    jobset = ports.clusters[cluster].get_jobset(owner.namespace, owner.name)
-    state, since = classify_owner(owner, jobset)
+    workload, pods = read_owner(cluster, owner, ports)
+    state, since = classify_owner(owner, workload, pods)
+    state = judge_use(cluster, pool, state, workload, pods, ports)
     gone = state == OwnerState.GONE
-    return PoolFacts(pool=pool, owner=state, owner_since=since), None if gone else jobset
+    return PoolFacts(pool=pool, owner=state, owner_since=since), None if gone else workload
 
 
-def classify_owner(owner: PoolOwner, jobset: JobSetView | None) -> tuple[OwnerState, float | None]:
-    """Return what a JobSet that was just read (or its absence) means for a pool's owner, and since when."""
-    if jobset is None or owner.owner_uid not in ("", jobset.uid) or jobset.deleting:
+def read_owner(
+    cluster: str, owner: PoolOwner, ports: Ports
+) -> tuple[WorkloadView | None, Sequence[PodView] | None]:
+    """Return the workload that a pool's labels name, as it is now, and its pods where its kind must see them.
+
+    Raises:
+        Retryable: one of them could not be read.
+    """
+    live, kind = ports.clusters[cluster], get_kind(owner.kind)
+    workload = live.get_workload(owner.kind, owner.namespace, owner.name)
+    pods = live.list_workload_pods(workload) if workload and kind.pods_of else None
+    return workload, pods
+
+
+def classify_owner(
+    owner: PoolOwner, workload: WorkloadView | None, pods: Sequence[PodView] | None
+) -> tuple[OwnerState, float | None]:
+    """Return what a workload that was just read (or its absence) means for a pool's owner, and since when."""
+    if workload is None or owner.owner_uid not in ("", workload.uid) or workload.deleting:
         return OwnerState.GONE, None
-    if owner.job_name and jobset.find_replicated_job(owner.job_name) is None:
+    if owner.slice_name and not get_kind(owner.kind).has_slice(workload, owner.slice_name, pods):
         return OwnerState.GONE, None  # the slice was scaled away
-    if jobset.terminal:
-        return OwnerState.OVER, jobset.terminal_since
-    if jobset.suspended:
-        return OwnerState.SUSPENDED, jobset.suspended_since
+    if workload.terminal:
+        return OwnerState.OVER, workload.terminal_since
+    if workload.suspended:
+        return OwnerState.SUSPENDED, workload.suspended_since
     return OwnerState.LIVE, None
 
 
@@ -144,7 +163,7 @@ def count_pods(
     for pod in pods:
         if pod.deleting_since is not None and now - pod.deleting_since > drain_seconds_max:
             continue
-        if owner and pod.workload and (pod.namespace, pod.workload) == (owner.namespace, owner.name):
+        if owner and (pod.kind, pod.namespace, pod.workload) == (owner.kind, owner.namespace, owner.name):
             own += 1
         elif pod.chips:
             others += 1

@@ -1,4 +1,4 @@
-"""Says why, where the owner of a job looks: Kubernetes Events on the JobSet and its leader pod.
+"""Says why, where the owner of a job looks: Kubernetes Events on the workload and its leader pod.
 
 An explanation that cannot be written is logged and never undoes or repeats what was done.
 """
@@ -15,12 +15,12 @@ from shared.core.ports import Cluster, Notice
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shared.core.workloads import JobSetView, PodView
+    from shared.core.workloads import PodView, WorkloadView
 
 _LOG = logging.getLogger("explain")
 
 
-def explain(cluster: Cluster, decision: Decision, *, objects: Iterable[JobSetView | PodView | None]) -> None:
+def explain(cluster: Cluster, decision: Decision, *, objects: Iterable[WorkloadView | PodView | None]) -> None:
     """Write one Event per object that still exists; decisions of the kind NOTHING leave none."""
     reason = find_event_reason(decision)
     if reason is None:
@@ -29,7 +29,7 @@ def explain(cluster: Cluster, decision: Decision, *, objects: Iterable[JobSetVie
         if found is None:
             continue
         notice = Notice(
-            kind="Pod" if hasattr(found, "phase") else "JobSet",
+            kind=getattr(found, "kind", "Pod"),
             namespace=found.namespace,
             name=found.name,
             uid=found.uid,

@@ -62,7 +62,7 @@ def describe_claim(claim: Claim) -> dict[str, str]:
         "namespace": claim.namespace,
         "name": claim.name,
         "owner_uid": claim.owner_uid,
-        "slice": claim.job_name,
+        "slice": claim.slice_name,
     }
 
 
@@ -77,6 +77,6 @@ def describe_owner(cluster: str, owner: PoolOwner | None) -> dict[str, Any]:
             "namespace": owner.namespace,
             "name": owner.name,
             "owner_uid": owner.owner_uid,
-            "slice": owner.job_name,
+            "slice": owner.slice_name,
         }
     }

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.core import labels
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.demand import Demand, read_demand
+from shared.core.demand import Demand, find_slice_name, read_demand
 from shared.core.errors import (
     AlreadyExists,
     Busy,
@@ -16,10 +15,12 @@ from shared.core.errors import (
     NoCapacity,
     StaleView,
 )
+from shared.core.kinds.table import find_kind_of_pod
 from shared.core.names import build_pool_name
 from shared.core.nodepool import build_node_pool
 from shared.core.provision import decide_provision, measure_usage
 from shared.perform.explain import explain
+from shared.perform.occupancy import judge_holder
 from shared.perform.outcome import Outcome, Ports, describe_demand
 
 if TYPE_CHECKING:
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
 
     from shared.core.events import Event
     from shared.core.pools import PoolSnapshot
-    from shared.core.workloads import JobSetView, PodView
+    from shared.core.ports import Cluster
+    from shared.core.workloads import PodView, WorkloadView
 
-FIRST_ATTEMPT = 0
+FIRST_ATTEMPT, LAST_ATTEMPT = 0, 3
+"""A slice has more than one pool at a time only while others of its workload hold the earlier ones."""
 
 
 def provision(event: Event, ports: Ports) -> Outcome:
@@ -48,7 +51,12 @@ def provision(event: Event, ports: Ports) -> Outcome:
 
 
 def provision_pod(
-    cluster: str, pod: PodView, ports: Ports, *, pools: Sequence[PoolSnapshot] | None = None
+    cluster: str,
+    pod: PodView,
+    ports: Ports,
+    *,
+    pools: Sequence[PoolSnapshot] | None = None,
+    answered: set[str] | None = None,
 ) -> Outcome:
     """See that the slice of one live leader pod has a pool, or a reason why not.
 
@@ -58,30 +66,36 @@ def provision_pod(
         ports: the outside world.
         pools: every pool of the cluster when the caller has just listed them; None to create first and look up
             on conflict only, which costs one call in the common case.
+        answered: hashes of claims that were answered a moment ago; another pod of such a slice is passed over, and
+            the claim of this one is added.
 
     Raises:
         Retryable: the world was not ready; ask again.
         Denied: a permission is missing.
     """
     live = ports.clusters[cluster]
-    jobset_name = pod.template.labels.get(labels.JOBSET_NAME_ON_POD, "")
-    jobset = live.get_jobset(pod.namespace, jobset_name) if jobset_name else None
-    found = read_demand(cluster, pod, jobset, ports.settings)
+    workload = _find_workload(live, pod, ports)
+    found = read_demand(cluster, pod, workload, ports.settings)
     subject = f"Pod {pod.namespace}/{pod.name}"
     if isinstance(found, Decision):
-        explain(live, found, objects=(jobset, pod))
-        facts = _describe_refused(cluster, pod, jobset)
+        explain(live, found, objects=(workload, pod))
+        facts = _describe_refused(cluster, pod, workload)
         return Outcome(decision=found, cluster=cluster, subject=subject, facts=facts)
+    if answered is not None:
+        if found.claim.hash in answered:
+            said = Decision(Verdict.NOTHING, Reason.NOT_A_LEADER, "another pod of the slice was answered just now")
+            return Outcome(decision=said, cluster=cluster, subject=subject)
+        answered.add(found.claim.hash)
     name = build_pool_name(found.claim, FIRST_ATTEMPT)
     try:
-        decision = _satisfy(found, name, ports, pools)
+        name, decision = _satisfy(found, pod, workload, ports, pools)
     except Denied as error:
         said = Decision(Verdict.REFUSE, Reason.PERMISSION_DENIED, f"node pool {name}: {error}")
-        explain(live, said, objects=(jobset, pod))
+        explain(live, said, objects=(workload, pod))
         raise
     repeated = pools is not None and decision.verdict in (Verdict.KEEP, Verdict.WAIT)
     if not repeated:  # a sweep looks every minute; only news is written on the job
-        explain(live, decision, objects=(jobset, pod))
+        explain(live, decision, objects=(workload, pod))
     facts = describe_demand(found, ports.settings)
     if decision.verdict == Verdict.CREATE and pod.unschedulable_since is not None:
         # Two clocks, Kubernetes' and ours: a difference below zero is theirs, not a wait.
@@ -89,9 +103,32 @@ def provision_pod(
     return Outcome(decision=decision, cluster=cluster, pool=name, subject=subject, facts=facts)
 
 
-def _satisfy(demand: Demand, name: str, ports: Ports, pools: Sequence[PoolSnapshot] | None) -> Decision:
-    """Decide about one demand and carry it out."""
+def _satisfy(
+    demand: Demand,
+    pod: PodView,
+    workload: WorkloadView | None,
+    ports: Ports,
+    pools: Sequence[PoolSnapshot] | None,
+) -> tuple[str, Decision]:
+    """Decide about one demand and carry it out; return which pool that is about.
+
+    Who stands on a pool that should serve is asked in a sweep only: by then a pod that could land has landed.
+    """
+    for attempt in range(FIRST_ATTEMPT, LAST_ATTEMPT):
+        decision = _attempt(demand, attempt, ports, pools)
+        name = build_pool_name(demand.claim, attempt)
+        if decision.reason != Reason.POOL_SERVES or workload is None or pools is None:
+            return name, decision
+        held = judge_holder(demand, pod, workload, ports, pools=pools, pool_name=name)
+        if held is None or held.verdict != Verdict.CREATE:
+            return name, held or decision
+    return build_pool_name(demand.claim, LAST_ATTEMPT), _attempt(demand, LAST_ATTEMPT, ports, pools)
+
+
+def _attempt(demand: Demand, attempt: int, ports: Ports, pools: Sequence[PoolSnapshot] | None) -> Decision:
+    """Decide about the pool of one attempt and carry it out."""
     settings, now = ports.settings, ports.clock.now()
+    name = build_pool_name(demand.claim, attempt)
     if pools is None and settings.limited:
         pools = ports.pools.list(demand.claim.cluster)
     usage = measure_usage(pools, demand.claim.namespace, except_name=name) if pools is not None else None
@@ -103,18 +140,16 @@ def _satisfy(demand: Demand, name: str, ports: Ports, pools: Sequence[PoolSnapsh
         known = ports.pools.get(demand.claim.cluster, name)
         decision = decide_provision(demand, known, now=now, settings=settings, usage=usage)
     if decision.verdict == Verdict.CREATE:
-        return _create(demand, name, decision, ports)
+        return _create(demand, attempt, decision, ports)
     if decision.verdict == Verdict.DELETE and known is not None:
         return _replace(demand, known, decision, ports)
     return decision
 
 
-def _create(demand: Demand, name: str, decision: Decision, ports: Ports) -> Decision:
-    cluster = demand.claim.cluster
+def _create(demand: Demand, attempt: int, decision: Decision, ports: Ports) -> Decision:
+    cluster, name = demand.claim.cluster, build_pool_name(demand.claim, attempt)
     try:
-        body = build_node_pool(
-            demand, attempt=FIRST_ATTEMPT, created_at=int(ports.clock.now()), settings=ports.settings
-        )
+        body = build_node_pool(demand, attempt=attempt, created_at=int(ports.clock.now()), settings=ports.settings)
         ports.pools.create(cluster, body)
     except LabelBudgetExceeded as error:
         return Decision(Verdict.REFUSE, Reason.LABELS_OVER_BUDGET, str(error))
@@ -153,14 +188,22 @@ def _replace(demand: Demand, pool: PoolSnapshot, decision: Decision, ports: Port
     return decision
 
 
-def _describe_refused(cluster: str, pod: PodView, jobset: JobSetView | None) -> dict[str, object]:
+def _find_workload(live: Cluster, pod: PodView, ports: Ports) -> WorkloadView | None:
+    kind = find_kind_of_pod(pod)
+    if kind is None or kind.name not in ports.settings.kinds:
+        return None
+    return live.get_workload(kind.name, pod.namespace, kind.find_owner(pod))
+
+
+def _describe_refused(cluster: str, pod: PodView, workload: WorkloadView | None) -> dict[str, object]:
+    kind = find_kind_of_pod(pod)
     return {
         "claim": {
             "cluster": cluster,
-            "kind": "JobSet",
+            "kind": kind.name if kind else "",
             "namespace": pod.namespace,
-            "name": jobset.name if jobset else pod.template.labels.get(labels.JOBSET_NAME_ON_POD, ""),
-            "owner_uid": jobset.uid if jobset else "",
-            "slice": pod.controller_name,
+            "name": kind.find_owner(pod) if kind else "",
+            "owner_uid": workload.uid if workload else "",
+            "slice": find_slice_name(pod, workload),
         }
     }

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from shared.core.collect import OwnerState, PoolFacts, decide_collect, decide_sweep
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import ProvisionerError
-from shared.perform.collect import classify_owner, release_pool
+from shared.perform.collect import classify_owner, read_owner, release_pool
 from shared.perform.explain import explain
+from shared.perform.occupancy import has_spare_pool, judge_use
 from shared.perform.outcome import Outcome, Ports, describe_owner
 from shared.perform.provision import provision_pod
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shared.core.pools import PoolSnapshot
-    from shared.core.workloads import JobSetView
+    from shared.core.workloads import PodView, WorkloadView
 
 FRESH_SECONDS = 5.0
 """A leader that waited for less than this when the pools were listed is left to its message: two answers at once
@@ -79,32 +80,39 @@ def _sweep_pools(cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, repo
         report.outcomes.append(_describe(cluster, pool, final))
 
 
-_Owner = tuple[OwnerState, float | None, "JobSetView | None"]
+_Owner = tuple[OwnerState, float | None, "WorkloadView | None"]
 
 
 def _read_owners(
     cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, report: SweepReport
 ) -> dict[str, _Owner]:
-    """Return each pool's owner, every JobSet read once; one that cannot be read is UNKNOWN, never gone."""
-    seen: dict[tuple[str, str], JobSetView | ProvisionerError | None] = {}
+    """Return each pool's owner, every workload read once; one that cannot be read is UNKNOWN, never gone."""
+    seen: dict[tuple[str, str, str], tuple[WorkloadView | None, Sequence[PodView] | None] | ProvisionerError] = {}
     found: dict[str, _Owner] = {}
     for pool in pools:
         owner = pool.owner
         if owner is None:
             continue
-        key = (owner.namespace, owner.name)
+        if owner.kind not in ports.settings.kinds:
+            found[pool.name] = (OwnerState.UNKNOWN, None, None)
+            continue
+        key = (owner.kind, owner.namespace, owner.name)
         if key not in seen:
             try:
-                seen[key] = ports.clusters[cluster].get_jobset(*key)
+                seen[key] = read_owner(cluster, owner, ports)
             except ProvisionerError as error:
                 seen[key] = error
-                report.errors.append((f"JobSet {owner.namespace}/{owner.name}", error))
-        jobset = seen[key]
-        if isinstance(jobset, ProvisionerError):
+                report.errors.append((f"{owner.kind} {owner.namespace}/{owner.name}", error))
+        read = seen[key]
+        if isinstance(read, ProvisionerError):
             found[pool.name] = (OwnerState.UNKNOWN, None, None)
         else:
-            state, since = classify_owner(owner, jobset)
-            found[pool.name] = (state, since, None if state == OwnerState.GONE else jobset)
+            workload, pods = read
+            state, since = classify_owner(owner, workload, pods)
+            mine = [each for each in pools if each.owner and each.owner.owner_uid == owner.owner_uid]
+            if state == OwnerState.GONE or has_spare_pool(mine, workload):
+                state = judge_use(cluster, pool, state, workload, pods, ports)
+            found[pool.name] = (state, since, None if state == OwnerState.GONE else workload)
     return found
 
 
@@ -116,12 +124,13 @@ def _sweep_leaders(
     except ProvisionerError as error:
         report.errors.append((f"waiting leaders of {cluster}", error))
         return
+    answered: set[str] = set()
     for pod in leaders:
         # By the moment of the list: a pool that was made while this sweep went on is not in it.
         if pod.unschedulable_since is not None and listed_at - pod.unschedulable_since < FRESH_SECONDS:
             continue
         try:
-            outcome = provision_pod(cluster, pod, ports, pools=pools)
+            outcome = provision_pod(cluster, pod, ports, pools=pools, answered=answered)
             report.outcomes.append(outcome)
             if outcome.decision.verdict == Verdict.CREATE and ports.settings.limited:
                 pools = ports.pools.list(cluster)  # the next leader's limits count this one's pool

@@ -13,12 +13,13 @@ import urllib3
 import yaml
 from cli_world import NOWHERE, a_deployment, put_in_place, run
 
-from cli.cluster_checks import RIGHTS
+from cli.cluster_checks import list_rights
 from cli.doctor import examine
 from cli.findings import Finding, Result
 from cli.message_checks import FILTERS, check_backlog
 from local.stack import subscriptions as stack_subscriptions
 from shared.core.errors import Denied
+from shared.core.kinds.table import KIND_NAMES, KINDS
 from shared.core.settings import ClusterSettings
 from shared.edges.google_rest import GoogleRest
 from shared.edges.kubernetes_api import Connection, KubernetesApi
@@ -99,10 +100,9 @@ def test_a_deployment_that_lacks_nothing_is_fine(deployment: Deployment, monkeyp
     result = run("doctor")
 
     assert result.exit_code == 0, result.stdout
-    assert re.search(
-        r"^ok +p/us-east5/c rights +the identity in use has all 7 rights", result.stdout, re.MULTILINE
-    )
-    assert result.stdout.splitlines()[-1] == "8 ok, 6 skipped"
+    said = f"the identity in use has all {len(list_rights(KINDS))} rights"
+    assert re.search(rf"^ok +p/us-east5/c rights +{said}", result.stdout, re.MULTILINE)
+    assert result.stdout.splitlines()[-1] == "9 ok, 8 skipped"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_gke_that_refuses_is_found_and_hides_nothing_else(deployment: Deployment
 def test_kubernetes_out_of_reach_is_found(deployment: Deployment) -> None:
     away = dataclasses.replace(deployment, apis={CLUSTER: KubernetesApi(Connection(url=NOWHERE))})
 
-    assert bad(away) == ["p/us-east5/c JobSet", "p/us-east5/c rights"]
+    assert bad(away) == [f"p/us-east5/c {each}" for each in (*KIND_NAMES, "rights")]
 
 
 class Strict(KubernetesApi):
@@ -289,6 +289,6 @@ def test_the_rights_and_filters_are_those_of_the_deployment() -> None:
     }
     terraform = (ROOT / "infra/terraform/modules/provisioner/topics.tf").read_text().replace('\\"', '"')
 
-    assert set(RIGHTS) == granted
+    assert set(list_rights(KINDS)) == granted
     assert stack_subscriptions.FILTERS == FILTERS
     assert [each for each in FILTERS.values() if f'"{each}"' not in terraform] == []

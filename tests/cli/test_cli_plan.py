@@ -131,7 +131,7 @@ def test_standard_input_and_folders_are_read_and_other_kinds_are_named(tmp_path:
     write(tmp_path / "a.yaml", JOBSET)
     write(tmp_path / "b.yaml", "kind: Service\napiVersion: v1\nmetadata: {name: s}\n")
 
-    assert "not planned, no JobSet: Service s" in run("plan", str(tmp_path)).stdout
+    assert "not planned, no workload: Service s" in run("plan", str(tmp_path)).stdout
     assert run("plan", "-", given=JOBSET).stdout.endswith("3 pools with 12 nodes and 48 chips\n")
 
 
@@ -140,12 +140,12 @@ def test_standard_input_and_folders_are_read_and_other_kinds_are_named(tmp_path:
     [
         ("a: [", "not YAML"),
         ("- 1", "document 1: kind: missing"),
-        ("kind: Service\nmetadata: {name: s}", "no JobSet inside (found: Service s)"),
+        ("kind: Service\nmetadata: {name: s}", "no workload inside (found: Service s)"),
         (JOBSET.replace("name: train,", ""), "metadata.name: missing"),
-        (JOBSET.replace("replicas: 3", "replicas: three"), "Expected `int | null`, got `str`"),
+        (JOBSET.replace("replicas: 3", "replicas: three"), "replicas: 'three' is not a whole number"),
         (
             "kind: JobSet\napiVersion: jobset.x-k8s.io/v1alpha2\nmetadata: {name: x}",
-            "spec.replicatedJobs: missing",
+            "spec: nothing in it makes pods",
         ),
     ],
 )
@@ -181,9 +181,9 @@ def test_a_terminal_shows_the_plan_within_its_width(width: int) -> None:
     console = Console(file=written, force_terminal=True, width=width, color_system=None, markup=False)
     found = read_manifests([str(EXAMPLES)])
 
-    planned = plan(found.jobsets, CLUSTER, settings())
+    planned = plan(found.workloads, CLUSTER, settings())
     print_plan(console, planned, found.others)
 
     assert max(len(line) for line in written.getvalue().splitlines()) <= width
-    jobs = {(each.namespace, each.workload, each.job) for each in planned if not each.refused}
+    jobs = {(each.namespace, each.workload, each.group) for each in planned if not each.refused}
     assert written.getvalue().count("create") == len(jobs) > 10

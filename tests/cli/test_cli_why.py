@@ -164,5 +164,5 @@ def test_sources_that_cannot_be_read_are_named_and_end_with_1(monkeypatch: pytes
     result = run("why", "unheard-of")
 
     assert result.exit_code == 1
-    assert "nothing is known of JobSet default/unheard-of" in result.stderr
+    assert "nothing is known of a workload default/unheard-of" in result.stderr
     assert "not read: Events: " in result.stderr

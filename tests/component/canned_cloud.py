@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from shared.core import labels
+from shared.core.kinds import jobset as jobset_keys
 from tests.builders import JOBSET_UID, POD_UID
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ POD = {
         "namespace": "default",
         "name": "train-workers-0-0-abcde",
         "uid": POD_UID,
-        "labels": {labels.JOBSET_NAME_ON_POD: "train", labels.COMPLETION_INDEX: "0"},
+        "labels": {jobset_keys.JOBSET_NAME_ON_POD: "train", labels.COMPLETION_INDEX: "0"},
         "ownerReferences": [{"kind": "Job", "name": "train-workers-0", "controller": True}],
     },
     "spec": TEMPLATE,

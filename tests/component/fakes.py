@@ -10,6 +10,7 @@ from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
 from shared.core.errors import AlreadyExists, Busy, ProvisionerError, Unavailable
+from shared.core.kinds.table import find_kind_of_pod, get_kind
 from shared.core.pools import PoolSnapshot, PoolStatus
 from shared.core.ports import BoundPod, Notice
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from shared.core.events import Message
-    from shared.core.workloads import JobSetView, PodView
+    from shared.core.workloads import PodView, WorkloadView
 
 HELD = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
 """GKE refuses a second operation while one runs: https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-operations."""
@@ -129,17 +130,26 @@ class FakeCluster(Plans):
     def __init__(self) -> None:
         super().__init__()
         self.pods: dict[tuple[str, str], PodView] = {}
-        self.jobsets: dict[tuple[str, str], JobSetView] = {}
+        self.workloads: dict[tuple[str, str, str], WorkloadView] = {}
         self.bound: dict[str, list[BoundPod]] = {}
+        self.nodes: dict[str, list[str]] = {}
         self.notices: dict[Notice, int] = {}
 
-    def add(self, *objects: PodView | JobSetView) -> None:
+    def add(self, *objects: PodView | WorkloadView) -> None:
         for found in objects:
-            home = self.pods if hasattr(found, "phase") else self.jobsets
-            home[found.namespace, found.name] = found  # type: ignore[assignment]
+            if hasattr(found, "phase"):
+                self.pods[found.namespace, found.name] = found
+            else:
+                self.workloads[found.kind, found.namespace, found.name] = found
 
     def bind(
-        self, pool: str, *, workload: str = "train", chips: int = 4, deleting_since: float | None = None
+        self,
+        pool: str,
+        *,
+        kind: str = "JobSet",
+        workload: str = "train",
+        chips: int = 4,
+        deleting_since: float | None = None,
     ) -> None:
         """Let one more unfinished pod run on a pool's nodes."""
         pods = self.bound.setdefault(pool, [])
@@ -147,6 +157,7 @@ class FakeCluster(Plans):
             BoundPod(
                 namespace="default",
                 name=f"{workload or 'bare'}-{len(pods)}",
+                kind=kind if workload else "",
                 workload=workload,
                 chips=chips,
                 deleting_since=deleting_since,
@@ -157,13 +168,26 @@ class FakeCluster(Plans):
         self.begin("get_pod")
         return self.pods.get((namespace, name))
 
-    def get_jobset(self, namespace: str, name: str) -> JobSetView | None:
-        self.begin("get_jobset")
-        return self.jobsets.get((namespace, name))
+    def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
+        self.begin("get_workload")
+        return self.workloads.get((kind, namespace, name))
 
     def list_waiting_leaders(self) -> Iterator[PodView]:
         self.begin("list_waiting_leaders")
-        yield from [pod for pod in self.pods.values() if pod.is_leader and not pod.node_name]
+        for pod in list(self.pods.values()):
+            kind = find_kind_of_pod(pod)
+            if kind and kind.speaks(pod) and not pod.node_name:
+                yield pod
+
+    def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
+        self.begin("list_workload_pods")
+        kind = get_kind(workload.kind)
+        home = (workload.namespace, workload.name)
+        return [pod for pod in self.pods.values() if (pod.namespace, kind.find_owner(pod)) == home]
+
+    def list_pool_nodes(self, pool_name: str) -> list[str]:
+        self.begin("list_pool_nodes")
+        return self.nodes.get(pool_name, [])
 
     def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
         self.begin("list_pool_pods")

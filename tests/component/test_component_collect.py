@@ -9,6 +9,7 @@ import pytest
 
 from shared.core import labels
 from shared.core.errors import Busy, ClusterNotFound, Denied, Throttled, Unavailable
+from shared.core.kinds import jobset as jobset_keys
 from shared.core.names import build_pool_name
 from tests.builders import (
     CLUSTER,
@@ -84,7 +85,7 @@ def test_pods_that_still_end_are_waited_for(world: World) -> None:
 
 
 def test_a_pod_that_has_been_ending_for_too_long_holds_nothing(world: World) -> None:
-    world.cluster.jobsets.clear()
+    world.cluster.workloads.clear()
     world.cluster.bind(NAME, deleting_since=NOW - 901)
     world.collect(an_over_event("deleted"))
 
@@ -108,7 +109,7 @@ def test_another_s_pods_without_chips_move_elsewhere(world: World) -> None:
 
 
 def test_a_deleted_jobset_s_pool_is_deleted_and_nobody_is_told(world: World) -> None:
-    world.cluster.jobsets.clear()
+    world.cluster.workloads.clear()
     world.collect(an_over_event("deleted"))
 
     assert world.says() == ("delete", "owner_gone")
@@ -202,7 +203,7 @@ def test_a_suspension_of_unknown_age_keeps_the_pool(world: World) -> None:
 
 
 def test_an_owner_that_came_back_between_the_two_looks_keeps_its_pool(world: World) -> None:
-    world.cluster.before_next("get_jobset", lambda: world.cluster.add(a_jobset()), skip=1)
+    world.cluster.before_next("get_workload", lambda: world.cluster.add(a_jobset()), skip=1)
     world.collect(an_over_event())
 
     assert world.says() == ("keep", "owner_live")
@@ -266,7 +267,7 @@ def test_gke_out_of_reach_hands_the_message_back(world: World, method: str) -> N
     assert world.says() == ("delete", "workload_over")
 
 
-@pytest.mark.parametrize("method", ["get_jobset", "list_pool_pods"])
+@pytest.mark.parametrize("method", ["get_workload", "list_pool_pods"])
 @pytest.mark.parametrize(("error", "status"), [(Unavailable("x"), 503), (Throttled("x"), 503), (Denied("x"), 500)])
 def test_a_cluster_that_cannot_be_read_deletes_nothing(world: World, method: str, error: Any, status: int) -> None:
     world.cluster.fail_next(method, error)
@@ -279,7 +280,7 @@ def test_a_cluster_unreadable_at_the_second_look_deletes_nothing(world: World) -
     def fail() -> None:
         raise Unavailable("connection refused")
 
-    world.cluster.before_next("get_jobset", fail, skip=1)
+    world.cluster.before_next("get_workload", fail, skip=1)
 
     assert world.collect(an_over_event()).status == 503
     assert world.pools.count("delete") == 0
@@ -343,7 +344,7 @@ def test_a_workload_without_pools_is_no_news(world: World) -> None:
 
 def test_labels_that_name_another_workload_are_believed_not_the_name(world: World) -> None:
     world.pools.pools.clear()
-    other = {labels.JOBSET_NAME: "other", labels.OWNER_UID: "other-uid"}
+    other = {jobset_keys.JOBSET_NAME: "other", labels.OWNER_UID: "other-uid"}
     world.pools.add(CLUSTER, a_pool(extra_labels=dict(other)))
     world.collect(an_over_event())
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from shared.core import labels
 from shared.core.errors import (
     AlreadyExists,
     Broken,
@@ -19,6 +18,7 @@ from shared.core.errors import (
     Throttled,
     Unavailable,
 )
+from shared.core.kinds import jobset as jobset_keys
 from shared.core.names import build_pool_name
 from tests.builders import (
     CLUSTER,
@@ -307,7 +307,7 @@ def test_a_pod_that_vanished_is_no_demand(world: World) -> None:
 
 
 def test_a_workload_that_vanished_is_no_demand(world: World) -> None:
-    world.cluster.jobsets.clear()
+    world.cluster.workloads.clear()
     world.deliver(a_demand_event())
 
     assert world.says() == ("nothing", "owner_gone")
@@ -316,7 +316,7 @@ def test_a_workload_that_vanished_is_no_demand(world: World) -> None:
 
 def test_a_jobset_made_again_under_the_name_gets_a_pool_of_its_own(world: World) -> None:
     world.pools.add(CLUSTER, a_pool())
-    fresh = a_pod(pod_labels={labels.JOBSET_UID_ON_POD: "new-uid"}, uid="new-pod")
+    fresh = a_pod(pod_labels={jobset_keys.JOBSET_UID_ON_POD: "new-uid"}, uid="new-pod")
     world.cluster.add(fresh, a_jobset(uid="new-uid"))
     world.deliver(a_demand_event(fresh))
 

@@ -9,6 +9,7 @@ import pytest
 
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
+from shared.core.kinds import jobset as jobset_keys
 from shared.core.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from tests.component.world import World
 
 NAME = build_pool_name(a_claim())
-BOTH = {labels.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, labels.NODE_SELECTOR_STRATEGY: "true"}
+BOTH = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
 
 
 @pytest.mark.parametrize(
@@ -84,11 +85,11 @@ def test_a_pinned_slice_s_pool_carries_label_and_taint(world: World) -> None:
     world.deliver(a_demand_event())
     (body,) = world.pools.bodies
 
-    assert body["config"]["labels"][labels.NAMESPACED_JOB] == "default_train-workers-0"
-    assert labels.NO_SCHEDULE_TAINT in str(body["config"]["taints"])
+    assert body["config"]["labels"][jobset_keys.NAMESPACED_JOB] == "default_train-workers-0"
+    assert jobset_keys.NO_SCHEDULE_TAINT in str(body["config"]["taints"])
 
 
-@pytest.mark.parametrize("method", ["get_pod", "get_jobset"])
+@pytest.mark.parametrize("method", ["get_pod", "get_workload"])
 def test_a_cluster_that_cannot_be_read_hands_the_message_back(world: World, method: str) -> None:
     world.cluster.fail_next(method, Unavailable("connection refused"))
 

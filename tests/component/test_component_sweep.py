@@ -154,7 +154,7 @@ def test_as_many_deletions_as_the_cap_are_made(world: World) -> None:
 def test_an_owner_that_cannot_be_read_keeps_its_pools(world: World) -> None:
     world.cluster.pods.clear()
     world.pools.add(CLUSTER, orphan(1), orphan(2))
-    world.cluster.fail_next("get_jobset", Unavailable("connection refused"))
+    world.cluster.fail_next("get_workload", Unavailable("connection refused"))
     answer, counts = world.sweep()
 
     assert answer.status == 503
@@ -164,10 +164,10 @@ def test_an_owner_that_cannot_be_read_keeps_its_pools(world: World) -> None:
 
 def test_an_owner_of_several_pools_is_read_once_and_a_failure_keeps_them_all(world: World) -> None:
     world.cluster.pods.clear()
-    world.cluster.jobsets.clear()
+    world.cluster.workloads.clear()
     second = a_claim(slice_key="default/train-workers-1")
     world.pools.add(CLUSTER, a_pool(), a_pool(claim=second, name=build_pool_name(second)))
-    world.cluster.fail_next("get_jobset", Denied("forbidden"))
+    world.cluster.fail_next("get_workload", Denied("forbidden"))
     answer, counts = world.sweep()
 
     assert answer.status == 500

@@ -20,6 +20,7 @@ from shared.core.errors import (
     Throttled,
     Unavailable,
 )
+from shared.core.kinds import jobset as jobset_keys
 from shared.core.ports import Notice
 from shared.core.settings import ClusterSettings, Settings
 from shared.edges.cluster import KubernetesCluster
@@ -89,19 +90,19 @@ def leaders(url: str, cluster: KubernetesCluster) -> list[PodView]:
 
 def test_what_is_not_there_is_none(cluster: KubernetesCluster) -> None:
     assert cluster.get_pod("default", "no-such-pod") is None
-    assert cluster.get_jobset("default", "no-such-jobset") is None
-    assert cluster.get_jobset("no-such-namespace", "no-such-jobset") is None
+    assert cluster.get_workload("JobSet", "default", "no-such-jobset") is None
+    assert cluster.get_workload("JobSet", "no-such-namespace", "no-such-jobset") is None
 
 
 def test_only_the_leaders_that_wait_are_listed(leaders: list[PodView]) -> None:
     assert sorted(pod.controller_name for pod in leaders) == ["train-workers-0", "train-workers-1"]
-    assert all(pod.is_leader and not pod.node_name for pod in leaders)
+    assert all(pod.completion_index == "0" and not pod.node_name for pod in leaders)
     assert {pod.template.chips for pod in leaders} == {4}
 
 
 def test_a_leader_and_its_jobset_are_read_as_a_demand(leaders: list[PodView], cluster: KubernetesCluster) -> None:
     pod = cluster.get_pod("default", leaders[0].name)
-    jobset = cluster.get_jobset("default", "train")
+    jobset = cluster.get_workload("JobSet", "default", "train")
 
     assert pod == leaders[0]
     assert jobset is not None
@@ -137,7 +138,7 @@ def pool(url: str) -> str:
     """Two nodes of one pool and one of another, with pods of every kind on them."""
     for node, home in (("n1", POOL), ("n2", POOL), ("n3", "another-pool")):
         ask("POST", f"{url}/api/v1/nodes", {"metadata": {"name": node, "labels": {labels.NODE_POOL: home}}})
-    ask("POST", f"{url}{PODS}", a_pod("own", "n1", labels={labels.JOBSET_NAME_ON_POD: "train"}))
+    ask("POST", f"{url}{PODS}", a_pod("own", "n1", labels={jobset_keys.JOBSET_NAME_ON_POD: "train"}))
     ask("POST", f"{url}{PODS}", a_pod("bare", "n2"))
     ask("POST", f"{url}{PODS}", a_pod("elsewhere", "n3"))
     ask("POST", f"{url}{PODS}", a_pod("daemon", "n1", **owned_by("DaemonSet")))
@@ -205,7 +206,7 @@ def test_an_api_out_of_reach_is_unavailable_and_never_absence() -> None:
 
     for read in (
         lambda: nowhere.get_pod("default", "p"),
-        lambda: nowhere.get_jobset("default", "j"),
+        lambda: nowhere.get_workload("JobSet", "default", "j"),
         lambda: list(nowhere.list_waiting_leaders()),
         lambda: nowhere.list_pool_pods("n"),
     ):
@@ -218,7 +219,7 @@ def test_a_404_that_is_not_about_the_jobset_is_no_proof_that_it_is_gone(url: str
     astray = KubernetesCluster(KubernetesApi(Connection(url=f"{url}/wrong/prefix")))
 
     with pytest.raises(Unavailable, match="whether JobSet default/train exists is unknown"):
-        astray.get_jobset("default", "train")
+        astray.get_workload("JobSet", "default", "train")
 
 
 class _Refusing(ThreadingHTTPServer):
@@ -277,7 +278,7 @@ def status_body(reason: str) -> bytes:
         (200, b'{"metadata": {"name": "\xff"}}', Unreadable),
     ],
 )
-@pytest.mark.parametrize("what", ["get_pod", "get_jobset", "list_waiting_leaders", "list_pool_pods"])
+@pytest.mark.parametrize("what", ["get_pod", "get_workload", "list_waiting_leaders", "list_pool_pods"])
 def test_errors_keep_their_class_whatever_is_asked(
     refusing: _Refusing, status: int, body: bytes, kind: type[ProvisionerError], what: str, tmp_path: Path
 ) -> None:
@@ -285,7 +286,7 @@ def test_errors_keep_their_class_whatever_is_asked(
     edge = KubernetesCluster(KubernetesApi(Connection(url=f"http://127.0.0.1:{refusing.server_port}")))
     calls: dict[str, Callable[[], Any]] = {
         "get_pod": lambda: edge.get_pod("default", "p"),
-        "get_jobset": lambda: edge.get_jobset("default", "j"),
+        "get_workload": lambda: edge.get_workload("JobSet", "default", "j"),
         "list_waiting_leaders": lambda: list(edge.list_waiting_leaders()),
         "list_pool_pods": lambda: edge.list_pool_pods("n"),
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from local.controlplane.recipe import ADDITIONS, PRODUCTS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -27,7 +29,7 @@ case "$1" in
     ;;
 esac
 """
-MANIFESTS = ("config/components/crd/bases", "config/components/webhook", "config/components/rbac")
+MANIFESTS = sorted({folder for product in (*PRODUCTS, *ADDITIONS) for folder in product.manifests})
 
 
 @dataclass(frozen=True)

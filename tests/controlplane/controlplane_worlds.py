@@ -27,6 +27,8 @@ SELECTOR = {
     "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
     "cloud.google.com/gke-tpu-topology": "4x4",
 }
+START_SECONDS_MAX = 300
+"""For a test that may start a plane with further controllers: their definitions are megabytes, and cores few."""
 STRATEGIC = "application/strategic-merge-patch+json"
 _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
 

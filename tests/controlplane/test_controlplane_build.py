@@ -16,10 +16,16 @@ import pytest
 from rich.console import Console
 
 from local.controlplane import recipe
-from local.controlplane.building import BuildFailed, find_build, make_build
+from local.controlplane.building import (
+    BuildFailed,
+    find_addition_build,
+    find_build,
+    make_addition_build,
+    make_build,
+)
 from local.controlplane.cache import BuildBroken, default_cache, hold_lock
 from local.controlplane.progress import Progress
-from local.controlplane.recipe import BINARIES, PRODUCTS, RecipeBroken, hash_sources
+from local.controlplane.recipe import ADDITIONS, BINARIES, PRODUCTS, RecipeBroken, UnknownAddition, hash_sources
 from local.controlplane.toolchain import NoToolchain, find_toolchain
 
 if TYPE_CHECKING:
@@ -61,6 +67,73 @@ def test_a_second_build_compiles_nothing_and_takes_under_a_second(fake_go: FakeG
     assert make(fake_go) == first
     assert time.monotonic() - begun < 1
     assert fake_go.builds == len(BINARIES)
+
+
+def make_addition(go: FakeGo, name: str, said: io.StringIO | None = None):
+    return make_addition_build(go.cache, name, Progress(Console(file=said or io.StringIO(), width=400)))
+
+
+def test_a_further_controller_is_built_alone_and_leaves_the_base_as_it_is(fake_go: FakeGo):
+    base = make(fake_go)
+    built = make_addition(fake_go, "kuberay-1.6")
+
+    assert fake_go.builds == len(BINARIES) + 1
+    assert built.folder.parent == fake_go.cache / "kuberay-1.6"
+    assert built.stamp.versions == {"kuberay-1.6": "v1.6.1"}
+    assert (built.manifests("kuberay-1.6") / "config/rbac/thing.yaml").exists()
+    assert find_build(fake_go.cache) == base
+    assert find_addition_build(fake_go.cache, "kuberay-1.6") == make_addition(fake_go, "kuberay-1.6") == built
+    assert fake_go.builds == len(BINARIES) + 1
+
+
+def test_the_base_is_built_without_any_further_controller(fake_go: FakeGo):
+    make(fake_go)
+
+    assert fake_go.builds == len(BINARIES)
+    with pytest.raises(BuildBroken, match=r"make one: python -m local\.controlplane build --with lws-0\.7"):
+        find_addition_build(fake_go.cache, "lws-0.7")
+
+
+def test_the_bases_key_knows_nothing_of_further_controllers(monkeypatch: pytest.MonkeyPatch):
+    before, keys = hash_sources(), {hash_sources((product,)) for product in ADDITIONS}
+    monkeypatch.setattr(recipe, "ADDITIONS", ())
+
+    assert hash_sources() == before
+    assert len(keys - {before}) == len(ADDITIONS)
+
+
+def test_a_further_controller_that_cannot_be_built_is_named_and_leaves_nothing(fake_go: FakeGo):
+    fake_go.fail()
+
+    with pytest.raises(BuildFailed, match=r"kuberay-1\.6: `go build github.com/ray-project/.*` in .* ended with"):
+        make_addition(fake_go, "kuberay-1.6")
+    assert left_in(fake_go.cache / "kuberay-1.6") == []
+
+
+def test_an_unknown_controller_is_refused_before_anything_is_built(fake_go: FakeGo):
+    with pytest.raises(UnknownAddition, match=r"controller: kuberay is not valid; valid: kuberay-1\.5, "):
+        make_addition(fake_go, "kuberay")
+    command = [sys.executable, "-m", "local.controlplane", "build", "--with", "kuberay"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert answer.returncode == 1
+    assert "controller: kuberay is not valid" in answer.stderr
+    assert fake_go.builds == 0
+
+
+def test_the_command_builds_the_base_and_what_is_asked_for(fake_go: FakeGo):
+    options = ["--cache-folder", str(fake_go.cache), "--with"]
+    command = [sys.executable, "-m", "local.controlplane"]
+    ask = [*command, "status", *options, "kuberay-1.5"]
+    before = subprocess.run(ask, cwd=ROOT, capture_output=True, text=True, check=False)
+    made = subprocess.run(
+        [*command, "build", *options, "all"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    after = subprocess.run(ask, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert [before.returncode, made.returncode, after.returncode] == [1, 0, 0]
+    assert fake_go.builds == len(BINARIES) + len(ADDITIONS)
+    assert "kuberay-1.5 v1.5.1" in after.stdout
 
 
 def test_kubernetes_says_the_version_that_is_pinned():

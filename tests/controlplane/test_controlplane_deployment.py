@@ -19,12 +19,13 @@ from kubernetes_manifests import (
 )
 
 from exporter.health import Health, HealthServer
-from exporter.kinds import WATCHED
+from exporter.kinds import list_watched
 from exporter.process import JOIN_SECONDS, PUBLISH_SECONDS_MAX
 from exporter.settings import parse_settings
 from infra.build import render_exporter
 from local.controlplane.manifests import read_kustomization, read_objects
 from shared.core.errors import Misconfigured
+from shared.core.kinds.table import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +51,7 @@ def test_with_its_placeholders_it_refuses_to_start_and_names_them():
 def test_the_grace_is_longer_than_the_longest_clean_end():
     settings = parse_settings(read_environment() | FILLED)
     lease = settings.lease_seconds / 6  # the time-out of its API
-    longest = settings.drain_seconds + PUBLISH_SECONDS_MAX + lease + JOIN_SECONDS * (len(WATCHED) + 1)
+    longest = settings.drain_seconds + PUBLISH_SECONDS_MAX + lease + JOIN_SECONDS * (len(list_watched(KINDS)) + 1)
 
     assert longest < read_pod()["spec"]["terminationGracePeriodSeconds"]
 

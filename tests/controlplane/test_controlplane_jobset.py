@@ -97,8 +97,8 @@ def test_what_is_deployed_reads_leaders_from_it(plane: ControlPlane, world: Worl
     assert {pod.name for pod in leaders} == {pod["metadata"]["name"] for pod in world.pods()}
     same = plane.api.get(f"/api/v1/namespaces/{world.namespace}/pods/{leaders[0].name}", Pod)
     assert view_pod(same) == leaders[0]
-    assert cluster.get_jobset(world.namespace, "train") is not None
-    assert cluster.get_jobset(world.namespace, "another") is None
+    assert cluster.get_workload("JobSet", world.namespace, "train") is not None
+    assert cluster.get_workload("JobSet", world.namespace, "another") is None
 
 
 def test_the_official_client_accepts_the_kubeconfig(plane: ControlPlane, world: World):

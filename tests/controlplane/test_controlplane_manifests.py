@@ -12,12 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from local.controlplane import jobset, users
-from local.controlplane.certificates import write_credentials
+from local.controlplane import users
+from local.controlplane.certificates import write_controller_credentials, write_credentials
+from local.controlplane.controller import render_secret
+from local.controlplane.controllers import CONTROLLERS, ControllersClash, choose_controllers
 from local.controlplane.folders import PREFIX, OwnFolder, remove_abandoned
+from local.controlplane.jobset import JOBSET
 from local.controlplane.layout import HOST, Layout, PortTaken, choose_ports
 from local.controlplane.manifests import ManifestBroken, read_kustomization
 from local.controlplane.objects import path_of
+from local.controlplane.recipe import ADDITIONS, UnknownAddition
 from shared.edges.kubernetes_connection import connection_from_kubeconfig
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "infra/kubernetes"
@@ -101,7 +105,7 @@ def test_a_kustomization_that_is_not_understood_is_refused(tmp_path: Path, text:
 
 def test_webhooks_are_called_at_a_loopback_address_and_only_for_jobsets_pods(tmp_path: Path):
     write(tmp_path / "config/components/webhook/manifests.yaml", WEBHOOKS)
-    mutating, validating = jobset.read_webhooks(tmp_path, url="https://127.0.0.1:1", authority=b"pem")
+    mutating, validating = JOBSET.read_webhooks(tmp_path, url="https://127.0.0.1:1", authority=b"pem")
     first, second = mutating["webhooks"]
 
     assert mutating["metadata"]["name"] == "jobset-m"
@@ -124,36 +128,96 @@ def test_webhooks_of_an_unexpected_shape_are_refused(tmp_path: Path, change: tup
     write(tmp_path / "config/components/webhook/manifests.yaml", WEBHOOKS.replace(*change))
 
     with pytest.raises(ManifestBroken, match=complaint):
-        jobset.read_webhooks(tmp_path, url="https://127.0.0.1:1", authority=b"")
+        JOBSET.read_webhooks(tmp_path, url="https://127.0.0.1:1", authority=b"")
 
 
 def test_jobsets_rights_are_named_as_its_release_names_them(tmp_path: Path):
     write(tmp_path / "config/components/rbac/b.yaml", ROLE_BINDING)
     write(tmp_path / "config/components/rbac/kustomization.yaml", "resources: [b.yaml]")
-    namespace, binding = jobset.read_rights(tmp_path)
+    namespace, binding = JOBSET.read_rights(tmp_path)
 
     assert namespace["metadata"]["name"] == "jobset-system"
     assert binding["metadata"] == {"name": "jobset-b", "namespace": "jobset-system"}
     assert binding["roleRef"]["name"] == "jobset-r"
-    assert binding["subjects"][0]["name"] == jobset.ACCOUNT
+    assert binding["subjects"][0]["name"] == JOBSET.account
     assert binding["subjects"][0]["namespace"] == "jobset-system"
 
 
 def test_missing_manifests_are_named(tmp_path: Path):
     with pytest.raises(ManifestBroken, match="config/components/crd/bases: no YAML files"):
-        jobset.read_definitions(tmp_path)
+        JOBSET.read_definitions(tmp_path)
+
+
+def test_every_further_controller_is_built_under_its_own_name():
+    products = {product.name: product for product in ADDITIONS}
+
+    assert list(products) == list(CONTROLLERS)
+    for name, controller in CONTROLLERS.items():
+        assert controller.name == name
+        assert [binary.name for binary in products[name].binaries] == [name]
+        folders = {controller.definitions, controller.rights}
+        if controller.webhooks is not None:
+            folders.add(str(Path(controller.webhooks.file).parent))
+        assert folders == set(products[name].manifests)
+
+
+def test_a_controller_without_webhooks_needs_no_manifests_of_them(tmp_path: Path):
+    assert CONTROLLERS["kuberay-1.6"].read_webhooks(tmp_path, url="https://127.0.0.1:1", authority=b"") == []
+
+
+def test_a_controller_that_makes_its_own_certificates_finds_them_made(tmp_path: Path):
+    kueue = CONTROLLERS["kueue-0.15"]
+    own = kueue.certificates
+    assert own is not None
+    write_controller_credentials(tmp_path, authority_name=own.authority_name, host_name=own.host_name)
+    (secret,) = render_secret(kueue, tmp_path)
+    server, client = (
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
+        ssl.create_default_context(cafile=tmp_path / "ca.crt"),
+    )
+    server.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+
+    assert path_of(secret) == "/api/v1/namespaces/kueue-system/secrets/kueue-webhook-server-cert"
+    assert base64.b64decode(secret["data"]["ca.key"]).startswith(b"-----BEGIN RSA PRIVATE KEY")
+    assert {shake_hands(server, client, name) for name in (HOST, own.host_name)} == {"TLSv1.3"}
+    assert [path.stat().st_mode & 0o077 for path in tmp_path.iterdir()] == [0] * 4
+    assert render_secret(CONTROLLERS["lws-0.7"], tmp_path) == []
+
+
+def test_definitions_are_converted_where_the_controller_converts_them(tmp_path: Path):
+    for name in ("workloads.kueue.x-k8s.io", "topologies.kueue.x-k8s.io"):
+        text = f"{{kind: C, apiVersion: v1, metadata: {{name: {name}}}, spec: {{}}}}"
+        write(tmp_path / f"config/components/crd/bases/{name}.yaml", text)
+    kueue = CONTROLLERS["kueue-0.15"]
+    plain, converted = kueue.read_definitions(tmp_path, url="https://127.0.0.1:1", authority=b"pem")
+
+    assert plain["spec"] == {}
+    webhook = converted["spec"]["conversion"]["webhook"]
+    assert webhook["clientConfig"]["url"] == "https://127.0.0.1:1/convert"
+
+
+def test_two_versions_of_one_controller_are_refused_by_name():
+    with pytest.raises(ControllersClash, match=r"kuberay-1\.5 and kuberay-1\.6 cannot run in one cluster"):
+        choose_controllers(["kuberay-1.6", "kuberay-1.5"])
+
+
+def test_an_unknown_controller_is_refused_and_the_valid_ones_are_named():
+    with pytest.raises(UnknownAddition, match=r"controller: ray is not valid; valid: kuberay-1\.5, "):
+        choose_controllers(["ray", "kuberay-1.6"])
 
 
 def test_an_object_of_a_kind_that_is_not_brought_in_is_refused_by_name():
-    with pytest.raises(ValueError, match="kind: 'Secret' is not valid; valid: Namespace, "):
-        path_of({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "x"}})
+    with pytest.raises(ValueError, match="kind: 'ConfigMap' is not valid; valid: Namespace, "):
+        path_of({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}})
 
 
 def test_ports_are_different_and_outside_of_what_clients_are_given():
-    ports = choose_ports()
-    numbers = {getattr(ports, name) for name in ports.__slots__}
+    ports = choose_ports(controllers=("one", "two"))
+    own = [ports.api, ports.etcd, ports.etcd_peers, ports.controllers, ports.scheduler]
+    numbers = own + [port for each in ports.of_controllers.values() for port in (each.health, each.webhooks)]
 
-    assert len(numbers) == len(ports.__slots__)
+    assert list(ports.of_controllers) == ["one", "two"]
+    assert len(set(numbers)) == len(numbers) == 9
     assert all(15_000 <= number < 30_000 for number in numbers)
 
 
@@ -185,10 +249,10 @@ def test_the_kubeconfig_leads_to_a_server_with_our_certificate(tmp_path: Path):
     assert shake_hands(server, connection.ssl_context) == "TLSv1.3"
 
 
-def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> str | None:
+def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext, name: str = HOST) -> str | None:
     """Connect both in memory and return the agreed protocol; raises when the client does not trust."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    near = client.wrap_bio(to_client, to_server, server_hostname=HOST)
+    near = client.wrap_bio(to_client, to_server, server_hostname=name)
     far = server.wrap_bio(to_server, to_client, server_side=True)
     for side in (near, far, near, far):
         with contextlib.suppress(ssl.SSLWantReadError):

@@ -17,7 +17,8 @@ from local.controlplane.commands import Choices
 from local.controlplane.manifests import read_kustomization
 from local.controlplane.plane import ControlPlane
 from shared.core.demand import Demand, read_demand
-from shared.core.labels import DISABLE_AUTOPROVISIONING, JOB_KEY, NODE_POOL, PINNED_JOB_KEY
+from shared.core.kinds.jobset import JOB_KEY
+from shared.core.labels import DISABLE_AUTOPROVISIONING, NODE_POOL, PINNED_JOB_KEY
 from shared.core.nodepool import build_node_pool
 from shared.core.settings import ClusterSettings, Settings
 from shared.edges.cluster import KubernetesCluster
@@ -149,7 +150,7 @@ def demand_of(world: World, pod: Json) -> Demand:
     cluster = KubernetesCluster(world.api)
     seen = cluster.get_pod(world.namespace, pod["metadata"]["name"])
     assert seen is not None
-    demand = read_demand(CLUSTER, seen, cluster.get_jobset(world.namespace, "train"), SETTINGS)
+    demand = read_demand(CLUSTER, seen, cluster.get_workload("JobSet", world.namespace, "train"), SETTINGS)
     assert isinstance(demand, Demand), demand
     return demand
 

@@ -164,6 +164,40 @@ def test_without_a_build_the_command_that_makes_one_is_named(tmp_path: Path):
     assert "make one: python -m local.controlplane build" in server.log.read_text()
 
 
+@pytest.mark.parametrize(
+    ("names", "complaint"),
+    [
+        (["lws-0.7"], "make one: python -m local.controlplane build --with lws-0.7"),
+        (["ray"], "controller: ray is not valid; valid: kuberay-1.5, "),
+        (["kuberay-1.5", "kuberay-1.6"], "kuberay-1.5 and kuberay-1.6 cannot run in one cluster; choose one"),
+    ],
+    ids=["not built", "unknown", "clash"],
+)
+def test_a_controller_that_cannot_be_had_is_refused_before_anything_is_started(
+    names: list[str], complaint: str, build: Build, tmp_path: Path
+):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / build.folder.name).symlink_to(build.folder)
+    server = Server(tmp_path, f"--cache-folder={tmp_path / 'cache'}", *(f"--with={name}" for name in names))
+
+    assert server.process.wait(timeout=20) == 1
+    assert complaint in server.records()[-1]["message"]
+    assert [record["message"] for record in server.records()][:-1] == []
+    assert server.leftovers() == []
+
+
+@pytest.mark.controller("kuberay-1.6")
+def test_a_further_controller_is_a_part_like_the_others(build: Build, tmp_path: Path):
+    with serving(tmp_path, "--with=kuberay-1.6") as server:
+        pids = server.pids()
+        assert set(pids) == {*PARTS, "kuberay-1.6"}
+        os.kill(pids["kuberay-1.6"], signal.SIGKILL)
+
+        assert server.process.wait(timeout=10) == 1
+    assert server.records()[-1]["message"].startswith("the process 'kuberay-1.6' ended with code -9; its last")
+    assert not any(map(is_alive, pids.values()))
+
+
 def test_a_part_that_refuses_its_configuration_is_named_and_nothing_is_left(build: Build, tmp_path: Path):
     # The number of a port, but beyond what the API server accepts for the compaction.
     server = Server(tmp_path, "--compaction-seconds=99999999999999")

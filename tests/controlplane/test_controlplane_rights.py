@@ -16,12 +16,13 @@ import msgspec
 import pytest
 from controlplane_worlds import World, jobset, wait_for
 
-from exporter.kinds import WATCHED
+from exporter.kinds import list_watched
 from exporter.lease import LeaseLock
 from exporter.settings import Settings as ExporterSettings
 from local.controlplane.manifests import read_kustomization
 from local.controlplane.objects import apply
-from shared.core.errors import Denied, NotFound, ProvisionerError
+from shared.core.errors import Denied, NotFound, ProvisionerError, Unavailable
+from shared.core.kinds.table import KINDS
 from shared.core.ports import Notice
 from shared.core.settings import ClusterSettings, Credentials, Settings
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
@@ -86,10 +87,12 @@ class Account:
         (self.act_as_exporter if self.name == EXPORTER else self.act_as_function)()
 
     def act_as_exporter(self) -> None:
-        for kind in WATCHED:
-            (page,) = self.api.list_pages(kind.path, kind.shape, kind.params)
-            params = dict(kind.params) | {"resourceVersion": page.metadata.resource_version, "timeoutSeconds": "1"}
-            self.api.watch(kind.path, params, kind.shape).close()
+        for kind in list_watched(KINDS):
+            # The right is asked for first: of a kind that is not installed, that it is not is the good answer.
+            with contextlib.suppress(NotFound):
+                list(self.api.list_pages(kind.path, kind.shape, kind.params))
+            with contextlib.suppress(NotFound):
+                self.api.watch(kind.path, kind.params | {"timeoutSeconds": "1"}, kind.shape).close()
         self.plane.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}")
         lock = LeaseLock(self.api, namespace=NAMESPACE, name=LEASE, identity="me", lease_seconds=15)
         assert lock.try_acquire()
@@ -104,8 +107,11 @@ class Account:
             assert cluster.get_pod(self.world.namespace, self.world.pods()[0]["metadata"]["name"])
         if self.name == SWEEP:
             assert [pod for pod in cluster.list_waiting_leaders() if pod.namespace == self.world.namespace]
-        found = cluster.get_jobset(self.world.namespace, "train")
+        found = cluster.get_workload("JobSet", self.world.namespace, "train")
         assert found is not None
+        for kind in KINDS:
+            with contextlib.suppress(Unavailable):  # the kind is not installed: the right was there to learn it
+                cluster.get_workload(kind.name, self.world.namespace, "train")
         cluster.list_pool_pods(f"{self.world.namespace}-{POOL}")
         notice = Notice(
             kind="JobSet",
@@ -218,6 +224,7 @@ FORBIDDEN_TO_ALL = {
     "bind a pod": create("/api/v1/namespaces/{}/pods/x/binding", {"metadata": {"name": "x"}}),
     "delete a node": delete("/api/v1/nodes/x"),
     "delete a JobSet": delete("/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets/train"),
+    "delete a Job": delete("/apis/batch/v1/namespaces/{}/jobs/train-slice-0"),
     "take another namespace's lease": create(
         "/apis/coordination.k8s.io/v1/namespaces/{}/leases", {"metadata": {"name": LEASE}}
     ),
@@ -236,6 +243,7 @@ FORBIDDEN_TO_ALL = {
 READ_ONE_POD = {"read one pod": read("/api/v1/namespaces/{}/pods/x")}
 FORBIDDEN_TO_FUNCTIONS = {
     "list all JobSets": read("/apis/jobset.x-k8s.io/v1alpha2/jobsets"),
+    "list all Jobs": read("/apis/batch/v1/jobs"),
     "list Events": read("/api/v1/namespaces/{}/events"),
     "read one node": read("/api/v1/nodes/x"),
     "delete Events": delete("/api/v1/namespaces/{}/events/x"),

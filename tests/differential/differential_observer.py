@@ -10,7 +10,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from exporter.kinds import LEADER_PODS
+from exporter.kinds import watch_pods
+from shared.core.kinds.jobset import JOBSET
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,13 +31,14 @@ PODS, JOBS, JOBSETS, NODES, EVENTS = "pods", "jobs", "jobsets", "nodes", "events
 REST = "rest"
 """In place of a watch: the script had waited until nothing moved any more."""
 LEADERS, TAGGED, RUNNING = "leaders", "tagged pods", "running pods"
+_LEADER_PODS = watch_pods(JOBSET)
 WATCHES: dict[str, tuple[str, dict[str, str]]] = {
     PODS: ("/api/v1/pods", {}),
     JOBS: ("/apis/batch/v1/jobs", {}),
     JOBSETS: ("/apis/jobset.x-k8s.io/v1alpha2/jobsets", {}),
     NODES: ("/api/v1/nodes", {}),
     EVENTS: ("/api/v1/events", {}),
-    LEADERS: (LEADER_PODS.path, LEADER_PODS.params),
+    LEADERS: (_LEADER_PODS.path, _LEADER_PODS.params),
     TAGGED: ("/api/v1/pods", {"labelSelector": "tag in (in, inside)"}),
     RUNNING: ("/api/v1/pods", {"fieldSelector": "status.phase=Running"}),
 }

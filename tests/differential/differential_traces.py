@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from differential_observer import EVENTS, JOBS, JOBSETS, LEADERS, NODES, PODS, REST
 
-from exporter.resources import JobSet, Pod
-from exporter.sightings import JobSetSightings, PodSightings
+from exporter.sightings import PodSightings, WorkloadSightings
+from shared.core.kinds.jobset import JOBSET
+from shared.edges.workload_objects import Pod, read_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -193,12 +194,12 @@ def _standing(trace: Trace, scene: str, subject: str) -> set[str]:
 
 def _read_sightings(sights: list[Sight], names: Names, trace: Trace) -> None:
     """Show the exporter what its two watches would have shown it."""
-    pods, jobsets = PodSightings("cluster"), JobSetSightings("cluster")
+    pods, jobsets = PodSightings("cluster", JOBSET), WorkloadSightings("cluster", JOBSET)
     for sight in sights:
         if sight.watch not in (LEADERS, JOBSETS):
             continue
-        watch, shape = (pods, Pod) if sight.watch == LEADERS else (jobsets, JobSet)
-        seen: Any = msgspec.convert(sight.body, shape)
+        watch: Any = pods if sight.watch == LEADERS else jobsets
+        seen = msgspec.convert(sight.body, Pod) if sight.watch == LEADERS else read_workload(JOBSET, sight.body)
         events = watch.lose(seen) if sight.type == "DELETED" else watch.see(seen)
         for event in events:
             subject = f"{event.subject.kind} {names.of_uid(event.subject.uid)}"

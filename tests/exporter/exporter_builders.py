@@ -53,6 +53,7 @@ def a_jobset(
     active: tuple[int, ...] = (),
     deleting: str = "",
     managed_by: str | None = None,
+    replicas: int = 1,
 ) -> dict[str, Any]:
     """A JobSet; each condition is (type, status, since)."""
     return {
@@ -60,10 +61,14 @@ def a_jobset(
             "name": "train",
             "namespace": "team-a",
             "uid": uid,
+            "generation": 1,
             "resourceVersion": version,
             **({"deletionTimestamp": deleting} if deleting else {}),
         },
-        "spec": {"replicatedJobs": [{"name": "slice"}], **({"managedBy": managed_by} if managed_by else {})},
+        "spec": {
+            "replicatedJobs": [{"name": "slice", "replicas": replicas}],
+            **({"managedBy": managed_by} if managed_by else {}),
+        },
         "status": {
             "conditions": [
                 {"type": kind, "status": status, "lastTransitionTime": since} for kind, status, since in conditions

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import msgspec
 import pytest
 from exporter_builders import CLUSTER, SINCE, a_jobset, a_leader, completed, suspended
 
-from exporter.resources import JobSet, Pod
-from exporter.sightings import JobSetSightings, PodSightings
+from exporter.sightings import PodSightings, WorkloadSightings
 from shared.core.errors import MalformedEvent
 from shared.core.events import KINDS_PLURAL, Event, EventType, ObjectName, Observed, format_message, parse_message
+from shared.core.kinds.jobset import JOBSET
+from shared.edges.workload_objects import Pod, read_workload
 from shared.traces import add_trace
+
+if TYPE_CHECKING:
+    from shared.core.workloads import WorkloadView
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "events.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
@@ -29,11 +33,11 @@ def as_document(event: Event) -> dict[str, Any]:
 
 def every_event() -> list[Event]:
     """Everything that the exporter can come to say, through its own sightings."""
-    pods, jobsets = PodSightings(CLUSTER), JobSetSightings(CLUSTER)
+    pods, jobsets = PodSightings(CLUSTER, JOBSET), WorkloadSightings(CLUSTER, JOBSET)
     failed = ("Failed", "True", SINCE)
 
-    def jobset(*arguments: Any, **overrides: Any) -> JobSet:
-        return msgspec.convert(a_jobset(*arguments, **overrides), JobSet)
+    def jobset(*arguments: Any, **overrides: Any) -> WorkloadView:
+        return read_workload(JOBSET, a_jobset(*arguments, **overrides))
 
     return [
         *pods.see(msgspec.convert(a_leader(), Pod)),
@@ -44,6 +48,8 @@ def every_event() -> list[Event]:
         *jobsets.see(jobset("c", conditions=(suspended(),))),
         *jobsets.see(jobset("c", deleting=SINCE)),
         *jobsets.lose(jobset("c")),
+        *jobsets.see(jobset("d", replicas=2)),
+        *jobsets.see(jobset("d", replicas=1)),
     ]
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 from exporter_builders import SINCE, UNSCHEDULABLE, a_jobset, a_leader, completed, resumed, suspended
 
-from exporter.predicates import active_jobs, is_demand, is_ours_to_watch, standing_of
-from exporter.resources import JobSet, Pod
+from exporter.predicates import is_demand, standing_of
 from shared.core.events import Observed
+from shared.core.kinds.jobset import JOBSET
+from shared.edges.workload_objects import Pod, read_workload
+
+if TYPE_CHECKING:
+    from shared.core.workloads import WorkloadView
 
 OPT_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 LABELS = a_leader()["metadata"]["labels"]
@@ -18,6 +22,10 @@ LABELS = a_leader()["metadata"]["labels"]
 
 def a_pod(**overrides: Any) -> Pod:
     return msgspec.convert(a_leader(**overrides), Pod)
+
+
+def read(body: dict[str, Any]) -> WorkloadView:
+    return read_workload(JOBSET, body)
 
 
 def affinity(key: str) -> dict[str, Any]:
@@ -88,12 +96,12 @@ NO_DEMANDS = {
 
 @pytest.mark.parametrize("overrides", DEMANDS.values(), ids=DEMANDS)
 def test_a_demand_is(overrides: dict[str, Any]):
-    assert is_demand(a_pod(**overrides))
+    assert is_demand(a_pod(**overrides), JOBSET)
 
 
 @pytest.mark.parametrize("overrides", NO_DEMANDS.values(), ids=NO_DEMANDS)
 def test_no_demand_is(overrides: dict[str, Any]):
-    assert not is_demand(a_pod(**overrides))
+    assert not is_demand(a_pod(**overrides), JOBSET)
 
 
 STANDINGS = (
@@ -111,7 +119,7 @@ STANDINGS = (
 
 @pytest.mark.parametrize(("conditions", "expected"), STANDINGS)
 def test_a_jobset_stands_as_its_conditions_say(conditions: Any, expected: Any):
-    assert standing_of(msgspec.convert(a_jobset(conditions=conditions), JobSet)) == expected
+    assert standing_of(read(a_jobset(conditions=conditions))) == expected
 
 
 @pytest.mark.parametrize(
@@ -123,10 +131,10 @@ def test_a_jobset_stands_as_its_conditions_say(conditions: Any, expected: Any):
     ],
 )
 def test_a_jobset_of_another_manager_is_not_ours(managed_by: str | None, ours: bool):
-    assert is_ours_to_watch(msgspec.convert(a_jobset(managed_by=managed_by), JobSet)) is ours
+    assert read(a_jobset(managed_by=managed_by)).managed_elsewhere is not ours
 
 
 def test_active_jobs_are_summed_and_may_be_missing():
-    assert active_jobs(msgspec.convert(a_jobset(active=(2, 1)), JobSet)) == 3
-    assert active_jobs(msgspec.convert({"status": {}}, JobSet)) == 0
-    assert active_jobs(msgspec.convert({"status": {"replicatedJobsStatus": [{"name": "r"}]}}, JobSet)) == 0
+    assert read(a_jobset(active=(2, 1))).active == 3
+    assert read({"status": {}}).active == 0
+    assert read({"status": {"replicatedJobsStatus": [{"name": "r"}]}}).active == 0

@@ -104,6 +104,8 @@ def start(
             "TOPIC": TOPIC,
             "KUBECONFIG": str(kubeconfig),
             "HTTP_PORT": "0",
+            # The scripted API knows paths and no selectors: one watch of pods, one of workloads.
+            "KINDS": "JobSet",
         } | environ
         prefixed = {f"TPU_PROVISIONER_{name}": value for name, value in settings.items()}
         running.append(Process(["exporter"], folder, stand_in | prefixed))

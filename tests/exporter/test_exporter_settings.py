@@ -10,6 +10,7 @@ from exporter_builders import CLUSTER, TOPIC
 from exporter.main import EXIT_CLEAN, EXIT_MISCONFIGURED, main
 from exporter.settings import Settings, explain_settings, parse_settings
 from shared.core.errors import Misconfigured
+from shared.core.kinds.table import KIND_NAMES
 
 GOOD = {"TPU_PROVISIONER_CLUSTER": CLUSTER, "TPU_PROVISIONER_TOPIC": TOPIC}
 
@@ -40,6 +41,7 @@ def test_every_setting_is_read():
         TOPIC,
         "http://127.0.0.1:8085",
         "anonymous",
+        KIND_NAMES,
         "/k",
         "127.0.0.2",
         0,
@@ -49,6 +51,13 @@ def test_every_setting_is_read():
         0,
         2.5,
     )
+
+
+def test_the_kinds_that_are_watched_can_be_chosen_and_unknown_ones_are_refused():
+    assert parse_settings(GOOD | {"TPU_PROVISIONER_KINDS": " JobSet, "}).kinds == ("JobSet",)
+    for wrong in ("jobset", "JobSet,Deployment", ","):
+        with pytest.raises(Misconfigured, match=r"TPU_PROVISIONER_KINDS.*some of JobSet"):
+            parse_settings(GOOD | {"TPU_PROVISIONER_KINDS": wrong})
 
 
 def test_all_problems_come_at_once():

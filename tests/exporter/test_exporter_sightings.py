@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from exporter_builders import CLUSTER, SINCE, a_jobset, a_leader, completed, resumed, suspended
 
-from exporter.resources import JobSet, Pod
-from exporter.sightings import JobSetSightings, PodSightings
+from exporter.sightings import PodSightings, WorkloadSightings
 from shared.core.events import Event, EventType, ObjectName, Observed
+from shared.core.kinds.jobset import JOBSET
+from shared.edges.workload_objects import Pod, read_workload
+
+if TYPE_CHECKING:
+    from shared.core.workloads import PodView, WorkloadView
 
 LATER = "2026-11-20T11:00:00Z"
 
@@ -18,8 +23,8 @@ def pod(*arguments: Any, **overrides: Any) -> Pod:
     return msgspec.convert(a_leader(*arguments, **overrides), Pod)
 
 
-def jobset(*arguments: Any, **overrides: Any) -> JobSet:
-    return msgspec.convert(a_jobset(*arguments, **overrides), JobSet)
+def jobset(*arguments: Any, **overrides: Any) -> WorkloadView:
+    return read_workload(JOBSET, a_jobset(*arguments, **overrides))
 
 
 def facts(events: Any) -> list[tuple[str, str]]:
@@ -27,7 +32,7 @@ def facts(events: Any) -> list[tuple[str, str]]:
 
 
 def test_a_demand_names_the_pod_and_its_jobset():
-    (event,) = PodSightings(CLUSTER).see(pod("u1"))
+    (event,) = PodSightings(CLUSTER, JOBSET).see(pod("u1"))
     assert event == Event(
         type=EventType.DEMAND,
         cluster=CLUSTER,
@@ -39,12 +44,12 @@ def test_a_demand_names_the_pod_and_its_jobset():
 
 def test_a_leader_of_an_old_jobset_without_uid_label_is_reported_without_workload():
     labels = {k: v for k, v in a_leader()["metadata"]["labels"].items() if not k.endswith("jobset-uid")}
-    (event,) = PodSightings(CLUSTER).see(pod(labels=labels))
+    (event,) = PodSightings(CLUSTER, JOBSET).see(pod(labels=labels))
     assert event.workload is None
 
 
 def test_a_leader_is_reported_once_however_often_it_changes():
-    sightings = PodSightings(CLUSTER)
+    sightings = PodSightings(CLUSTER, JOBSET)
     assert not sightings.see(pod(status={"conditions": []}))
     assert len(list(sightings.see(pod()))) == 1
     assert not sightings.see(pod(version="102"))
@@ -53,21 +58,21 @@ def test_a_leader_is_reported_once_however_often_it_changes():
 
 
 def test_a_leader_whose_opt_out_is_withdrawn_is_reported_then():
-    sightings = PodSightings(CLUSTER)
+    sightings = PodSightings(CLUSTER, JOBSET)
     opt_out = {"tpu-provisioner.cloud.google.com/disable-autoprovisioning": "true"}
     assert not sightings.see(pod(annotations=opt_out))
     assert sightings.see(pod())
 
 
 def test_a_pod_that_leaves_is_forgotten_and_never_reported():
-    sightings = PodSightings(CLUSTER)
+    sightings = PodSightings(CLUSTER, JOBSET)
     sightings.see(pod())
     assert not sightings.lose(pod())
     assert (len(sightings), sightings.standing, len(sightings._reported)) == (0, 0, 0)
 
 
 def test_what_a_listing_does_not_show_is_forgotten_and_what_it_shows_is_not_reported_again():
-    sightings = PodSightings(CLUSTER)
+    sightings = PodSightings(CLUSTER, JOBSET)
     sightings.see(pod("bound"))
     sightings.see(pod("waits"))
     sightings.begin_listing()
@@ -77,7 +82,7 @@ def test_what_a_listing_does_not_show_is_forgotten_and_what_it_shows_is_not_repo
 
 
 def test_a_listing_that_broke_off_forgets_nothing():
-    sightings = PodSightings(CLUSTER)
+    sightings = PodSightings(CLUSTER, JOBSET)
     sightings.see(pod("a"))
     sightings.see(pod("b"))
     sightings.begin_listing()
@@ -89,15 +94,76 @@ def test_a_listing_that_broke_off_forgets_nothing():
     assert len(sightings) == 2
 
 
+def tell_slice(view: PodView) -> str:
+    """The slice as a test's pods say it; the pod itself where they say none."""
+    return view.template.labels.get("slice", view.uid)
+
+
+ALL_SPEAK = dataclasses.replace(JOBSET, speaks=lambda _: True, slice_hint=tell_slice)
+"""A kind whose pods cannot know which of them speaks."""
+
+
+def of_slice(uid: str, name: str, **overrides: Any) -> Pod:
+    return pod(uid, labels=a_leader()["metadata"]["labels"] | {"slice": name}, **overrides)
+
+
+def uids(events: Any) -> list[str]:
+    return [event.subject.uid for event in events]
+
+
+def test_several_pods_that_speak_for_one_slice_are_reported_once():
+    sightings = PodSightings(CLUSTER, ALL_SPEAK)
+    assert uids(sightings.see(of_slice("a0", "a"))) == ["a0"]
+    assert uids(sightings.see(of_slice("a1", "a"))) == []
+    assert uids(sightings.see(of_slice("b0", "b"))) == ["b0"]
+    assert uids(sightings.see(pod("alone"))) == ["alone"]
+    assert (len(sightings), sightings.standing) == (4, 4)
+
+
+def test_when_the_reported_pod_leaves_another_that_waits_for_its_slice_is_reported():
+    sightings = PodSightings(CLUSTER, ALL_SPEAK)
+    for uid in ("a0", "a1", "a2"):
+        sightings.see(of_slice(uid, "a"))
+    sightings.see(of_slice("a1", "a", status={"nominatedNodeName": "n"}))
+    assert uids(sightings.lose(of_slice("a1", "a"))) == []
+    assert uids(sightings.lose(of_slice("a0", "a"))) == ["a2"]
+    assert uids(sightings.lose(of_slice("a2", "a"))) == []
+    assert (sightings._reported, sightings._slices, sightings._others) == ({}, {}, {})
+
+
+def test_a_slice_whose_reported_pod_left_while_nobody_watched_is_reported_by_another():
+    sightings = PodSightings(CLUSTER, ALL_SPEAK)
+    for uid in ("a0", "a1"):
+        sightings.see(of_slice(uid, "a"))
+    sightings.begin_listing()
+    assert uids(sightings.see(of_slice("a1", "a"))) == []
+    assert uids(sightings.finish_listing()) == ["a1"]
+
+
+def test_a_workload_that_wants_fewer_slices_is_reported_and_one_that_wants_more_is_not():
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
+    assert facts(sightings.see(jobset(replicas=2))) == []
+    assert facts(sightings.see(jobset(replicas=3))) == []
+    (event,) = sightings.see(jobset(replicas=1))
+    assert (event.observed, event.incarnation) == (Observed.SCALED, "generation 1")
+    assert facts(sightings.see(jobset(replicas=1))) == []
+
+
+def test_a_workload_that_is_over_and_wants_fewer_slices_is_reported_as_over_only():
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
+    sightings.see(jobset(replicas=2))
+    assert facts(sightings.see(jobset(replicas=1, conditions=(completed(),)))) == [("completed", SINCE)]
+
+
 def test_a_completed_jobset_is_reported_once_with_its_time():
-    sightings = JobSetSightings(CLUSTER)
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
     assert facts(sightings.see(jobset())) == []
     assert facts(sightings.see(jobset(conditions=(completed(),)))) == [("completed", SINCE)]
     assert facts(sightings.see(jobset(conditions=(completed(),)))) == []
 
 
 def test_a_second_suspension_is_a_second_event_with_another_id():
-    sightings = JobSetSightings(CLUSTER)
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
     (first,) = sightings.see(jobset(conditions=(suspended(),)))
     assert facts(sightings.see(jobset(conditions=(resumed(),)))) == []
     (second,) = sightings.see(jobset(conditions=(suspended(LATER),)))
@@ -106,14 +172,14 @@ def test_a_second_suspension_is_a_second_event_with_another_id():
 
 
 def test_a_suspension_within_the_same_second_is_not_lost():
-    sightings = JobSetSightings(CLUSTER)
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
     sightings.see(jobset(conditions=(suspended(),)))
     sightings.see(jobset(conditions=(resumed(),)))
     assert facts(sightings.see(jobset(conditions=(suspended(),)))) == [("suspended", SINCE)]
 
 
 def test_a_jobset_drains_after_it_was_over_with_jobs_still_active():
-    sightings = JobSetSightings(CLUSTER)
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
     over = (completed(),)
     assert facts(sightings.see(jobset(active=(2,)))) == []
     assert facts(sightings.see(jobset(conditions=over, active=(1, 1)))) == [("completed", SINCE)]
@@ -123,20 +189,20 @@ def test_a_jobset_drains_after_it_was_over_with_jobs_still_active():
 
 
 def test_a_jobset_that_is_over_without_active_jobs_does_not_drain_again():
-    sightings = JobSetSightings(CLUSTER)
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
     sightings.see(jobset(active=(2,)))
     assert facts(sightings.see(jobset(conditions=(completed(),), active=(0,)))) == [("completed", SINCE)]
     assert facts(sightings.see(jobset(conditions=(completed(),), active=(0,)))) == []
 
 
 def test_a_resumed_jobset_does_not_drain():
-    sightings = JobSetSightings(CLUSTER)
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
     sightings.see(jobset(conditions=(suspended(),), active=(1,)))
     assert facts(sightings.see(jobset(conditions=(resumed(),), active=(0,)))) == []
 
 
 def test_a_foreground_deletion_is_reported_when_it_begins_and_when_it_ends():
-    sightings = JobSetSightings(CLUSTER)
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
     begun = list(sightings.see(jobset(deleting=LATER)))
     assert facts(begun) == [("deleted", LATER)]
     assert facts(sightings.see(jobset(deleting=LATER, active=(1,)))) == []
@@ -147,7 +213,7 @@ def test_a_foreground_deletion_is_reported_when_it_begins_and_when_it_ends():
 
 
 def test_a_jobset_deleted_while_nobody_watched_is_reported_at_the_end_of_the_listing():
-    sightings = JobSetSightings(CLUSTER)
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
     sightings.see(jobset("gone"))
     sightings.see(jobset("stays"))
     sightings.begin_listing()
@@ -158,7 +224,7 @@ def test_a_jobset_deleted_while_nobody_watched_is_reported_at_the_end_of_the_lis
 
 
 def test_a_jobset_of_another_manager_is_neither_kept_nor_reported():
-    sightings = JobSetSightings(CLUSTER)
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
     elsewhere = jobset(managed_by="kueue.x-k8s.io/multikueue", conditions=(completed(),))
     assert facts(sightings.see(elsewhere)) == []
     assert facts(sightings.lose(elsewhere)) == []
@@ -166,6 +232,24 @@ def test_a_jobset_of_another_manager_is_neither_kept_nor_reported():
 
 
 def test_a_new_process_reports_what_stands_under_the_same_ids():
-    first, second = JobSetSightings(CLUSTER), JobSetSightings(CLUSTER)
+    first, second = WorkloadSightings(CLUSTER, JOBSET), WorkloadSightings(CLUSTER, JOBSET)
     over = jobset(conditions=(completed(),))
     assert [e.id for e in first.see(over)] == [e.id for e in second.see(over)]
+
+
+def test_a_workload_that_never_asked_for_accelerators_is_never_spoken_of():
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
+    of_cpu = dataclasses.replace(jobset(conditions=(completed(),)), groups=())
+    sightings.begin_listing()
+    assert not sightings.see(of_cpu)
+    assert not sightings.finish_listing()
+    assert not sightings.lose(of_cpu)
+    assert len(sightings) == 0
+
+
+def test_a_workload_that_no_longer_asks_for_accelerators_is_spoken_of_to_its_end():
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
+    sightings.see(jobset())
+    of_cpu = dataclasses.replace(jobset(), groups=())
+    assert [observed for observed, _ in facts(sightings.see(of_cpu))] == ["scaled"]
+    assert [observed for observed, _ in facts(sightings.lose(of_cpu))] == ["deleted"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from collections.abc import Callable
@@ -21,9 +22,12 @@ from scripted_kubernetes import (
     gone_in_stream,
 )
 
-from exporter.kinds import JOBSETS, LEADER_PODS
+from exporter.health import Role
+from exporter.kinds import watch_pods, watch_workloads
+from shared.core.kinds.jobset import JOBSET
 
 Follow = Callable[..., Any]
+LEADER_PODS, JOBSETS = watch_pods(JOBSET), watch_workloads(JOBSET)
 QUIET = Stream()
 HALF_AN_EVENT = json.dumps(event("ADDED", a_leader("half")))[:200]
 EMPTY = Listing()
@@ -241,6 +245,35 @@ def test_an_object_of_an_unexpected_shape_holds_up_nobody(
     following.wait_for(("unschedulable", "listed"), ("unschedulable", "watched"))
     passed_over = [each for each in caplog.records if each.message.startswith("object passed over")]
     assert [each.__dict__["name_of_object"] for each in passed_over] == ["train-slice-0-0-strange"] * 2
+
+
+def test_a_workload_that_cannot_be_read_is_counted_and_holds_up_nobody(
+    kubernetes: ScriptedKubernetes, follow: Follow, caplog: pytest.LogCaptureFixture
+):
+    strange = a_jobset("strange", conditions=(completed(),)) | {"spec": {"replicatedJobs": "none"}}
+    over = a_jobset("over", "102", conditions=(completed(),))
+    kubernetes.lists["jobsets"].append(Listing((strange, a_jobset("listed", conditions=(completed(),)))))
+    kubernetes.watches["jobsets"].append(Stream((event("MODIFIED", strange), event("ADDED", over))))
+    following = follow(JOBSETS)
+    following.wait_for(("completed", "listed"), ("completed", "over"))
+    passed_over = [each for each in caplog.records if each.message.startswith("object passed over")]
+    assert [each.__dict__["name_of_object"] for each in passed_over] == ["train"] * 2
+    assert "spec.replicatedJobs" in passed_over[0].__dict__["problem"]
+    name = "tpu_provisioner_exporter_objects_unreadable_total"
+    assert following.metrics.registry.get_sample_value(name, {"resource": "jobsets"}) == 2
+
+
+def test_a_kind_that_need_not_be_there_is_noticed_when_it_comes_and_holds_up_nobody(
+    kubernetes: ScriptedKubernetes, follow: Follow, caplog: pytest.LogCaptureFixture
+):
+    kubernetes.lists["jobsets"].extend(
+        [Refusal(404, "NotFound"), Listing((a_jobset("later", conditions=(completed(),)),))]
+    )
+    following = follow(dataclasses.replace(JOBSETS, optional=True))
+    following.health.role = Role.LEADER
+    wait_until(lambda: following.health.readiness()[0])
+    following.wait_for(("completed", "later"))
+    assert [each for each in caplog.records if each.levelname == "WARNING"] == []
 
 
 def test_stopping_ends_a_silent_watch_at_once(kubernetes: ScriptedKubernetes, follow: Follow):

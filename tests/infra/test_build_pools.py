@@ -18,7 +18,7 @@ from shared.core.names import Claim, build_owner_labels
 from shared.core.pools import PoolSnapshot, PoolStatus
 from shared.core.ports import BoundPod
 from shared.core.settings import ClusterSettings, Settings
-from shared.core.workloads import JobSetView, ReplicatedJobView
+from shared.core.workloads import SliceGroup, WorkloadView
 from shared.perform.outcome import Ports
 from tests.fakegke.fakegke_processes import fake_process
 
@@ -79,11 +79,11 @@ class Pools:
 
 @dataclass
 class Cluster:
-    jobset: JobSetView | Exception | None = None
+    jobset: WorkloadView | Exception | None = None
     pods: Sequence[BoundPod] = ()
 
-    def get_jobset(self, namespace: str, name: str) -> JobSetView | None:
-        assert (namespace, name) == ("team", "train")
+    def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
+        assert (kind, namespace, name) == ("JobSet", "team", "train")
         if isinstance(self.jobset, Exception):
             raise self.jobset
         return self.jobset
@@ -122,9 +122,9 @@ def stage(*pools: PoolSnapshot, **more: Any) -> Stage:
     return Stage(Pools({each.name: each for each in pools}), **more)
 
 
-def running() -> JobSetView:
-    jobs = (ReplicatedJobView(name="s", replicas=1, annotations={}),)
-    return JobSetView(namespace="team", name="train", uid="u-1", replicated_jobs=jobs)
+def running() -> WorkloadView:
+    jobs = (SliceGroup(name="s"),)
+    return WorkloadView(kind="JobSet", namespace="team", name="train", uid="u-1", groups=jobs)
 
 
 def test_every_pool_of_ours_goes_and_is_counted_down_and_no_other_is_touched():
@@ -191,7 +191,7 @@ def test_a_running_workload_is_refused_by_name_before_anything_is_removed(check:
 
 
 def test_pods_of_others_hold_a_pool_too():
-    other = BoundPod(namespace="x", name="y", workload="", chips=4, deleting_since=None)
+    other = BoundPod(namespace="x", name="y", kind="", workload="", chips=4, deleting_since=None)
     scene = stage(pool("a"), cluster=Cluster(pods=[other]))
 
     assert scene.run() == 1

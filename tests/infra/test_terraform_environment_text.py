@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shared.core import labels
 from shared.core.settings import Settings
+from tests.builders import OWNER_KEYS
 from tests.infra.terraform_cli import ROOT, TERRAFORM
 from tests.infra.terraform_policies import POLICIES, validations_are_tested
 from tests.infra.terraform_text import Configuration, read_configuration, read_test_runs
@@ -147,7 +147,7 @@ def test_users_of_the_public_environment_find_their_variables() -> None:
 def test_no_static_pool_carries_a_label_of_the_provisioners_own() -> None:
     written = "\n".join(text for folder in FOLDERS for text in read(folder).strings())
 
-    assert [key for key in sorted(labels.OWNER_KEYS) if key in written] == []
+    assert [key for key in sorted(OWNER_KEYS) if key in written] == []
 
 
 def test_both_modules_call_workload_policies_alike_by_default() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from local.demo.watching import ResourceWatch
 from shared.core import labels
+from shared.core.kinds import jobset as jobset_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -172,7 +173,9 @@ class Bindings:
         host = Host(
             name=name,
             pool=found[labels.NODE_POOL],
-            made_for=Slice(found[labels.JOBSET_NAMESPACE], found[labels.PARENT_NAME], found[labels.OWNER_UID]),
+            made_for=Slice(
+                found[jobset_keys.JOBSET_NAMESPACE], found[labels.PARENT_NAME], found[labels.OWNER_UID]
+            ),
             labels=found,
             taints=tuple((each["key"], each["effect"]) for each in body["spec"].get("taints", ())),
         )
@@ -183,13 +186,13 @@ class Bindings:
     def _see_pod(self, body: Json, at: float, *, gone: bool = False) -> None:
         metadata = body["metadata"]
         found = metadata.get("labels") or {}
-        if labels.JOB_KEY not in found:
+        if jobset_keys.JOB_KEY not in found:
             return
         seen = Sighting(
             uid=metadata["uid"],
             name=metadata["name"],
-            jobset=found[labels.JOBSET_NAME_ON_POD],
-            of=Slice(metadata["namespace"], found[_JOB_NAME], found[labels.JOBSET_UID_ON_POD]),
+            jobset=found[jobset_keys.JOBSET_NAME_ON_POD],
+            of=Slice(metadata["namespace"], found[_JOB_NAME], found[jobset_keys.JOBSET_UID_ON_POD]),
             node=body["spec"].get("nodeName") or "",
             restart=int(found.get(_RESTART, "0")),
             phase=body.get("status", {}).get("phase", "Pending"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from local.stack.layout import TOPIC
-from shared.core.labels import NAMESPACED_JOB, NO_SCHEDULE_TAINT
+from shared.core.kinds.jobset import NAMESPACED_JOB, NO_SCHEDULE_TAINT
 from tests.lives.bindings import Bindings
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import LIFE, PINNED, Job, jobset, runs, select

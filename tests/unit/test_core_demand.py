@@ -11,7 +11,8 @@ from shared.core import labels
 from shared.core.catalogue import Placement
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand import Demand, read_demand
-from shared.core.workloads import JobSetView, PodView, ReplicatedJobView
+from shared.core.kinds import jobset as jobset_keys
+from shared.core.workloads import PodView, SliceGroup, WorkloadView
 from tests.builders import CLUSTER, JOBSET_UID, a_demand, a_jobset, a_pod, a_template, settings
 
 if TYPE_CHECKING:
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def read(
-    pod: PodView | None = None, jobset: JobSetView | None = None, use: Settings | None = None
+    pod: PodView | None = None, jobset: WorkloadView | None = None, use: Settings | None = None
 ) -> Demand | Decision:
     pod = pod or a_pod()
     return read_demand(CLUSTER, pod, jobset or a_jobset(namespace=pod.namespace), use or settings())
 
 
-def refused(pod: PodView, use: Settings | None = None, jobset: JobSetView | None = None) -> Decision:
+def refused(pod: PodView, use: Settings | None = None, jobset: WorkloadView | None = None) -> Decision:
     found = read(pod, jobset, use)
     assert isinstance(found, Decision)
     assert found.verdict == Verdict.REFUSE
@@ -90,9 +91,7 @@ def test_a_leader_without_chips_takes_those_of_its_peers() -> None:
     leader = a_pod(shape={"chips": 0, "topology": "2x4"})
     peers = a_template(chips=8, topology="2x4")
     jobset = a_jobset()
-    jobset = dataclasses.replace(
-        jobset, replicated_jobs=(*jobset.replicated_jobs, ReplicatedJobView(name="rest", template=peers))
-    )
+    jobset = dataclasses.replace(jobset, groups=(*jobset.groups, SliceGroup(name="rest", template=peers)))
     found = read(leader, jobset)
 
     assert isinstance(found, Demand)
@@ -155,7 +154,7 @@ NO_DEMAND = [
     pytest.param({}, {"deleting": True}, Reason.OWNER_GONE, id="the JobSet is being deleted"),
     pytest.param({}, {"uid": "another"}, Reason.OWNER_GONE, id="a JobSet made again under the name"),
     pytest.param(
-        {"pod_labels": {labels.JOBSET_UID_ON_POD: "another"}},
+        {"pod_labels": {jobset_keys.JOBSET_UID_ON_POD: "another"}},
         {},
         Reason.OWNER_GONE,
         id="a pod of an earlier JobSet",
@@ -195,7 +194,7 @@ def test_an_opt_out_of_another_value_is_none() -> None:
 
 
 def test_the_claim_is_the_live_jobset_s_and_not_what_labels_say() -> None:
-    pod = a_pod(pod_labels={labels.JOB_KEY: "forged", labels.REPLICATED_JOB_ON_POD: "forged"})
+    pod = a_pod(pod_labels={jobset_keys.JOB_KEY: "forged", jobset_keys.REPLICATED_JOB_ON_POD: "forged"})
 
     assert a_demand(pod=pod).claim == a_demand().claim
 
@@ -245,8 +244,8 @@ def test_the_claim_is_the_live_jobset_s_and_not_what_labels_say() -> None:
         ),
         (
             {},
-            {"annotations": {labels.COPY_LABELS: labels.JOBSET_NAME}},
-            (labels.COPY_LABELS, labels.JOBSET_NAME),
+            {"annotations": {labels.COPY_LABELS: jobset_keys.JOBSET_NAME}},
+            (labels.COPY_LABELS, jobset_keys.JOBSET_NAME),
         ),
         (
             {},
@@ -296,7 +295,7 @@ def test_the_operator_s_own_account_may_be_named_without_a_list() -> None:
     assert a_demand(pod=pod, use=use).node_service_account == "nodes@p.iam"
 
 
-BOTH = {labels.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, labels.NODE_SELECTOR_STRATEGY: "true"}
+BOTH = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
 
 
 @pytest.mark.parametrize(
@@ -304,9 +303,9 @@ BOTH = {labels.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, labels.NODE_SELECTOR_STRATE
     [
         (BOTH, {}, True),
         ({}, BOTH, True),
-        ({labels.EXCLUSIVE_TOPOLOGY: "x"}, {labels.NODE_SELECTOR_STRATEGY: "true"}, True),
-        ({labels.EXCLUSIVE_TOPOLOGY: "x"}, {}, False),
-        ({labels.NODE_SELECTOR_STRATEGY: "true"}, {}, False),
+        ({jobset_keys.EXCLUSIVE_TOPOLOGY: "x"}, {jobset_keys.NODE_SELECTOR_STRATEGY: "true"}, True),
+        ({jobset_keys.EXCLUSIVE_TOPOLOGY: "x"}, {}, False),
+        ({jobset_keys.NODE_SELECTOR_STRATEGY: "true"}, {}, False),
         ({}, {}, False),
     ],
 )
@@ -316,13 +315,13 @@ def test_the_node_selector_strategy_pins_the_pool(
     demand = a_demand(jobset=a_jobset(annotations=on_jobset, job_annotations=on_job))
 
     assert demand.pinned is pinned
-    assert demand.node_labels == ({labels.NAMESPACED_JOB: "default_train-workers-0"} if pinned else {})
+    assert demand.node_labels == ({jobset_keys.NAMESPACED_JOB: "default_train-workers-0"} if pinned else {})
 
 
 def test_a_pinned_pod_selects_its_own_job_and_nobody_else_s() -> None:
     jobset = a_jobset(annotations=BOTH)
-    own = a_pod(shape={"selectors": {labels.NAMESPACED_JOB: "default_train-workers-0"}})
-    other = a_pod(shape={"selectors": {labels.NAMESPACED_JOB: "default_other-workers-0"}})
+    own = a_pod(shape={"selectors": {jobset_keys.NAMESPACED_JOB: "default_train-workers-0"}})
+    other = a_pod(shape={"selectors": {jobset_keys.NAMESPACED_JOB: "default_other-workers-0"}})
 
     assert isinstance(read(own, jobset), Demand)
     assert refused(other, jobset=jobset).reason == Reason.SELECTOR_UNSUPPORTED

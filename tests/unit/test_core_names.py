@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from shared.core import labels
 from shared.core.errors import Broken, LabelBudgetExceeded
+from shared.core.kinds import jobset as jobset_keys
 from shared.core.names import (
     ATTEMPTS_MAX,
     HASH_CHARACTERS,
@@ -22,7 +23,7 @@ from shared.core.names import (
     parse_owner,
     parse_pool_name,
 )
-from tests.builders import CLUSTER, a_claim
+from tests.builders import CLUSTER, OWNER_KEYS, a_claim
 
 GKE_POOL_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 GKE_LENGTH_MAX = 40
@@ -176,7 +177,7 @@ def test_owner_labels_read_back_as_what_they_were_made_of(
     owner = parse_owner(made)
 
     assert owner is not None
-    assert (owner.kind, owner.namespace, owner.name, owner.job_name) == ("JobSet", namespace, job, job)
+    assert (owner.kind, owner.namespace, owner.name, owner.slice_name) == ("JobSet", namespace, job, job)
     assert (owner.owner_uid, owner.claim_hash) == (uid, claim.hash)
     assert (owner.attempt, owner.created_at, owner.fingerprint) == (attempt, created_at, "1-abc")
 
@@ -192,7 +193,7 @@ def test_owner_labels_are_legal_kubernetes_labels_of_half_the_budget_at_most() -
     )
     made = build_owner_labels(longest, attempt=1295, created_at=2**33, fingerprint="1-" + "a" * 13)
 
-    assert set(made) == labels.OWNER_KEYS
+    assert set(made) == OWNER_KEYS
     assert all(re.fullmatch(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?", value) for value in made.values())
     assert all(len(key.rpartition("/")[2]) <= 63 for key in made)
     assert labels.measure_labels(made) <= labels.NODE_LABEL_CHARACTERS_MAX - 100
@@ -211,10 +212,10 @@ def test_a_claim_reads_as_words() -> None:
     "found",
     [
         {},
-        {labels.JOBSET_NAME: "train"},
-        {labels.MANAGER: "somebody-else", labels.JOBSET_NAME: "train"},
+        {jobset_keys.JOBSET_NAME: "train"},
+        {labels.MANAGER: "somebody-else", jobset_keys.JOBSET_NAME: "train"},
         {labels.MANAGER: labels.MANAGER_VALUE},
-        {labels.MANAGER: labels.MANAGER_VALUE, labels.JOBSET_NAME: ""},
+        {labels.MANAGER: labels.MANAGER_VALUE, jobset_keys.JOBSET_NAME: ""},
     ],
 )
 def test_a_pool_without_our_manager_or_a_workload_is_nobody_s_of_ours(found: dict[str, str]) -> None:
@@ -222,7 +223,7 @@ def test_a_pool_without_our_manager_or_a_workload_is_nobody_s_of_ours(found: dic
 
 
 def test_a_pool_of_the_go_provisioner_is_ours_without_uid_and_claim() -> None:
-    owner = parse_owner({labels.MANAGER: labels.MANAGER_VALUE, labels.JOBSET_NAME: "train"})
+    owner = parse_owner({labels.MANAGER: labels.MANAGER_VALUE, jobset_keys.JOBSET_NAME: "train"})
 
     assert owner is not None
     assert (owner.namespace, owner.name, owner.owner_uid, owner.claim_hash) == ("default", "train", "", "")
@@ -234,7 +235,7 @@ def test_a_label_that_is_no_number_is_read_as_not_said(text: str) -> None:
     owner = parse_owner(
         {
             labels.MANAGER: labels.MANAGER_VALUE,
-            labels.JOBSET_NAME: "a",
+            jobset_keys.JOBSET_NAME: "a",
             labels.CREATED_AT: text,
             labels.ATTEMPT: text,
         }
@@ -257,4 +258,6 @@ def test_labels_at_the_budget_pass_and_one_character_more_does_not() -> None:
 
 def test_over_budget_the_longest_label_that_is_not_ours_is_named() -> None:
     with pytest.raises(LabelBudgetExceeded, match=r"example\.com/long"):
-        labels.check_label_budget({labels.JOBSET_NAME: "j" * 900, "example.com/long": "x" * 200, "short": "y"})
+        labels.check_label_budget(
+            {jobset_keys.JOBSET_NAME: "j" * 900, "example.com/long": "x" * 200, "short": "y"}
+        )

@@ -11,9 +11,10 @@ from google.protobuf import json_format
 from shared.core import labels
 from shared.core.catalogue import FAMILIES
 from shared.core.errors import LabelBudgetExceeded
+from shared.core.kinds import jobset as jobset_keys
 from shared.core.names import build_pool_name, parse_owner
 from shared.core.nodepool import build_node_pool, describe_placement
-from tests.builders import JOBSET_UID, a_claim, a_demand, a_jobset, a_pod, settings
+from tests.builders import JOBSET_UID, OWNER_KEYS, a_claim, a_demand, a_jobset, a_pod, settings
 
 if TYPE_CHECKING:
     from shared.core.settings import Settings
@@ -41,7 +42,7 @@ def test_the_plain_pool_is_exactly_this() -> None:
     assert owner is not None
     assert (owner.name, owner.owner_uid, owner.claim_hash) == ("train", JOBSET_UID, a_claim().hash)
     assert (owner.created_at, owner.attempt, owner.fingerprint) == (CREATED_AT, 0, a_demand().fingerprint)
-    assert set(node_labels) == labels.OWNER_KEYS
+    assert set(node_labels) == OWNER_KEYS
     assert body == {
         "name": build_pool_name(a_claim()),
         "config": {
@@ -276,14 +277,14 @@ def test_a_single_host_carries_no_placement(accelerator: str, topology: str, chi
 
 def test_the_node_selector_strategy_gives_the_job_s_label_and_taint() -> None:
     jobset = a_jobset(
-        annotations={labels.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, labels.NODE_SELECTOR_STRATEGY: "true"}
+        annotations={jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
     )
     config = build(jobset=jobset, selectors={labels.SPOT: "true"})["config"]
 
-    assert config["labels"][labels.NAMESPACED_JOB] == "default_train-workers-0"
+    assert config["labels"][jobset_keys.NAMESPACED_JOB] == "default_train-workers-0"
     assert config["taints"] == [
         {"key": labels.SPOT, "value": "true", "effect": "NO_SCHEDULE"},
-        {"key": labels.NO_SCHEDULE_TAINT, "value": "true", "effect": "NO_SCHEDULE"},
+        {"key": jobset_keys.NO_SCHEDULE_TAINT, "value": "true", "effect": "NO_SCHEDULE"},
     ]
 
 

@@ -13,6 +13,7 @@ from shared.core.capacity import Capacity, CapacityConflict, Tier, read_capacity
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand import Demand, read_demand
 from shared.core.errors import NotAllowed, Rejected
+from shared.core.kinds import jobset as jobset_keys
 from shared.core.nodepool import build_node_pool
 from shared.core.selectors import (
     COPIED_FROM_SELECTORS,
@@ -23,6 +24,7 @@ from shared.core.selectors import (
 from shared.core.settings import ClusterSettings
 from shared.core.shapes import find_shape
 from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, a_template, settings
+from tests.builders import OWNER_KEYS as OF_OWNERS
 
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
 
@@ -77,7 +79,7 @@ def test_a_selector_that_contradicts_the_shape_is_refused(key: str, right: str, 
 @pytest.mark.parametrize(
     "key",
     [
-        labels.JOBSET_NAME,
+        jobset_keys.JOBSET_NAME,
         labels.MANAGER,
         "cloud.google.com/gke-boot-disk",
         "node-role.kubernetes.io/control-plane",
@@ -125,8 +127,8 @@ def test_labels_are_copied_by_setting_and_by_annotation() -> None:
     assert (demand.operator_labels, demand.node_labels) == ({"a": "1"}, {"b": "2"})
 
 
-OWNER_KEYS = st.sampled_from(sorted(labels.OWNER_KEYS))
-KEYS = st.one_of(OWNER_KEYS, NAMES, st.sampled_from([labels.COPY_LABELS, labels.NAMESPACED_JOB, labels.SPOT]))
+OWNER_KEYS = st.sampled_from(sorted(OF_OWNERS))
+KEYS = st.one_of(OWNER_KEYS, NAMES, st.sampled_from([labels.COPY_LABELS, jobset_keys.NAMESPACED_JOB, labels.SPOT]))
 
 
 @given(
@@ -154,7 +156,7 @@ def test_nothing_that_a_pod_s_author_says_overwrites_an_owner_label(
         return
     built = build_node_pool(found, attempt=0, created_at=1, settings=use)["config"]["labels"]
     plain = build_node_pool(a_demand(), attempt=0, created_at=1, settings=settings())["config"]["labels"]
-    unlike = {key for key in labels.OWNER_KEYS - {labels.FINGERPRINT} if built[key] != plain[key]}
+    unlike = {key for key in OF_OWNERS - {labels.FINGERPRINT} if built[key] != plain[key]}
 
     assert unlike == set()
     assert built[labels.FINGERPRINT] == found.fingerprint

@@ -8,8 +8,10 @@ import msgspec
 import pytest
 
 from shared.core import labels
+from shared.core.kinds.jobset import JOBSET
+from shared.core.times import parse_time
 from shared.core.workloads import AmbiguousSelector, PodTemplate
-from shared.edges.workload_objects import JobSet, Pod, parse_time, view_jobset, view_pod
+from shared.edges.workload_objects import Pod, read_workload, view_pod
 
 TPU = labels.TPU_RESOURCE
 
@@ -148,7 +150,7 @@ def test_a_pod_is_read_in_full() -> None:
     assert view.deleting
     assert view.gated
     assert view.unschedulable
-    assert view.is_leader
+    assert JOBSET.speaks(view)
 
 
 @pytest.mark.parametrize(
@@ -178,12 +180,12 @@ def test_the_leader_is_the_pod_of_index_0(
 ) -> None:
     pod = {"metadata": {"annotations": annotations, "labels": pod_labels}}
 
-    assert view_pod(msgspec.convert(pod, Pod)).is_leader is leader
+    assert JOBSET.speaks(view_pod(msgspec.convert(pod, Pod))) is leader
 
 
 def jobset(status: dict[str, Any] | None = None, **spec: Any) -> Any:
     raw = {"metadata": {"name": "train", "namespace": "ml", "uid": "u"}, "spec": spec, "status": status or {}}
-    return view_jobset(msgspec.convert(raw, JobSet))
+    return read_workload(JOBSET, raw)
 
 
 def test_a_jobset_s_replicated_jobs_are_read_with_their_defaults() -> None:
@@ -204,11 +206,10 @@ def test_a_jobset_s_replicated_jobs_are_read_with_their_defaults() -> None:
             },
         ]
     )
-    driver, workers = view.replicated_jobs
+    driver, workers = view.groups
 
-    assert (driver.replicas, driver.parallelism, driver.completions, driver.template.chips) == (1, 1, None, 0)
-    assert (workers.replicas, workers.parallelism, workers.completions) == (3, 4, 4)
-    assert (workers.annotations, workers.template.chips) == ({"a": "b"}, 4)
+    assert (driver.replicas, driver.idle, driver.pinned, driver.template.chips) == (1, False, False, 0)
+    assert (workers.name, workers.replicas, workers.idle, workers.template.chips) == ("workers", 3, False, 4)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +230,7 @@ def test_a_jobset_s_replicated_jobs_are_read_with_their_defaults() -> None:
 def test_a_job_belongs_to_the_jobset_only_when_its_spec_has_it(job: str, found: bool) -> None:
     view = jobset(replicatedJobs=[{"name": "workers", "replicas": 3}])
 
-    assert (view.find_replicated_job(job) is not None) is found
+    assert JOBSET.has_slice(view, job, None) is found
 
 
 def condition(kind: str, status: str = "True", time: str = "2027-01-15T08:00:00Z") -> dict[str, str]:

@@ -9,6 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from watchfaults_loop import sample
 
+from shared.core.kinds.jobset import JOBSET
+from shared.core.kinds.table import select_pods
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -26,6 +29,7 @@ class Asked:
     user: str
     verb: str
     resource: str
+    selector: str
     limit: str
     continued: bool
     at: float
@@ -43,6 +47,7 @@ def read_line(line: dict[str, Any]) -> Asked:
         user=line["user"]["username"],
         verb=line["verb"],
         resource=reference.get("resource", ""),
+        selector=query.get("labelSelector", [""])[0],
         limit=query.get("limit", [""])[0],
         continued="continue" in query,
         at=datetime.fromisoformat(line["requestReceivedTimestamp"]).timestamp(),
@@ -50,11 +55,12 @@ def read_line(line: dict[str, Any]) -> Asked:
 
 
 def of_exporter(asked: list[Asked], verb: str, resource: str) -> list[Asked]:
-    """The exporter's requests; of lists only first pages, and no probes."""
+    """The exporter's requests for JobSets and their pods; of lists only first pages, and no probes."""
     return [
         each
         for each in asked
         if (each.user, each.verb, each.resource) == (EXPORTER, verb, resource)
+        and each.selector in ("", select_pods(JOBSET))
         and not each.continued
         and not (verb == "list" and each.limit == PROBE_LIMIT)
     ]

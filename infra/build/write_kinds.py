@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Writes docs/kinds.md from the table of kinds (shared/core/kinds/table.py); a test says when it is out of date.
+
+Run as ``python -m infra.build.write_kinds`` from the repository's root.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shared.core.kinds.table import KINDS
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs/kinds.md"
+_HEAD = """# Kinds of workload
+
+Written by `python -m infra.build.write_kinds` from `shared/core/kinds/table.py`; do not edit. Why there is one table:
+[decision 0012](decisions/0012-table-of-kinds.md).
+
+| kind | API | pods that speak | slice | over when | released when |
+|---|---|---|---|---|---|
+"""
+_TAIL = """
+*Pods that speak*: the exporter reports one of them per slice, and the functions answer no other. *Slice*: what gets one node pool of its own, and its name.
+*Over when*: all pools of the workload go, once no pod of it is left on them. *Released when*: besides that, and besides its deletion, which releases the pools of every kind.
+
+Exporter and functions serve every kind of the table. The setting `TPU_PROVISIONER_KINDS` of each (comma-separated) serves fewer; pools of a kind that is left out are kept.
+A kind whose API is not installed is looked for every few seconds; where it is expected (JobSet), the exporter is not ready without it.
+
+## A further kind
+
+1. `shared/core/kinds/<kind>.py`: one constant of type `Kind`, every field of which says what it answers. `jobset.py` is the pattern; `objects.py` reads JSON.
+2. Its name in `KINDS`, before any kind whose objects it makes. Its `mark`, the label on everything that it makes, keeps these out of the later kinds' lists.
+3. `tests/unit/test_kind_<kind>.py`; its name in `docs/events.schema.json`; `python -m infra.build.write_kinds`.
+4. The rights to get, list and watch it in `infra/kubernetes/base`, by which the tests of rights and `doctor` go.
+"""
+
+
+def render() -> str:
+    """Return the document."""
+    rows = (
+        (
+            kind.name,
+            f"`{kind.api_version}`",
+            kind.text.speakers,
+            kind.text.slice,
+            kind.text.over,
+            kind.text.released,
+        )
+        for kind in KINDS
+    )
+    return _HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows) + _TAIL
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(render(), encoding="utf-8")

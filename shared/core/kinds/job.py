@@ -1,0 +1,200 @@
+"""The plain Job, ``batch/v1``: one multi-host slice, or one single-host slice per completion index.
+
+A Job whose pods span several hosts is one slice and needs indexes, by which its pods know their place in it. On
+single hosts each index is a slice of its own, and a Job of one pod needs no index. Several pods without index have
+nothing by which two slices could be told apart, so they are refused, with the mend. A Job that another controller
+made is a part of that controller's workload and none itself; a CronJob only says when a Job begins.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from typing import TYPE_CHECKING
+
+from shared.core import labels
+from shared.core.errors import Rejected, SliceUnknown
+from shared.core.kinds.kind import Kind, KindText, SliceOfPod
+from shared.core.kinds.objects import (
+    read_flag,
+    read_held_conditions,
+    read_identity,
+    read_number,
+    read_object,
+    read_objects,
+    read_text,
+)
+from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.kinds.kind import Json, TemplateReader
+
+NAME = "Job"
+API_VERSION = "batch/v1"
+JOB_NAME_ON_POD = "batch.kubernetes.io/job-name"
+CONTROLLER = "kubernetes.io/job-controller"  # as spec.managedBy
+FIRST_INDEX = "0"
+_TERMINAL = ("Complete", "Failed")
+"""``SuccessCriteriaMet`` and ``FailureTarget`` come before these, while pods may still end:
+https://kubernetes.io/docs/concepts/workloads/controllers/job/#termination-of-job-pods."""
+_INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
+_TOPOLOGY = re.compile(r"[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){1,2}")
+
+
+def _is_one_host(template: PodTemplate) -> bool:
+    """Return whether one pod takes the whole slice; without a topology GKE means a single host."""
+    try:
+        topology = template.topology
+    except Rejected:  # an ambiguous selector is refused, by name, when the demand is read
+        return False
+    if not template.chips:
+        return False
+    if topology is None:
+        return True
+    sides = topology.split("x") if _TOPOLOGY.fullmatch(topology) else ["0"]
+    return math.prod(int(side) for side in sides) == template.chips
+
+
+def _find_owner(pod: PodView) -> str:
+    is_of_job = (pod.controller_kind, pod.controller_api_version) == (NAME, API_VERSION)
+    return pod.controller_name if is_of_job else ""
+
+
+def _find_owner_uid(pod: PodView) -> str:
+    return pod.controller_uid if _find_owner(pod) else ""
+
+
+def _speaks(pod: PodView) -> bool:
+    return pod.completion_index in ("", FIRST_INDEX) or _is_one_host(pod.template)
+
+
+def _hint(pod: PodView) -> str:
+    # Of a slice of several hosts only index 0 speaks, so an index tells slices apart. Pods without one are one
+    # slice, or are all refused for the same reason.
+    return pod.completion_index
+
+
+def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
+    held = read_held_conditions(body)
+    terminal = next((each for each in _TERMINAL if each in held), "")
+    owners = read_objects(body, "metadata", "ownerReferences")
+    is_part = any(read_flag(each, "controller") and read_text(each, "kind") != "CronJob" for each in owners)
+    return WorkloadView(
+        **read_identity(NAME, body),
+        groups=_read_groups(body, read_template(read_object(body, "spec", "template"))),
+        suspended=read_flag(body, "spec", "suspend"),
+        suspended_since=held.get("Suspended"),
+        terminal=terminal,
+        terminal_since=held.get(terminal),
+        managed_elsewhere=is_part or read_text(body, "spec", "managedBy") not in ("", CONTROLLER),
+        active=read_number(body, "status", "active"),
+    )
+
+
+def _read_groups(body: Json, template: PodTemplate) -> tuple[SliceGroup, ...]:
+    """Return the one group of a Job that asks for accelerators; none for any other Job."""
+    if not template.wants_accelerator:
+        return ()
+    parallelism = read_number(body, "spec", "parallelism", default=1)
+    # Without completions any number of pods may succeed: https://kubernetes.io/docs/concepts/workloads/controllers/job/.
+    completions = read_number(body, "spec", "completions", default=max(parallelism, 1))
+    at_once = max(min(parallelism, completions), 0)
+    indexed = read_text(body, "spec", "completionMode") == "Indexed"
+    one_host = _is_one_host(template)
+    if indexed and one_host:
+        return (SliceGroup(name="", replicas=at_once, slots=completions, hosts=1, template=template),)
+    if indexed or (one_host and at_once <= 1):
+        return (SliceGroup(name="", replicas=min(at_once, 1), hosts=at_once, template=template),)
+    return (SliceGroup(name="", replicas=at_once, slots=0, template=template),)
+
+
+def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
+    if not workload.groups or _find_owner(pod) != workload.name:
+        return None
+    _refuse_unindexed(workload)
+    (group,) = workload.groups
+    if not group.replicas:
+        return None
+    if group.slots is None:
+        return SliceOfPod(name=workload.name, group=group)
+    index = pod.completion_index
+    if not _is_index_below(index, group.slots):
+        return None
+    return SliceOfPod(name=f"{workload.name}-{index}", group=group)
+
+
+def _refuse_unindexed(workload: WorkloadView) -> None:
+    if any(group.slots == 0 and group.replicas for group in workload.groups):
+        raise SliceUnknown(
+            f"the pods of {NAME} {workload.name} carry no index, so nothing tells which of them form one slice",
+            field="spec.completionMode",
+            value="NonIndexed",
+            valid="Indexed; or, on a single host, parallelism 1",
+        )
+
+
+def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
+    _refuse_unindexed(workload)
+    return [
+        SliceOfPod(
+            name=workload.name if group.slots is None else f"{workload.name}-{index}",
+            group=dataclasses.replace(group, template=_fill_template(workload, group, index)),
+        )
+        for group in workload.groups
+        for index in range(group.replicas)
+    ]
+
+
+def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> PodTemplate:
+    """Return the template with what the controller adds; nobody reads the index where a Job gives none."""
+    template, said = group.template, {labels.COMPLETION_INDEX: str(index)}
+    return dataclasses.replace(
+        template,
+        labels=template.labels | said | {JOB_NAME_ON_POD: workload.name},
+        annotations=template.annotations | said,
+    )
+
+
+def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | None) -> bool:
+    """Return whether a slice is still wanted: of several indexes each, until the Job is over.
+
+    A later index may run on the pool that was made for an earlier one, so no pool goes before the last index.
+    """
+    index = name.removeprefix(f"{workload.name}-")
+    return any(
+        name == workload.name or (name != index and _is_index_below(index, group.slots or 0))
+        for group in workload.groups
+        if group.replicas > 0
+    )
+
+
+def _is_index_below(text: str, count: int) -> bool:
+    return bool(_INDEX.fullmatch(text)) and int(text) < count
+
+
+JOB = Kind(
+    name=NAME,
+    api_version=API_VERSION,
+    plural="jobs",
+    parent_kind="job",
+    text=KindText(
+        speakers="the pod with completion index 0; on single hosts every pod",
+        slice="the whole Job `<job>`; on single hosts each index `<job>-<index>`; "
+        "several pods without index are refused",
+        over="condition `Complete` or `Failed`",
+        released="suspended, deleted, parallelism 0, or, on single hosts, fewer completions than the index",
+    ),
+    pod_selector=JOB_NAME_ON_POD,
+    find_owner=_find_owner,
+    find_owner_uid=_find_owner_uid,
+    speaks=_speaks,
+    speaks_rule="the pod with completion index 0 speaks for its slice",
+    slice_hint=_hint,
+    read=_read,
+    find_slice=_find_slice,
+    list_slices=_list_slices,
+    has_slice=_has_slice,
+)

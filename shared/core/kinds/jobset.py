@@ -1,0 +1,181 @@
+"""JobSet (https://jobset.sigs.k8s.io): each Job of a replicated job is one slice, and its first pod speaks for it.
+
+The pool labels of the Go TPU Provisioner keep their meaning here, so that its pools are adopted and collected:
+https://github.com/ai-on-gke/tpu-provisioner.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from typing import TYPE_CHECKING
+
+from shared.core import labels
+from shared.core.kinds.kind import Kind, KindText, SliceOfPod
+from shared.core.kinds.objects import (
+    read_flag,
+    read_held_conditions,
+    read_identity,
+    read_number,
+    read_object,
+    read_objects,
+    read_text,
+    read_texts,
+)
+from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from shared.core.kinds.kind import Json, TemplateReader
+
+NAME = "JobSet"
+JOBSET_NAME = "google.com/tpu-provisioner-jobset-name"
+JOBSET_NAMESPACE = "google.com/tpu-provisioner-jobset-namespace"
+
+JOBSET_NAME_ON_POD = "jobset.sigs.k8s.io/jobset-name"
+JOBSET_UID_ON_POD = "jobset.sigs.k8s.io/jobset-uid"
+REPLICATED_JOB_ON_POD = "jobset.sigs.k8s.io/replicatedjob-name"
+JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
+JOB_KEY = "jobset.sigs.k8s.io/job-key"
+EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+NODE_SELECTOR_STRATEGY = "alpha.jobset.sigs.k8s.io/node-selector"
+NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
+NO_SCHEDULE_TAINT = "alpha.jobset.sigs.k8s.io/no-schedule"
+JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"  # as spec.managedBy
+_LEADER_INDEX = "0"
+
+
+def _find_owner(pod: PodView) -> str:
+    said = pod.template
+    return said.labels.get(JOBSET_NAME_ON_POD) or said.annotations.get(JOBSET_NAME_ON_POD, "")
+
+
+def _find_owner_uid(pod: PodView) -> str:
+    # Versions before 0.9 do not label their pods with it; the reader then has to look it up.
+    return pod.template.labels.get(JOBSET_UID_ON_POD, "")
+
+
+def _speaks(pod: PodView) -> bool:
+    return pod.completion_index == _LEADER_INDEX
+
+
+def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
+    held = read_held_conditions(body)
+    terminal = next((name for name in ("Completed", "Failed") if name in held), "")
+    annotations = read_texts(body, "metadata", "annotations")
+    return WorkloadView(
+        **read_identity(NAME, body),
+        groups=tuple(
+            _read_group(each, annotations, read_template) for each in read_objects(body, "spec", "replicatedJobs")
+        ),
+        suspended=read_flag(body, "spec", "suspend"),
+        suspended_since=held.get("Suspended"),
+        terminal=terminal,
+        terminal_since=held.get(terminal),
+        # Another manager's pods are in another cluster: https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/.
+        managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", JOBSET_CONTROLLER),
+        active=sum(read_number(each, "active") for each in read_objects(body, "status", "replicatedJobsStatus")),
+    )
+
+
+def _read_group(body: Json, of_jobset: Mapping[str, str], read_template: TemplateReader) -> SliceGroup:
+    merged = {**of_jobset, **read_texts(body, "template", "metadata", "annotations")}
+    return SliceGroup(
+        name=read_text(body, "name"),
+        replicas=read_number(body, "replicas", default=1),
+        template=read_template(read_object(body, "template", "spec", "template")),
+        # Both annotations on the Job, so at JobSet or Job-template level; the pod template is not read:
+        # https://jobset.sigs.k8s.io/docs/tasks/exclusive_placement/.
+        pinned=EXCLUSIVE_TOPOLOGY in merged and NODE_SELECTOR_STRATEGY in merged,
+        idle=read_number(body, "template", "spec", "parallelism", default=1) == 0,
+    )
+
+
+def _find_group(workload: WorkloadView, job_name: str) -> SliceGroup | None:
+    """Return the replicated job of a Job ``<jobset>-<replicated job>-<index>``, if the spec has it."""
+    for group in workload.groups:
+        prefix = f"{workload.name}-{group.name}-"
+        index = job_name.removeprefix(prefix)
+        if job_name.startswith(prefix) and _is_index(index) and int(index) < group.replicas:
+            return group
+    return None
+
+
+def _is_index(text: str) -> bool:
+    return text.isascii() and text.isdigit() and (text == "0" or not text.startswith("0"))
+
+
+def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
+    group = _find_group(workload, pod.controller_name) if pod.controller_kind == "Job" else None
+    return SliceOfPod(name=pod.controller_name, group=group) if group else None
+
+
+def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
+    return [
+        SliceOfPod(
+            name=name, group=dataclasses.replace(group, template=_fill_template(workload, group, index, name))
+        )
+        for group in workload.groups
+        if not group.idle
+        for index in range(group.replicas)
+        for name in [f"{workload.name}-{group.name}-{index}"]
+    ]
+
+
+def _fill_template(workload: WorkloadView, group: SliceGroup, index: int, name: str) -> PodTemplate:
+    """Return the template with what the controller adds for one slice, as far as any decision reads it.
+
+    As https://github.com/kubernetes-sigs/jobset/blob/v0.11.1/pkg/controllers/jobset_controller.go writes it.
+    """
+    key = hashlib.sha1(f"{workload.namespace}/{name}".encode(), usedforsecurity=False).hexdigest()
+    said = {
+        JOBSET_NAME_ON_POD: workload.name,
+        JOBSET_UID_ON_POD: workload.uid,
+        REPLICATED_JOB_ON_POD: group.name,
+        JOB_INDEX: str(index),
+        RESTART_ATTEMPT: "0",
+        JOB_KEY: key,
+        labels.COMPLETION_INDEX: _LEADER_INDEX,
+    }
+    template, selector = group.template, dict(group.template.node_selector)
+    if group.pinned:
+        selector[NAMESPACED_JOB] = f"{workload.namespace}_{name}"
+    return dataclasses.replace(
+        template, labels=template.labels | said, annotations=template.annotations | said, node_selector=selector
+    )
+
+
+def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | None) -> bool:
+    return _find_group(workload, name) is not None
+
+
+JOBSET = Kind(
+    name=NAME,
+    api_version="jobset.x-k8s.io/v1alpha2",
+    plural="jobsets",
+    text=KindText(
+        speakers="the pod with completion index 0 of each Job",
+        slice="a Job: `<jobset>-<replicated job>-<index>`",
+        over="condition `Completed` or `Failed`",
+        released="suspended for longer than the grace; the Job is no longer in the spec",
+    ),
+    pod_selector=f"{JOB_KEY},{labels.COMPLETION_INDEX}=0",
+    find_owner=_find_owner,
+    find_owner_uid=_find_owner_uid,
+    speaks=_speaks,
+    speaks_rule="the pod with completion index 0 speaks for its slice",
+    read=_read,
+    find_slice=_find_slice,
+    list_slices=_list_slices,
+    has_slice=_has_slice,
+    mark=JOBSET_NAME_ON_POD,
+    parent_kind="job",
+    name_label=JOBSET_NAME,
+    namespace_label=JOBSET_NAMESPACE,
+    pin_label=NAMESPACED_JOB,
+    pin_taint=NO_SCHEDULE_TAINT,
+    install="kubectl apply --server-side -f "
+    "https://github.com/kubernetes-sigs/jobset/releases/download/v0.11.1/manifests.yaml",
+)

@@ -1,0 +1,115 @@
+"""What one kind of workload answers: how a pod leads to it, which slice the pod is of, and when that is over.
+
+An entry is one `Kind` in a module of its own. Everything else (exporter, functions, CLI) works over the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shared.core import labels
+from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+
+Json = Mapping[str, Any]
+TemplateReader = Callable[[Json], PodTemplate]
+"""Reads the JSON of a PodTemplateSpec; passed in by edges."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceOfPod:
+    """One slice of a live workload."""
+
+    name: str
+    """Unique within its namespace and kind, the same for the pods that replace its pods; a legal label value."""
+    group: SliceGroup
+
+
+@dataclass(frozen=True, slots=True)
+class KindText:
+    """What people read of a kind, in `docs/kinds.md`; plain words without line breaks."""
+
+    speakers: str
+    """Which pods speak for their slice."""
+    slice: str
+    """What one slice is, and its name."""
+    over: str
+    """When the workload is over."""
+    released: str
+    """What else releases a slice's pool."""
+
+
+def _hint_nothing(pod: PodView) -> str:
+    return pod.uid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of workload. Every function is pure and accepts whatever a stranger may write."""
+
+    name: str
+    """The API's kind, for example the one in ``kind:`` of a manifest."""
+    api_version: str
+    """Group and version, as in a manifest."""
+    plural: str
+    """As in the API's paths."""
+    text: KindText
+
+    pod_selector: str
+    """Label selector, applied by the server, of the pods that may speak for a slice; see `table.select_pods`."""
+    find_owner: Callable[[PodView], str]
+    """Return the workload's name as the pod says it; empty if the pod is not of this kind."""
+    find_owner_uid: Callable[[PodView], str]
+    """Return the workload's UID where the pod says it, else empty."""
+    speaks: Callable[[PodView], bool]
+    """Return whether this is the one pod that speaks for its slice. Where a pod cannot know, all of them do."""
+    speaks_rule: str
+    """The same in words, after "only", for those who wonder about a pod that does not."""
+    slice_hint: Callable[[PodView], str] = _hint_nothing
+    """Return what the pod alone says of its slice, to tell its pods from those of other slices of the same
+    workload; the pod's UID when it cannot say."""
+
+    read: Callable[[Json, TemplateReader], WorkloadView]
+    """Return a workload from the API's JSON; raises `shared.core.kinds.objects.UnexpectedValue`."""
+    find_slice: Callable[[PodView, WorkloadView], SliceOfPod | None]
+    """Return the slice of a pod; None when the live workload knows no such slice (a forged or stale pod). Raises
+    `shared.core.errors.SliceUnknown`, with what its owner can do, when the pod's slice cannot be told."""
+    list_slices: Callable[[WorkloadView], Sequence[SliceOfPod]]
+    """Return all that the spec wants; each group's template is as the pods of that slice will have it. Raises
+    `shared.core.errors.Rejected` as `find_slice` does."""
+    has_slice: Callable[[WorkloadView, str, Sequence[PodView] | None], bool]
+    """Return whether the slice of this name is still wanted. The third are the workload's live pods; None where
+    `pods_of` is None."""
+    pods_of: Callable[[WorkloadView], str] | None = None
+    """Return the label selector of all the accelerator pods of a workload, where `has_slice` must see them."""
+
+    mark: str = ""
+    """Label that stands on everything that the kind's controller makes, so that lists of kinds that come later in
+    the table leave it out."""
+    parent_kind: str
+    """Value of the pool's label ``google.com/tpu-provisioner-parent-kind``."""
+    name_label: str = labels.WORKLOAD_NAME
+    """Label of a pool that carries the workload's name, where older pools carry another than ours."""
+    namespace_label: str = ""
+    """A further label that carries its namespace, likewise."""
+    pin_label: str = ""
+    """Node label by which the kind's controller pins a slice's pods; its value is ``namespace_slice``."""
+    pin_taint: str = ""
+    """Taint that the nodes of a pinned slice carry, which its pods tolerate."""
+    install: str = ""
+    """Command that installs the kind, where a cluster without it is a mistake; empty where it is a choice."""
+
+    @property
+    def group(self) -> str:
+        """Return the API group, without the version."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def path(self) -> str:
+        """Return the path of the list of all namespaces."""
+        return f"/apis/{self.api_version}/{self.plural}"
+
+    def path_of(self, namespace: str, name: str) -> str:
+        """Return the path of one workload."""
+        return f"/apis/{self.api_version}/namespaces/{namespace}/{self.plural}/{name}"

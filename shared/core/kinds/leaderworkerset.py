@@ -1,0 +1,289 @@
+"""LeaderWorkerSet (https://lws.sigs.k8s.io): each group of leader and workers, or each sub-group, is one slice.
+
+A leader without chips shares the slice of the first workers: it speaks where it selects that slice (its workers
+may not exist before it is bound), else worker 1 does. Groups beyond ``replicas`` are wanted while a rolling update
+with ``maxSurge`` is on. There is no terminal state: a pool goes when its group does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING
+
+from shared.core import labels
+from shared.core.errors import Rejected, SliceUnknown
+from shared.core.kinds.kind import Kind, KindText, SliceOfPod
+from shared.core.kinds.objects import (
+    UnexpectedValue,
+    read_held_conditions,
+    read_identity,
+    read_number,
+    read_object,
+    read_text,
+)
+from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.kinds.kind import Json, TemplateReader
+
+NAME = "LeaderWorkerSet"
+_PREFIX = "leaderworkerset.sigs.k8s.io/"
+SET_NAME = f"{_PREFIX}name"
+GROUP_INDEX = f"{_PREFIX}group-index"
+WORKER_INDEX = f"{_PREFIX}worker-index"
+SUBGROUP_INDEX = f"{_PREFIX}subgroup-index"
+SIZE = f"{_PREFIX}size"  # this and the following two are annotations
+SUBGROUP_SIZE = f"{_PREFIX}subgroup-size"
+LEADER_ASKS_FOR_CHIPS = f"{_PREFIX}leader-requests-tpus"
+LEADER_INDEX = "0"
+APART = "leader"
+"""Name of the group that stands for leaders which no slice of their workers can hold; other groups are named by
+sub-group index, or empty where there are no sub-groups."""
+SUBGROUPS_MAX = 1024
+"""More slices than this within one group are a mistake; they would only cost time to list."""
+_INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
+_PERCENT = re.compile(r"([0-9]{1,3})%")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """Which pods of a group of leader and workers are together; as in the controller's pod webhook.
+
+    https://github.com/kubernetes-sigs/lws/blob/v0.7.0/pkg/webhooks/pod_webhook.go (``getSubGroupIndex``).
+    """
+
+    size: int
+    subgroup_size: int = 0
+    """0 without sub-groups."""
+
+    @property
+    def leader_is_extra(self) -> bool:
+        """Return whether the leader comes on top of full sub-groups of workers."""
+        return (self.size - 1) % self.subgroup_size == 0
+
+    @property
+    def subgroups(self) -> int:
+        """Return how many slices a group has; 1 without sub-groups."""
+        if not self.subgroup_size:
+            return 1
+        return max((self.size - self.leader_is_extra) // self.subgroup_size, 1)
+
+    def find_first_worker(self, subgroup: int) -> int:
+        """Return the lowest index of a worker (so at least 1) in a sub-group."""
+        if not self.subgroup_size:
+            return 1
+        first = subgroup * self.subgroup_size
+        return first + 1 if self.leader_is_extra else max(first, 1)
+
+    def count_workers(self, subgroup: int) -> int:
+        """Return how many workers a sub-group has, the leader not counted."""
+        if not self.subgroup_size or self.size == 1:
+            return self.size - 1
+        return self.subgroup_size - (subgroup == 0 and not self.leader_is_extra)
+
+
+# --- what a pod says ------------------------------------------------------------------------------------------
+
+
+def _find_owner(pod: PodView) -> str:
+    return pod.template.labels.get(SET_NAME, "")
+
+
+def _find_no_uid(_pod: PodView) -> str:
+    return ""
+
+
+def _speaks(pod: PodView) -> bool:
+    said = pod.template
+    worker = _parse_index(said.labels.get(WORKER_INDEX, ""))
+    if worker == 0:
+        return said.wants_accelerator
+    subgroup = _parse_index(said.labels.get(SUBGROUP_INDEX, LEADER_INDEX))
+    layout = _Layout(
+        size=_parse_index(said.annotations.get(SIZE, "")) or 1,
+        subgroup_size=_parse_index(said.annotations.get(SUBGROUP_SIZE, "")) or 0,
+    )
+    if worker is None or subgroup is None or worker != layout.find_first_worker(subgroup):
+        return False
+    return subgroup > 0 or said.annotations.get(LEADER_ASKS_FOR_CHIPS) != "true"
+
+
+def _hint(pod: PodView) -> str:
+    group = pod.template.labels.get(GROUP_INDEX)
+    return f"{group}/{pod.template.labels.get(SUBGROUP_INDEX, LEADER_INDEX)}" if group else pod.uid
+
+
+def _parse_index(text: str) -> int | None:
+    return int(text) if _INDEX.fullmatch(text) else None
+
+
+# --- what the live object says --------------------------------------------------------------------------------
+
+
+def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
+    return WorkloadView(
+        **read_identity(NAME, body),
+        groups=_read_groups(body, read_template),
+        active=read_number(body, "status", "replicas"),
+    )
+
+
+def _read_groups(body: Json, read_template: TemplateReader) -> tuple[SliceGroup, ...]:
+    found = read_object(body, "spec", "leaderWorkerTemplate")
+    workers = read_template(read_object(found, "workerTemplate"))
+    leader = read_template(read_object(found, "leaderTemplate")) if found.get("leaderTemplate") else workers
+    layout = _Layout(
+        size=read_number(found, "size", default=1),
+        subgroup_size=max(read_number(found, "subGroupPolicy", "subGroupSize"), 0),
+    )
+    if layout.subgroups > SUBGROUPS_MAX:
+        path = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
+        raise UnexpectedValue(path, layout.subgroup_size, f"one that makes at most {SUBGROUPS_MAX} sub-groups")
+    replicas = _count_replicas(body)
+    excluded = read_text(found, "subGroupPolicy", "subGroupPolicyType") == "LeaderExcluded"
+    if layout.size > 1 and _is_apart(leader, workers, excluded=excluded):
+        return (SliceGroup(name=APART, replicas=replicas, hosts=1, template=leader),)
+    groups = []
+    for subgroup in range(layout.subgroups):
+        led = subgroup == 0 and leader.chips > 0
+        hosts = layout.count_workers(subgroup) * (workers.chips > 0) + led
+        template = leader if led or (subgroup == 0 and layout.size == 1) else workers
+        if template.wants_accelerator:
+            name = str(subgroup) if layout.subgroup_size else ""
+            groups.append(SliceGroup(name=name, replicas=replicas, hosts=hosts, template=template))
+    return tuple(groups)
+
+
+def _count_replicas(body: Json) -> int:
+    """Return how many groups are wanted now: with an update on, those that ``maxSurge`` allows on top.
+
+    A partitioned update may be reported as finished while its surplus groups stay, so their number counts too.
+    """
+    replicas = read_number(body, "spec", "replicas", default=1)
+    surplus = read_number(body, "status", "replicas") > replicas
+    updating = surplus or "UpdateInProgress" in read_held_conditions(body)
+    path = ("spec", "rolloutStrategy", "rollingUpdateConfiguration")
+    return replicas + min(_read_surge(read_object(body, *path), replicas), replicas) if updating else replicas
+
+
+def _read_surge(body: Json, replicas: int) -> int:
+    """Return ``maxSurge`` in groups; a percentage is rounded up, as the controller does."""
+    value = body.get("maxSurge")
+    if not isinstance(value, str):
+        return read_number(body, "maxSurge")
+    percent = _PERCENT.fullmatch(value)
+    if percent is None:
+        raise UnexpectedValue("spec.rolloutStrategy.rollingUpdateConfiguration.maxSurge", value, "a percentage")
+    return -(-replicas * int(percent[1]) // 100)
+
+
+def _is_apart(leader: PodTemplate, workers: PodTemplate, *, excluded: bool) -> bool:
+    """Return whether the leader's chips are no part of the workers' slice."""
+    if not leader.chips or not workers.wants_accelerator:
+        return False
+    return excluded or _read_shape(leader) != _read_shape(workers)
+
+
+def _read_shape(template: PodTemplate) -> tuple[str | None, str | None] | None:
+    try:
+        return template.find_selector(labels.ACCELERATOR), template.topology
+    except Rejected:  # an ambiguous selector is refused, by name, when the demand is read
+        return None
+
+
+def _refuse_apart(workload: WorkloadView) -> None:
+    if any(group.name == APART for group in workload.groups):
+        raise SliceUnknown(
+            f"the leaders of {NAME} {workload.name} ask for chips outside the slice of their workers",
+            field="spec.leaderWorkerTemplate.leaderTemplate",
+            valid="a leader without chips, or one with its workers' selectors and in their first sub-group",
+        )
+
+
+# --- slices ---------------------------------------------------------------------------------------------------
+
+
+def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
+    said = pod.template.labels
+    index, worker = said.get(GROUP_INDEX, ""), said.get(WORKER_INDEX, "")
+    leader = f"{workload.name}-{index}"
+    names = (workload.name, leader) if worker == LEADER_INDEX else (leader, f"{leader}-{worker}")
+    if (pod.controller_kind, pod.controller_name, pod.name) != ("StatefulSet", *names):
+        return None
+    _refuse_apart(workload)
+    # A leader that stands in no sub-group and asks for no chips itself waits for the first one.
+    subgroup = said.get(SUBGROUP_INDEX, LEADER_INDEX)
+    for group in workload.groups:
+        if group.name in ("", subgroup) and _is_index_below(index, group.replicas):
+            return SliceOfPod(name=_name_slice(workload, group, index), group=group)
+    return None
+
+
+def _name_slice(workload: WorkloadView, group: SliceGroup, index: str) -> str:
+    return "-".join(part for part in (workload.name, index, group.name) if part)
+
+
+def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
+    _refuse_apart(workload)
+    return [
+        SliceOfPod(
+            name=_name_slice(workload, group, str(index)),
+            group=dataclasses.replace(group, template=_fill_template(workload, group, index)),
+        )
+        for group in workload.groups
+        for index in range(group.replicas)
+    ]
+
+
+def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> PodTemplate:
+    said = {SET_NAME: workload.name, GROUP_INDEX: str(index)} | (
+        {SUBGROUP_INDEX: group.name} if group.name else {}
+    )
+    return dataclasses.replace(group.template, labels=group.template.labels | said)
+
+
+def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | None) -> bool:
+    prefix = f"{workload.name}-"
+    if not name.startswith(prefix):
+        return False
+    index, _, subgroup = name.removeprefix(prefix).partition("-")
+    return any(group.name == subgroup and _is_index_below(index, group.replicas) for group in workload.groups)
+
+
+def _select_pods(workload: WorkloadView) -> str:
+    return f"{SET_NAME}={workload.name}"
+
+
+def _is_index_below(text: str, count: int) -> bool:
+    index = _parse_index(text)
+    return index is not None and index < count
+
+
+LEADERWORKERSET = Kind(
+    name=NAME,
+    api_version="leaderworkerset.x-k8s.io/v1",
+    plural="leaderworkersets",
+    parent_kind="leaderworkerset",
+    text=KindText(
+        speakers="the leader if it selects TPUs; worker 1 of a leader without chips; "
+        "the first worker of each further sub-group",
+        slice="a group `<lws>-<group>`, or a sub-group `<lws>-<group>-<sub-group>`",
+        over="never",
+        released="deleted; fewer replicas; the end of a rolling update for its surplus groups",
+    ),
+    pod_selector=f"{SET_NAME},{WORKER_INDEX}",
+    mark=SET_NAME,
+    find_owner=_find_owner,
+    find_owner_uid=_find_no_uid,
+    speaks=_speaks,
+    speaks_rule="the leader, or where it asks for no chips the first worker, speaks for its slice",
+    slice_hint=_hint,
+    read=_read,
+    find_slice=_find_slice,
+    list_slices=_list_slices,
+    has_slice=_has_slice,
+    pods_of=_select_pods,
+)

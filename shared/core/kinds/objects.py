@@ -1,0 +1,98 @@
+"""Reads the API's JSON without trusting it: a field is absent, has the expected type, or is an `UnexpectedValue`.
+
+What every workload has (identity, conditions) is read here once; what is particular stands in the kind's entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from shared.core.times import parse_time
+
+Json = Mapping[str, Any]
+T = TypeVar("T")
+
+
+class UnexpectedValue(ValueError):
+    """A field of an object has a type that the API's schema does not allow there."""
+
+    def __init__(self, path: str, value: object, expected: str) -> None:
+        super().__init__(f"{path}: {str(value)[:80]!r} is not {expected}")
+
+
+def _read(body: Json, path: tuple[str, ...], kind: type[T], expected: str) -> T | None:
+    found: Any = body
+    for depth, key in enumerate(path):
+        if not isinstance(found, Mapping):
+            raise UnexpectedValue(".".join(path[:depth]), found, "an object")
+        found = found.get(key)
+        if found is None:
+            return None
+    # A flag is a whole number to Python and none to an API.
+    if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
+        raise UnexpectedValue(".".join(path), found, expected)
+    return found
+
+
+def read_text(body: Json, *path: str) -> str:
+    """Return a text; empty when it is absent."""
+    return _read(body, path, str, "a text") or ""
+
+
+def read_number(body: Json, *path: str, default: int = 0) -> int:
+    """Return a whole number, or `default` when it is absent."""
+    found = _read(body, path, int, "a whole number")
+    return default if found is None else found
+
+
+def read_flag(body: Json, *path: str) -> bool:
+    """Return a truth value; False when it is absent."""
+    return bool(_read(body, path, bool, "true or false"))
+
+
+def read_object(body: Json, *path: str) -> Json:
+    """Return an object; empty when it is absent."""
+    found = _read(body, path, Mapping, "an object")  # type: ignore[type-abstract]  # only isinstance needs it
+    return {} if found is None else found
+
+
+def read_texts(body: Json, *path: str) -> dict[str, str]:
+    """Return an object whose values are texts, for example labels; empty when it is absent."""
+    found = read_object(body, *path)
+    for key, value in found.items():
+        if not isinstance(value, str):
+            raise UnexpectedValue(".".join((*path, key)), value, "a text")
+    return dict(found)
+
+
+def read_objects(body: Json, *path: str) -> list[Json]:
+    """Return a list of objects; empty when it is absent."""
+    found: list[Any] = _read(body, path, list, "a list") or []
+    for each in found:
+        if not isinstance(each, Mapping):
+            raise UnexpectedValue(".".join(path), each, "an object")
+    return found
+
+
+def read_identity(kind: str, body: Json) -> dict[str, Any]:
+    """Return what `WorkloadView` takes of ``metadata``: names, UID, generation, whether it is being deleted."""
+    deleted = read_text(body, "metadata", "deletionTimestamp")
+    return {
+        "kind": kind,
+        "namespace": read_text(body, "metadata", "namespace"),
+        "name": read_text(body, "metadata", "name"),
+        "uid": read_text(body, "metadata", "uid"),
+        "generation": read_number(body, "metadata", "generation"),
+        "deleting": bool(deleted),
+        "deleting_since": parse_time(deleted),
+    }
+
+
+def read_held_conditions(body: Json) -> dict[str, float | None]:
+    """Return the conditions that are ``True``, by type, with the unix seconds of their last transition."""
+    return {
+        read_text(each, "type"): parse_time(read_text(each, "lastTransitionTime"))
+        for each in read_objects(body, "status", "conditions")
+        if read_text(each, "status") == "True"
+    }

@@ -1,0 +1,276 @@
+"""RayCluster (https://docs.ray.io/en/latest/cluster/kubernetes): each replica of a worker group is one slice.
+
+KubeRay makes the pods itself and replaces a broken replica under another name, so a slice is named for its slot,
+``<cluster>-<group>-<slot>``, which outlives the replicas that take it and keeps its pool. The slot is, in this
+order: KubeRay's replica index (on by default since 1.6), the number in the label of GKE's Ray webhook, 0 where the
+group can only ever have one replica, and with one host per replica the end of the pod's own name. The rest is
+refused: pods of several hosts that say nothing of their replica cannot be told apart, and counting them would not
+keep them apart on the nodes. Nor would labels alone: several hosts also need the webhook's affinities, a selector
+that pins them to their slice, or to be the only replica of their shape.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from shared.core import labels
+from shared.core.errors import SlicesMayMix, SliceUnknown
+from shared.core.kinds.kind import Kind, KindText, SliceOfPod
+from shared.core.kinds.objects import (
+    read_flag,
+    read_held_conditions,
+    read_identity,
+    read_number,
+    read_object,
+    read_objects,
+    read_text,
+)
+from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.kinds.kind import Json, TemplateReader
+
+NAME = "RayCluster"
+CLUSTER = "ray.io/cluster"
+GROUP = "ray.io/group"
+NODE_TYPE = "ray.io/node-type"
+WORKER = "worker"
+REPLICA_INDEX = "ray.io/worker-group-replica-index"
+REPLICA_NAME = "ray.io/worker-group-replica-name"
+HOST_INDEX = "ray.io/replica-host-index"
+REPLICA_OF_WEBHOOK = "replicaIndex"
+"""``<group>-<index>``, from https://github.com/ai-on-gke/kuberay-tpu-webhook where KubeRay gives no index."""
+OPERATOR = "ray.io/kuberay-operator"  # as spec.managedBy
+_REPLICAS_MAX = 2**31 - 1  # the default of maxReplicas
+_FIRST = "0"
+_REMEDY = "install GKE's Ray TPU webhook (the RayOperator add-on), with KubeRay 1.6 or later"
+
+
+def _find_owner(pod: PodView) -> str:
+    name = pod.template.labels.get(CLUSTER, "")
+    return name if pod.controller_kind == NAME and pod.controller_name == name else ""
+
+
+def _find_owner_uid(pod: PodView) -> str:
+    return pod.controller_uid if _find_owner(pod) else ""
+
+
+def _speaks(pod: PodView) -> bool:
+    # All pods of a replica are made at once; without the label none of them knows which host it is.
+    return pod.template.labels.get(HOST_INDEX, _FIRST) == _FIRST
+
+
+def _hint_slice(pod: PodView) -> str:
+    slot = _read_slot(pod)
+    return f"{pod.template.labels.get(GROUP, '')}/{slot}" if slot else pod.uid
+
+
+def _read_slot(pod: PodView) -> str:
+    """Return the slot that the pod's labels name; empty when they name none that could be one."""
+    said = pod.template.labels
+    if REPLICA_INDEX in said:
+        slot = said[REPLICA_INDEX]
+    else:
+        group, _, slot = said.get(REPLICA_OF_WEBHOOK, "").rpartition("-")
+        slot = slot if group == said.get(GROUP) else ""
+    return slot if _is_index(slot) else ""
+
+
+def _is_index(text: str) -> bool:
+    return text.isascii() and text.isdigit() and (text == "0" or not text.startswith("0"))
+
+
+def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
+    return WorkloadView(
+        **read_identity(NAME, body),
+        groups=tuple(_read_group(each, read_template) for each in read_objects(body, "spec", "workerGroupSpecs")),
+        suspended=read_flag(body, "spec", "suspend"),
+        suspended_since=read_held_conditions(body).get("RayClusterSuspended"),
+        managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", OPERATOR),
+        active=read_number(body, "status", "availableWorkerReplicas"),
+    )
+
+
+def _read_group(body: Json, read_template: TemplateReader) -> SliceGroup:
+    """Return a worker group; its replicas are kept within their bounds, and none where the group is suspended.
+
+    As KubeRay counts them: GetWorkerGroupDesiredReplicas in
+    https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/utils/util.go.
+    """
+    hosts = read_number(body, "numOfHosts", default=1)
+    most = max(0, read_number(body, "maxReplicas", default=_REPLICAS_MAX))
+    least = max(0, read_number(body, "minReplicas"))
+    wanted = min(max(read_number(body, "replicas"), least), most)
+    return SliceGroup(
+        name=read_text(body, "groupName"),
+        replicas=0 if read_flag(body, "suspend") or hosts < 1 else wanted,
+        slots=most,
+        hosts=max(hosts, 1),
+        template=read_template(read_object(body, "template")),
+    )
+
+
+def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
+    if not _find_owner(pod) or pod.template.labels.get(NODE_TYPE) != WORKER:
+        return None
+    group = next((each for each in workload.groups if each.name == pod.template.labels.get(GROUP)), None)
+    if group is None or not group.replicas:  # nothing is wanted of it: the pod is on its way out
+        return None
+    slot = _find_slot(pod, group)
+    if slot is None:
+        return None
+    name = _name_slice(workload, group, slot)
+    if group.hosts > 1:
+        _check_apart(pod, workload, group, name)
+    return SliceOfPod(name=name, group=group)
+
+
+def _find_slot(pod: PodView, group: SliceGroup) -> str | None:
+    """Return the slot of a pod; None where it carries a label that is no slot.
+
+    Raises:
+        SliceUnknown: it carries none, and its replicas have several hosts.
+    """
+    said = pod.template.labels
+    if REPLICA_INDEX in said or REPLICA_OF_WEBHOOK in said:
+        return _read_slot(pod) or None
+    if group.slots == 1:
+        return _FIRST
+    if group.hosts == 1:
+        return pod.name.rpartition("-")[2]
+    raise SliceUnknown(
+        f"a replica has {group.hosts} hosts, and no label says which replica this pod is of",
+        field=f"metadata.labels {REPLICA_INDEX}",
+        valid=f"{_REMEDY}; or set maxReplicas to 1",
+    )
+
+
+def _check_apart(pod: PodView, workload: WorkloadView, group: SliceGroup, name: str) -> None:
+    """Accept a pod that cannot end up on another replica's pool.
+
+    The webhook's affinities keep replicas apart, a selector for the slice does, and so does having no other
+    replica of this shape. `REPLICA_NAME` pins nothing: the replica that comes next is called otherwise.
+
+    Raises:
+        SlicesMayMix: two replicas could share one pool, and neither slice would ever be whole.
+    """
+    template = pod.template
+    pins = {name, f"{workload.namespace}_{name}"}
+    if template.node_pool_affinity or pins & set(template.node_selector.values()):
+        return
+    alike = [each for each in workload.groups if each.hosts > 1 and _ask_alike(each.template, group.template)]
+    if sum(_count_slots(each) for each in alike) <= 1:
+        return
+    raise SlicesMayMix(
+        "nothing keeps the hosts of two replicas apart: they could share one node pool, and none would be whole",
+        field="spec.affinity",
+        valid=f"{_REMEDY}: it adds required podAffinity and podAntiAffinity on {labels.NODE_POOL}; "
+        f"or let an admission policy add a nodeSelector of your own key with the value {name}",
+    )
+
+
+def _ask_alike(one: PodTemplate, other: PodTemplate) -> bool:
+    """Return whether two templates could land on each other's nodes, by what they say in so many words."""
+    keys = (labels.ACCELERATOR, labels.TOPOLOGY)
+    return all(_written(one, key) == _written(other, key) for key in keys)
+
+
+def _written(template: PodTemplate, key: str) -> tuple[str, ...]:
+    if key in template.node_selector:
+        return (template.node_selector[key],)
+    return template.node_affinity.get(key, ())
+
+
+def _count_slots(group: SliceGroup) -> int:
+    return group.replicas if group.slots is None else group.slots
+
+
+def _name_slice(workload: WorkloadView, group: SliceGroup, slot: str) -> str:
+    return f"{workload.name}-{group.name}-{slot}"
+
+
+def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
+    return [
+        SliceOfPod(
+            name=_name_slice(workload, group, str(index)),
+            group=dataclasses.replace(group, template=_fill_template(workload, group, index)),
+        )
+        for group in workload.groups
+        for index in range(group.replicas)
+    ]
+
+
+def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> PodTemplate:
+    """Return the template with the labels that KubeRay 1.6 and later adds to the first host of a replica.
+
+    As https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/common/pod.go writes them,
+    but for `REPLICA_NAME`, whose end is random. What the webhook adds is not known before the pod is made.
+    """
+    said = {CLUSTER: workload.name, GROUP: group.name, NODE_TYPE: WORKER, REPLICA_INDEX: str(index)}
+    if group.hosts > 1:
+        said[HOST_INDEX] = _FIRST
+    return dataclasses.replace(group.template, labels=group.template.labels | said)
+
+
+def _has_slice(workload: WorkloadView, name: str, pods: Sequence[PodView] | None) -> bool:
+    """Return whether a slot has live pods or may get them: one comes while fewer slots live than are wanted.
+
+    Indexes have gaps after a scale-down, and KubeRay takes the lowest free one next, so no index is too high by
+    itself. No pods alone never release a pool: a replica that is replaced has none for some seconds.
+    """
+    prefix = name.rpartition("-")[0]
+    group = next((each for each in workload.groups if prefix == f"{workload.name}-{each.name}"), None)
+    if group is None:
+        return False
+    live = {
+        _name_slice(workload, group, slot)
+        for slot in (_find_slot_or_none(pod, group) for pod in pods or () if _lives_in(pod, workload, group))
+        if slot is not None
+    }
+    return name in live or len(live) < group.replicas
+
+
+def _lives_in(pod: PodView, workload: WorkloadView, group: SliceGroup) -> bool:
+    ours = _find_owner(pod) == workload.name and pod.controller_uid in ("", workload.uid)
+    return ours and pod.template.labels.get(GROUP) == group.name and not (pod.deleting or pod.finished)
+
+
+def _find_slot_or_none(pod: PodView, group: SliceGroup) -> str | None:
+    try:
+        return _find_slot(pod, group)
+    except SliceUnknown:
+        return None  # it fills no slot for certain, so it releases none
+
+
+def _select_pods(workload: WorkloadView) -> str:
+    return f"{CLUSTER}={workload.name},{NODE_TYPE}={WORKER}"
+
+
+RAYCLUSTER = Kind(
+    name=NAME,
+    api_version="ray.io/v1",
+    plural="rayclusters",
+    text=KindText(
+        speakers="the worker with host index 0 of each replica; every worker where KubeRay gives no host index",
+        slice="a replica's slot in its worker group: `<cluster>-<group>-<replica index>`",
+        over="never; it runs until it is deleted",
+        released="suspended for longer than the grace; the group is scaled down or no longer in the spec, "
+        "and the slot has no live pods",
+    ),
+    pod_selector=f"{NODE_TYPE}={WORKER}",
+    find_owner=_find_owner,
+    find_owner_uid=_find_owner_uid,
+    speaks=_speaks,
+    speaks_rule="the worker with host index 0 speaks for its replica",
+    slice_hint=_hint_slice,
+    read=_read,
+    find_slice=_find_slice,
+    list_slices=_list_slices,
+    has_slice=_has_slice,
+    pods_of=_select_pods,
+    parent_kind="raycluster",
+    mark=CLUSTER,
+)

@@ -1,0 +1,59 @@
+"""The table itself. A further kind of workload is an entry in a module of its own, and a name in `KINDS`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.core.kinds.job import JOB
+from shared.core.kinds.jobset import JOBSET
+from shared.core.kinds.leaderworkerset import LEADERWORKERSET
+from shared.core.kinds.raycluster import RAYCLUSTER
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from shared.core.kinds.kind import Kind
+    from shared.core.workloads import PodView
+
+KINDS: tuple[Kind, ...] = (JOBSET, RAYCLUSTER, LEADERWORKERSET, JOB)
+"""In the order in which a pod is asked: a kind that makes objects of another kind stands before that one."""
+KIND_NAMES = tuple(kind.name for kind in KINDS)
+_BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+def find_kind(name: str) -> Kind | None:
+    """Return the kind of that name, or None when the table has none."""
+    return _BY_NAME.get(name)
+
+
+def get_kind(name: str) -> Kind:
+    """Return the kind of that name, which came from the table itself.
+
+    Raises:
+        KeyError: it did not.
+    """
+    return _BY_NAME[name]
+
+
+def find_kind_of_pod(pod: PodView) -> Kind | None:
+    """Return the first kind in the table that a pod says it is of, or None."""
+    return next((kind for kind in KINDS if kind.find_owner(pod)), None)
+
+
+def select_pods(kind: Kind) -> str:
+    """Return the label selector of the pods that may speak for a slice of this kind and of no earlier one."""
+    return ",".join((kind.pod_selector, *_select_unmarked(kind)))
+
+
+def select_workloads(kind: Kind) -> str:
+    """Return the label selector of the workloads of this kind that no other kind made; empty for all of them."""
+    return ",".join(_select_unmarked(kind))
+
+
+def _select_unmarked(kind: Kind) -> list[str]:
+    return [f"!{earlier.mark}" for earlier in KINDS[: KINDS.index(kind)] if earlier.mark]
+
+
+def choose_kinds(names: Collection[str]) -> tuple[Kind, ...]:
+    """Return the kinds of these names, in the table's order; names that the table has not are left out."""
+    return tuple(kind for kind in KINDS if kind.name in names)

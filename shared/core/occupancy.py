@@ -1,0 +1,116 @@
+"""Whose pods really stand on a pool, for workloads that lose and gain single slices while they live.
+
+Slices of equal shape swap pools: nothing but a pin makes the first replica land on the pool that was made for it.
+So a pool's name says for which slice it was bought, and the pods on its nodes say which slice it serves. Where the
+two differ, use decides: a pool in use is never given back for its name's sake, a pool that stands empty while its
+slice runs on another one is, and a slice whose pool is taken by another one gets a further pool.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from shared.core.errors import Rejected
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from shared.core.kinds.kind import Kind, SliceOfPod
+    from shared.core.workloads import PodView, WorkloadView
+
+
+class Holder(StrEnum):
+    """Which pods of the asking slice's workload hold the pool that was made for it."""
+
+    NOBODY = "nobody"
+    """There is room: the pool serves, or will."""
+    OTHER_SLICE = "other_slice"
+    """Another slice of the workload took it; the asking one needs a further pool."""
+    SAME_SLICE = "same_slice"
+    """Other pods of this very slice fill it: there are more of them than the slice has hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """Where the live pods of one workload stand, seen from one pool."""
+
+    kind: Kind
+    workload: WorkloadView
+    pods: tuple[PodView, ...]
+    nodes: frozenset[str]
+    """Names of the pool's nodes."""
+
+    @property
+    def here(self) -> list[PodView]:
+        """Return the pods on the pool."""
+        return [pod for pod in self.pods if pod.node_name in self.nodes]
+
+    @property
+    def waiting(self) -> list[PodView]:
+        """Return the pods that no node has."""
+        return [pod for pod in self.pods if not pod.node_name]
+
+    def find_slice(self, pod: PodView) -> SliceOfPod | None:
+        """Return the slice of one of the pods; None for one whose slice cannot be told."""
+        try:
+            return self.kind.find_slice(pod, self.workload)
+        except Rejected:
+            return None
+
+
+def measure_occupancy(
+    kind: Kind, workload: WorkloadView, pods: Sequence[PodView], nodes: Collection[str]
+) -> Occupancy:
+    """Return where a workload's accelerator pods stand; those that are ending or over hold nothing any more.
+
+    Args:
+        kind: one with `Kind.pods_of`.
+        workload: as it is now.
+        pods: its pods, those of an earlier workload of its name among them or not.
+        nodes: names of the nodes of one pool.
+    """
+    live = (pod for pod in pods if not pod.deleting and not pod.finished and pod.template.wants_accelerator)
+    ours = (pod for pod in live if kind.find_owner_uid(pod) in ("", workload.uid))
+    return Occupancy(kind, workload, tuple(ours), frozenset(nodes))
+
+
+def is_surplus(found: Occupancy, slice_name: str) -> bool:
+    """Return whether a pool that was made for a slice stands empty and nothing of its workload will need it.
+
+    So: none of the workload's pods is on it, the slice lives on other nodes, and no pod waits or is still to come.
+    A slice without pods, or with fewer than it has hosts, proves nothing: its next ones may be about to be made.
+    """
+    if found.here or found.waiting:
+        return False
+    slices = [known for known in map(found.find_slice, found.pods) if known is not None]
+    mine = next((known for known in slices if known.name == slice_name), None)
+    if mine is None or len(slices) < len(found.pods):
+        return False
+    pods_of = Counter(known.name for known in slices if known.group.name == mine.group.name)
+    whole = {name for name, count in pods_of.items() if count >= mine.group.hosts}
+    return slice_name in whole and len(whole) >= mine.group.replicas
+
+
+def find_holder(found: Occupancy, asking: PodView, *, hosts: int) -> Holder:
+    """Return who holds the pool that was made for the slice of a pod that waits.
+
+    Args:
+        found: seen from that pool.
+        asking: the pod.
+        hosts: how many nodes the slice has.
+    """
+    mine = found.find_slice(asking)
+    known = [found.find_slice(pod) for pod in found.here]
+    if mine is None or not known:
+        return Holder.NOBODY
+    if any(each is not None and each.name != mine.name for each in known):
+        return Holder.OTHER_SLICE
+    return Holder.SAME_SLICE if len(known) >= hosts else Holder.NOBODY
+
+
+def count_slices(found: Occupancy) -> int:
+    """Return how many slices the workload's pods make up, whether they run or wait."""
+    return len({known.name for known in map(found.find_slice, found.pods) if known is not None})

@@ -1,0 +1,74 @@
+"""What holds whatever the kind of workload: kinds that are left out, slices with several speakers, odd names."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared.core import labels
+from shared.core.errors import LabelBudgetExceeded
+from shared.core.names import build_owner_labels, parse_owner
+from tests.builders import CLUSTER, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
+
+if TYPE_CHECKING:
+    from tests.component.world import World
+
+
+def test_several_pods_that_speak_for_one_slice_are_answered_once_in_one_sweep(world: World) -> None:
+    world.cluster.add(a_pod(name="train-workers-0-0-second", uid="second"), a_pod(index=1, uid="other-slice"))
+
+    answer, counts = world.sweep()
+
+    assert answer.status == 200
+    assert counts["create"] == 2
+    assert [method for method, _ in world.pools.calls] == ["list", "create", "create"]
+
+
+def test_a_kind_that_the_setting_leaves_out_gets_nothing_and_keeps_what_it_has(world: World) -> None:
+    world.use(kinds=())
+
+    assert world.deliver(a_demand_event()).status == 200
+    assert world.says() == ("nothing", "kind_not_served")
+    world.pools.add(CLUSTER, a_pool())
+    world.cluster.workloads.clear()
+    assert world.collect(an_over_event("deleted")).status == 200
+    assert world.says() == ("keep", "owner_unknown")
+    world.sweep()
+    assert world.pools.count("delete") == world.pools.count("create") == 0
+
+
+def test_hosts_that_differ_from_the_topology_are_refused_where_the_kind_says_how_many(world: World) -> None:
+    jobset = a_jobset()
+    groups = tuple(dataclasses.replace(group, hosts=3) for group in jobset.groups)
+    world.cluster.add(dataclasses.replace(jobset, groups=groups))
+
+    world.deliver(a_demand_event())
+
+    assert world.says() == ("refuse", "hosts_differ")
+    assert "(got '3'); valid: 4" in next(iter(world.cluster.notices)).message
+    assert world.pools.calls == []
+
+
+@pytest.mark.parametrize("name", ["s" * 64, "-s", "s_", "two words"])
+def test_a_name_that_is_no_label_value_is_refused_and_never_cut(name: str) -> None:
+    claim = a_claim(slice_key=f"default/{name}")
+
+    with pytest.raises(LabelBudgetExceeded, match="no legal value of a node label"):
+        build_owner_labels(claim, attempt=0, created_at=1, fingerprint="1-a")
+
+
+def test_a_pool_of_a_kind_that_this_version_does_not_know_is_not_ours_to_touch(world: World) -> None:
+    said = {
+        labels.MANAGER: labels.MANAGER_VALUE,
+        labels.PARENT_NAMESPACE: "default",
+        labels.WORKLOAD_KIND: "Nonesuch",
+        labels.WORKLOAD_NAME: "train",
+    }
+    world.pools.add(CLUSTER, dataclasses.replace(a_pool(), name="of-a-later-version", labels=said))
+    world.cluster.workloads.clear()
+
+    assert parse_owner(said) is None
+    world.sweep()
+    assert world.pools.count("delete") == 0

@@ -1,0 +1,153 @@
+"""Slices that come and go while their workload lives, and swap pools: none is stranded, none bought twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core.errors import Unavailable
+from shared.core.names import build_pool_name
+from tests.builders import CLUSTER, a_claim, a_pool
+from tests.component.world import Records, World
+from tests.unit.rayclusters import UID, a_group, a_raycluster, a_worker, indexed, webhooked
+
+if TYPE_CHECKING:
+    from shared.core.names import Claim
+    from shared.core.pools import PoolSnapshot
+
+NODES = 2
+
+
+def claim_of(slot: int) -> Claim:
+    return a_claim(kind="RayCluster", name="llm", owner_uid=UID, slice_key=f"default/llm-tpu-{slot}")
+
+
+def name_of(slot: int, attempt: int = 0) -> str:
+    return build_pool_name(claim_of(slot), attempt)
+
+
+class RayWorld(World):
+    """RayCluster ``default/llm`` with two-host replicas; each slot's pool has two nodes."""
+
+    def __init__(self, records: Records) -> None:
+        super().__init__(records)
+        self.cluster.pods.clear()
+        self.cluster.workloads.clear()
+        self.want(2)
+
+    def want(self, replicas: int, **group: Any) -> None:
+        self.cluster.add(a_raycluster(a_group(replicas=replicas, **group)))
+
+    def add_pool(self, slot: int, status: str = "RUNNING", **fields: Any) -> str:
+        pool: PoolSnapshot = a_pool(
+            status, claim=claim_of(slot), **{"fingerprint": "", "node_count": NODES, "topology": "2x4", **fields}
+        )
+        self.pools.add(CLUSTER, pool)
+        if status == "RUNNING":
+            self.cluster.nodes[pool.name] = [f"{pool.name}-{host}" for host in range(NODES)]
+        return pool.name
+
+    def run(self, slot: int, pool: str, said: dict[str, str] | None = None) -> None:
+        """Let a replica run on a pool."""
+        for host, node in enumerate(self.cluster.nodes[pool]):
+            name = f"llm-tpu-worker-{slot}{host}-{pool[-3:]}"
+            labels = indexed(slot, host) if said is None else said
+            self.cluster.add(a_worker(name=name, said=labels, affinity=True, node_name=node, phase="Running"))
+            self.cluster.bind(pool, kind="RayCluster", workload="llm")
+
+    def wait(self, slot: int) -> None:
+        """Let a replica's first host wait for nodes."""
+        pod = a_worker(name=f"llm-tpu-worker-w{slot}", said=indexed(slot), affinity=True, unschedulable=True)
+        self.cluster.add(pod)
+
+    def names(self) -> set[str]:
+        return {name for (_, name), pool in self.pools.pools.items() if pool.status != "STOPPING"}
+
+
+@pytest.fixture
+def rays(records: Records) -> RayWorld:
+    return RayWorld(records)
+
+
+def test_nobody_is_asked_who_stands_where_while_pools_and_slices_agree(rays: RayWorld) -> None:
+    for slot in (0, 1):
+        rays.run(slot, rays.add_pool(slot))
+    rays.cluster.fail_next("list_pool_nodes", Unavailable("asked"))
+
+    _, counts = rays.sweep()
+
+    assert counts["errors"] == 0
+    assert rays.pools.calls == [("list", "")]
+
+
+def test_of_two_swapped_pools_the_empty_one_goes_whatever_its_name_says(rays: RayWorld) -> None:
+    rays.add_pool(1)
+    rays.run(1, rays.add_pool(0))
+    rays.want(1)
+
+    rays.sweep()
+
+    assert rays.names() == {name_of(0)}
+    assert rays.pools.calls == [("list", ""), ("get", name_of(1)), ("delete", name_of(1))]
+
+
+def test_a_pool_in_use_by_another_slice_costs_no_call_at_gke_however_long(rays: RayWorld) -> None:
+    rays.run(1, rays.add_pool(0))
+    rays.want(1)
+
+    for _ in range(3):
+        rays.sweep()
+
+    assert rays.pools.calls == [("list", "")] * 3
+
+
+def test_a_replica_that_comes_back_to_a_taken_pool_gets_one_further_pool(rays: RayWorld) -> None:
+    rays.run(1, rays.add_pool(0))
+    rays.wait(0)
+
+    for _ in range(3):
+        rays.sweep()
+
+    assert rays.names() == {name_of(0), name_of(0, 1)}
+    assert len(rays.pools.bodies) == 1
+
+
+def test_a_replica_whose_own_pool_took_another_one_waits_for_the_other_s(rays: RayWorld) -> None:
+    rays.run(1, rays.add_pool(0))
+    rays.add_pool(1, "PROVISIONING")
+    rays.wait(0)
+
+    rays.sweep()
+
+    assert rays.pools.bodies == []
+    rays.records.expect_in_order({"decision": "wait", "reason": "pool_in_use"})
+
+
+def test_the_second_set_of_an_upgraded_operator_is_explained_and_not_bought(rays: RayWorld) -> None:
+    rays.want(1)
+    rays.run(0, rays.add_pool(0), said=webhooked(0))
+    rays.wait(0)
+
+    rays.sweep()
+
+    assert rays.pools.bodies == []
+    rays.records.expect_in_order({"decision": "refuse", "reason": "slice_doubled"})
+    assert ("Pod", "NodePoolRefused", True) in rays.notices()
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_the_pool_of_an_earlier_shape_is_replaced_once_it_is_empty(rays: RayWorld, empty: bool) -> None:
+    old = rays.add_pool(0, fingerprint="1-anothershape")
+    if not empty:
+        rays.cluster.bind(old, kind="RayCluster", workload="llm")
+    rays.want(1)
+    rays.wait(0)
+
+    rays.sweep()
+    assert rays.names() == (set() if empty else {old})
+
+    if empty:
+        rays.pools.move(CLUSTER, old, "gone")
+        rays.sweep()
+        assert len(rays.pools.bodies) == 1

@@ -1,0 +1,183 @@
+"""LeaderWorkerSets under their own controller, from the first leader to the last pool: the whole loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from local.stack.clusters import ClusterKind
+from local.stack.commands import StackSettings
+from local.stack.stack import Stack
+from tests.conftest import SPEED
+from tests.lives.cloud import Cloud, wait_for
+from tests.lives.jobset_bodies import HOSTS, LIFE, RUN_SECONDS, select
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from local.controlplane.plane import ControlPlane
+
+LWS = "lws-0.7"
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.controller(LWS),
+    pytest.mark.timeout(400),
+    pytest.mark.slow,
+]
+
+Json = dict[str, Any]
+LONG = 36_000
+"""Virtual seconds: until somebody ends the pods."""
+POOL = "cloud.google.com/gke-nodepool"
+_PREFIX = "leaderworkerset.sigs.k8s.io/"
+BY_GROUP = {f"{_PREFIX}exclusive-topology": POOL}
+BY_SUBGROUP = {f"{_PREFIX}subgroup-exclusive-topology": POOL}
+CALLS_PER_SLICE_MAX = 8
+"""As for the slice of any other kind: docs/lives.md."""
+
+
+@pytest.fixture(scope="module")
+def cloud(plane_with: Callable[..., ControlPlane], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL)
+    with (
+        Stack(tmp_path_factory.mktemp("sets"), settings, plane=plane_with(LWS)) as stack,
+        Cloud(stack) as cloud,
+    ):
+        yield cloud
+
+
+class Life:
+    """One LeaderWorkerSet in a namespace of its own; its pools are told from others' by its name."""
+
+    def __init__(self, cloud: Cloud, name: str, topology: str = "2x4") -> None:
+        self.cloud, self.name, self.namespace, self.topology = cloud, name, f"sets-{name}", topology
+        cloud.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
+        account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
+        wait_for("the namespace's default account", lambda: cloud.get(account))
+
+    @property
+    def path(self) -> str:
+        return f"/apis/leaderworkerset.x-k8s.io/v1/namespaces/{self.namespace}/leaderworkersets/{self.name}"
+
+    def template(self, *, chips: int = 4, on_slice: bool = True) -> Json:
+        """A pod; without chips it tolerates what pods with chips are made to tolerate."""
+        container: Json = {"name": "server", "image": "server"}
+        if chips:
+            container["resources"] = {"limits": {"google.com/tpu": chips}}
+        pod: Json = {"containers": [container]}
+        if on_slice:
+            pod["nodeSelector"] = select(self.topology) | {LIFE: self.name}
+            pod["tolerations"] = [{"key": "google.com/tpu", "operator": "Exists"}]
+        return {"metadata": {"annotations": {RUN_SECONDS: str(LONG)}}, "spec": pod}
+
+    def submit(
+        self,
+        *,
+        replicas: int = 1,
+        annotations: dict[str, str] | None = None,
+        leader: Json | None = None,
+        **fields: Any,
+    ) -> None:
+        template = {"size": HOSTS[self.topology], "workerTemplate": self.template()} | fields
+        if leader is not None:
+            template["leaderTemplate"] = leader
+        body = {
+            "apiVersion": "leaderworkerset.x-k8s.io/v1",
+            "kind": "LeaderWorkerSet",
+            "metadata": {"name": self.name, "annotations": annotations or {}},
+            "spec": {"replicas": replicas, "leaderWorkerTemplate": template},
+        }
+        self.cloud.create(self.path.rpartition("/")[0], body)
+
+    def scale(self, replicas: int) -> None:
+        self.cloud.patch(self.path, {"spec": {"replicas": replicas}})
+
+    def wait_running(self, count: int) -> list[Json]:
+        return wait_for(f"{self.name}: {count} running pods", lambda: self._running(count))
+
+    def wait_pools(self, count: int) -> set[str]:
+        wait_for(f"{self.name}: {count} pools", lambda: len(self.pools()) == count)
+        return self.pools()
+
+    def end(self) -> None:
+        """Delete it, and return once it has neither pools nor nodes."""
+        self.cloud.delete(self.path)
+        wait_for(f"{self.name}: no pools", lambda: not self.pools())
+        nodes = {"labelSelector": f"{LIFE}={self.name}"}
+        wait_for(f"{self.name}: no nodes", lambda: not self.cloud.items("/api/v1/nodes", **nodes))
+
+    def pools(self) -> set[str]:
+        return {name for name in self.cloud.pools() if name.startswith(f"{self.name}-")}
+
+    def pools_of(self, pods: list[Json]) -> set[str]:
+        nodes = (self.cloud.get(f"/api/v1/nodes/{pod['spec']['nodeName']}") or {} for pod in pods)
+        return {str(node["metadata"]["labels"].get(POOL, "")) for node in nodes}
+
+    def slices(self) -> list[str]:
+        """The slices that pools were made for, by the beginnings of their names."""
+        return sorted(name.rsplit("-", 2)[0] for name in self.pools())
+
+    def accepted(self, method: str) -> int:
+        return sum(each["code"] == "OK" and each["method"] == method for each in self.calls())
+
+    def calls(self) -> list[Json]:
+        return [each for each in self.cloud.calls() if each["pool"].startswith(f"{self.name}-")]
+
+    def _running(self, count: int) -> list[Json]:
+        pods = self.cloud.items(f"/api/v1/namespaces/{self.namespace}/pods")
+        found = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+        running = [pod for pod in found if pod["status"].get("phase") == "Running"]
+        return running if len(running) == len(found) == count else []
+
+
+def test_each_group_has_a_pool_and_a_group_that_leaves_gives_one_back(cloud: Cloud) -> None:
+    life = Life(cloud, "groups")
+    life.submit(replicas=2, annotations=BY_GROUP)
+    pods = life.wait_running(4)
+    assert life.slices() == ["groups-0", "groups-1"]
+    assert life.pools_of(pods) == life.pools()
+    life.scale(3)
+    life.wait_running(6)
+    assert life.slices() == ["groups-0", "groups-1", "groups-2"]
+    life.scale(1)
+    # Groups of equal shape may have swapped pools: what counts is that the one in use is the one that stays.
+    (pool,) = life.wait_pools(1)
+    assert life.pools_of(life.wait_running(2)) == {pool}
+    life.end()
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (3, 3)
+    assert len(life.calls()) <= 3 * CALLS_PER_SLICE_MAX
+
+
+def test_a_chipless_leader_on_the_slice_speaks_for_workers_that_come_once_it_is_bound(cloud: Cloud) -> None:
+    life = Life(cloud, "chipless")
+    life.submit(size=3, annotations=BY_GROUP, leader=life.template(chips=0))
+    pods = life.wait_running(3)
+    assert life.slices() == ["chipless-0"]
+    assert life.pools_of(pods) == life.pools()
+    life.end()
+    assert life.accepted("CreateNodePool") == 1
+
+
+def test_a_leader_on_a_cpu_node_leaves_the_word_to_its_first_worker(cloud: Cloud) -> None:
+    life = Life(cloud, "driven")
+    life.submit(size=3, leader=life.template(chips=0, on_slice=False))
+    pods = life.wait_running(3)
+    assert life.slices() == ["driven-0"]
+    workers = [pod for pod in pods if pod["metadata"]["labels"][f"{_PREFIX}worker-index"] != "0"]
+    assert life.pools_of(workers) == life.pools()
+    life.end()
+    assert life.accepted("CreateNodePool") == 1
+
+
+def test_each_sub_group_has_a_pool_of_its_own(cloud: Cloud) -> None:
+    life = Life(cloud, "parts")
+    policy = {"subGroupPolicyType": "LeaderWorker", "subGroupSize": 2}
+    life.submit(size=4, subGroupPolicy=policy, annotations=BY_SUBGROUP)
+    pods = life.wait_running(4)
+    assert life.slices() == ["parts-0-0", "parts-0-1"]
+    for index in ("0", "1"):
+        mine = [pod for pod in pods if pod["metadata"]["labels"][f"{_PREFIX}subgroup-index"] == index]
+        assert len(life.pools_of(mine)) == 1
+    life.end()
+    assert life.accepted("CreateNodePool") == 2

@@ -1,0 +1,100 @@
+"""RayClusters and their workers as the API has them, for the tests of that kind: a plain case, and overrides.
+
+The plain case: RayCluster ``default/llm`` with a worker group ``tpu`` of two replicas of two v6e hosts each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shared.core import labels
+from shared.core.kinds.raycluster import (
+    CLUSTER,
+    GROUP,
+    HOST_INDEX,
+    NODE_TYPE,
+    RAYCLUSTER,
+    REPLICA_INDEX,
+    REPLICA_NAME,
+    REPLICA_OF_WEBHOOK,
+)
+from shared.core.workloads import PodTemplate, PodView, WorkloadView
+
+if TYPE_CHECKING:
+    from shared.core.kinds.kind import Json
+
+UID = "0b6a1a52-3f0e-4c57-9d8c-6a3c7c1f2d11"
+EARLIER_UID = "0b6a1a52-3f0e-4c57-9d8c-6a3c7c1f2d00"
+SUSPENDED = {"type": "RayClusterSuspended", "status": "True", "lastTransitionTime": "2027-01-15T08:00:00Z"}
+
+
+def read_template(body: Json) -> PodTemplate:
+    spec = body.get("spec", {})
+    chips = [each.get("resources", {}).get("limits", {}).get("google.com/tpu", 0) for each in spec["containers"]]
+    return PodTemplate(
+        labels=dict(body.get("metadata", {}).get("labels", {})),
+        node_selector=spec.get("nodeSelector", {}),
+        container_chips=tuple(int(each) for each in chips),
+    )
+
+
+def a_group(name: str = "tpu", *, topology: str = "2x4", chips: int = 4, **fields: Any) -> dict[str, Any]:
+    selector = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: topology}
+    container = {"name": "ray-worker", "resources": {"limits": {"google.com/tpu": str(chips)}}}
+    plain = {"groupName": name, "replicas": 2, "minReplicas": 0, "maxReplicas": 4, "numOfHosts": 2}
+    template = {"spec": {"containers": [container], "nodeSelector": selector}}
+    return {key: value for key, value in {**plain, "template": template, **fields}.items() if value is not None}
+
+
+def a_body(*groups: dict[str, Any], conditions: list[Any] | None = None, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"namespace": "default", "name": "llm", "uid": UID, "generation": 3},
+        "spec": {"workerGroupSpecs": list(groups or [a_group()]), **spec},
+        "status": {"availableWorkerReplicas": 5, "conditions": conditions or []},
+    }
+
+
+def a_raycluster(*groups: dict[str, Any], **spec: Any) -> WorkloadView:
+    return RAYCLUSTER.read(a_body(*groups, **spec), read_template)
+
+
+def a_worker(
+    *,
+    name: str = "llm-tpu-worker-x7f2k",
+    group: str = "tpu",
+    said: dict[str, str] | None = None,
+    selector: dict[str, str] | None = None,
+    affinity: bool = False,
+    **overrides: Any,
+) -> PodView:
+    base = {CLUSTER: "llm", GROUP: group, NODE_TYPE: "worker"}
+    chosen = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x4", **(selector or {})}
+    template = PodTemplate(
+        labels=base | (said or {}), node_selector=chosen, node_pool_affinity=affinity, container_chips=(4,)
+    )
+    plain = {
+        "namespace": "default",
+        "name": name,
+        "uid": f"uid-of-{name}",
+        "template": template,
+        "controller_kind": "RayCluster",
+        "controller_name": "llm",
+        "controller_uid": UID,
+    }
+    return PodView(**{**plain, **overrides})
+
+
+def indexed(slot: int, host: int = 0, replica: str = "tpu-abcde") -> dict[str, str]:
+    return {REPLICA_INDEX: str(slot), REPLICA_NAME: replica, HOST_INDEX: str(host)}
+
+
+def webhooked(slot: int, group: str = "tpu") -> dict[str, str]:
+    return {REPLICA_OF_WEBHOOK: f"{group}-{slot}"}
+
+
+def name_of(pod: PodView, workload: WorkloadView | None = None) -> str | None:
+    """The name of a pod's slice; None for none."""
+    found = RAYCLUSTER.find_slice(pod, workload or a_raycluster())
+    return found.name if found else None

@@ -1,0 +1,134 @@
+"""Slices of equal shape swap pools: whose pods are on a pool decides, not whose name it bears."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shared.core.errors import SliceUnknown
+from shared.core.kinds.jobset import JOBSET
+from shared.core.kinds.kind import Kind, SliceOfPod
+from shared.core.occupancy import Holder, Occupancy, find_holder, is_surplus, measure_occupancy
+from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+
+POOL_0, POOL_1 = ["n00", "n01"], ["n10", "n11"]
+
+
+def find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
+    slot = pod.template.labels["slot"]
+    if slot == "unknown":
+        raise SliceUnknown("no slot")
+    group = next((each for each in workload.groups if slot.startswith(each.name)), None)
+    return SliceOfPod(name=slot, group=group) if group else None
+
+
+ELASTIC: Kind = replace(
+    JOBSET, name="Elastic", find_slice=find_slice, find_owner_uid=lambda pod: pod.controller_uid, pods_of=str
+)
+
+
+def a_workload(replicas: int, more: int = 0) -> WorkloadView:
+    groups = (SliceGroup(name="a", replicas=replicas, hosts=2), SliceGroup(name="b", replicas=more, hosts=2))
+    return WorkloadView(kind="Elastic", namespace="default", name="w", uid="u1", groups=groups)
+
+
+def a_pod(slot: str, node: str = "", *, chips: int = 4, **overrides: Any) -> PodView:
+    template = PodTemplate(labels={"slot": slot}, container_chips=(chips,))
+    name = f"{slot}-{node or 'waiting'}"
+    plain = {"namespace": "default", "name": name, "uid": name, "template": template, "controller_uid": "u1"}
+    return PodView(**{**plain, "node_name": node, **overrides})
+
+
+def pods_on(slot: str, nodes: list[str], **overrides: Any) -> list[PodView]:
+    return [a_pod(slot, node, **overrides) for node in nodes]
+
+
+def seen(pods: list[PodView], nodes: list[str], *, replicas: int, more: int = 0) -> Occupancy:
+    return measure_occupancy(ELASTIC, a_workload(replicas, more), pods, nodes)
+
+
+SWAPPED = [*pods_on("a0", POOL_1), *pods_on("a1", POOL_0)]
+
+
+@pytest.mark.parametrize(
+    ("pods", "replicas", "surplus"),
+    [
+        pytest.param(pods_on("a1", POOL_0), 1, True, id="its slice runs on another pool, nobody else is to come"),
+        pytest.param(pods_on("a1", POOL_1), 1, False, id="its slice runs on it"),
+        pytest.param(SWAPPED, 2, False, id="another slice runs on it"),
+        pytest.param(pods_on("a1", POOL_0), 2, False, id="a replica is still to come"),
+        pytest.param([*pods_on("a1", POOL_0), a_pod("a0")], 1, False, id="a pod waits and may land on it"),
+        pytest.param([*pods_on("a1", ["n00"]), a_pod("a1")], 1, False, id="a pod of its slice waits"),
+        pytest.param(pods_on("a0", POOL_0), 1, False, id="its slice has no pods: has_slice decides"),
+        pytest.param([], 1, False, id="no pods at all"),
+        pytest.param(
+            [*pods_on("a1", POOL_0), *pods_on("unknown", ["n90"])],
+            1,
+            False,
+            id="a pod whose slice nobody can tell",
+        ),
+        pytest.param(
+            [*pods_on("a1", POOL_0), a_pod("a1", "n10", deleting=True)], 1, True, id="a pod that is ending"
+        ),
+        pytest.param(
+            [*pods_on("a1", POOL_0), a_pod("a1", "n10", phase="Failed")], 1, True, id="a pod that is over"
+        ),
+        pytest.param(
+            [*pods_on("a1", POOL_0), a_pod("a0", "n10", controller_uid="u0")], 1, True, id="an earlier one's pod"
+        ),
+        pytest.param([*pods_on("a1", POOL_0), a_pod("c", chips=0)], 1, True, id="a pod without chips waits"),
+    ],
+)
+def test_a_pool_that_was_made_for_the_second_slice_is_surplus_when(
+    pods: list[PodView], replicas: int, surplus: bool
+) -> None:
+    assert is_surplus(seen(pods, POOL_1, replicas=replicas), "a1") is surplus
+
+
+def test_a_slice_that_has_only_some_of_its_hosts_elsewhere_may_still_come_to_its_own_pool() -> None:
+    found = seen(pods_on("a1", POOL_0[:1]), POOL_1, replicas=1)
+    groups = tuple(replace(group, hosts=2) for group in found.workload.groups)
+
+    assert not is_surplus(replace(found, workload=replace(found.workload, groups=groups)), "a1")
+
+
+def test_slices_of_another_group_do_not_count_for_those_to_come() -> None:
+    pods = [*pods_on("a1", POOL_0), *pods_on("b0", ["n20", "n21"])]
+
+    assert not is_surplus(seen(pods, POOL_1, replicas=2, more=1), "a1")
+
+
+@pytest.mark.parametrize(
+    ("on_pool", "holder"),
+    [
+        pytest.param([], Holder.NOBODY, id="empty"),
+        pytest.param(pods_on("a1", POOL_0), Holder.OTHER_SLICE, id="another slice"),
+        pytest.param(pods_on("a1", POOL_0[:1]), Holder.OTHER_SLICE, id="one host of another slice"),
+        pytest.param(pods_on("a0", POOL_0[:1]), Holder.NOBODY, id="one host of its own"),
+        pytest.param(pods_on("a0", POOL_0), Holder.SAME_SLICE, id="all hosts of its own, and yet it waits"),
+        pytest.param(pods_on("a0", POOL_0, deleting=True), Holder.NOBODY, id="its own ending pods"),
+        pytest.param(pods_on("a1", POOL_0, deleting=True), Holder.NOBODY, id="another slice's ending pods"),
+        pytest.param(pods_on("a1", POOL_1), Holder.NOBODY, id="another slice on its own pool"),
+        pytest.param(pods_on("unknown", POOL_0), Holder.SAME_SLICE, id="pods that nobody can tell fill it"),
+    ],
+)
+def test_the_pool_of_a_waiting_first_slice_is_held_by(on_pool: list[PodView], holder: Holder) -> None:
+    asking = a_pod("a0")
+
+    assert find_holder(seen([*on_pool, asking], POOL_0, replicas=2), asking, hosts=2) is holder
+
+
+def test_a_pod_whose_slice_nobody_can_tell_asks_for_no_further_pool() -> None:
+    asking = a_pod("unknown")
+
+    assert find_holder(seen(pods_on("a1", POOL_0), POOL_0, replicas=2), asking, hosts=2) is Holder.NOBODY
+
+
+def test_a_swap_then_a_scale_down_then_a_scale_up_strands_no_pool_and_no_slice() -> None:
+    left = pods_on("a1", POOL_0)
+    assert is_surplus(seen(left, POOL_1, replicas=1), "a1")  # pool 1 goes; pool 0 is in use and stays
+
+    back = a_pod("a0")
+    assert find_holder(seen([*left, back], POOL_0, replicas=2), back, hosts=2) is Holder.OTHER_SLICE

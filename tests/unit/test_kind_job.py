@@ -1,0 +1,310 @@
+"""The plain Job as one slice, or as one per index: which pods speak, what is over, what is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from shared.core import labels
+from shared.core.errors import SliceUnknown
+from shared.core.kinds.job import JOB, JOB_NAME_ON_POD
+from shared.core.kinds.objects import UnexpectedValue
+from shared.edges.workload_objects import Pod, read_template, view_pod
+
+if TYPE_CHECKING:
+    from shared.core.workloads import PodView, WorkloadView
+
+UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a07"
+SINCE, SINCE_SECONDS = "2027-01-15T08:00:00Z", 1_800_000_000.0
+
+
+def a_pod_body(*, topology: str | None = "4x4", chips: int = 4) -> dict[str, Any]:
+    selector = {labels.ACCELERATOR: "tpu-v6e-slice"} | ({labels.TOPOLOGY: topology} if topology else {})
+    resources = {"limits": {labels.TPU_RESOURCE: str(chips)}} if chips else {}
+    return {"spec": {"nodeSelector": selector, "containers": [{"name": "c", "resources": resources}]}}
+
+
+def a_job(
+    *,
+    template: dict[str, Any] | None = None,
+    status: dict[str, Any] | None = None,
+    metadata: dict[str, Any] | None = None,
+    **spec: Any,
+) -> WorkloadView:
+    """An indexed Job of four pods on a 4x4 slice, unless overridden; a None takes a field away."""
+    plain = {"parallelism": 4, "completions": 4, "completionMode": "Indexed", "template": template or a_pod_body()}
+    body = {
+        "metadata": {"namespace": "default", "name": "train", "uid": UID} | (metadata or {}),
+        "spec": {key: value for key, value in (plain | spec).items() if value is not None},
+        "status": status or {},
+    }
+    return JOB.read(body, read_template)
+
+
+def a_pod(index: str | None = "0", *, template: dict[str, Any] | None = None, **owner: Any) -> PodView:
+    body = template or a_pod_body()
+    said = {JOB_NAME_ON_POD: "train"} | ({} if index is None else {labels.COMPLETION_INDEX: index})
+    controller = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": UID, "controller": True} | owner
+    metadata = {"name": "train-0-abcde", "namespace": "default", "labels": said, "ownerReferences": [controller]}
+    return view_pod(msgspec.convert(body | {"metadata": metadata}, Pod))
+
+
+def held(*types: str, status: str = "True") -> dict[str, Any]:
+    return {"conditions": [{"type": each, "status": status, "lastTransitionTime": SINCE} for each in types]}
+
+
+ONE_HOST = a_pod_body(topology="2x2")
+EIGHT_ON_ONE_HOST = a_pod_body(topology="2x4", chips=8)
+WITHOUT_TOPOLOGY = a_pod_body(topology=None, chips=8)
+WITHOUT_CHIPS = a_pod_body(chips=0)
+MISSHAPEN = a_pod_body(topology="4 by 4")
+OF_CPU = {"spec": {"containers": [{"name": "c"}]}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "slices", "hosts"),
+    [
+        pytest.param({}, ["train"], 4, id="several hosts, indexed"),
+        pytest.param({"completions": 8}, ["train"], 4, id="several hosts, more indexes than at once"),
+        pytest.param({"parallelism": 8}, ["train"], 4, id="parallelism above completions"),
+        pytest.param({"template": MISSHAPEN}, ["train"], 4, id="a topology that nobody reads is refused later"),
+        pytest.param({"template": WITHOUT_CHIPS}, ["train"], 4, id="selectors without chips"),
+        pytest.param({"parallelism": 0}, [], 0, id="scaled to nothing"),
+        pytest.param(
+            {"template": ONE_HOST, "parallelism": 1, "completions": 1}, ["train-0"], 1, id="one of one index"
+        ),
+        pytest.param({"template": ONE_HOST}, [f"train-{n}" for n in range(4)], 1, id="one host per index"),
+        pytest.param(
+            {"template": ONE_HOST, "completions": 100},
+            [f"train-{n}" for n in range(4)],
+            1,
+            id="as many as at once",
+        ),
+        pytest.param(
+            {"template": EIGHT_ON_ONE_HOST, "parallelism": 2},
+            ["train-0", "train-1"],
+            1,
+            id="eight chips on a host",
+        ),
+        pytest.param(
+            {"template": WITHOUT_TOPOLOGY, "parallelism": 2},
+            ["train-0", "train-1"],
+            1,
+            id="no topology is one host",
+        ),
+        pytest.param(
+            {"template": ONE_HOST, "parallelism": None, "completions": None, "completionMode": None},
+            ["train"],
+            1,
+            id="a Job of one pod needs no index",
+        ),
+        pytest.param(
+            {"template": ONE_HOST, "parallelism": 1, "completionMode": "NonIndexed"},
+            ["train"],
+            1,
+            id="one pod after another",
+        ),
+        pytest.param({"template": OF_CPU}, [], 0, id="no accelerators"),
+        pytest.param({"template": OF_CPU, "completionMode": None}, [], 0, id="no accelerators and no index"),
+    ],
+)
+def test_the_spec_names_its_slices(spec: dict[str, Any], slices: list[str], hosts: int) -> None:
+    found = JOB.list_slices(a_job(**spec))
+    assert [each.name for each in found] == slices
+    assert {each.group.hosts for each in found} <= {hosts}
+
+
+UNINDEXED = [
+    pytest.param({"completionMode": None}, id="several hosts"),
+    pytest.param({"completionMode": "NonIndexed", "parallelism": 1}, id="one pod of several hosts"),
+    pytest.param(
+        {"completionMode": None, "completions": None, "template": ONE_HOST}, id="a queue of single hosts"
+    ),
+    pytest.param({"completionMode": None, "template": WITHOUT_CHIPS, "parallelism": 1}, id="no chips to count by"),
+]
+
+
+@pytest.mark.parametrize("spec", UNINDEXED)
+def test_pods_without_index_are_refused_where_they_would_need_one(spec: dict[str, Any]) -> None:
+    job = a_job(**spec)
+    with pytest.raises(SliceUnknown, match=r"completionMode.*Indexed"):
+        JOB.find_slice(a_pod(None), job)
+    with pytest.raises(SliceUnknown, match="carry no index"):
+        JOB.list_slices(job)
+
+
+def test_a_queue_that_is_scaled_to_nothing_is_not_refused() -> None:
+    job = a_job(completionMode=None, completions=None, parallelism=0, template=a_pod_body())
+    assert JOB.list_slices(job) == []
+
+
+@pytest.mark.parametrize(
+    ("index", "template", "speaks"),
+    [
+        pytest.param("0", None, True, id="the first of several hosts"),
+        pytest.param("1", None, False, id="another of several hosts"),
+        pytest.param(None, None, True, id="without index, to be refused aloud"),
+        pytest.param("0", ONE_HOST, True, id="the first single host"),
+        pytest.param("3", ONE_HOST, True, id="another single host"),
+        pytest.param("3", WITHOUT_TOPOLOGY, True, id="a single host by its chips alone"),
+        pytest.param("3", WITHOUT_CHIPS, False, id="without chips"),
+        pytest.param("3", MISSHAPEN, False, id="a topology that nobody reads"),
+        pytest.param("0", WITHOUT_CHIPS, True, id="the first without chips"),
+    ],
+)
+def test_who_speaks_for_a_slice(index: str | None, template: dict[str, Any] | None, speaks: bool) -> None:
+    assert JOB.speaks(a_pod(index, template=template)) is speaks
+
+
+def test_an_ambiguous_topology_is_left_to_the_demand_to_refuse() -> None:
+    requirement = {"key": labels.TOPOLOGY, "operator": "In", "values": ["2x2", "4x4"]}
+    nodes = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [requirement]}]
+        }
+    }
+    template = a_pod_body(topology=None)
+    template["spec"]["affinity"] = {"nodeAffinity": nodes}
+    assert JOB.speaks(a_pod("0", template=template))
+    assert not JOB.speaks(a_pod("1", template=template))
+    assert [each.name for each in JOB.list_slices(a_job(template=template))] == ["train"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "index", "name"),
+    [
+        pytest.param({}, "0", "train", id="several hosts"),
+        pytest.param({"template": ONE_HOST}, "3", "train-3", id="a single host"),
+        pytest.param({"template": ONE_HOST, "completions": 100}, "57", "train-57", id="an index of later"),
+        pytest.param({"template": ONE_HOST, "completions": 4}, "4", None, id="an index that the spec has not"),
+        pytest.param({"template": ONE_HOST}, "00", None, id="no index of Kubernetes'"),
+        pytest.param({"template": ONE_HOST}, "1" * 5000, None, id="a number beyond all numbers"),
+        pytest.param({"template": ONE_HOST}, "٣", None, id="no ASCII number"),
+        pytest.param({"template": ONE_HOST}, None, None, id="an index is missing where all have one"),
+        pytest.param({"template": OF_CPU}, "0", None, id="the live Job asks for no accelerators"),
+        pytest.param({"parallelism": 0}, "0", None, id="scaled to nothing"),
+    ],
+)
+def test_a_pod_leads_to_its_slice(spec: dict[str, Any], index: str | None, name: str | None) -> None:
+    found = JOB.find_slice(a_pod(index), a_job(**spec))
+    assert (found.name if found else None) == name
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "uid"),
+    [
+        pytest.param({}, "train", UID, id="a Job"),
+        pytest.param({"apiVersion": "batch.volcano.sh/v1alpha1"}, "", "", id="a Job of another API"),
+        pytest.param({"kind": "ReplicaSet", "apiVersion": "apps/v1"}, "", "", id="no Job"),
+        pytest.param({"controller": False}, "", "", id="an owner that does not control"),
+    ],
+)
+def test_only_the_controller_is_believed(owner: dict[str, Any], name: str, uid: str) -> None:
+    pod = a_pod(**owner)
+    assert (JOB.find_owner(pod), JOB.find_owner_uid(pod)) == (name, uid)
+    assert (JOB.find_slice(pod, a_job()) is not None) is bool(name)
+
+
+def test_a_pod_of_another_job_leads_to_no_slice() -> None:
+    assert JOB.find_slice(a_pod(name="other"), a_job()) is None
+
+
+def test_pods_of_one_index_share_a_hint_and_pods_without_index_share_one_refusal() -> None:
+    assert JOB.slice_hint(a_pod("0")) != JOB.slice_hint(a_pod("1"))
+    assert JOB.slice_hint(a_pod(None)) == JOB.slice_hint(a_pod(None))
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "wanted"),
+    [
+        pytest.param({}, "train", True, id="the Job itself"),
+        pytest.param({}, "train-0", False, id="no index of a slice of several hosts"),
+        pytest.param({"parallelism": 0}, "train", False, id="scaled to nothing"),
+        pytest.param({"template": ONE_HOST}, "train-3", True, id="an index"),
+        pytest.param({"template": ONE_HOST, "completions": 100}, "train-99", True, id="until the last index"),
+        pytest.param({"template": ONE_HOST, "completions": 2, "parallelism": 2}, "train-2", False, id="fewer now"),
+        pytest.param(
+            {"template": ONE_HOST, "parallelism": 0}, "train-1", False, id="single hosts scaled to nothing"
+        ),
+        pytest.param({"template": ONE_HOST}, "trainer-1", False, id="another Job's"),
+        pytest.param({"template": ONE_HOST}, "1", False, id="an index alone"),
+        pytest.param({"template": ONE_HOST}, "train-01", False, id="no index of Kubernetes'"),
+        pytest.param({"template": ONE_HOST}, "train", True, id="made before a queue said more of the shape"),
+        pytest.param({"template": OF_CPU}, "train", False, id="no accelerators"),
+    ],
+)
+def test_what_is_still_wanted(spec: dict[str, Any], name: str, wanted: bool) -> None:
+    assert JOB.has_slice(a_job(**spec), name, None) is wanted
+
+
+@pytest.mark.parametrize(
+    ("status", "terminal"),
+    [
+        pytest.param({}, "", id="running"),
+        pytest.param(held("Complete"), "Complete", id="complete"),
+        pytest.param(held("Failed"), "Failed", id="failed"),
+        pytest.param(held("FailureTarget", "Failed"), "Failed", id="failed after its pods ended"),
+        pytest.param(held("SuccessCriteriaMet"), "", id="about to complete: pods may still run"),
+        pytest.param(held("FailureTarget"), "", id="about to fail: pods may still run"),
+        pytest.param(held("Complete", status="False"), "", id="a condition that does not hold"),
+    ],
+)
+def test_a_job_is_over_when_its_pods_are(status: dict[str, Any], terminal: str) -> None:
+    job = a_job(status=status)
+    assert (job.terminal, job.terminal_since) == (terminal, SINCE_SECONDS if terminal else None)
+
+
+def test_a_suspension_has_the_time_of_its_condition() -> None:
+    asked, held_back = a_job(suspend=True), a_job(suspend=True, status=held("Suspended"))
+    assert (asked.suspended, asked.suspended_since) == (True, None)
+    assert (held_back.suspended, held_back.suspended_since) == (True, SINCE_SECONDS)
+    assert not a_job(suspend=False).suspended
+
+
+def test_what_still_runs_is_what_the_status_counts() -> None:
+    assert a_job(status={"active": 3}).active == 3
+    assert a_job().active == 0
+
+
+@pytest.mark.parametrize(
+    ("owner", "elsewhere"),
+    [
+        pytest.param({"kind": "JobSet", "controller": True}, True, id="a part of another workload"),
+        pytest.param({"kind": "RayJob", "controller": True}, True, id="another's submitter"),
+        pytest.param({"kind": "CronJob", "controller": True}, False, id="a CronJob only says when"),
+        pytest.param({"kind": "Workflow", "controller": False}, False, id="an owner that does not control"),
+        pytest.param({"kind": "Workflow"}, False, id="an owner that does not say so"),
+    ],
+)
+def test_a_job_of_another_controller_is_a_part_and_no_workload(owner: dict[str, Any], elsewhere: bool) -> None:
+    assert a_job(metadata={"ownerReferences": [owner]}).managed_elsewhere is elsewhere
+
+
+@pytest.mark.parametrize(
+    ("manager", "elsewhere"),
+    [(None, False), ("", False), ("kubernetes.io/job-controller", False), ("kueue.x-k8s.io/multikueue", True)],
+)
+def test_a_job_may_run_in_another_cluster(manager: str | None, elsewhere: bool) -> None:
+    assert a_job(managedBy=manager).managed_elsewhere is elsewhere
+
+
+def test_a_planned_slice_looks_like_its_pod() -> None:
+    last = JOB.list_slices(a_job(template=ONE_HOST))[-1].group.template
+    assert (last.labels[labels.COMPLETION_INDEX], last.labels[JOB_NAME_ON_POD]) == ("3", "train")
+    assert last.annotations[labels.COMPLETION_INDEX] == "3"
+    assert last.chips == 4
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"parallelism": "many"}, id="no number"),
+        pytest.param({"completionMode": 1}, id="no text"),
+        pytest.param({"suspend": "yes"}, id="no flag"),
+    ],
+)
+def test_an_object_of_another_form_is_unreadable(spec: dict[str, Any]) -> None:
+    with pytest.raises(UnexpectedValue):
+        a_job(**spec)

@@ -1,0 +1,398 @@
+"""Groups of leaders and workers as slices: sub-groups, leaders without chips, scale, rolling updates.
+
+Pods are built as the controller and its webhook build them, names and labels as in
+https://github.com/kubernetes-sigs/lws/blob/v0.7.0/pkg/webhooks/pod_webhook.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from shared.core import labels
+from shared.core.errors import SliceUnknown
+from shared.core.kinds.leaderworkerset import (
+    GROUP_INDEX,
+    LEADER_ASKS_FOR_CHIPS,
+    LEADERWORKERSET,
+    SET_NAME,
+    SIZE,
+    SUBGROUP_INDEX,
+    SUBGROUP_SIZE,
+    SUBGROUPS_MAX,
+    WORKER_INDEX,
+)
+from shared.core.kinds.objects import UnexpectedValue
+from shared.edges.workload_objects import Pod, read_template, view_pod
+
+if TYPE_CHECKING:
+    from shared.core.workloads import PodView, WorkloadView
+
+UID = "3c6e52d0-5b0e-4d62-8a52-3d9f0f0c1a08"
+
+
+def a_template(*, topology: str | None = "4x4", chips: int = 4) -> dict[str, Any]:
+    selector = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: topology} if topology else {}
+    resources = {"limits": {labels.TPU_RESOURCE: str(chips)}} if chips else {}
+    return {"spec": {"nodeSelector": selector, "containers": [{"name": "c", "resources": resources}]}}
+
+
+WORKER = a_template()
+CHIPLESS = a_template(chips=0)
+OF_CPU = a_template(topology=None, chips=0)
+OF_OTHER_SHAPE = a_template(topology="1x1", chips=1)
+
+
+def a_set(
+    *,
+    size: int | None = 4,
+    replicas: int | None = 2,
+    worker: dict[str, Any] | None = None,
+    leader: dict[str, Any] | None = None,
+    subgroups: dict[str, Any] | None = None,
+    surge: Any = None,
+    status: dict[str, Any] | None = None,
+    **metadata: Any,
+) -> WorkloadView:
+    """Two groups of four hosts each, the leader one of them, unless overridden."""
+    inner = {
+        "size": size,
+        "workerTemplate": worker or WORKER,
+        "leaderTemplate": leader,
+        "subGroupPolicy": subgroups,
+    }
+    rollout = {"rollingUpdateConfiguration": {"maxSurge": surge}} if surge is not None else {}
+    body = {
+        "metadata": {"namespace": "default", "name": "serve", "uid": UID} | metadata,
+        "spec": {
+            "replicas": replicas,
+            "leaderWorkerTemplate": {key: value for key, value in inner.items() if value is not None},
+            "rolloutStrategy": rollout,
+        },
+        "status": status or {},
+    }
+    return LEADERWORKERSET.read(body, read_template)
+
+
+def a_pod(
+    worker: int = 0,
+    *,
+    group: int = 0,
+    size: int = 4,
+    template: dict[str, Any] | None = None,
+    leader_asks: bool = False,
+    subgroup: int | None = None,
+    subgroup_size: int | None = None,
+    **overrides: Any,
+) -> PodView:
+    leader = f"serve-{group}"
+    said = {SET_NAME: "serve", GROUP_INDEX: str(group), WORKER_INDEX: str(worker)}
+    notes = {SIZE: str(size)} | ({LEADER_ASKS_FOR_CHIPS: "true"} if leader_asks and worker else {})
+    if subgroup is not None:
+        said[SUBGROUP_INDEX] = str(subgroup)
+    if subgroup_size is not None:
+        notes[SUBGROUP_SIZE] = str(subgroup_size)
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "name": leader if worker else "serve",
+        "controller": True,
+    }
+    metadata = {
+        "name": f"{leader}-{worker}" if worker else leader,
+        "namespace": "default",
+        "uid": f"uid-of-{group}-{worker}",
+        "labels": said,
+        "annotations": notes,
+        "ownerReferences": [owner],
+    } | overrides
+    return view_pod(msgspec.convert((template or WORKER) | {"metadata": metadata}, Pod))
+
+
+def names(workload: WorkloadView) -> list[str]:
+    return [each.name for each in LEADERWORKERSET.list_slices(workload)]
+
+
+SUBGROUPS_OF_2 = {"subGroupSize": 2, "subGroupPolicyType": "LeaderWorker"}
+LEADER_EXCLUDED = {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "slices"),
+    [
+        pytest.param({}, {"serve-0": 4, "serve-1": 4}, id="leader and workers of one template"),
+        pytest.param(
+            {"leader": WORKER}, {"serve-0": 4, "serve-1": 4}, id="a leader with chips of its own template"
+        ),
+        pytest.param(
+            {"leader": CHIPLESS, "size": 5}, {"serve-0": 4, "serve-1": 4}, id="a chipless leader on the slice"
+        ),
+        pytest.param({"leader": OF_CPU, "size": 5}, {"serve-0": 4, "serve-1": 4}, id="a leader on a CPU node"),
+        pytest.param(
+            {"leader": WORKER, "worker": OF_CPU}, {"serve-0": 1, "serve-1": 1}, id="only the leader on TPUs"
+        ),
+        pytest.param({"size": 1}, {"serve-0": 1, "serve-1": 1}, id="a leader alone"),
+        pytest.param({"size": None, "replicas": None}, {"serve-0": 1}, id="as the API fills it in"),
+        pytest.param(
+            {"size": 1, "leader": CHIPLESS}, {"serve-0": 0, "serve-1": 0}, id="a leader alone without chips"
+        ),
+        pytest.param({"replicas": 0}, {}, id="scaled to nothing"),
+        pytest.param({"leader": OF_CPU, "worker": OF_CPU}, {}, id="no accelerators"),
+        pytest.param(
+            {"subgroups": SUBGROUPS_OF_2, "replicas": 1}, {"serve-0-0": 2, "serve-0-1": 2}, id="two sub-groups"
+        ),
+        pytest.param(
+            {"subgroups": {"subGroupSize": 2}, "replicas": 1},
+            {"serve-0-0": 2, "serve-0-1": 2},
+            id="the usual policy",
+        ),
+        pytest.param(
+            {"subgroups": SUBGROUPS_OF_2, "size": 5, "leader": CHIPLESS, "replicas": 1},
+            {"serve-0-0": 2, "serve-0-1": 2},
+            id="a chipless leader on top of the first sub-group",
+        ),
+        pytest.param(
+            {"subgroups": SUBGROUPS_OF_2, "size": 5, "replicas": 1},
+            {"serve-0-0": 3, "serve-0-1": 2},
+            id="a leader with chips on top: its hosts are too many, which the demand refuses",
+        ),
+        pytest.param(
+            {"subgroups": SUBGROUPS_OF_2, "leader": CHIPLESS, "replicas": 1},
+            {"serve-0-0": 1, "serve-0-1": 2},
+            id="a chipless leader in place of a host: too few, which the demand refuses",
+        ),
+        pytest.param(
+            {"subgroups": LEADER_EXCLUDED, "size": 5, "leader": OF_CPU},
+            {"serve-0-0": 2, "serve-1-0": 2, "serve-0-1": 2, "serve-1-1": 2},
+            id="the leader in no sub-group",
+        ),
+        pytest.param(
+            {"subgroups": {"subGroupSize": 1}, "size": 1, "replicas": 1},
+            {"serve-0-0": 1},
+            id="sub-group of a leader",
+        ),
+        pytest.param(
+            {"subgroups": SUBGROUPS_OF_2, "leader": WORKER, "worker": OF_CPU, "replicas": 1},
+            {"serve-0-0": 1},
+            id="sub-groups of CPU workers are no slices",
+        ),
+    ],
+)
+def test_the_spec_names_its_slices_and_counts_their_hosts(fields: dict[str, Any], slices: dict[str, int]) -> None:
+    found = LEADERWORKERSET.list_slices(a_set(**fields))
+    assert {each.name: each.group.hosts for each in found} == slices
+
+
+@pytest.mark.parametrize(
+    ("pod", "speaks"),
+    [
+        pytest.param(a_pod(0), True, id="a leader with chips"),
+        pytest.param(a_pod(1, leader_asks=True), False, id="worker 1 of a leader with chips"),
+        pytest.param(a_pod(0, template=CHIPLESS), True, id="a chipless leader that selects the slice"),
+        pytest.param(a_pod(0, template=OF_CPU), False, id="a leader on a CPU node"),
+        pytest.param(a_pod(1), True, id="worker 1 of a leader without chips"),
+        pytest.param(a_pod(2), False, id="worker 2"),
+        pytest.param(a_pod(0, subgroup=0, subgroup_size=2), True, id="the leader of two sub-groups"),
+        pytest.param(a_pod(1, subgroup=0, subgroup_size=2, leader_asks=True), False, id="its first worker"),
+        pytest.param(
+            a_pod(2, subgroup=1, subgroup_size=2, leader_asks=True), True, id="first of the second sub-group"
+        ),
+        pytest.param(a_pod(3, subgroup=1, subgroup_size=2, leader_asks=True), False, id="second of the second"),
+        pytest.param(a_pod(1, subgroup=0, subgroup_size=2, size=5), True, id="first worker below an extra leader"),
+        pytest.param(
+            a_pod(2, subgroup=0, subgroup_size=2, size=5), False, id="second worker below an extra leader"
+        ),
+        pytest.param(
+            a_pod(3, subgroup=1, subgroup_size=2, size=5), True, id="next sub-group below an extra leader"
+        ),
+        pytest.param(a_pod(1, labels={SET_NAME: "serve", WORKER_INDEX: "first"}), False, id="no index"),
+        pytest.param(a_pod(1, labels={SET_NAME: "serve"}), False, id="no label of the controller"),
+        pytest.param(a_pod(1, annotations={SIZE: "9" * 5000}), True, id="a size beyond all numbers"),
+        pytest.param(a_pod(1, subgroup=0, annotations={SUBGROUP_SIZE: "0"}), True, id="sub-groups of nothing"),
+    ],
+)
+def test_who_speaks_for_a_slice(pod: PodView, speaks: bool) -> None:
+    assert LEADERWORKERSET.speaks(pod) is speaks
+
+
+@pytest.mark.parametrize(
+    ("pod", "fields", "name"),
+    [
+        pytest.param(a_pod(0, group=1), {}, "serve-1", id="a leader"),
+        pytest.param(a_pod(1, group=1), {"leader": OF_CPU}, "serve-1", id="a worker"),
+        pytest.param(
+            a_pod(0, subgroup=0), {"subgroups": SUBGROUPS_OF_2}, "serve-0-0", id="a leader of sub-groups"
+        ),
+        pytest.param(
+            a_pod(2, subgroup=1), {"subgroups": SUBGROUPS_OF_2}, "serve-0-1", id="a worker of a sub-group"
+        ),
+        pytest.param(
+            a_pod(0, template=CHIPLESS),
+            {"subgroups": LEADER_EXCLUDED, "size": 5, "leader": CHIPLESS},
+            "serve-0-0",
+            id="a chipless leader of no sub-group waits for the first",
+        ),
+        pytest.param(a_pod(0, group=2), {}, None, id="a group that was scaled away"),
+        pytest.param(a_pod(2, subgroup=2), {"subgroups": SUBGROUPS_OF_2}, None, id="a sub-group that is none"),
+        pytest.param(a_pod(0, name="serve-1"), {}, None, id="a leader under another's name"),
+        pytest.param(a_pod(1, name="serve-0-2"), {}, None, id="a worker under another's name"),
+        pytest.param(
+            a_pod(0, ownerReferences=[{"kind": "StatefulSet", "name": "other", "controller": True}]),
+            {},
+            None,
+            id="of another StatefulSet",
+        ),
+        pytest.param(a_pod(0, ownerReferences=[]), {}, None, id="made by hand"),
+        pytest.param(
+            a_pod(0), {"leader": OF_CPU, "worker": OF_CPU}, None, id="the live spec asks for no accelerators"
+        ),
+        pytest.param(
+            a_pod(0, name="serve-01", labels={SET_NAME: "serve", GROUP_INDEX: "01", WORKER_INDEX: "0"}),
+            {},
+            None,
+            id="no index of Kubernetes'",
+        ),
+    ],
+)
+def test_a_pod_leads_to_its_slice(pod: PodView, fields: dict[str, Any], name: str | None) -> None:
+    found = LEADERWORKERSET.find_slice(pod, a_set(**fields))
+    assert (found.name if found else None) == name
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"leader": OF_OTHER_SHAPE}, id="chips of another shape"),
+        pytest.param({"leader": WORKER, "subgroups": LEADER_EXCLUDED, "size": 5}, id="chips in no sub-group"),
+    ],
+)
+def test_a_leader_with_chips_apart_from_its_workers_is_refused(fields: dict[str, Any]) -> None:
+    found = a_set(**fields)
+    for pod in (a_pod(0), a_pod(3, subgroup=1)):
+        with pytest.raises(SliceUnknown, match="leaderTemplate"):
+            LEADERWORKERSET.find_slice(pod, found)
+    with pytest.raises(SliceUnknown, match="without chips"):
+        LEADERWORKERSET.list_slices(found)
+    assert not LEADERWORKERSET.has_slice(found, "serve-0", None)
+
+
+def test_a_leader_alone_is_never_apart() -> None:
+    assert names(a_set(size=1, leader=OF_OTHER_SHAPE, replicas=1)) == ["serve-0"]
+
+
+def test_an_ambiguous_selector_is_left_to_the_demand_to_refuse() -> None:
+    requirement = {"key": labels.TOPOLOGY, "operator": "In", "values": ["2x4", "4x4"]}
+    terms = [{"matchExpressions": [requirement]}]
+    template = a_template(topology=None)
+    template["spec"]["affinity"] = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    }
+    assert names(a_set(worker=template, leader=template, replicas=1)) == ["serve-0"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        pytest.param(a_pod(0), a_pod(1), True, id="leader and worker"),
+        pytest.param(a_pod(0), a_pod(0, group=1), False, id="two groups"),
+        pytest.param(a_pod(1, subgroup=0), a_pod(2, subgroup=1), False, id="two sub-groups"),
+        pytest.param(a_pod(0), a_pod(1, subgroup=0), True, id="a leader of no sub-group and the first one"),
+        pytest.param(a_pod(1, labels={}), a_pod(2, labels={}), False, id="pods that do not say"),
+    ],
+)
+def test_the_pods_of_one_slice_share_a_hint(one: PodView, other: PodView, same: bool) -> None:
+    assert (LEADERWORKERSET.slice_hint(one) == LEADERWORKERSET.slice_hint(other)) is same
+
+
+UPDATING = {"conditions": [{"type": "UpdateInProgress", "status": "True"}], "replicas": 2}
+UPDATED = {"conditions": [{"type": "UpdateInProgress", "status": "False"}], "replicas": 2}
+
+
+@pytest.mark.parametrize(
+    ("fields", "groups"),
+    [
+        pytest.param({}, 2, id="at rest"),
+        pytest.param({"surge": 1}, 2, id="at rest, with a surge allowed"),
+        pytest.param({"surge": 1, "status": UPDATED}, 2, id="updated"),
+        pytest.param({"surge": 1, "status": UPDATING}, 3, id="updating"),
+        pytest.param({"surge": 0, "status": UPDATING}, 2, id="updating without surge"),
+        pytest.param({"status": UPDATING}, 2, id="updating, nothing said of a surge"),
+        pytest.param({"surge": "30%", "status": UPDATING}, 3, id="a percentage is rounded up"),
+        pytest.param({"surge": 9, "status": UPDATING}, 4, id="never more than as many again"),
+        pytest.param({"surge": 1, "status": {"replicas": 3}}, 3, id="a partitioned update keeps its surplus"),
+        pytest.param({"status": {"replicas": 5}}, 2, id="scaled down, the surplus still ends"),
+    ],
+)
+def test_surplus_groups_are_wanted_while_an_update_is_on(fields: dict[str, Any], groups: int) -> None:
+    found = a_set(**fields)
+    assert names(found) == [f"serve-{index}" for index in range(groups)]
+    assert LEADERWORKERSET.has_slice(found, f"serve-{groups - 1}", None)
+    assert not LEADERWORKERSET.has_slice(found, f"serve-{groups}", None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "name", "wanted"),
+    [
+        pytest.param({}, "serve-1", True, id="a group"),
+        pytest.param({"replicas": 1}, "serve-1", False, id="scaled down by one"),
+        pytest.param({"replicas": 0}, "serve-0", False, id="scaled to nothing"),
+        pytest.param({}, "serve-1-0", False, id="no sub-groups"),
+        pytest.param({"subgroups": SUBGROUPS_OF_2}, "serve-1-1", True, id="a sub-group"),
+        pytest.param({"subgroups": SUBGROUPS_OF_2}, "serve-1-2", False, id="no such sub-group"),
+        pytest.param({"subgroups": SUBGROUPS_OF_2}, "serve-1", False, id="a group of sub-groups is no slice"),
+        pytest.param({}, "server-1", False, id="another's"),
+        pytest.param({}, "serve-", False, id="no index"),
+        pytest.param({}, "serve-01", False, id="no index of Kubernetes'"),
+        pytest.param({"leader": OF_CPU, "worker": OF_CPU}, "serve-0", False, id="accelerators no longer wanted"),
+    ],
+)
+def test_what_is_still_wanted(fields: dict[str, Any], name: str, wanted: bool) -> None:
+    assert LEADERWORKERSET.has_slice(a_set(**fields), name, None) is wanted
+
+
+def test_it_is_never_over_and_never_suspended() -> None:
+    status = {"conditions": [{"type": each, "status": "True"} for each in ("Available", "Progressing", "Failed")]}
+    found = a_set(status=status)
+    assert (found.terminal, found.suspended, found.managed_elsewhere) == ("", False, False)
+
+
+def test_a_deletion_shows_and_what_still_runs_is_what_the_status_counts() -> None:
+    found = a_set(deletionTimestamp="2027-01-15T08:00:00Z", status={"replicas": 2})
+    assert (found.deleting, found.active) == (True, 2)
+
+
+def test_the_name_comes_from_the_label_and_no_pod_says_the_uid() -> None:
+    assert LEADERWORKERSET.find_owner(a_pod(1)) == "serve"
+    assert LEADERWORKERSET.find_owner(a_pod(1, labels={})) == ""
+    assert LEADERWORKERSET.find_owner_uid(a_pod(1)) == ""
+    assert LEADERWORKERSET.pods_of is not None
+    assert LEADERWORKERSET.pods_of(a_set()) == f"{SET_NAME}=serve"
+
+
+def test_a_planned_slice_looks_like_the_pod_that_will_speak() -> None:
+    found = LEADERWORKERSET.list_slices(a_set(subgroups=SUBGROUPS_OF_2))[-1].group.template
+    assert {key: found.labels[key] for key in (SET_NAME, GROUP_INDEX, SUBGROUP_INDEX)} == {
+        SET_NAME: "serve",
+        GROUP_INDEX: "1",
+        SUBGROUP_INDEX: "1",
+    }
+    assert found.chips == 4
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"size": "four"}, id="no number"),
+        pytest.param({"surge": "many", "status": UPDATING}, id="no percentage"),
+        pytest.param({"surge": 1.5, "status": UPDATING}, id="no whole number"),
+        pytest.param(
+            {"subgroups": {"subGroupSize": 1}, "size": SUBGROUPS_MAX + 2}, id="more sub-groups than sane"
+        ),
+        pytest.param({"subgroups": {"subGroupPolicyType": 1}}, id="no text"),
+    ],
+)
+def test_an_object_of_another_form_is_unreadable(fields: dict[str, Any]) -> None:
+    with pytest.raises(UnexpectedValue):
+        a_set(**fields)

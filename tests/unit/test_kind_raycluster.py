@@ -1,0 +1,302 @@
+"""Ray's replicas as slices: what each KubeRay and GKE's webhook leave on the pods, and what is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core.errors import Rejected, SlicesMayMix, SliceUnknown
+from shared.core.kinds.objects import UnexpectedValue
+from shared.core.kinds.raycluster import (
+    CLUSTER,
+    GROUP,
+    HOST_INDEX,
+    NODE_TYPE,
+    RAYCLUSTER,
+    REPLICA_INDEX,
+    REPLICA_NAME,
+    REPLICA_OF_WEBHOOK,
+)
+from tests.unit.rayclusters import (
+    EARLIER_UID,
+    SUSPENDED,
+    a_body,
+    a_group,
+    a_raycluster,
+    a_worker,
+    indexed,
+    name_of,
+    read_template,
+    webhooked,
+)
+
+if TYPE_CHECKING:
+    from shared.core.workloads import PodView, WorkloadView
+
+ONE_HOST = a_group(numOfHosts=1, topology="2x2")
+ONLY_REPLICA = a_group(replicas=1, maxReplicas=1)
+
+
+# --- the four ways to know a replica ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("group", "said", "affinity", "name"),
+    [
+        pytest.param(a_group(), indexed(1), True, "llm-tpu-1", id="KubeRay 1.6, two hosts"),
+        pytest.param(a_group(), indexed(1) | webhooked(0), True, "llm-tpu-1", id="KubeRay's index is preferred"),
+        pytest.param(ONE_HOST, {REPLICA_INDEX: "3"}, False, "llm-tpu-3", id="KubeRay 1.6, one host"),
+        pytest.param(
+            ONE_HOST, {REPLICA_INDEX: "3"} | webhooked(0), False, "llm-tpu-3", id="one host, with the webhook"
+        ),
+        pytest.param(a_group(), webhooked(1), True, "llm-tpu-1", id="KubeRay 1.5 with the webhook"),
+        pytest.param(ONE_HOST, webhooked(2), False, "llm-tpu-2", id="KubeRay 1.5 with the webhook, one host"),
+        pytest.param(ONE_HOST, {}, False, "llm-tpu-x7f2k", id="neither, one host: the pod itself"),
+        pytest.param(ONLY_REPLICA, {}, False, "llm-tpu-0", id="neither, the only replica there can be"),
+        pytest.param(
+            a_group(replicas=1, maxReplicas=1, numOfHosts=1, topology="2x2"),
+            {},
+            False,
+            "llm-tpu-0",
+            id="neither, the only pod there can be: its successor keeps the pool",
+        ),
+    ],
+)
+def test_a_replica_is_known_by(group: dict[str, Any], said: dict[str, str], affinity: bool, name: str) -> None:
+    assert name_of(a_worker(said=said, affinity=affinity), a_raycluster(group)) == name
+
+
+def test_hosts_that_say_nothing_of_their_replica_are_refused_with_what_to_install() -> None:
+    with pytest.raises(SliceUnknown, match=r"2 hosts.*which replica.*webhook.*KubeRay 1\.6.*maxReplicas"):
+        RAYCLUSTER.find_slice(a_worker(affinity=True), a_raycluster())
+
+
+def test_a_replica_that_comes_again_under_another_name_keeps_its_slice() -> None:
+    before, after = indexed(1, replica="tpu-abcde"), indexed(1, replica="tpu-vwxyz")
+
+    assert name_of(a_worker(said=before, affinity=True)) == name_of(a_worker(said=after, affinity=True))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {REPLICA_INDEX: "x"},
+        {REPLICA_INDEX: ""},
+        {REPLICA_INDEX: "-1"},
+        {REPLICA_INDEX: "01"},
+        {REPLICA_INDEX: "٣"},
+        {REPLICA_INDEX: "x", **webhooked(1)},
+        {REPLICA_OF_WEBHOOK: "gpu-1"},
+        {REPLICA_OF_WEBHOOK: "tpu"},
+        {REPLICA_OF_WEBHOOK: "1"},
+    ],
+)
+def test_a_label_that_is_no_slot_is_a_forgery_and_no_lack_of_one(said: dict[str, str]) -> None:
+    assert name_of(a_worker(said=said, affinity=True)) is None
+
+
+# --- pods that are not of the cluster -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"controller_name": "other"},
+        {"controller_kind": "Job"},
+        {"controller_kind": "", "controller_name": ""},
+    ],
+)
+def test_a_pod_is_ray_s_only_when_the_cluster_of_its_label_controls_it(overrides: dict[str, str]) -> None:
+    pod = a_worker(said=indexed(0), affinity=True, **overrides)
+
+    assert RAYCLUSTER.find_owner(pod) == ""
+    assert RAYCLUSTER.find_owner_uid(pod) == ""
+    assert name_of(pod) is None
+
+
+def test_the_owner_is_named_with_its_uid() -> None:
+    pod = a_worker(controller_uid=EARLIER_UID)
+
+    assert RAYCLUSTER.find_owner(pod) == "llm"
+    assert RAYCLUSTER.find_owner_uid(pod) == EARLIER_UID
+
+
+def test_a_head_is_no_slice() -> None:
+    assert name_of(a_worker(said={NODE_TYPE: "head", **indexed(0)}, affinity=True)) is None
+
+
+def test_a_group_that_the_spec_no_longer_has_has_no_slices() -> None:
+    assert name_of(a_worker(group="old", said=indexed(0), affinity=True)) is None
+
+
+@pytest.mark.parametrize("fields", [{"suspend": True}, {"replicas": 0}])
+def test_the_last_pods_of_a_group_of_which_nothing_is_wanted_ask_for_nothing(fields: dict[str, Any]) -> None:
+    assert name_of(a_worker(said=indexed(0), affinity=True), a_raycluster(a_group(**fields))) is None
+
+
+def test_an_index_above_the_replicas_is_a_slice_since_a_scale_down_leaves_gaps() -> None:
+    assert name_of(a_worker(said=indexed(3), affinity=True), a_raycluster(a_group(replicas=2))) == "llm-tpu-3"
+
+
+# --- two replicas never share a pool ------------------------------------------------------------------------
+
+
+def refusal_of(pod: PodView, workload: WorkloadView) -> type[Rejected] | None:
+    try:
+        RAYCLUSTER.find_slice(pod, workload)
+    except Rejected as error:
+        return type(error)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("groups", "given", "refused"),
+    [
+        pytest.param([a_group()], {}, SlicesMayMix, id="labels alone keep nothing apart"),
+        pytest.param([a_group()], {"affinity": True}, None, id="the webhook's affinities do"),
+        pytest.param([a_group()], {"selector": {"example.com/slice": "llm-tpu-1"}}, None, id="a pin to the slice"),
+        pytest.param(
+            [a_group()], {"selector": {"example.com/slice": "default_llm-tpu-1"}}, None, id="with its namespace"
+        ),
+        pytest.param(
+            [a_group()],
+            {"selector": {"example.com/slice": "llm-tpu-0"}},
+            SlicesMayMix,
+            id="a pin to another slice",
+        ),
+        pytest.param(
+            [a_group()], {"selector": {REPLICA_NAME: "tpu-abcde"}}, SlicesMayMix, id="a pin that the next has not"
+        ),
+        pytest.param([a_group()], {"selector": {REPLICA_INDEX: "1"}}, SlicesMayMix, id="a pin that others share"),
+        pytest.param([a_group(replicas=1)], {}, SlicesMayMix, id="one replica now, more allowed"),
+        pytest.param([a_group(replicas=1, maxReplicas=1)], {}, None, id="one replica for ever"),
+        pytest.param(
+            [ONLY_REPLICA, a_group("more", maxReplicas=1)], {}, SlicesMayMix, id="two groups of one shape"
+        ),
+        pytest.param(
+            [ONLY_REPLICA, a_group("more", maxReplicas=1, topology="4x4", numOfHosts=4)], {}, None, id="two shapes"
+        ),
+        pytest.param(
+            [ONLY_REPLICA, a_group("off", maxReplicas=0)], {}, None, id="a group that can never have any"
+        ),
+        pytest.param([a_group(maxReplicas=None)], {}, SlicesMayMix, id="no upper bound"),
+        pytest.param([ONE_HOST], {}, None, id="one host cannot be shared"),
+    ],
+)
+def test_hosts_of_two_replicas_are_kept_apart_or_refused(
+    groups: list[dict[str, Any]], given: dict[str, Any], refused: type[Rejected] | None
+) -> None:
+    assert refusal_of(a_worker(said=indexed(1), **given), a_raycluster(*groups)) is refused
+
+
+def test_the_refusal_says_what_to_install_and_names_the_slice() -> None:
+    with pytest.raises(SlicesMayMix, match=r"two replicas apart.*webhook.*podAntiAffinity.*llm-tpu-1"):
+        RAYCLUSTER.find_slice(a_worker(said=indexed(1)), a_raycluster())
+
+
+# --- who speaks ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "speaks", "hint"),
+    [
+        (indexed(1, host=0), True, "tpu/1"),
+        (indexed(1, host=1), False, "tpu/1"),
+        ({REPLICA_INDEX: "2"}, True, "tpu/2"),
+        (webhooked(1), True, "tpu/1"),
+        ({}, True, "uid-of-llm-tpu-worker-x7f2k"),
+        ({REPLICA_INDEX: "x"}, True, "uid-of-llm-tpu-worker-x7f2k"),
+    ],
+)
+def test_the_first_host_speaks_and_where_none_knows_all_do(said: dict[str, str], speaks: bool, hint: str) -> None:
+    pod = a_worker(said=said)
+
+    assert RAYCLUSTER.speaks(pod) is speaks
+    assert RAYCLUSTER.slice_hint(pod) == hint
+
+
+# --- the spec -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "replicas", "slots", "hosts"),
+    [
+        pytest.param({}, 2, 4, 2, id="as written"),
+        pytest.param({"replicas": 9}, 4, 4, 2, id="more than maxReplicas"),
+        pytest.param({"replicas": 0, "minReplicas": 1}, 1, 4, 2, id="fewer than minReplicas"),
+        pytest.param({"replicas": None, "minReplicas": 3}, 3, 4, 2, id="no replicas: minReplicas"),
+        pytest.param({"replicas": None, "minReplicas": None}, 0, 4, 2, id="neither"),
+        pytest.param({"minReplicas": 3, "maxReplicas": 1}, 1, 1, 2, id="bounds that contradict: maxReplicas"),
+        pytest.param({"maxReplicas": None}, 2, 2**31 - 1, 2, id="no upper bound"),
+        pytest.param({"numOfHosts": None}, 2, 4, 1, id="one host"),
+        pytest.param({"numOfHosts": 0}, 0, 4, 1, id="no hosts: KubeRay makes no pods"),
+        pytest.param({"suspend": True}, 0, 4, 2, id="a suspended group"),
+        pytest.param({"suspend": False}, 2, 4, 2, id="a group that is not suspended"),
+        pytest.param({"replicas": -1, "minReplicas": -2, "maxReplicas": -3}, 0, 0, 2, id="negative"),
+    ],
+)
+def test_a_group_wants_as_many_replicas_as_kuberay_makes(
+    fields: dict[str, Any], replicas: int, slots: int, hosts: int
+) -> None:
+    (group,) = a_raycluster(a_group(**fields)).groups
+
+    assert (group.name, group.replicas, group.slots, group.hosts) == ("tpu", replicas, slots, hosts)
+    assert group.template.chips == 4
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (a_body(), {"suspended": False, "suspended_since": None, "terminal": "", "active": 5}),
+        (a_body(suspend=True), {"suspended": True, "suspended_since": None}),
+        (
+            a_body(suspend=True, conditions=[SUSPENDED]),
+            {"suspended": True, "suspended_since": 1_800_000_000.0, "terminal": ""},
+        ),
+        (
+            a_body(suspend=True, conditions=[{**SUSPENDED, "type": "RayClusterSuspending"}]),
+            {"suspended": True, "suspended_since": None},
+        ),
+        (a_body(conditions=[{**SUSPENDED, "status": "False"}]), {"suspended_since": None}),
+        (a_body(managedBy="ray.io/kuberay-operator"), {"managed_elsewhere": False}),
+        (a_body(managedBy=""), {"managed_elsewhere": False}),
+        (a_body(managedBy="kueue.x-k8s.io/multikueue"), {"managed_elsewhere": True}),
+        ({"metadata": {"name": "llm"}}, {"groups": (), "active": 0, "name": "llm", "suspended": False}),
+    ],
+)
+def test_a_cluster_is_read(body: dict[str, Any], expected: dict[str, Any]) -> None:
+    found = RAYCLUSTER.read(body, read_template)
+
+    assert {key: getattr(found, key) for key in expected} == expected
+    assert found.kind == "RayCluster"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        a_body(a_group(replicas="2")),
+        a_body(a_group(numOfHosts=1.5)),
+        a_body(a_group(suspend="yes")),
+        {"spec": {"workerGroupSpecs": "none"}},
+        {"spec": []},
+    ],
+)
+def test_what_the_schema_does_not_allow_is_named(body: dict[str, Any]) -> None:
+    with pytest.raises(UnexpectedValue):
+        RAYCLUSTER.read(body, read_template)
+
+
+def test_all_wanted_slices_are_listed_as_their_first_hosts_will_be() -> None:
+    workload = a_raycluster(
+        a_group(), ONE_HOST | {"groupName": "solo", "replicas": 1}, a_group("off", suspend=True)
+    )
+
+    found = {each.name: each.group.template.labels for each in RAYCLUSTER.list_slices(workload)}
+
+    base = {CLUSTER: "llm", NODE_TYPE: "worker"}
+    assert found == {
+        "llm-tpu-0": {**base, GROUP: "tpu", REPLICA_INDEX: "0", HOST_INDEX: "0"},
+        "llm-tpu-1": {**base, GROUP: "tpu", REPLICA_INDEX: "1", HOST_INDEX: "0"},
+        "llm-solo-0": {**base, GROUP: "solo", REPLICA_INDEX: "0"},
+    }
