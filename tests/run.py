@@ -92,6 +92,7 @@ TERRAFORM = (
 IMAGE = (
     Tool("a container engine", find_engine, "Docker, or as root on Debian: apt-get install docker.io mmdebstrap"),
 )
+_NEEDS = {"tool": TOOLS, "terraform": TERRAFORM, "image": IMAGE}
 
 
 def main() -> int:
@@ -102,7 +103,11 @@ def main() -> int:
     tier.add_argument("--image", action="store_true", help="run the image tier only")
     tier.add_argument("--cluster", action="store_true", help="run the cluster tier only")
     tier.add_argument("--all", action="store_true", help="run every tier but the cluster's, where it can")
+    tier.add_argument("--missing", choices=sorted(_NEEDS), help="run nothing; print what a tier would still need")
     options, rest = parser.parse_known_args()
+    if options.missing:
+        sys.stdout.write(_named(_missing(_NEEDS[options.missing])))
+        return 0
     if options.tools:
         return _run_tier("tool", _missing(TOOLS), rest)
     if options.terraform:
