@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,19 @@ def test_every_example_is_planned_as_its_name_says(path: Path) -> None:
     decisions = {each["decision"] for each in json.loads(result.stdout)["slices"]}
     assert decisions == ({"refuse"} if path.name == REFUSED else {"create"})
     assert result.exit_code == (1 if path.name == REFUSED else 0)
+
+
+def test_the_examples_of_the_other_kinds_are_planned_in_one_command() -> None:
+    result = run("plan", str(EXAMPLES / "kinds"), "--zone", "us-east5-b", "--json")
+
+    slices = json.loads(result.stdout)["slices"]
+    assert {each["decision"] for each in slices} == {"create"}
+    assert Counter((each["kind"], each["node_count"], each["topology"]) for each in slices) == {
+        ("Job", 4, "4x4"): 1,
+        ("LeaderWorkerSet", 4, "4x4"): 2,
+        ("RayCluster", 4, "4x4"): 2,
+        ("RayCluster", 1, "2x4"): 2,
+    }
 
 
 def test_the_pool_is_shown_as_it_would_be_sent(tmp_path: Path) -> None:
