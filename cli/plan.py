@@ -11,7 +11,7 @@ from shared.core import labels
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand import Demand, read_planned_demand
 from shared.core.errors import LabelBudgetExceeded, Rejected
-from shared.core.kinds.table import get_kind
+from shared.core.kinds.table import list_slices
 from shared.core.nodepool import build_node_pool, describe_placement
 from shared.core.provision import Usage, decide_provision
 
@@ -89,7 +89,7 @@ def plan(manifests: Sequence[Manifest], cluster: str, settings: Settings) -> lis
         notes = _read_notes(workload)
         awake = dataclasses.replace(workload, suspended=False)
         try:
-            wanted = get_kind(awake.kind).list_slices(awake)
+            wanted = list_slices(awake)
         except Rejected as error:
             planned.append(_refuse(awake, error))
             continue

@@ -15,7 +15,7 @@ from cli.moments import format_moment
 from cli.printing import print_columns, print_line, short_cluster, styled
 from cli.status import Status, read_status
 from shared.core.errors import ProvisionerError, Rejected
-from shared.core.kinds.table import KIND_NAMES, choose_kinds, get_kind
+from shared.core.kinds.table import KIND_NAMES, choose_kinds, list_slices
 from shared.core.names import Claim, build_pool_name, parse_pool_name
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _find_names(story: Story, deployment: Deployment) -> set[str]:
     if workload is None:
         return said
     try:
-        wanted = get_kind(story.kind).list_slices(workload)
+        wanted = list_slices(workload)
     except Rejected:
         return said  # such a workload never had a pool
     claims = (

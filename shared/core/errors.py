@@ -80,6 +80,12 @@ class SliceUnknown(Rejected):
     reason = "slice_unknown"
 
 
+class TooManySlices(Rejected):
+    """A workload asks for more slices than anybody would list."""
+
+    reason = "limit_reached"
+
+
 class SlicesMayMix(Rejected):
     """Nothing keeps the pods of two slices apart on nodes, so that neither might ever be whole."""
 

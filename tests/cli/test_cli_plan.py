@@ -77,6 +77,13 @@ def test_every_example_is_planned_as_its_name_says(path: Path) -> None:
     assert result.exit_code == (1 if path.name == REFUSED else 0)
 
 
+def test_an_absurd_number_of_slices_is_refused_at_once(tmp_path: Path) -> None:
+    slices = planned(JOBSET.replace("replicas: 3", "replicas: 2000000000"), tmp_path)
+
+    assert [(each["decision"], each["reason"]) for each in slices] == [("refuse", "limit_reached")]
+    assert "valid: at most 10000" in str(slices[0]["message"])
+
+
 def test_the_examples_of_the_other_kinds_are_planned_in_one_command() -> None:
     result = run("plan", str(EXAMPLES / "kinds"), "--zone", "us-east5-b", "--json")
 

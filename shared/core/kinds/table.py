@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shared.core.errors import TooManySlices
 from shared.core.kinds.job import JOB
 from shared.core.kinds.jobset import JOBSET
 from shared.core.kinds.leaderworkerset import LEADERWORKERSET
 from shared.core.kinds.raycluster import RAYCLUSTER
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
-    from shared.core.kinds.kind import Kind
-    from shared.core.workloads import PodView
+    from shared.core.kinds.kind import Kind, SliceOfPod
+    from shared.core.workloads import PodView, WorkloadView
 
 KINDS: tuple[Kind, ...] = (JOBSET, RAYCLUSTER, LEADERWORKERSET, JOB)
 """In the order in which a pod is asked: a kind that makes objects of another kind stands before that one."""
 KIND_NAMES = tuple(kind.name for kind in KINDS)
+SLICES_MAX = 10_000
+"""Slices of one workload that are listed; each is a node pool, and no cluster has as many."""
 _BY_NAME = {kind.name: kind for kind in KINDS}
 
 
@@ -38,6 +41,21 @@ def get_kind(name: str) -> Kind:
 def find_kind_of_pod(pod: PodView) -> Kind | None:
     """Return the first kind in the table that a pod says it is of, or None."""
     return next((kind for kind in KINDS if kind.find_owner(pod)), None)
+
+
+def list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
+    """Return every slice that a workload's spec wants, as its pods will have them.
+
+    Raises:
+        TooManySlices: they are more than `SLICES_MAX`; no list of them is made.
+        Rejected: the kind cannot tell them apart, for example `SliceUnknown`.
+    """
+    wanted = sum(group.replicas for group in workload.groups)
+    if wanted > SLICES_MAX:
+        raise TooManySlices(
+            "too many slices for one workload", field="spec", value=str(wanted), valid=f"at most {SLICES_MAX}"
+        )
+    return get_kind(workload.kind).list_slices(workload)
 
 
 def select_pods(kind: Kind) -> str:
