@@ -59,6 +59,7 @@ SPEED = 60.0
 KINDS = [ClusterKind.EMBEDDED, pytest.param(ClusterKind.REAL, marks=pytest.mark.cluster)]
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say which tests stay together when a run is spread over processes (pytest -n)."""
     for item in items:

@@ -185,10 +185,11 @@ def _pem(key: dict[str, str]) -> str:
 def test_a_push_without_an_answer_by_the_ack_deadline_is_sent_again(world: World):
     receiver = world.receiver(delay_for=lambda push: 5.0 if push is receiver.pushes[0] else 0.0)
     push = {"push_endpoint": receiver.url}
-    topic, _ = world.pair(push_config=push, ack_deadline_seconds=10, retry_policy=QUICK)
+    topic, _ = world.pair(push_config=push, ack_deadline_seconds=60, retry_policy=QUICK)
     world.publish(topic, "slow")
-    first, second = receiver.wait_for(2, seconds=4)
-    assert 10 / SPEED * 0.9 <= second.started - first.started < 2
+    first, second = receiver.wait_for(2, seconds=5)
+    # The deadline runs from the sending; a busy machine may start the first answer a little later.
+    assert 60 / SPEED - 0.4 <= second.started - first.started < 60 / SPEED + 2
 
 
 def test_pushes_back_off_per_message_and_dead_letter_in_the_end(world: World, rest: httpx.Client):
