@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from image_text import ROOT
+from own_engine import run_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,6 @@ PACKAGES = {
     "RUNTIME": "python3-minimal,libpython3-stdlib,base-files",
 }
 IMAGE = "tpu-provisioner-exporter-under-test"
-START_SECONDS_MAX = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,38 +74,9 @@ def find_engine() -> Iterator[Engine]:
         return
     if os.geteuid() != 0 or not (shutil.which("dockerd") and shutil.which("mmdebstrap")):
         pytest.fail(NEEDED)
-    with tempfile.TemporaryDirectory(prefix="image-engine-") as folder, _own_engine(Path(folder)) as engine:
-        yield Engine(engine.host, {name: _make_base(engine, name, Path(folder)) for name in PACKAGES})
-
-
-@contextmanager
-def _own_engine(folder: Path) -> Iterator[Engine]:
-    """Run an engine that touches nothing outside of its folder: no bridge, no rules of the firewall."""
-    engine = Engine(f"unix://{folder}/socket")
-    command = ["dockerd", f"--host={engine.host}", "--bridge=none", "--iptables=false", "--ip6tables=false"]
-    command += [f"--data-root={folder}/data", f"--exec-root={folder}/exec", f"--pidfile={folder}/pid"]
-    log = folder / "log"
-    with log.open("wb") as output:
-        daemon = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-    try:
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while not (folder / "socket").exists():
-            assert daemon.poll() is None, f"dockerd ended:\n{log.read_text()[-2000:]}"
-            assert time.monotonic() < deadline, f"dockerd is not there:\n{log.read_text()[-2000:]}"
-            time.sleep(0.1)
-        engine.run("version")
-        yield engine
-    finally:
-        daemon.terminate()
-        daemon.wait(timeout=30)
-        _unmount(folder)
-
-
-def _unmount(folder: Path) -> None:
-    """Take away what an engine leaves mounted: the network that its containers shared with this machine."""
-    mounted = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
-    for path in sorted((each for each in mounted if each.startswith(f"{folder}/")), reverse=True):
-        subprocess.run(["umount", path], check=True, capture_output=True, timeout=30)
+    with tempfile.TemporaryDirectory(prefix="image-engine-") as folder, run_engine(Path(folder)) as host:
+        engine = Engine(host)
+        yield Engine(host, {name: _make_base(engine, name, Path(folder)) for name in PACKAGES})
 
 
 def _make_base(engine: Engine, name: str, folder: Path) -> str:

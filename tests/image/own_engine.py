@@ -1,0 +1,57 @@
+"""A container engine of the tests' own, which ends with them. As a program, it says whether one can run here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+START_SECONDS_MAX = 30.0
+
+
+@contextmanager
+def run_engine(folder: Path) -> Iterator[str]:
+    """Run an engine that touches nothing outside of its folder: no bridge, no rules of the firewall.
+
+    Gives its address, once it answers there.
+    """
+    host = f"unix://{folder}/socket"
+    command = ["dockerd", f"--host={host}", "--bridge=none", "--iptables=false", "--ip6tables=false"]
+    command += [f"--data-root={folder}/data", f"--exec-root={folder}/exec", f"--pidfile={folder}/pid"]
+    log = folder / "log"
+    with log.open("wb") as output:
+        daemon = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not (folder / "socket").exists():
+            assert daemon.poll() is None, f"dockerd ended:\n{log.read_text()[-2000:]}"
+            assert time.monotonic() < deadline, f"dockerd is not there:\n{log.read_text()[-2000:]}"
+            time.sleep(0.1)
+        subprocess.run(["docker", "--host", host, "version"], check=True, capture_output=True, timeout=30)
+        yield host
+    finally:
+        daemon.terminate()
+        daemon.wait(timeout=30)
+        _unmount(folder)
+
+
+def _unmount(folder: Path) -> None:
+    """Take away what an engine leaves mounted: the network that its containers shared with this machine."""
+    mounted = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    for path in sorted((each for each in mounted if each.startswith(f"{folder}/")), reverse=True):
+        subprocess.run(["umount", path], check=True, capture_output=True, timeout=30)
+
+
+if __name__ == "__main__":
+    try:
+        with tempfile.TemporaryDirectory(prefix="image-engine-") as home, run_engine(Path(home)):
+            pass
+    except (AssertionError, OSError, subprocess.SubprocessError) as error:
+        sys.exit(f"no engine can run here: {error}")
