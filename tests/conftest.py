@@ -52,19 +52,9 @@ settings.register_profile(
 )
 settings.load_profile("project")
 
-TOGETHER = frozenset({"cluster", "fakegke", "image", "lives"})
-"""Folders whose files share a server or a long run: one process has them all. Elsewhere it has a file."""
 SPEED = 60.0
 """Virtual seconds per real second of the stacks."""
 KINDS = [ClusterKind.EMBEDDED, pytest.param(ClusterKind.REAL, marks=pytest.mark.cluster)]
-
-
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests stay together when a run is spread over processes (pytest -n)."""
-    for item in items:
-        folder = item.path.parent.name
-        item.add_marker(pytest.mark.xdist_group(folder if folder in TOGETHER else item.path.stem))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

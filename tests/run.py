@@ -193,7 +193,7 @@ def _named(missing: list[Tool]) -> str:
 def _pytest(marker: str, rest: list[str]) -> int:
     _say(f"Running the tests: {marker}")
     processes = _PROCESSES.get(marker.partition(" ")[0], min(4, 1 + (os.cpu_count() or 1)))
-    spread = ["-n", str(processes), "--dist", "loadgroup", "--no-loadscope-reorder"]
+    spread = ["-n", str(processes), "--dist", "loadfile", "--no-loadscope-reorder"]
     return subprocess.call([sys.executable, "-m", "pytest", *spread, "-m", marker, *rest], cwd=ROOT)
 
 
