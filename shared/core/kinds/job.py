@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.errors import Rejected, SliceUnknown
+from shared.core.kinds.indexes import is_index_below
 from shared.core.kinds.kind import Kind, KindText, SliceOfPod
 from shared.core.kinds.objects import (
     read_flag,
@@ -40,7 +41,6 @@ FIRST_INDEX = "0"
 _TERMINAL = ("Complete", "Failed")
 """``SuccessCriteriaMet`` and ``FailureTarget`` come before these, while pods may still end:
 https://kubernetes.io/docs/concepts/workloads/controllers/job/#termination-of-job-pods."""
-_INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
 _TOPOLOGY = re.compile(r"[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){1,2}")
 
 
@@ -121,7 +121,7 @@ def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
     if group.slots is None:
         return SliceOfPod(name=workload.name, group=group)
     index = pod.completion_index
-    if not _is_index_below(index, group.slots):
+    if not is_index_below(index, group.slots):
         return None
     return SliceOfPod(name=f"{workload.name}-{index}", group=group)
 
@@ -165,14 +165,10 @@ def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | Non
     """
     index = name.removeprefix(f"{workload.name}-")
     return any(
-        name == workload.name or (name != index and _is_index_below(index, group.slots or 0))
+        name == workload.name or (name != index and is_index_below(index, group.slots or 0))
         for group in workload.groups
         if group.replicas > 0
     )
-
-
-def _is_index_below(text: str, count: int) -> bool:
-    return bool(_INDEX.fullmatch(text)) and int(text) < count
 
 
 JOB = Kind(

@@ -11,6 +11,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from shared.core import labels
+from shared.core.kinds.indexes import is_index_below
 from shared.core.kinds.kind import Kind, KindText, SliceOfPod
 from shared.core.kinds.objects import (
     read_flag,
@@ -98,13 +99,9 @@ def _find_group(workload: WorkloadView, job_name: str) -> SliceGroup | None:
     for group in workload.groups:
         prefix = f"{workload.name}-{group.name}-"
         index = job_name.removeprefix(prefix)
-        if job_name.startswith(prefix) and _is_index(index) and int(index) < group.replicas:
+        if job_name.startswith(prefix) and is_index_below(index, group.replicas):
             return group
     return None
-
-
-def _is_index(text: str) -> bool:
-    return text.isascii() and text.isdigit() and (text == "0" or not text.startswith("0"))
 
 
 def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.errors import Rejected, SliceUnknown
+from shared.core.kinds.indexes import is_index_below, parse_index
 from shared.core.kinds.kind import Kind, KindText, SliceOfPod
 from shared.core.kinds.objects import (
     UnexpectedValue,
@@ -44,7 +45,6 @@ APART = "leader"
 sub-group index, or empty where there are no sub-groups."""
 SUBGROUPS_MAX = 1024
 """More slices than this within one group are a mistake; they would only cost time to list."""
-_INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
 _PERCENT = re.compile(r"([0-9]{1,3})%")
 
 
@@ -98,13 +98,13 @@ def _find_no_uid(_pod: PodView) -> str:
 
 def _speaks(pod: PodView) -> bool:
     said = pod.template
-    worker = _parse_index(said.labels.get(WORKER_INDEX, ""))
+    worker = parse_index(said.labels.get(WORKER_INDEX, ""))
     if worker == 0:
         return said.wants_accelerator
-    subgroup = _parse_index(said.labels.get(SUBGROUP_INDEX, LEADER_INDEX))
+    subgroup = parse_index(said.labels.get(SUBGROUP_INDEX, LEADER_INDEX))
     layout = _Layout(
-        size=_parse_index(said.annotations.get(SIZE, "")) or 1,
-        subgroup_size=_parse_index(said.annotations.get(SUBGROUP_SIZE, "")) or 0,
+        size=parse_index(said.annotations.get(SIZE, "")) or 1,
+        subgroup_size=parse_index(said.annotations.get(SUBGROUP_SIZE, "")) or 0,
     )
     if worker is None or subgroup is None or worker != layout.find_first_worker(subgroup):
         return False
@@ -114,10 +114,6 @@ def _speaks(pod: PodView) -> bool:
 def _hint(pod: PodView) -> str:
     group = pod.template.labels.get(GROUP_INDEX)
     return f"{group}/{pod.template.labels.get(SUBGROUP_INDEX, LEADER_INDEX)}" if group else pod.uid
-
-
-def _parse_index(text: str) -> int | None:
-    return int(text) if _INDEX.fullmatch(text) else None
 
 
 # --- what the live object says --------------------------------------------------------------------------------
@@ -217,7 +213,7 @@ def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
     # A leader that stands in no sub-group and asks for no chips itself waits for the first one.
     subgroup = said.get(SUBGROUP_INDEX, LEADER_INDEX)
     for group in workload.groups:
-        if group.name in ("", subgroup) and _is_index_below(index, group.replicas):
+        if group.name in ("", subgroup) and is_index_below(index, group.replicas):
             return SliceOfPod(name=_name_slice(workload, group, index), group=group)
     return None
 
@@ -250,16 +246,11 @@ def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | Non
     if not name.startswith(prefix):
         return False
     index, _, subgroup = name.removeprefix(prefix).partition("-")
-    return any(group.name == subgroup and _is_index_below(index, group.replicas) for group in workload.groups)
+    return any(group.name == subgroup and is_index_below(index, group.replicas) for group in workload.groups)
 
 
 def _select_pods(workload: WorkloadView) -> str:
     return f"{SET_NAME}={workload.name}"
-
-
-def _is_index_below(text: str, count: int) -> bool:
-    index = _parse_index(text)
-    return index is not None and index < count
 
 
 LEADERWORKERSET = Kind(

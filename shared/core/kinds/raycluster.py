@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.errors import SlicesMayMix, SliceUnknown
+from shared.core.kinds.indexes import parse_index
 from shared.core.kinds.kind import Kind, KindText, SliceOfPod
 from shared.core.kinds.objects import (
     read_flag,
@@ -76,11 +77,7 @@ def _read_slot(pod: PodView) -> str:
     else:
         group, _, slot = said.get(REPLICA_OF_WEBHOOK, "").rpartition("-")
         slot = slot if group == said.get(GROUP) else ""
-    return slot if _is_index(slot) else ""
-
-
-def _is_index(text: str) -> bool:
-    return text.isascii() and text.isdigit() and (text == "0" or not text.startswith("0"))
+    return slot if parse_index(slot) is not None else ""
 
 
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
