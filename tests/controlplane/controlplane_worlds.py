@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -125,22 +126,21 @@ class World:
 
     def clear(self) -> None:
         """Delete everything, so that the next test finds an empty cluster."""
-        for each in self.api.get(_JOBSETS.format(self.namespace), dict)["items"]:
-            self.api.delete(
-                f"{_JOBSETS.format(self.namespace)}/{each['metadata']['name']}", propagation="Background"
-            )
+        self.remove_all(_JOBSETS.format(self.namespace))
         wait_for("the end of all pods", self._has_no_pods)
         for name in self.nodes:
             self.api.delete(f"/api/v1/nodes/{name}")
 
+    def remove_all(self, folder: str, *, grace_seconds: int | None = None) -> None:
+        """Delete every object of a list; one that ends by itself between the list and its deletion is fine."""
+        for each in self.api.get(folder, dict)["items"]:
+            with contextlib.suppress(NotFound):
+                path = f"{folder}/{each['metadata']['name']}"
+                self.api.delete(path, propagation="Background", grace_seconds=grace_seconds)
+
     def _has_no_pods(self) -> bool:
         pods = self.pods()
-        for pod in pods:
-            try:
-                path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}"
-                self.api.delete(path, grace_seconds=0)
-            except NotFound:
-                continue
+        self.remove_all(f"/api/v1/namespaces/{self.namespace}/pods", grace_seconds=0)
         return not pods and not self.api.get(_JOBSETS.format(self.namespace), dict)["items"]
 
     def _has_account(self) -> bool:

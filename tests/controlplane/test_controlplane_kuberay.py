@@ -55,8 +55,7 @@ class RayWorld(World):
         ]
 
     def clear(self) -> None:
-        for each in self.api.get(self._path(), dict)["items"]:
-            self.delete(each["metadata"]["name"])
+        self.remove_all(self._path())
         wait_for("no RayClusters", lambda: not self.api.get(self._path(), dict)["items"])
         super().clear()
 

@@ -35,8 +35,7 @@ class LwsWorld(World):
         self.api.delete(self._path(name), propagation="Background")
 
     def clear(self) -> None:
-        for each in self.api.get(self._path(), dict)["items"]:
-            self.delete(each["metadata"]["name"])
+        self.remove_all(self._path())
         super().clear()
 
     def _path(self, name: str = "") -> str:
