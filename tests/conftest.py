@@ -31,7 +31,7 @@ from local.controlplane.cache import default_cache  # noqa: E402
 from local.controlplane.commands import Choices  # noqa: E402
 from local.controlplane.plane import ControlPlane  # noqa: E402
 from local.controlplane.progress import Progress  # noqa: E402
-from local.controlplane.recipe import UnknownAddition  # noqa: E402
+from local.controlplane.recipe import ADDITIONS, UnknownAddition  # noqa: E402
 from local.controlplane.toolchain import NoToolchain  # noqa: E402
 from local.stack.clusters import ClusterKind  # noqa: E402
 from local.stack.commands import StackSettings  # noqa: E402
@@ -54,6 +54,7 @@ settings.load_profile("project")
 
 SPEED = 60.0
 """Virtual seconds per real second of the stacks."""
+ADDITION_NAMES = {product.name for product in ADDITIONS}
 KINDS = [ClusterKind.EMBEDDED, pytest.param(ClusterKind.REAL, marks=pytest.mark.cluster)]
 
 
@@ -75,6 +76,20 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "controller(*names): runs further controllers on the real control plane, built first (minutes, once)",
     )
+    config.addinivalue_line(
+        "markers",
+        "proves(kind, cell, on=...): what the test proves of the table of kinds, on which controllers",
+    )
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Refuse a mark `proves` that names a further controller which its test does not run."""
+    run = {name for mark in item.iter_markers("controller") for name in mark.args}
+    for mark in item.iter_markers("proves"):
+        said = mark.kwargs.get("on", ())
+        absent = {said} if isinstance(said, str) else set(said)
+        if absent := (absent & ADDITION_NAMES) - run:
+            raise pytest.UsageError(f"{item.nodeid}: proves something on {absent}, and is not marked `controller`")
 
 
 @pytest.fixture(scope="session")

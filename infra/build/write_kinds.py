@@ -14,7 +14,7 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs/kinds.md"
 _HEAD = """# Kinds of workload
 
 Written by `python -m infra.build.write_kinds` from `shared/core/kinds/table.py`; do not edit. Why there is one table:
-[decision 0012](decisions/0012-table-of-kinds.md).
+[decision 0012](decisions/0012-table-of-kinds.md). What proves each cell, on which controller and version: [kinds-proof.md](kinds-proof.md).
 
 | kind | API | pods that speak | slice | over when | released when |
 |---|---|---|---|---|---|
@@ -31,6 +31,7 @@ A kind whose API is not installed is looked for every few seconds; where it is e
 1. `shared/core/kinds/<kind>.py`: one constant of type `Kind`, every field of which says what it answers. `jobset.py` is the pattern; `objects.py` reads JSON.
 2. Its name in `KINDS`, before any kind whose objects it makes. Its `mark`, the label on everything that it makes, keeps these out of the later kinds' lists.
 3. `tests/unit/test_kind_<kind>.py`; its name in `docs/events.schema.json`; `python -m infra.build.write_kinds`.
+   Scenarios in `tests/kinds`, marked with what they prove (`proves`, see the end of [kinds-proof.md](kinds-proof.md)); `python -m tests.kinds.proofs --write`.
 4. The rights to get, list and watch it in `infra/kubernetes/base`, by which the tests of rights and `doctor` go.
 """
 

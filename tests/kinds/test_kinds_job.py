@@ -109,6 +109,9 @@ class Life:
         return found if len(found) == count else []
 
 
+@pytest.mark.proves("Job", "pods that speak", on=("kubernetes", "embedded"))
+@pytest.mark.proves("Job", "slice", on=("kubernetes", "embedded"))
+@pytest.mark.proves("Job", "over when", on=("kubernetes", "embedded"))
 def test_an_indexed_job_of_several_hosts_has_one_pool_until_it_is_complete(cloud: Cloud) -> None:
     life = Life(cloud, "whole")
     life.submit("4x4")
@@ -121,6 +124,9 @@ def test_an_indexed_job_of_several_hosts_has_one_pool_until_it_is_complete(cloud
     assert len(life.calls()) <= CALLS_PER_SLICE_MAX
 
 
+@pytest.mark.proves("Job", "pods that speak", on=("kubernetes", "embedded"))
+@pytest.mark.proves("Job", "slice", on=("kubernetes", "embedded"))
+@pytest.mark.proves("Job", "over when", on=("kubernetes", "embedded"))
 def test_on_single_hosts_each_index_has_a_pool_of_its_own_until_the_last_is_done(cloud: Cloud) -> None:
     life = Life(cloud, "hosts")
     life.submit("2x2", pods=3)
@@ -133,6 +139,8 @@ def test_on_single_hosts_each_index_has_a_pool_of_its_own_until_the_last_is_done
     assert len(life.calls()) <= 3 * CALLS_PER_SLICE_MAX
 
 
+@pytest.mark.proves("Job", "slice", on=("kubernetes", "embedded"))
+@pytest.mark.proves("Job", "refused", on=("kubernetes", "embedded"))
 def test_several_pods_without_index_are_refused_where_their_owner_looks(cloud: Cloud) -> None:
     life = Life(cloud, "unindexed")
     life.submit("2x4", completionMode="NonIndexed")
@@ -143,6 +151,7 @@ def test_several_pods_without_index_are_refused_where_their_owner_looks(cloud: C
     cloud.delete(life.path)
 
 
+@pytest.mark.proves("Job", "released when", on=("kubernetes", "embedded"))
 def test_a_suspended_job_gives_its_pool_back_and_gets_one_again(cloud: Cloud) -> None:
     life = Life(cloud, "halted")
     life.submit("2x4")

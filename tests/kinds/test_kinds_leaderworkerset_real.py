@@ -131,6 +131,9 @@ class Life:
         return running if len(running) == len(found) == count else []
 
 
+@pytest.mark.proves("LeaderWorkerSet", "pods that speak", on=LWS)
+@pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
+@pytest.mark.proves("LeaderWorkerSet", "released when", on=LWS)
 def test_each_group_has_a_pool_and_a_group_that_leaves_gives_one_back(cloud: Cloud) -> None:
     life = Life(cloud, "groups")
     life.submit(replicas=2, annotations=BY_GROUP)
@@ -149,6 +152,7 @@ def test_each_group_has_a_pool_and_a_group_that_leaves_gives_one_back(cloud: Clo
     assert len(life.calls()) <= 3 * CALLS_PER_SLICE_MAX
 
 
+@pytest.mark.proves("LeaderWorkerSet", "pods that speak", on=LWS)
 def test_a_chipless_leader_on_the_slice_speaks_for_workers_that_come_once_it_is_bound(cloud: Cloud) -> None:
     life = Life(cloud, "chipless")
     life.submit(size=3, annotations=BY_GROUP, leader=life.template(chips=0))
@@ -159,6 +163,7 @@ def test_a_chipless_leader_on_the_slice_speaks_for_workers_that_come_once_it_is_
     assert life.accepted("CreateNodePool") == 1
 
 
+@pytest.mark.proves("LeaderWorkerSet", "pods that speak", on=LWS)
 def test_a_leader_on_a_cpu_node_leaves_the_word_to_its_first_worker(cloud: Cloud) -> None:
     life = Life(cloud, "driven")
     life.submit(size=3, leader=life.template(chips=0, on_slice=False))
@@ -170,6 +175,8 @@ def test_a_leader_on_a_cpu_node_leaves_the_word_to_its_first_worker(cloud: Cloud
     assert life.accepted("CreateNodePool") == 1
 
 
+@pytest.mark.proves("LeaderWorkerSet", "pods that speak", on=LWS)
+@pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
 def test_each_sub_group_has_a_pool_of_its_own(cloud: Cloud) -> None:
     life = Life(cloud, "parts")
     policy = {"subGroupPolicyType": "LeaderWorker", "subGroupSize": 2}

@@ -174,6 +174,10 @@ def _runs(pod: Json) -> bool:
     return pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")
 
 
+@pytest.mark.proves("RayCluster", "pods that speak", on=KUBERAY)
+@pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
+@pytest.mark.proves("RayCluster", "over when", on=KUBERAY)
+@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_each_replica_has_a_pool_and_only_the_one_that_leaves_gives_it_back(cloud: Cloud) -> None:
     life = Life(cloud, "elastic")
     life.submit()
@@ -197,6 +201,7 @@ def test_each_replica_has_a_pool_and_only_the_one_that_leaves_gives_it_back(clou
     assert len(life.calls()) <= 2 * CALLS_PER_SLICE_MAX
 
 
+@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_a_suspended_cluster_gives_its_pools_back_and_gets_them_again(cloud: Cloud) -> None:
     life = Life(cloud, "halted")
     life.submit(a_group("halted", replicas=2))
@@ -210,6 +215,7 @@ def test_a_suspended_cluster_gives_its_pools_back_and_gets_them_again(cloud: Clo
     assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (4, 4)
 
 
+@pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
 def test_a_replica_that_lost_a_host_comes_again_under_another_name_on_the_same_pool(cloud: Cloud) -> None:
     life = Life(cloud, "replaced")
     life.submit()
@@ -222,6 +228,7 @@ def test_a_replica_that_lost_a_host_comes_again_under_another_name_on_the_same_p
     life.wait_nothing_left()
 
 
+@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_a_replica_on_another_one_s_pool_keeps_it_and_the_empty_one_goes(cloud: Cloud) -> None:
     life = Life(cloud, "swapped")
     life.submit(a_group("swapped", replicas=2))
@@ -248,6 +255,7 @@ def test_a_replica_on_another_one_s_pool_keeps_it_and_the_empty_one_goes(cloud: 
     assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (4, 4)
 
 
+@pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
 def test_on_single_hosts_each_worker_has_a_pool(cloud: Cloud) -> None:
     life = Life(cloud, "solo")
     life.submit(a_group("solo", "2x2", apart=False, replicas=3))
@@ -258,6 +266,7 @@ def test_on_single_hosts_each_worker_has_a_pool(cloud: Cloud) -> None:
     assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (3, 3)
 
 
+@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_clusters_of_one_name_after_another_all_run_and_leave_nothing(cloud: Cloud) -> None:
     life = Life(cloud, "again")
     for _ in range(3):
@@ -270,6 +279,7 @@ def test_clusters_of_one_name_after_another_all_run_and_leave_nothing(cloud: Clo
     assert 1 <= life.accepted("CreateNodePool") == life.accepted("DeleteNodePool") <= 3
 
 
+@pytest.mark.proves("RayCluster", "refused", on=KUBERAY)
 @pytest.mark.parametrize(
     ("name", "group", "reason"),
     [

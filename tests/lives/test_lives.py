@@ -16,6 +16,9 @@ pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
 """The first test of a cluster waits for its stack and for all lives, which happen at the same time."""
 
 
+@pytest.mark.proves("JobSet", "over when", on=("jobset", "embedded"))
+@pytest.mark.proves("JobSet", "released when", on=("jobset", "embedded"))
+@pytest.mark.proves("JobSet", "queued", on=("jobset", "embedded"))
 @pytest.mark.parametrize("life", LIVES, ids=lambda life: life.name)
 def test_a_life_ends_as_it_should_and_leaves_nothing(lived: Run, life: Life):
     if life.name in lived.errors:
@@ -28,6 +31,7 @@ def test_a_life_ends_as_it_should_and_leaves_nothing(lived: Run, life: Life):
     assert found.calls_in_all <= life.calls_most, found
 
 
+@pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
 def test_no_pool_ever_holds_two_slices(lived: Run):
     assert lived.shared == []
 

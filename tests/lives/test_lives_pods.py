@@ -99,6 +99,7 @@ def _taints(node: Json | None) -> set[str]:
     return {each["key"] for each in node["spec"].get("taints", ())}
 
 
+@pytest.mark.proves("JobSet", "pods that speak", on=("jobset", "embedded"))
 @pytest.mark.parametrize("case", CASES)
 def test_a_leader_is_reported_whatever_the_scheduler_says_of_it(
     make_scene: MakeScene, add_node: AddNode, cloud: Cloud, case: str
@@ -120,6 +121,7 @@ def test_a_leader_is_reported_whatever_the_scheduler_says_of_it(
     assert message["attributes"]["ce-subject"] == f"namespaces/{scene.namespace}/pods/{pod['metadata']['name']}"
 
 
+@pytest.mark.proves("JobSet", "pods that speak", on=("jobset", "embedded"))
 def test_a_leader_that_is_held_by_a_gate_is_reported_once_it_is_free(make_scene: MakeScene, cloud: Cloud):
     held, free = make_scene("held"), make_scene("free")
     body = jobset(held.name)

@@ -37,6 +37,7 @@ def test_every_pod_of_a_pinned_slice_is_on_the_pool_that_was_made_for_it(shuffle
     assert (tally.slices, tally.pods_bound) == (2 * PINNED_PAIRS, 2 * PINNED_PAIRS * PODS)
 
 
+@pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
 def test_each_pinned_slice_has_one_pool_of_its_own(shuffled: Shuffle):
     tally = shuffled.tallies[PINNED_KIND]
     assert tally.torn == []

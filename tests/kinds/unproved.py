@@ -1,0 +1,6 @@
+"""Cells of the table of kinds that no test proves, each with the reason; kept against the marks by a test."""
+
+from __future__ import annotations
+
+UNPROVED: dict[tuple[str, str], str] = {}
+"""By kind and cell. A reason is read in docs/kinds-proof.md, after "not proved:"."""
