@@ -48,7 +48,8 @@ class _Review(Record):
 
 def list_rights(kinds: Iterable[Kind]) -> tuple[tuple[str, str, str], ...]:
     """Return all that the functions need to serve some kinds of workload: group, resource, verb."""
-    return (*RIGHTS, *((kind.group, kind.plural, "get") for kind in kinds))
+    read = (each for kind in kinds for each in (kind, *kind.parents))
+    return (*RIGHTS, *((each.group, each.plural, "get") for each in read))
 
 
 def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:

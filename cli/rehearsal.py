@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from shared.core.pools import PoolSnapshot
     from shared.core.ports import BoundPod, Cluster, NodePools, Notice
-    from shared.core.workloads import PodView, WorkloadView
+    from shared.core.workloads import Parent, PodView, WorkloadView
     from shared.perform.outcome import Outcome, Ports
 
 
@@ -58,6 +58,10 @@ class RehearsedCluster:
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
         """Return one workload, or None."""
         return self._real.get_workload(kind, namespace, name)
+
+    def get_parent(self, parent: Parent, kind: str) -> Parent | None:
+        """Return what made a workload, or None."""
+        return self._real.get_parent(parent, kind)
 
     def list_waiting_leaders(self) -> Iterable[PodView]:
         """Return the leader pods that are bound to no node."""

@@ -27,6 +27,7 @@ STUCK = frozenset(
         Reason.POOL_DIFFERS,
         Reason.STATUS_UNKNOWN,
         Reason.OWNER_UNKNOWN,
+        Reason.PARENT_OVER,
         Reason.FOREIGN_LABELS,
     }
 )

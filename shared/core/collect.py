@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shared.core.settings import Settings
+    from shared.core.workloads import Parent
 
 
 class OwnerState(StrEnum):
@@ -47,6 +48,8 @@ class PoolFacts:
     owner: OwnerState
     owner_since: float | None = None
     """Unix seconds since when the owner is in that state; None when nobody recorded it."""
+    parent: Parent | None = None
+    """What made a live owner, as far as it was looked at."""
     pods: PoolPods | None = None
     """None while they were not looked at; decided as if there were none, and looked at before any delete."""
 
@@ -96,7 +99,10 @@ def _decide_live(facts: PoolFacts, now: float, settings: Settings) -> Decision:
         if busy or age_seconds < settings.grace_seconds:
             return _keep(Reason.POOL_DEGRADED, f"node pool {name} runs with errors: {pool.error or pool.status}")
         return Decision(Verdict.DELETE, Reason.POOL_DEGRADED, f"node pool {name} never became whole: {pool.error}")
-    return _keep(Reason.OWNER_LIVE, f"the owner of node pool {name} is live")
+    kept = facts.parent.keeps if facts.parent else ""
+    return _keep(
+        Reason.PARENT_OVER if kept else Reason.OWNER_LIVE, kept or f"the owner of node pool {name} is live"
+    )
 
 
 _ENDED_REASONS = {

@@ -71,6 +71,7 @@ class Reason(StrEnum):
     OWNER_LIVE = "owner_live"
     OWNER_GONE = "owner_gone"
     OWNER_UNKNOWN = "owner_unknown"
+    PARENT_OVER = "parent_over"
     WORKLOAD_OVER = "workload_over"
     WORKLOAD_SUSPENDED = "workload_suspended"
     GRACE_NOT_OVER = "grace_not_over"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from shared.core.events import Message
     from shared.core.pools import PoolSnapshot
-    from shared.core.workloads import PodView, WorkloadView
+    from shared.core.workloads import Parent, PodView, WorkloadView
 
 
 class NodePools(Protocol):
@@ -79,6 +79,12 @@ class Cluster(Protocol):
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
         """Return one workload of a kind of the table as it is now, or None when there is none of that name."""
+
+    def get_parent(self, parent: Parent, kind: str) -> Parent | None:
+        """Return what made a workload of a kind as it is now, with `Parent.keeps`; None when it is gone.
+
+        May raise `Unreadable` too.
+        """
 
     def list_waiting_leaders(self) -> Iterable[PodView]:
         """Return the pods that speak for a slice of any kind that is served, and that are bound to no node."""

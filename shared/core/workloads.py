@@ -130,6 +130,22 @@ class SliceGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Parent:
+    """The object that made a workload, where its kind is known to keep workloads beyond their use."""
+
+    kind: str
+    """One of `Kind.parents`."""
+    namespace: str
+    name: str
+    uid: str
+    keeps: str = ""
+    """Why it keeps the workload though it has ended itself, and what would release it; empty while it does not."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadView:
     """One live workload of any kind."""
 
@@ -154,6 +170,8 @@ class WorkloadView:
     """Another controller runs it, for example in another cluster: nothing of it runs in this one."""
     active: int = 0
     """How much of it still runs, as its own status counts."""
+    parent: Parent | None = None
+    """What made it, as its owner reference says; whether that has ended is not known from the workload."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from shared.core import labels
 from shared.core.errors import AlreadyExists, NotFound, Unavailable
-from shared.core.kinds.table import KINDS, find_kind_of_pod, get_kind, select_pods
+from shared.core.kinds.table import KINDS, find_kind_of_pod, find_parent_kind, get_kind, select_pods
 from shared.core.ports import BoundPod, Notice
 from shared.core.times import parse_time
 from shared.edges.kubernetes_objects import JsonObject, Record
-from shared.edges.workload_objects import MIRROR_POD, Node, Pod, read_workload, view_pod
+from shared.edges.workload_objects import MIRROR_POD, Node, Pod, read_parent_now, read_workload, view_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from shared.core.kinds.kind import Kind
-    from shared.core.workloads import PodView, WorkloadView
+    from shared.core.workloads import Parent, PodView, WorkloadView
     from shared.edges.kubernetes_api import KubernetesApi
 
 UNBOUND = {"fieldSelector": "spec.nodeName="}
 """An exact spec.nodeName is the one pod field selector that API servers index."""
-API_VERSIONS = {"Pod": "v1"} | {kind.name: kind.api_version for kind in KINDS}
+API_VERSIONS = {"Pod": "v1"} | {each.name: each.api_version for kind in KINDS for each in (kind, *kind.parents)}
 _MESSAGE_LENGTH_MAX = 1024
 """Longest message of an Event: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/."""
 
@@ -62,6 +62,15 @@ class KubernetesCluster:
             if f'"{name}" not found' not in str(error):
                 raise Unavailable(f"whether {kind} {namespace}/{name} exists is unknown: {error}") from error
             return None
+
+    def get_parent(self, parent: Parent, kind: str) -> Parent | None:
+        """Return what made a workload as it is now; None when it is gone, or another one has its name."""
+        found = find_parent_kind(kind, parent.kind)
+        try:
+            body = self._api.get(found.path_of(parent.namespace, parent.name), JsonObject)
+        except NotFound:
+            return None
+        return read_parent_now(found, parent, body)
 
     def list_waiting_leaders(self) -> Iterator[PodView]:
         """Yield the pods that speak for a slice and are bound to no node, kind by kind and page by page."""

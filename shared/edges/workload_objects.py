@@ -6,11 +6,12 @@ entry (`shared.core.kinds`), which gets their JSON and a reader of pod templates
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from shared.core.kinds.objects import UnexpectedValue
+from shared.core.kinds.objects import UnexpectedValue, read_text
 from shared.core.labels import NODE_POOL, TPU_RESOURCE
 from shared.core.times import parse_time
 from shared.core.workloads import PodTemplate, PodView
@@ -18,8 +19,8 @@ from shared.edges.kubernetes_errors import Unreadable
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
 
 if TYPE_CHECKING:
-    from shared.core.kinds.kind import Json, Kind
-    from shared.core.workloads import WorkloadView
+    from shared.core.kinds.kind import Json, Kind, ParentKind
+    from shared.core.workloads import Parent, WorkloadView
 
 MIRROR_POD = "kubernetes.io/config.mirror"
 
@@ -182,6 +183,19 @@ def read_workload(kind: Kind, body: Json) -> WorkloadView:
         return kind.read(body, read_template)
     except UnexpectedValue as error:
         raise Unreadable(f"{kind.name}: {error}") from error
+
+
+def read_parent_now(kind: ParentKind, parent: Parent, body: Json) -> Parent | None:
+    """Return what made a workload from its own JSON; None when it is another one of the same name.
+
+    Raises:
+        Unreadable: a field has an unexpected type.
+    """
+    try:
+        uid, keeps = read_text(body, "metadata", "uid"), kind.judge(body)
+    except UnexpectedValue as error:
+        raise Unreadable(f"{kind.name}: {error}") from error
+    return dataclasses.replace(parent, keeps=keeps) if uid == parent.uid else None
 
 
 def _view_template(meta: ObjectMeta, spec: PodSpec) -> PodTemplate:

@@ -8,7 +8,7 @@ from shared.core.collect import OwnerState, PoolFacts, PoolPods, decide_collect
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import Busy, ProvisionerError, Retryable
 from shared.core.kinds.table import get_kind
-from shared.perform.explain import explain
+from shared.perform.explain import explain, find_parent
 from shared.perform.occupancy import judge_use
 from shared.perform.outcome import Outcome, Ports, describe_owner
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shared.core.names import PoolOwner
     from shared.core.pools import PoolSnapshot
     from shared.core.ports import BoundPod
-    from shared.core.workloads import PodView, WorkloadView
+    from shared.core.workloads import Parent, PodView, WorkloadView
 
 
 def collect(event: Event, ports: Ports) -> list[Outcome]:
@@ -70,7 +70,7 @@ def collect_pool(cluster: str, pool: PoolSnapshot, ports: Ports) -> Outcome:
     decision = decide_collect(facts, now=ports.clock.now(), settings=ports.settings)
     if decision.verdict == Verdict.DELETE:
         decision = release_pool(cluster, pool, ports)
-    explain(ports.clusters[cluster], decision, objects=(workload,))
+    explain(ports.clusters[cluster], decision, objects=(workload, *list_parents(decision, facts)))
     return Outcome(
         decision=decision,
         cluster=cluster,
@@ -89,7 +89,13 @@ def gather_facts(cluster: str, pool: PoolSnapshot, ports: Ports) -> tuple[PoolFa
     state, since = classify_owner(owner, workload, pods)
     state = judge_use(cluster, pool, state, workload, pods, ports)
     gone = state == OwnerState.GONE
-    return PoolFacts(pool=pool, owner=state, owner_since=since), None if gone else workload
+    parent = find_parent(ports.clusters[cluster], workload) if state == OwnerState.LIVE and workload else None
+    return PoolFacts(pool=pool, owner=state, owner_since=since, parent=parent), None if gone else workload
+
+
+def list_parents(decision: Decision, facts: PoolFacts) -> list[Parent]:
+    """Return what made a pool's owner, where the decision is about it."""
+    return [facts.parent] if facts.parent and decision.reason == Reason.PARENT_OVER else []
 
 
 def read_owner(

@@ -15,12 +15,30 @@ from shared.core.ports import Cluster, Notice
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shared.core.workloads import PodView, WorkloadView
+    from shared.core.workloads import Parent, PodView, WorkloadView
 
 _LOG = logging.getLogger("explain")
 
 
-def explain(cluster: Cluster, decision: Decision, *, objects: Iterable[WorkloadView | PodView | None]) -> None:
+def find_parent(cluster: Cluster, workload: WorkloadView) -> Parent | None:
+    """Return what made a workload, with what it keeps it for; None where nothing is to be said of that.
+
+    It is read to explain only, so an error is logged and stops nothing.
+    """
+    if workload.parent is None:
+        return None
+    try:
+        return cluster.get_parent(workload.parent, workload.kind)
+    except ProvisionerError as error:
+        _LOG.warning(
+            "what made a workload could not be read", extra={"object": str(workload.parent), "error": str(error)}
+        )
+        return None
+
+
+def explain(
+    cluster: Cluster, decision: Decision, *, objects: Iterable[WorkloadView | PodView | Parent | None]
+) -> None:
     """Write one Event per object that still exists; decisions of the kind NOTHING leave none."""
     reason = find_event_reason(decision)
     if reason is None:

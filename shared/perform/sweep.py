@@ -13,16 +13,16 @@ from shared.core.collect import OwnerState, PoolFacts, decide_collect, decide_sw
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import ProvisionerError
 from shared.perform.collect import classify_owner, read_owner, release_pool
-from shared.perform.explain import explain
+from shared.perform.explain import explain, find_parent
 from shared.perform.occupancy import has_spare_pool, judge_use
 from shared.perform.outcome import Outcome, Ports, describe_owner
 from shared.perform.provision import provision_pod
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from shared.core.pools import PoolSnapshot
-    from shared.core.workloads import PodView, WorkloadView
+    from shared.core.workloads import Parent, PodView, WorkloadView
 
 FRESH_SECONDS = 5.0
 """A leader that waited for less than this when the pools were listed is left to its message: two answers at once
@@ -63,8 +63,8 @@ def _sweep_pools(cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, repo
     now = ports.clock.now()
     judged = []
     for pool in ours:
-        state, since, _ = owners[pool.name]
-        facts = PoolFacts(pool=pool, owner=state, owner_since=since)
+        owner = owners[pool.name]
+        facts = PoolFacts(pool=pool, owner=owner.state, owner_since=owner.since, parent=owner.parent)
         judged.append(decide_collect(facts, now=now, settings=ports.settings))
     decided = decide_sweep(judged, settings=ports.settings)
     report.over_cap = report.over_cap or any(each.reason == Reason.SWEEP_OVER_CAP for each in decided)
@@ -76,11 +76,28 @@ def _sweep_pools(cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, repo
             except ProvisionerError as error:
                 report.errors.append((f"node pool {pool.name}", error))
                 continue
-            explain(ports.clusters[cluster], final, objects=(owners[pool.name][2],))
+            explain(ports.clusters[cluster], final, objects=(owners[pool.name].workload,))
         report.outcomes.append(_describe(cluster, pool, final))
+    _tell_what_is_kept(cluster, zip(decided, (owners[pool.name] for pool in ours), strict=True), ports)
 
 
-_Owner = tuple[OwnerState, float | None, "WorkloadView | None"]
+def _tell_what_is_kept(cluster: str, decided: Iterable[tuple[Decision, _Owner]], ports: Ports) -> None:
+    """Write once per workload, and in every sweep for as long as it lasts: it costs chips, and Events expire."""
+    told: set[str] = set()
+    for decision, owner in decided:
+        workload = owner.workload
+        if decision.reason == Reason.PARENT_OVER and workload is not None and workload.uid not in told:
+            told.add(workload.uid)
+            explain(ports.clusters[cluster], decision, objects=(workload, owner.parent))
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    state: OwnerState
+    since: float | None = None
+    workload: WorkloadView | None = None
+    """None once it is gone."""
+    parent: Parent | None = None
 
 
 def _read_owners(
@@ -89,12 +106,13 @@ def _read_owners(
     """Return each pool's owner, every workload read once; one that cannot be read is UNKNOWN, never gone."""
     seen: dict[tuple[str, str, str], tuple[WorkloadView | None, Sequence[PodView] | None] | ProvisionerError] = {}
     found: dict[str, _Owner] = {}
+    parents: dict[str, Parent | None] = {}
     for pool in pools:
         owner = pool.owner
         if owner is None:
             continue
         if owner.kind not in ports.settings.kinds:
-            found[pool.name] = (OwnerState.UNKNOWN, None, None)
+            found[pool.name] = _Owner(OwnerState.UNKNOWN)
             continue
         key = (owner.kind, owner.namespace, owner.name)
         if key not in seen:
@@ -105,14 +123,17 @@ def _read_owners(
                 report.errors.append((f"{owner.kind} {owner.namespace}/{owner.name}", error))
         read = seen[key]
         if isinstance(read, ProvisionerError):
-            found[pool.name] = (OwnerState.UNKNOWN, None, None)
+            found[pool.name] = _Owner(OwnerState.UNKNOWN)
         else:
             workload, pods = read
             state, since = classify_owner(owner, workload, pods)
             mine = [each for each in pools if each.owner and each.owner.owner_uid == owner.owner_uid]
             if state == OwnerState.GONE or has_spare_pool(mine, workload):
                 state = judge_use(cluster, pool, state, workload, pods, ports)
-            found[pool.name] = (state, since, None if state == OwnerState.GONE else workload)
+            live = None if state == OwnerState.GONE else workload
+            if live and state == OwnerState.LIVE and live.uid not in parents:
+                parents[live.uid] = find_parent(ports.clusters[cluster], live)
+            found[pool.name] = _Owner(state, since, live, parents.get(live.uid) if live else None)
     return found
 
 

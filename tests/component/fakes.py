@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from shared.core.events import Message
-    from shared.core.workloads import PodView, WorkloadView
+    from shared.core.workloads import Parent, PodView, WorkloadView
 
 HELD = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
 """GKE refuses a second operation while one runs: https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-operations."""
@@ -131,6 +131,8 @@ class FakeCluster(Plans):
         super().__init__()
         self.pods: dict[tuple[str, str], PodView] = {}
         self.workloads: dict[tuple[str, str, str], WorkloadView] = {}
+        self.parents: dict[str, Parent] = {}
+        """By UID."""
         self.bound: dict[str, list[BoundPod]] = {}
         self.nodes: dict[str, list[str]] = {}
         self.notices: dict[Notice, int] = {}
@@ -171,6 +173,10 @@ class FakeCluster(Plans):
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
         self.begin("get_workload")
         return self.workloads.get((kind, namespace, name))
+
+    def get_parent(self, parent: Parent, kind: str) -> Parent | None:
+        self.begin("get_parent")
+        return self.parents.get(parent.uid)
 
     def list_waiting_leaders(self) -> Iterator[PodView]:
         self.begin("list_waiting_leaders")

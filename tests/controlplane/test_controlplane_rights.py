@@ -25,6 +25,7 @@ from shared.core.errors import Denied, NotFound, ProvisionerError, Unavailable
 from shared.core.kinds.table import KINDS
 from shared.core.ports import Notice
 from shared.core.settings import ClusterSettings, Credentials, Settings
+from shared.core.workloads import Parent
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_objects import Stored
 from shared.wiring import build_ports
@@ -112,6 +113,11 @@ class Account:
         for kind in KINDS:
             with contextlib.suppress(Unavailable):  # the kind is not installed: the right was there to learn it
                 cluster.get_workload(kind.name, self.world.namespace, "train")
+        if self.name != PROVISION:
+            for kind in KINDS:
+                for each in kind.parents:
+                    parent = Parent(kind=each.name, namespace=self.world.namespace, name="train", uid="")
+                    assert cluster.get_parent(parent, kind.name) is None
         cluster.list_pool_pods(f"{self.world.namespace}-{POOL}")
         notice = Notice(
             kind="JobSet",

@@ -45,8 +45,8 @@ def _hint_nothing(pod: PodView) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """One kind of workload. Every function is pure and accepts whatever a stranger may write."""
+class Resource:
+    """Where the API has the objects of a kind."""
 
     name: str
     """The API's kind, for example the one in ``kind:`` of a manifest."""
@@ -54,6 +54,35 @@ class Kind:
     """Group and version, as in a manifest."""
     plural: str
     """As in the API's paths."""
+
+    @property
+    def group(self) -> str:
+        """Return the API group, without the version."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def path(self) -> str:
+        """Return the path of the list of all namespaces."""
+        return f"/apis/{self.api_version}/{self.plural}"
+
+    def path_of(self, namespace: str, name: str) -> str:
+        """Return the path of one object."""
+        return f"/apis/{self.api_version}/namespaces/{namespace}/{self.plural}/{name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParentKind(Resource):
+    """A kind whose objects make workloads of a kind of the table, and may keep them when they have ended."""
+
+    judge: Callable[[Json], str]
+    """Return from its JSON how it ended, that it keeps its workload and what would release that; empty where it
+    has not ended or is about to let go. Raises `shared.core.kinds.objects.UnexpectedValue`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind(Resource):
+    """One kind of workload. Every function is pure and accepts whatever a stranger may write."""
+
     text: KindText
 
     pod_selector: str
@@ -84,6 +113,8 @@ class Kind:
     pods_of: Callable[[WorkloadView], str] | None = None
     """Return the label selector of all the accelerator pods of a workload, where `has_slice` must see them."""
 
+    parents: tuple[ParentKind, ...] = ()
+    """What makes such workloads and may keep them without use; read to explain only, never to decide."""
     mark: str = ""
     """Label that stands on everything that the kind's controller makes, so that lists of kinds that come later in
     the table leave it out."""
@@ -99,17 +130,3 @@ class Kind:
     """Taint that the nodes of a pinned slice carry, which its pods tolerate."""
     install: str = ""
     """Command that installs the kind, where a cluster without it is a mistake; empty where it is a choice."""
-
-    @property
-    def group(self) -> str:
-        """Return the API group, without the version."""
-        return self.api_version.rpartition("/")[0]
-
-    @property
-    def path(self) -> str:
-        """Return the path of the list of all namespaces."""
-        return f"/apis/{self.api_version}/{self.plural}"
-
-    def path_of(self, namespace: str, name: str) -> str:
-        """Return the path of one workload."""
-        return f"/apis/{self.api_version}/namespaces/{namespace}/{self.plural}/{name}"

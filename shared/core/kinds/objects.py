@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from shared.core.times import parse_time
+from shared.core.workloads import Parent
 
 Json = Mapping[str, Any]
 T = TypeVar("T")
@@ -87,6 +88,20 @@ def read_identity(kind: str, body: Json) -> dict[str, Any]:
         "deleting": bool(deleted),
         "deleting_since": parse_time(deleted),
     }
+
+
+def read_parent(body: Json, *kinds: str) -> Parent | None:
+    """Return the controller of an object where it is of one of some kinds; None for any other, and for none."""
+    for each in read_objects(body, "metadata", "ownerReferences"):
+        kind = read_text(each, "kind")
+        if read_flag(each, "controller") and kind in kinds:
+            return Parent(
+                kind=kind,
+                namespace=read_text(body, "metadata", "namespace"),
+                name=read_text(each, "name"),
+                uid=read_text(each, "uid"),
+            )
+    return None
 
 
 def read_held_conditions(body: Json) -> dict[str, float | None]:

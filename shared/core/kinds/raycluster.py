@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from shared.core import labels
 from shared.core.errors import SlicesMayMix, SliceUnknown
 from shared.core.kinds.indexes import parse_index
-from shared.core.kinds.kind import Kind, KindText, SliceOfPod
+from shared.core.kinds.kind import Kind, KindText, ParentKind, SliceOfPod
 from shared.core.kinds.objects import (
     read_flag,
     read_held_conditions,
@@ -25,6 +25,7 @@ from shared.core.kinds.objects import (
     read_number,
     read_object,
     read_objects,
+    read_parent,
     read_text,
 )
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from shared.core.kinds.kind import Json, TemplateReader
 
 NAME = "RayCluster"
+API_VERSION = "ray.io/v1"
 CLUSTER = "ray.io/cluster"
 GROUP = "ray.io/group"
 NODE_TYPE = "ray.io/node-type"
@@ -47,6 +49,11 @@ REPLICA_OF_WEBHOOK = "replicaIndex"
 OPERATOR = "ray.io/kuberay-operator"  # as spec.managedBy
 _REPLICAS_MAX = 2**31 - 1  # the default of maxReplicas
 _FIRST = "0"
+_INVALID = "ValidationFailed"
+_ENDED = ("Complete", "Failed", _INVALID)
+_EARLIER_RULES = {"SUCCEEDED": "onSuccess", "FAILED": "onFailure"}
+"""How ``deletionStrategy`` said it before ``deletionRules``."""
+_RELEASING = {"DeleteWorkers", "DeleteCluster", "DeleteSelf"}
 _REMEDY = "install GKE's Ray TPU webhook (the RayOperator add-on), with KubeRay 1.6 or later"
 
 
@@ -88,6 +95,7 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
         suspended_since=read_held_conditions(body).get("RayClusterSuspended"),
         managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", OPERATOR),
         active=read_number(body, "status", "availableWorkerReplicas"),
+        parent=read_parent(body, RAYJOB.name),
     )
 
 
@@ -246,9 +254,47 @@ def _select_pods(workload: WorkloadView) -> str:
     return f"{CLUSTER}={workload.name},{NODE_TYPE}={WORKER}"
 
 
+def _judge_rayjob(body: Json) -> str:
+    """Return why a RayJob keeps its RayCluster beyond its end; empty before its end, and where it lets go soon.
+
+    As https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/rayjob_controller.go decides
+    it: what ``clusterSelector`` names is never its own, and is no child of it.
+    """
+    ended = read_text(body, "status", "jobDeploymentStatus")
+    if ended not in _ENDED or (ended != _INVALID and _lets_go(body, ended)):
+        return ""
+    identity = f"{read_text(body, 'metadata', 'namespace')}/{read_text(body, 'metadata', 'name')}"
+    said = f"RayJob {identity} is {ended} and keeps its RayCluster with all its node pools"
+    if ended == _INVALID:
+        return f"{said}; KubeRay leaves it as it is: delete the RayJob or the RayCluster"
+    by_rule = bool(read_object(body, "spec", "deletionStrategy"))
+    remedy = "let a deletion rule apply to it" if by_rule else "set shutdownAfterJobFinishes: true"
+    return f"{said}; to release them, {remedy}, or delete the RayJob or the RayCluster"
+
+
+def _lets_go(body: Json, ended: str) -> bool:
+    """Return whether KubeRay ends the workers of a RayJob that ended, at once or after a time to live."""
+    outcome = read_text(body, "status", "jobStatus")
+    strategy = read_object(body, "spec", "deletionStrategy")
+    if not strategy:
+        return read_flag(body, "spec", "shutdownAfterJobFinishes")
+    rules = read_objects(strategy, "deletionRules")
+    if rules:
+        policies = {
+            read_text(each, "policy")
+            for each in rules
+            if (read_text(each, "condition", "jobStatus") or None) == outcome
+            or (read_text(each, "condition", "jobDeploymentStatus") or None) == ended
+        }
+    else:
+        policies = {read_text(strategy, _EARLIER_RULES.get(outcome, ""), "policy")}
+    return bool(policies & _RELEASING)
+
+
+RAYJOB = ParentKind(name="RayJob", api_version=API_VERSION, plural="rayjobs", judge=_judge_rayjob)
 RAYCLUSTER = Kind(
     name=NAME,
-    api_version="ray.io/v1",
+    api_version=API_VERSION,
     plural="rayclusters",
     text=KindText(
         speakers="the worker with host index 0 of each replica; every worker where KubeRay gives no host index",
@@ -268,6 +314,7 @@ RAYCLUSTER = Kind(
     list_slices=_list_slices,
     has_slice=_has_slice,
     pods_of=_select_pods,
+    parents=(RAYJOB,),
     parent_kind="raycluster",
     mark=CLUSTER,
 )

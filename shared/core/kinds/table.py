@@ -13,7 +13,7 @@ from shared.core.kinds.raycluster import RAYCLUSTER
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from shared.core.kinds.kind import Kind, SliceOfPod
+    from shared.core.kinds.kind import Kind, ParentKind, SliceOfPod
     from shared.core.workloads import PodView, WorkloadView
 
 KINDS: tuple[Kind, ...] = (JOBSET, RAYCLUSTER, LEADERWORKERSET, JOB)
@@ -36,6 +36,15 @@ def get_kind(name: str) -> Kind:
         KeyError: it did not.
     """
     return _BY_NAME[name]
+
+
+def find_parent_kind(kind: str, name: str) -> ParentKind:
+    """Return what may have made the workloads of one kind, by its own kind, which came from the table itself.
+
+    Raises:
+        KeyError: it did not.
+    """
+    return {each.name: each for each in get_kind(kind).parents}[name]
 
 
 def find_kind_of_pod(pod: PodView) -> Kind | None:

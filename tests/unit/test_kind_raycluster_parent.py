@@ -1,0 +1,146 @@
+"""A RayJob that has ended and keeps its RayCluster: when that is so, and what is said of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from shared.core.collect import OwnerState, PoolFacts, decide_collect
+from shared.core.decisions import Reason
+from shared.core.kinds.objects import UnexpectedValue
+from shared.core.kinds.raycluster import RAYCLUSTER, RAYJOB
+from shared.core.pools import PoolStatus
+from shared.core.workloads import Parent
+from tests.builders import NOW, a_pool, settings
+from tests.unit.rayclusters import a_body, read_template
+
+Json = dict[str, Any]
+KEEPING = Parent(kind="RayJob", namespace="default", name="train", uid="u", keeps="RayJob default/train keeps it")
+
+
+def a_rayjob(deployment: str = "Complete", outcome: str = "SUCCEEDED", **spec: Any) -> Json:
+    status = {"jobDeploymentStatus": deployment, "jobStatus": outcome}
+    return {"metadata": {"namespace": "default", "name": "train"}, "spec": spec, "status": status}
+
+
+def rules(*given: tuple[str, str, str]) -> Json:
+    """Deletion rules: which status each is about, its value, and the policy."""
+    made = [{"condition": {field: value, "ttlSeconds": 60}, "policy": policy} for field, value, policy in given]
+    return {"deletionStrategy": {"deletionRules": made}}
+
+
+def earlier_rules(success: str, failure: str) -> Json:
+    return {"deletionStrategy": {"onSuccess": {"policy": success}, "onFailure": {"policy": failure}}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({"metadata": {"name": "train"}}, id="new"),
+        pytest.param(a_rayjob("Running", "RUNNING"), id="running"),
+        pytest.param(a_rayjob("Retrying", "FAILED"), id="about to retry"),
+        pytest.param(a_rayjob("Suspended", ""), id="suspended"),
+        pytest.param(a_rayjob(shutdownAfterJobFinishes=True), id="its cluster goes with it"),
+        pytest.param(
+            a_rayjob(shutdownAfterJobFinishes=True, ttlSecondsAfterFinished=3600), id="its cluster goes in an hour"
+        ),
+        pytest.param(a_rayjob(**rules(("jobStatus", "SUCCEEDED", "DeleteCluster"))), id="a rule deletes"),
+        pytest.param(
+            a_rayjob(
+                **rules(("jobStatus", "SUCCEEDED", "DeleteNone"), ("jobStatus", "SUCCEEDED", "DeleteWorkers"))
+            ),
+            id="a second rule suspends the workers",
+        ),
+        pytest.param(
+            a_rayjob("Failed", "", **rules(("jobDeploymentStatus", "Failed", "DeleteSelf"))),
+            id="by its deployment",
+        ),
+        pytest.param(a_rayjob(**earlier_rules("DeleteCluster", "DeleteNone")), id="by the earlier fields"),
+    ],
+)
+def test_nothing_is_said_of_a_rayjob_that_goes_on_or_lets_go(body: Json) -> None:
+    assert RAYJOB.judge(body) == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "remedy"),
+    [
+        pytest.param(a_rayjob(), "set shutdownAfterJobFinishes: true", id="no policy at all"),
+        pytest.param(a_rayjob("Failed", "FAILED"), "set shutdownAfterJobFinishes: true", id="it failed"),
+        pytest.param(
+            a_rayjob(**rules(("jobStatus", "FAILED", "DeleteCluster"))),
+            "let a deletion rule apply",
+            id="another end",
+        ),
+        pytest.param(
+            a_rayjob("Failed", "", **rules(("jobStatus", "FAILED", "DeleteCluster"))),
+            "let a deletion rule apply",
+            id="it failed before Ray said anything",
+        ),
+        pytest.param(
+            a_rayjob(**rules(("jobStatus", "SUCCEEDED", "DeleteNone"))),
+            "let a deletion rule apply",
+            id="DeleteNone",
+        ),
+        pytest.param(
+            a_rayjob(shutdownAfterJobFinishes=True, **earlier_rules("DeleteNone", "DeleteCluster")),
+            "let a deletion rule apply",
+            id="the earlier fields outrank the flag",
+        ),
+        pytest.param(
+            a_rayjob("Failed", "", **earlier_rules("DeleteCluster", "DeleteCluster")),
+            "let a deletion rule apply",
+            id="the earlier fields know of no such end",
+        ),
+        pytest.param(
+            a_rayjob("ValidationFailed", "", shutdownAfterJobFinishes=True), "delete the RayJob", id="invalid"
+        ),
+    ],
+)
+def test_a_rayjob_that_keeps_its_cluster_is_told_what_would_release_it(body: Json, remedy: str) -> None:
+    said = RAYJOB.judge(body)
+
+    assert said.startswith(f"RayJob default/train is {body['status']['jobDeploymentStatus']} and keeps")
+    assert remedy in said
+    assert said.endswith("delete the RayJob or the RayCluster")
+
+
+def test_a_status_that_is_no_text_is_not_judged() -> None:
+    with pytest.raises(UnexpectedValue):
+        RAYJOB.judge(a_rayjob() | {"status": {"jobDeploymentStatus": 1}})
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        ({"kind": "RayJob", "controller": True}, True),
+        ({"kind": "RayJob"}, False),
+        ({"kind": "RayService", "controller": True}, False),
+    ],
+)
+def test_only_the_rayjob_that_controls_a_cluster_is_its_parent(reference: Json, found: bool) -> None:
+    body = a_body()
+    body["metadata"]["ownerReferences"] = [
+        {"name": "other", "uid": "v"},
+        {"name": "train", "uid": "u"} | reference,
+    ]
+    workload = RAYCLUSTER.read(body, read_template)
+
+    assert workload.parent == (dataclasses.replace(KEEPING, keeps="") if found else None)
+
+
+@pytest.mark.parametrize("owner", OwnerState)
+@pytest.mark.parametrize("status", PoolStatus)
+def test_a_parent_changes_what_is_said_and_never_what_is_done(owner: OwnerState, status: PoolStatus) -> None:
+    plain = PoolFacts(pool=a_pool(status), owner=owner)
+    use = settings()
+    alone = decide_collect(plain, now=NOW, settings=use)
+    kept = decide_collect(dataclasses.replace(plain, parent=KEEPING), now=NOW, settings=use)
+
+    assert kept.verdict == alone.verdict
+    if alone.reason == Reason.OWNER_LIVE:
+        assert (kept.reason, kept.message) == (Reason.PARENT_OVER, KEEPING.keeps)
+    else:
+        assert kept == alone
