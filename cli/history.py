@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from shared.core.elastic import speaks
 from shared.core.errors import NotFound, Unavailable
 from shared.core.kinds.table import KIND_NAMES, find_kind_of_pod, select_pods
 from shared.core.times import parse_time
@@ -121,7 +122,7 @@ def read_leaders(api: KubernetesApi, kind: Kind, namespace: str, name: str) -> l
     for page in api.list_pages(path, Pod, selector):
         for pod in page.items:
             view = view_pod(pod)
-            if find_kind_of_pod(view) is not kind or kind.find_owner(view) != name or not kind.speaks(view):
+            if find_kind_of_pod(view) is not kind or kind.find_owner(view) != name or not speaks(kind, view):
                 continue
             about = f"Pod {pod.metadata.name}"
             scheduled = [each for each in pod.status.conditions or () if each.type == "PodScheduled"]

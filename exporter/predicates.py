@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.core import labels as label_keys
+from shared.core.elastic import speaks
 from shared.core.events import Observed
 from shared.core.kinds.table import find_kind_of_pod
 from shared.core.times import format_time
@@ -60,7 +61,7 @@ def speaks_for_a_slice(pod: Pod, kind: Kind) -> bool:
     """Tell whether a pod is of this kind of workload, and one that speaks for its slice."""
     view = view_pod(pod)
     found = find_kind_of_pod(view)
-    return found is not None and found.name == kind.name and kind.speaks(view)
+    return found is not None and found.name == kind.name and speaks(kind, view)
 
 
 def is_held_back(pod: Pod) -> bool:

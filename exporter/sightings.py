@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from exporter.predicates import is_demand, standing_of, wants_fewer
+from shared.core.elastic import hint_slice
 from shared.core.events import Event, EventType, ObjectName, Observed
 from shared.core.times import format_time
 from shared.edges.workload_objects import view_pod
@@ -131,7 +132,7 @@ class PodSightings:
         if known is not None:
             return known
         view = view_pod(pod)
-        hint = self._kind.slice_hint(view)
+        hint = hint_slice(self._kind, view)
         if hint == uid:
             return uid
         found = self._slices[uid] = f"{view.namespace}/{self._kind.find_owner(view)}/{hint}"

@@ -7,6 +7,7 @@ free text is honoured only within the operator's allow-lists. How a kind tells i
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING
 from shared.core import labels
 from shared.core.capacity import Capacity, read_capacity
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.errors import HostsDiffer, NotAllowed, Rejected
+from shared.core.elastic import find_slice, speaks
+from shared.core.errors import HostsDiffer, NotAllowed, Rejected, UnsupportedShape
 from shared.core.kinds.table import find_kind_of_pod, get_kind
 from shared.core.names import Claim
 from shared.core.selectors import read_node_labels, read_operator_labels, read_zone
@@ -44,6 +46,8 @@ class Demand:
     networks: tuple[str, ...]
     """``network:subnetwork`` pairs."""
     node_service_account: str
+    elastic: bool = False
+    """The pool serves all pods of one shape, and the shape's node count is what they need now: it changes."""
     pinned: bool
     """The workload's kind pins the pods to nodes of their slice: the pool carries its label and taint."""
 
@@ -56,7 +60,7 @@ class Demand:
         asked = (
             self.shape.machine_type,
             self.shape.topology,
-            str(self.shape.node_count),
+            "elastic" if self.elastic else str(self.shape.node_count),
             str(self.capacity.tier),
             self.capacity.reservation_path,
             str(self.pinned),
@@ -86,7 +90,7 @@ def read_demand(
     if workload is None or kind is None:  # the obstacles above already said so; this tells the type checker
         return _nothing(Reason.OWNER_GONE, "the workload is gone")
     try:
-        found = kind.find_slice(pod, workload)
+        found = find_slice(kind, pod, workload)
     except Rejected as error:
         return Decision(Verdict.REFUSE, Reason(error.reason), str(error))
     if found is None:
@@ -119,7 +123,7 @@ def find_slice_name(pod: PodView, workload: WorkloadView | None) -> str:
     """Return the name of a pod's slice for people; the pod's controller, or the pod itself, when it has none."""
     kind = find_kind_of_pod(pod)
     try:
-        found = kind.find_slice(pod, workload) if kind and workload and workload.kind == kind.name else None
+        found = find_slice(kind, pod, workload) if kind and workload and workload.kind == kind.name else None
     except Rejected:
         return pod.name
     return found.name if found else pod.controller_name or pod.name
@@ -146,12 +150,15 @@ def _build_demand(
     claim: Claim, workload: WorkloadView, found: SliceOfPod, template: PodTemplate, settings: Settings
 ) -> Demand:
     _check_allowed(claim.namespace, template, settings)
+    _check_amounts(template)
     shape = find_shape(
         accelerator=template.find_selector(labels.ACCELERATOR),
         topology=template.topology,
         chips_per_pod=template.chips or _find_chips_of_peers(template, workload),
         machine_type=template.find_selector(labels.INSTANCE_TYPE),
     )
+    if found.group.elastic:
+        shape = _fit_elastic(found, shape)
     _check_hosts(found, shape)
     capacity = read_capacity(template, shape, settings)
     pins = _read_pins(claim, found)
@@ -164,6 +171,7 @@ def _build_demand(
         operator_labels=read_operator_labels(template, settings),
         networks=_read_networks(template, settings),
         node_service_account=_read_service_account(template, settings),
+        elastic=found.group.elastic,
         pinned=found.group.pinned,
     )
 
@@ -178,7 +186,7 @@ def _find_pod_obstacle(pod: PodView, kind: Kind | None) -> Decision | None:
         or _find_template_obstacle(pod.template)
         or _find_first(
             (
-                kind is not None and not kind.speaks(pod),
+                kind is not None and not speaks(kind, pod),
                 Reason.NOT_A_LEADER,
                 f"only {kind.speaks_rule if kind else ''}",
             ),
@@ -250,6 +258,29 @@ def _find_owner_obstacle(
     if workload.managed_elsewhere:
         return _nothing(Reason.DEMAND_LEFT_TO_GKE, f"another controller manages the {name}")
     return None
+
+
+def _check_amounts(template: PodTemplate) -> None:
+    for amount in template.unreadable_amounts:
+        resource, _, value = amount.partition("=")
+        raise UnsupportedShape(
+            "accelerators come whole", field=f"resources.{resource}", value=value, valid="a whole number"
+        )
+
+
+def _fit_elastic(found: SliceOfPod, shape: Shape) -> Shape:
+    """Return a single host's shape with as many nodes as all pods of an elastic pool need, one for each pod."""
+    if shape.multi_host:
+        raise HostsDiffer(
+            f"each of these pods stands alone, and {shape.topology} of {shape.accelerator} is a slice of "
+            f"{shape.node_count} hosts",
+            field=f"spec.nodeSelector {labels.TOPOLOGY}",
+            value=shape.topology,
+            valid="the topology of a single host, or a kind of workload that makes slices",
+        )
+    return dataclasses.replace(
+        shape, node_count=found.group.replicas, chips=found.group.replicas * shape.chips_per_host
+    )
 
 
 def _check_hosts(found: SliceOfPod, shape: Shape) -> None:

@@ -50,6 +50,12 @@ PINNED_JOB_KEY = "job-key"  # the plain selector of the Go TPU Provisioner's web
 
 # --- what GKE says ---
 TPU_RESOURCE = "google.com/tpu"
+GPU_RESOURCE = "nvidia.com/gpu"
+GPU_ACCELERATOR = "cloud.google.com/gke-accelerator"
+GPU_PARTITION = "cloud.google.com/gke-gpu-partition-size"
+GPU_SHARING = "cloud.google.com/gke-gpu-sharing-strategy"
+GPU_CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
+GPU_DRIVER = "cloud.google.com/gke-gpu-driver-version"
 ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
 TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 SLICE_TOPOLOGY = "cloud.google.com/gke-tpu-slice-topology"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from shared.core.elastic import find_slice
 from shared.core.errors import Rejected
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Occupancy:
     def find_slice(self, pod: PodView) -> SliceOfPod | None:
         """Return the slice of one of the pods; None for one whose slice cannot be told."""
         try:
-            return self.kind.find_slice(pod, self.workload)
+            return find_slice(self.kind, pod, self.workload)
         except Rejected:
             return None
 

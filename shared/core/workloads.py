@@ -34,11 +34,29 @@ class PodTemplate:
     container_chips: tuple[int, ...] = ()
     """``google.com/tpu`` of each container: the request, else the limit."""
     init_container_chips: tuple[int, ...] = ()
+    container_gpus: tuple[int, ...] = ()
+    """``nvidia.com/gpu`` of each container, likewise: whole GPUs, partitions, or shares of one."""
+    init_container_gpus: tuple[int, ...] = ()
+    cpu_millis: int = 0
+    """Requests of the whole pod for its node, in thousandths of a vCPU."""
+    memory_bytes: int = 0
+    unreadable_amounts: tuple[str, ...] = ()
+    """Amounts of accelerators that are no whole number, as ``resource=amount``; counted as none."""
 
     @property
     def chips(self) -> int:
         """Return the chips that the pod takes on its host: max(sum of containers, largest init container)."""
         return max(sum(self.container_chips), *self.init_container_chips, 0)
+
+    @property
+    def gpus(self) -> int:
+        """Return the units of ``nvidia.com/gpu`` that the pod takes on its node, counted as chips are."""
+        return max(sum(self.container_gpus), *self.init_container_gpus, 0)
+
+    @property
+    def units(self) -> int:
+        """Return the accelerators of either sort; a pod that asks for both is refused."""
+        return self.chips + self.gpus
 
     def find_selector(self, key: str) -> str | None:
         """Return the one value that the pod selects for a node label, or None when it does not select it.
@@ -72,7 +90,8 @@ class PodTemplate:
     @property
     def wants_accelerator(self) -> bool:
         """Return whether this is about a TPU at all: a chip request, or a TPU selector without one."""
-        return self.chips > 0 or self.selects(labels.ACCELERATOR) or self.selects(labels.TOPOLOGY)
+        asked = self.chips > 0 or bool(self.unreadable_amounts)
+        return asked or self.selects(labels.ACCELERATOR) or self.selects(labels.TOPOLOGY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +140,16 @@ class SliceGroup:
     """How many slices there are in the end, where `replicas` counts those at one time; 0: none can be told."""
     hosts: int = 0
     """Pods per slice; 0 where the kind does not say."""
+    pods: int = 0
+    """Pods at one time in each of `replicas`, where that need not be `hosts`; 0: as many as hosts, or one."""
     template: PodTemplate = field(default_factory=PodTemplate)
     """Of the pods that ask for chips."""
     pinned: bool = False
     """The pods select nodes that are labelled for their very slice (`Kind.pin_label`)."""
+    elastic: bool = False
+    """Any node of the right shape will do for each pod: one pool for all of them, whose size follows demand."""
+    whole: bool = False
+    """The pods of a slice must have a pool of their own, even where their accelerators form no slice."""
     idle: bool = False
     """The slices are wanted and have no pods at present, for example with parallelism 0."""
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from shared.core import labels
+from shared.core.elastic import speaks
 from shared.core.errors import AlreadyExists, NotFound, Unavailable
 from shared.core.kinds.table import KINDS, find_kind_of_pod, find_parent_kind, get_kind, select_pods
 from shared.core.ports import BoundPod, Notice
@@ -79,7 +80,7 @@ class KubernetesCluster:
                 for each in page.items:
                     pod = view_pod(each)
                     # One kind's selector may show pods of another, for example of the Jobs that a kind makes.
-                    if find_kind_of_pod(pod) is kind and kind.speaks(pod):
+                    if find_kind_of_pod(pod) is kind and speaks(kind, pod):
                         yield pod
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:

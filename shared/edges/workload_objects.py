@@ -7,22 +7,30 @@ entry (`shared.core.kinds`), which gets their JSON and a reader of pod templates
 from __future__ import annotations
 
 import dataclasses
+import math
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from shared.core.kinds.objects import UnexpectedValue, read_text
-from shared.core.labels import NODE_POOL, TPU_RESOURCE
+from shared.core.labels import GPU_RESOURCE, NODE_POOL, TPU_RESOURCE
 from shared.core.times import parse_time
 from shared.core.workloads import PodTemplate, PodView
 from shared.edges.kubernetes_errors import Unreadable
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
+from shared.edges.quantities import parse_quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from shared.core.kinds.kind import Json, Kind, ParentKind
     from shared.core.workloads import Parent, WorkloadView
 
 MIRROR_POD = "kubernetes.io/config.mirror"
+_MILLI = Decimal("0.001")
+_UNITS_MAX = 1_000_000
+"""More accelerators than this for one pod are no amount that anybody means."""
 
 
 class Resources(Record):
@@ -201,14 +209,24 @@ def read_parent_now(kind: ParentKind, parent: Parent, body: Json) -> Parent | No
 def _view_template(meta: ObjectMeta, spec: PodSpec) -> PodTemplate:
     started = [each for each in spec.init_containers or () if each.restart_policy != "Always"]
     sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
+    asked = _Asked(
+        tuple(_read_requests(each) for each in (*spec.containers, *sidecars)),
+        tuple(_read_requests(each) for each in started),
+    )
+    chips, gpus = asked.count(TPU_RESOURCE), asked.count(GPU_RESOURCE)
     return PodTemplate(
         labels=meta.labels or {},
         annotations=meta.annotations or {},
         node_selector=spec.node_selector or {},
         node_affinity=_read_affinity(spec.affinity),
         node_pool_affinity=_stays_in_pool(spec.affinity),
-        container_chips=tuple(_read_chips(each) for each in (*spec.containers, *sidecars)),
-        init_container_chips=tuple(_read_chips(each) for each in started),
+        container_chips=chips[0],
+        init_container_chips=chips[1],
+        container_gpus=gpus[0],
+        init_container_gpus=gpus[1],
+        cpu_millis=asked.total("cpu", _MILLI),
+        memory_bytes=asked.total("memory", Decimal(1)),
+        unreadable_amounts=asked.list_unreadable(),
     )
 
 
@@ -234,10 +252,50 @@ def _stays_in_pool(affinity: Affinity | None) -> bool:
     )
 
 
-def _read_chips(container: Container) -> int:
-    """Return a container's chips: the request, else the limit (which Kubernetes copies to the request)."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the containers of a pod ask for: those that run beside one another, and those that run before them."""
+
+    together: tuple[dict[str, Any], ...]
+    before: tuple[dict[str, Any], ...]
+
+    def count(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return whole units of each container; what is no whole number counts as none (`list_unreadable`)."""
+        return tuple(map(_read_units(resource), self.together)), tuple(map(_read_units(resource), self.before))
+
+    def total(self, resource: str, unit: Decimal) -> int:
+        """Return how many units the pod needs of its node at one time, rounded up."""
+        together = sum((_read_amount(each, resource) for each in self.together), Decimal(0))
+        most = max(together, *(_read_amount(each, resource) for each in self.before), Decimal(0))
+        return math.ceil(most / unit)
+
+    def list_unreadable(self) -> tuple[str, ...]:
+        """Return the amounts of accelerators that are no whole number; Kubernetes takes no others of them."""
+        return tuple(
+            f"{resource}={each[resource]}"
+            for each in (*self.together, *self.before)
+            for resource in (TPU_RESOURCE, GPU_RESOURCE)
+            if resource in each and not _is_whole(parse_quantity(str(each[resource])))
+        )
+
+
+def _read_requests(container: Container) -> dict[str, Any]:
+    """Return a container's requests; a limit without request is one, as Kubernetes fills them in."""
     resources = container.resources or Resources()
-    value = (resources.requests or {}).get(TPU_RESOURCE, (resources.limits or {}).get(TPU_RESOURCE, 0))
-    text = str(value)
-    # Extended resources are whole numbers; anything else is refused by Kubernetes itself.
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return {**(resources.limits or {}), **(resources.requests or {})}
+
+
+def _read_amount(asked: dict[str, Any], resource: str) -> Decimal:
+    return parse_quantity(str(asked.get(resource, 0))) or Decimal(0)
+
+
+def _read_units(resource: str) -> Callable[[dict[str, Any]], int]:
+    def read(asked: dict[str, Any]) -> int:
+        amount = _read_amount(asked, resource)
+        return int(amount) if _is_whole(amount) else 0
+
+    return read
+
+
+def _is_whole(amount: Decimal | None) -> bool:
+    return amount is not None and amount == amount.to_integral_value() and amount <= _UNITS_MAX

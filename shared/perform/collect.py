@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from shared.core.collect import OwnerState, PoolFacts, PoolPods, decide_collect
 from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.elastic import has_slice
 from shared.core.errors import Busy, ProvisionerError, Retryable
 from shared.core.kinds.table import get_kind
 from shared.perform.explain import explain, find_parent
@@ -118,7 +119,7 @@ def classify_owner(
     """Return what a workload that was just read (or its absence) means for a pool's owner, and since when."""
     if workload is None or owner.owner_uid not in ("", workload.uid) or workload.deleting:
         return OwnerState.GONE, None
-    if owner.slice_name and not get_kind(owner.kind).has_slice(workload, owner.slice_name, pods):
+    if owner.slice_name and not has_slice(get_kind(owner.kind), workload, owner.slice_name, pods):
         return OwnerState.GONE, None  # the slice was scaled away
     if workload.terminal:
         return OwnerState.OVER, workload.terminal_since

@@ -117,7 +117,7 @@ def _satisfy(
     for attempt in range(FIRST_ATTEMPT, LAST_ATTEMPT):
         decision = _attempt(demand, attempt, ports, pools)
         name = build_pool_name(demand.claim, attempt)
-        if decision.reason != Reason.POOL_SERVES or workload is None or pools is None:
+        if decision.reason != Reason.POOL_SERVES or demand.elastic or workload is None or pools is None:
             return name, decision
         held = judge_holder(demand, pod, workload, ports, pools=pools, pool_name=name)
         if held is None or held.verdict != Verdict.CREATE:

@@ -62,6 +62,10 @@ def _speaks(pod: PodView) -> bool:
     return pod.completion_index == _LEADER_INDEX
 
 
+def _is_whole(pod: PodView) -> bool:
+    return pod.template.annotations.get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
+
+
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     held = read_held_conditions(body)
     terminal = next((name for name in ("Completed", "Failed") if name in held), "")
@@ -83,6 +87,8 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
 
 def _read_group(body: Json, of_jobset: Mapping[str, str], read_template: TemplateReader) -> SliceGroup:
     merged = {**of_jobset, **read_texts(body, "template", "metadata", "annotations")}
+    parallelism = read_number(body, "template", "spec", "parallelism", default=1)
+    completions = read_number(body, "template", "spec", "completions", default=max(parallelism, 1))
     return SliceGroup(
         name=read_text(body, "name"),
         replicas=read_number(body, "replicas", default=1),
@@ -90,7 +96,9 @@ def _read_group(body: Json, of_jobset: Mapping[str, str], read_template: Templat
         # Both annotations on the Job, so at JobSet or Job-template level; the pod template is not read:
         # https://jobset.sigs.k8s.io/docs/tasks/exclusive_placement/.
         pinned=EXCLUSIVE_TOPOLOGY in merged and NODE_SELECTOR_STRATEGY in merged,
-        idle=read_number(body, "template", "spec", "parallelism", default=1) == 0,
+        whole=merged.get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL,
+        idle=parallelism == 0,
+        pods=max(min(parallelism, completions), 0),
     )
 
 
@@ -163,6 +171,7 @@ JOBSET = Kind(
     find_owner_uid=_find_owner_uid,
     speaks=_speaks,
     speaks_rule="the pod with completion index 0 speaks for its slice",
+    is_whole=_is_whole,
     read=_read,
     find_slice=_find_slice,
     list_slices=_list_slices,

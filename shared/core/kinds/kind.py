@@ -44,6 +44,10 @@ def _hint_nothing(pod: PodView) -> str:
     return pod.uid
 
 
+def _is_never_whole(_pod: PodView) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
     """Where the API has the objects of a kind."""
@@ -98,6 +102,9 @@ class Kind(Resource):
     slice_hint: Callable[[PodView], str] = _hint_nothing
     """Return what the pod alone says of its slice, to tell its pods from those of other slices of the same
     workload; the pod's UID when it cannot say."""
+
+    is_whole: Callable[[PodView], bool] = _is_never_whole
+    """Return whether a pod says that it is one of several that need a pool of their own (`SliceGroup.whole`)."""
 
     read: Callable[[Json, TemplateReader], WorkloadView]
     """Return a workload from the API's JSON; raises `shared.core.kinds.objects.UnexpectedValue`."""

@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from shared.core import labels
+from shared.core.elastic import is_free
 from shared.core.errors import Rejected, SliceUnknown
 from shared.core.kinds.indexes import is_index_below, parse_index
 from shared.core.kinds.kind import Kind, KindText, SliceOfPod
@@ -22,6 +23,7 @@ from shared.core.kinds.objects import (
     read_number,
     read_object,
     read_text,
+    read_texts,
 )
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
@@ -36,7 +38,8 @@ SET_NAME = f"{_PREFIX}name"
 GROUP_INDEX = f"{_PREFIX}group-index"
 WORKER_INDEX = f"{_PREFIX}worker-index"
 SUBGROUP_INDEX = f"{_PREFIX}subgroup-index"
-SIZE = f"{_PREFIX}size"  # this and the following two are annotations
+EXCLUSIVE_TOPOLOGY = f"{_PREFIX}exclusive-topology"  # this and the following three are annotations
+SIZE = f"{_PREFIX}size"
 SUBGROUP_SIZE = f"{_PREFIX}subgroup-size"
 LEADER_ASKS_FOR_CHIPS = f"{_PREFIX}leader-requests-tpus"
 LEADER_INDEX = "0"
@@ -139,18 +142,35 @@ def _read_groups(body: Json, read_template: TemplateReader) -> tuple[SliceGroup,
         path = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
         raise UnexpectedValue(path, layout.subgroup_size, f"one that makes at most {SUBGROUPS_MAX} sub-groups")
     replicas = _count_replicas(body)
+    whole = read_texts(body, "metadata", "annotations").get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
+    if not whole and (is_free(leader) or is_free(workers)):
+        return _read_free(leader, workers, replicas=replicas, size=layout.size)
     excluded = read_text(found, "subGroupPolicy", "subGroupPolicyType") == "LeaderExcluded"
     if layout.size > 1 and _is_apart(leader, workers, excluded=excluded):
         return (SliceGroup(name=APART, replicas=replicas, hosts=1, template=leader),)
     groups = []
     for subgroup in range(layout.subgroups):
-        led = subgroup == 0 and leader.chips > 0
-        hosts = layout.count_workers(subgroup) * (workers.chips > 0) + led
+        led = subgroup == 0 and leader.units > 0
+        hosts = layout.count_workers(subgroup) * (workers.units > 0) + led
         template = leader if led or (subgroup == 0 and layout.size == 1) else workers
         if template.wants_accelerator:
             name = str(subgroup) if layout.subgroup_size else ""
-            groups.append(SliceGroup(name=name, replicas=replicas, hosts=hosts, template=template))
+            groups.append(SliceGroup(name=name, replicas=replicas, hosts=hosts, template=template, whole=whole))
     return tuple(groups)
+
+
+def _read_free(leader: PodTemplate, workers: PodTemplate, *, replicas: int, size: int) -> tuple[SliceGroup, ...]:
+    """Return the pods that ask for GPUs and need no pool of their own."""
+    counted = (("leaders", leader, 1), ("workers", workers, max(size - 1, 0)))
+    return tuple(
+        SliceGroup(name=name, replicas=replicas, pods=pods, template=template)
+        for name, template, pods in counted
+        if pods and template.gpus
+    )
+
+
+def _is_whole(pod: PodView) -> bool:
+    return pod.template.annotations.get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
 
 
 def _count_replicas(body: Json) -> int:
@@ -178,7 +198,7 @@ def _read_surge(body: Json, replicas: int) -> int:
 
 def _is_apart(leader: PodTemplate, workers: PodTemplate, *, excluded: bool) -> bool:
     """Return whether the leader's chips are no part of the workers' slice."""
-    if not leader.chips or not workers.wants_accelerator:
+    if not leader.units or not workers.wants_accelerator:
         return False
     return excluded or _read_shape(leader) != _read_shape(workers)
 
@@ -272,6 +292,7 @@ LEADERWORKERSET = Kind(
     speaks=_speaks,
     speaks_rule="the leader, or where it asks for no chips the first worker, speaks for its slice",
     slice_hint=_hint,
+    is_whole=_is_whole,
     read=_read,
     find_slice=_find_slice,
     list_slices=_list_slices,

@@ -71,6 +71,10 @@ def _speaks(pod: PodView) -> bool:
     return pod.template.labels.get(HOST_INDEX, _FIRST) == _FIRST
 
 
+def _is_whole(pod: PodView) -> bool:
+    return HOST_INDEX in pod.template.labels  # on replicas of several hosts only
+
+
 def _hint_slice(pod: PodView) -> str:
     slot = _read_slot(pod)
     return f"{pod.template.labels.get(GROUP, '')}/{slot}" if slot else pod.uid
@@ -114,6 +118,7 @@ def _read_group(body: Json, read_template: TemplateReader) -> SliceGroup:
         replicas=0 if read_flag(body, "suspend") or hosts < 1 else wanted,
         slots=most,
         hosts=max(hosts, 1),
+        whole=hosts > 1,
         template=read_template(read_object(body, "template")),
     )
 
@@ -309,6 +314,7 @@ RAYCLUSTER = Kind(
     speaks=_speaks,
     speaks_rule="the worker with host index 0 speaks for its replica",
     slice_hint=_hint_slice,
+    is_whole=_is_whole,
     read=_read,
     find_slice=_find_slice,
     list_slices=_list_slices,

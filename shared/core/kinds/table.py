@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shared.core.elastic import leave_out_elastic, list_elastic
 from shared.core.errors import TooManySlices
 from shared.core.kinds.job import JOB
 from shared.core.kinds.jobset import JOBSET
@@ -53,18 +54,20 @@ def find_kind_of_pod(pod: PodView) -> Kind | None:
 
 
 def list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
-    """Return every slice that a workload's spec wants, as its pods will have them.
+    """Return every slice and elastic pool that a workload's spec wants, as its pods will have them.
 
     Raises:
         TooManySlices: they are more than `SLICES_MAX`; no list of them is made.
         Rejected: the kind cannot tell them apart, for example `SliceUnknown`.
     """
-    wanted = sum(group.replicas for group in workload.groups)
+    slices = leave_out_elastic(workload)
+    wanted = sum(group.replicas for group in slices.groups)
     if wanted > SLICES_MAX:
         raise TooManySlices(
             "too many slices for one workload", field="spec", value=str(wanted), valid=f"at most {SLICES_MAX}"
         )
-    return get_kind(workload.kind).list_slices(workload)
+    kind = get_kind(workload.kind)
+    return [*(kind.list_slices(slices) if slices.groups else ()), *list_elastic(workload)]
 
 
 def select_pods(kind: Kind) -> str:
