@@ -18,6 +18,8 @@ from benchmarks.figures import Figure, percentile
 from benchmarks.metering import Consumption, Failed, MeteredProcess
 from benchmarks.sample_objects import CLUSTER, TOPIC
 from benchmarks.staging import ROOT
+from exporter.kinds import list_watched
+from shared.core.kinds.table import KIND_NAMES, choose_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,20 +34,22 @@ PER_SECOND = 200.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What the selectors let through of the cluster's pods, and the JobSets."""
+    """What the selectors let through of the cluster's pods, and the workloads."""
 
     name: str
     fresh: int = 0
     waiting: int
-    jobsets: int = 1_000
+    workloads: int = 1_000
     completed: int = 50
     topic: str = ""
     """Variant that publishes instead of the exporter's own ``shared/edges/pubsub_topic.py``, over gRPC."""
     sends_events: bool = False
     """Whether watch events follow the first listing."""
+    kinds: tuple[str, ...] = ("JobSet",)
+    """What the exporter watches; pods and workloads are of these kinds in equal shares."""
 
 
-EMPTY = Scenario(name="an empty cluster", waiting=0, jobsets=0, completed=0)
+EMPTY = Scenario(name="an empty cluster", waiting=0, workloads=0, completed=0)
 USUAL = Scenario(name="1,000 waiting leaders, 1,000 JobSets", waiting=1_000, sends_events=True)
 USUAL_GENERATED = Scenario(
     name=f"{USUAL.name}, google-cloud-pubsub", waiting=1_000, sends_events=True, topic="pubsub_generated"
@@ -55,7 +59,22 @@ WORST = Scenario(name="5,000 waiting leaders, 1,000 JobSets", waiting=5_000)
 UNFILTERED = Scenario(
     name="selectors filter nothing: 50,000 pods, 1,000 of them demands", fresh=49_000, waiting=1_000
 )
-SCENARIOS = (EMPTY, USUAL, WORST, UNFILTERED, USUAL_BARE_GRPC, USUAL_GENERATED)
+EMPTY_OF_ALL = Scenario(name="an empty cluster, all kinds", waiting=0, workloads=0, completed=0, kinds=KIND_NAMES)
+USUAL_OF_ALL = Scenario(
+    name="1,000 waiting leaders, 1,000 workloads of all kinds", waiting=1_000, sends_events=True, kinds=KIND_NAMES
+)
+WORST_OF_ALL = Scenario(
+    name="5,000 waiting leaders, 1,000 workloads of all kinds", waiting=5_000, kinds=KIND_NAMES
+)
+UNFILTERED_OF_ALL = Scenario(
+    name="selectors filter nothing: 50,000 pods of all kinds, 1,000 of them demands",
+    fresh=49_000,
+    waiting=1_000,
+    kinds=KIND_NAMES,
+)
+OF_ALL = {USUAL_OF_ALL: USUAL, WORST_OF_ALL: WORST, UNFILTERED_OF_ALL: UNFILTERED}
+"""What is measured once more with all kinds on, and what it stands beside: as many objects, of JobSets alone."""
+SCENARIOS = (EMPTY, USUAL, WORST, UNFILTERED, *OF_ALL, EMPTY_OF_ALL, USUAL_BARE_GRPC, USUAL_GENERATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +118,12 @@ class ExporterBench:
         floor = done[EMPTY.name]
         figures = [_floor_figure("peak memory", "MiB", floor), _floor_figure("CPU", "s", floor)]
         for scenario in SCENARIOS[1:]:
-            figures += _listing_figures(scenario, done[scenario.name], floor)
+            beside = OF_ALL.get(scenario, EMPTY)
+            figures += _listing_figures(scenario, done[scenario.name], done[beside.name])
         ours = done[USUAL.name]
         for scenario in SCENARIOS:
             if scenario.sends_events:
-                figures += _event_figures(scenario, done[scenario.name], ours if scenario.topic else [])
+                figures += _event_figures(scenario, done[scenario.name], [] if scenario is USUAL else ours)
         return figures
 
     def _run_once(self, scenario: Scenario, seconds: float) -> _Run:
@@ -113,7 +133,7 @@ class ExporterBench:
             exporter = MeteredProcess(
                 [str(staged.python), "-m", "exporter"],
                 folder=staged.code,
-                environment=self._environment(addresses),
+                environment=self._environment(addresses, scenario.kinds),
                 log=log,
             )
             control = httpx.Client(base_url=addresses["control"], timeout=120, trust_env=False)
@@ -147,11 +167,13 @@ class ExporterBench:
 
     def _world(self, scenario: Scenario) -> MeteredProcess:
         (self._folder / "world.json").unlink(missing_ok=True)
-        numbers = {name: getattr(scenario, name) for name in ("fresh", "waiting", "jobsets", "completed")}
+        numbers = {name: getattr(scenario, name) for name in ("fresh", "waiting", "workloads", "completed")}
         return MeteredProcess(
             [
                 *(sys.executable, "-m", "benchmarks.exporter_world"),
                 *(f"--{name}={number}" for name, number in numbers.items()),
+                f"--kinds={','.join(scenario.kinds)}",
+                f"--watches={len(list_watched(choose_kinds(scenario.kinds)))}",
                 f"--ports-file={self._folder / 'world.json'}",
             ],
             folder=ROOT,
@@ -165,7 +187,7 @@ class ExporterBench:
         addresses: dict[str, str] = json.loads(ports_file.read_text(encoding="utf-8"))
         return addresses
 
-    def _environment(self, addresses: dict[str, str]) -> dict[str, str]:
+    def _environment(self, addresses: dict[str, str], kinds: tuple[str, ...]) -> dict[str, str]:
         kubeconfig = self._folder / "kubeconfig"
         named: dict[str, Any] = {
             "current-context": "bench",
@@ -174,12 +196,12 @@ class ExporterBench:
         }
         kubeconfig.write_text(json.dumps(named), encoding="utf-8")
         return {
+            "MALLOC_ARENA_MAX": "1",  # as in exporter/Dockerfile
             "TPU_PROVISIONER_CLUSTER": CLUSTER,
             "TPU_PROVISIONER_TOPIC": TOPIC,
             "TPU_PROVISIONER_KUBECONFIG": str(kubeconfig),
             "TPU_PROVISIONER_HTTP_PORT": "0",
-            # The prepared world evaluates no selectors: every pod comes through one watch.
-            "TPU_PROVISIONER_KINDS": "JobSet",
+            "TPU_PROVISIONER_KINDS": ",".join(kinds),
             "TPU_PROVISIONER_PUBSUB_ENDPOINT": addresses["pubsub_rest"],
             "TPU_PROVISIONER_CREDENTIALS": "anonymous",
             "BENCHMARK_PUBSUB_GRPC": addresses["pubsub_grpc"],
@@ -236,7 +258,7 @@ def _listing_figures(scenario: Scenario, runs: list[_Run], floor: list[_Run]) ->
 
 
 def _event_figures(scenario: Scenario, runs: list[_Run], ours: list[_Run]) -> list[Figure]:
-    how = scenario.name.removeprefix(USUAL.name)
+    how = ", all kinds" if scenario in OF_ALL else scenario.name.removeprefix(USUAL.name)
     rows: tuple[tuple[str, Callable[[_Run], float], str], ...] = (
         ("CPU per change of a known pod", lambda run: run.change_milliseconds, ""),
         ("CPU per new demand, published and logged", lambda run: run.demand_milliseconds, ""),

@@ -1,8 +1,8 @@
 """The other side of the exporter, as one process: a Kubernetes API to list and watch, a Pub/Sub that counts.
 
-Answers are prepared bytes and cost next to nothing, so that what is measured is the exporter. Selectors are not
-evaluated: the process is told how many pods they would let through. A control port tells what has arrived, and
-sends events at a steady rate.
+Answers are prepared bytes and cost next to nothing, so that what is measured is the exporter. All pods wait for a
+node, as its field selector asks; label selectors are evaluated, once for each kind of object and list. A control
+port tells what has arrived, and sends events at a steady rate.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 import queue
+import re
 import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
@@ -21,23 +23,34 @@ from urllib.parse import parse_qs, urlsplit
 import grpc
 from google.pubsub_v1.types import PublishRequest, PublishResponse
 
-from benchmarks import sample_objects
+from benchmarks import sample_kinds, sample_objects
 from benchmarks.local_http import HOST, Answer, Handler, LocalServer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from benchmarks.sample_objects import Template
 
 _WAIT_SECONDS = 60.0
 _LIST_VERSION = 1_000_000
 
 
-class Listed:
-    """One kind of object: what a list shows page by page, and the open watch."""
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """Some equal objects, numbered from `first` on."""
 
-    def __init__(self, kinds: tuple[tuple[int, Template], ...]) -> None:
-        """Prepare `count` objects of each template, in this order."""
-        self._kinds = kinds
-        self.count = sum(count for count, _ in kinds)
+    template: Template
+    first: int
+    count: int
+
+
+class Listed:
+    """What one list with its selector shows page by page, and the open watch of it."""
+
+    def __init__(self, objects: Sequence[Objects]) -> None:
+        """Prepare the objects, in this order."""
+        self._objects = objects
+        self.count = sum(each.count for each in objects)
         self.events: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self.watched = threading.Event()
 
@@ -50,26 +63,95 @@ class Listed:
         return b'{"kind":"List","metadata":%b,"items":[%b]}' % (json.dumps(metadata).encode(), items)
 
     def _make(self, number: int) -> bytes:
-        first = 0
-        for count, template in self._kinds:
-            if number < first + count:
-                return template.make(number)
-            first += count
+        for each in self._objects:
+            if number < each.count:
+                return each.template.make(each.first + number)
+            number -= each.count
         raise IndexError(number)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """How many objects there are of each sort, all kinds together."""
+
+    fresh: int
+    """Pods that are no demand yet."""
+    waiting: int
+    workloads: int
+    completed: int
+    """JobSets among them that are over."""
+
+
+def list_objects(numbers: Numbers, kinds: Sequence[str]) -> dict[str, list[Objects]]:
+    """Return all objects by the end of their list's path; each kind has an equal share, the first one the rest."""
+    pods: list[Objects] = []
+    found: dict[str, list[Objects]] = {"pods": pods}
+    for place, kind in enumerate(kinds):
+        sample = sample_kinds.SAMPLES[kind]()
+        fresh, waiting, workloads = (
+            _share(each, len(kinds), place)
+            for each in (numbers.fresh, numbers.waiting, numbers.workloads - numbers.completed)
+        )
+        first = sum(each.count for each in pods)
+        pods += [Objects(sample.fresh, first, fresh), Objects(sample.waiting, first + fresh, waiting)]
+        found[sample.path] = [Objects(sample.running, 0, workloads)]
+    over = Objects(sample_objects.completed_jobset(), numbers.workloads, numbers.completed)
+    found.setdefault("jobsets", []).append(over)
+    return found
+
+
+def _share(count: int, parts: int, place: int) -> int:
+    return count // parts + (count % parts if place == 0 else 0)
+
+
+def matches(labels: dict[str, str], selector: str) -> bool:
+    """Return whether labels meet a selector of the forms that the exporter writes.
+
+    Raises:
+        ValueError: a term has another form.
+    """
+    for term in filter(None, re.split(r",(?![^(]*\))", selector)):
+        key, operator, value = _split_term(term.strip())
+        held = labels.get(key)
+        if operator == "exists":
+            met = held is not None
+        elif operator == "absent":
+            met = held is None
+        else:
+            met = (held in value) == (operator == "in") if held is not None or operator == "in" else True
+        if not met:
+            return False
+    return True
+
+
+_TERM = re.compile(
+    r"(?P<absent>!)?(?P<key>[\w./-]+)(?:\s*(?P<equal>!?==?)\s*(?P<value>[\w.-]*)|\s+(?P<set>in|notin)\s*\((?P<values>[^)]*)\))?"
+)
+
+
+def _split_term(term: str) -> tuple[str, str, tuple[str, ...]]:
+    found = _TERM.fullmatch(term)
+    if found is None:
+        raise ValueError(f"labelSelector: {term!r} is not valid here; valid: key, !key, key=value, key in (a, b)")
+    if found["absent"]:
+        return found["key"], "absent", ()
+    if found["equal"]:
+        return found["key"], "notin" if found["equal"] == "!=" else "in", (found["value"],)
+    if found["set"]:
+        return found["key"], found["set"], tuple(each.strip() for each in found["values"].split(","))
+    return found["key"], "exists", ()
 
 
 class World:
     """Everything that this process knows."""
 
-    def __init__(self, fresh: int, waiting: int, jobsets: int, completed: int) -> None:
-        leaders = ((fresh, sample_objects.fresh_leader()), (waiting, sample_objects.waiting_leader()))
-        workloads = (
-            (jobsets - completed, sample_objects.running_jobset()),
-            (completed, sample_objects.completed_jobset()),
-        )
-        self.listed = {"pods": Listed(leaders), "jobsets": Listed(workloads)}
-        self.due = waiting + completed
-        self._waiting, self._first_waiting, self._next_pod = waiting, fresh, fresh + waiting
+    def __init__(self, numbers: Numbers, kinds: Sequence[str], watches: int) -> None:
+        self._objects = list_objects(numbers, kinds)
+        self._listed: dict[tuple[str, str], Listed] = {}
+        self._listing = threading.Lock()
+        self._watches = watches
+        self.due = numbers.waiting + numbers.completed
+        self._next_pod = numbers.fresh + numbers.waiting
         self._published = 0
         self._changed = threading.Condition()
         self._version = _LIST_VERSION
@@ -98,12 +180,23 @@ class World:
             lease = json.loads(body)
             lease["metadata"]["resourceVersion"] = "1"
             return 200, json.dumps(lease).encode()
-        return 200, self.listed[parts.path.rsplit("/", 1)[-1]].page(parse_qs(parts.query))
+        query = parse_qs(parts.query)
+        return 200, self.find_list(parts.path, query).page(query)
+
+    def find_list(self, path: str, query: dict[str, list[str]]) -> Listed:
+        """Return what a list, or the watch of it, shows."""
+        name, selector = path.rsplit("/", 1)[-1], query.get("labelSelector", [""])[0]
+        with self._listing:
+            found = self._listed.get((name, selector))
+            if found is None:
+                mine = [each for each in self._objects.get(name, ()) if matches(each.template.labels, selector)]
+                found = self._listed[name, selector] = Listed(mine)
+            return found
 
     def answer_control(self, _method: str, path: str, body: bytes) -> Answer:
         """Answer the benchmark: the state, or what was sent and when once all of it was published."""
         if path == "/state":
-            watched = all(each.watched.is_set() for each in self.listed.values())
+            watched = sum(each.watched.is_set() for each in self._listed.values()) >= self._watches
             return 200, json.dumps({"synced": watched and self._published >= self.due}).encode()
         return 200, json.dumps(self.emit(**json.loads(body))).encode()
 
@@ -113,11 +206,16 @@ class World:
         Raises:
             TimeoutError: not all demands were published in time.
         """
-        pods, template = self.listed["pods"], sample_objects.waiting_leader()
+        template = sample_objects.waiting_leader()
+        (pods,) = (
+            listed
+            for (name, selector), listed in self._listed.items()
+            if name == "pods" and matches(template.labels, selector)
+        )
+        # The second objects are those that wait, of the first kind.
+        known = self._objects["pods"][1]
         for number in range(changes):
-            pods.events.put(
-                self._event(b"MODIFIED", template, self._first_waiting + number % max(1, self._waiting))
-            )
+            pods.events.put(self._event(b"MODIFIED", template, known.first + number % max(1, known.count)))
         sent: dict[str, float] = {}
         began = time.monotonic()
         for number in range(demands):
@@ -147,7 +245,7 @@ class _KubernetesHandler(Handler):
         if "watch=1" not in parts.query:
             super().do_GET()
             return
-        listed = self.world.listed[parts.path.rsplit("/", 1)[-1]]
+        listed = self.world.find_list(parts.path, parse_qs(parts.query))
         self.send_response_only(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
@@ -194,11 +292,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fresh", type=int, required=True, help="pods in the watch that are no demand yet")
     parser.add_argument("--waiting", type=int, required=True, help="pods in the watch that are unschedulable")
-    parser.add_argument("--jobsets", type=int, required=True, help="JobSets")
-    parser.add_argument("--completed", type=int, required=True, help="how many of them are over")
+    parser.add_argument("--workloads", type=int, required=True, help="workloads")
+    parser.add_argument("--completed", type=int, required=True, help="how many JobSets among them are over")
+    parser.add_argument("--kinds", required=True, help="kinds that have equal shares of all these")
+    parser.add_argument("--watches", type=int, required=True, help="how many watches the exporter will open")
     parser.add_argument("--ports-file", type=Path, required=True, help="where to write the addresses")
     options = parser.parse_args()
-    serve(World(options.fresh, options.waiting, options.jobsets, options.completed), options.ports_file)
+    numbers = Numbers(options.fresh, options.waiting, options.workloads, options.completed)
+    serve(World(numbers, options.kinds.split(","), options.watches), options.ports_file)
 
 
 if __name__ == "__main__":

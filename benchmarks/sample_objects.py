@@ -12,7 +12,7 @@ from typing import Any
 CLUSTER = "projects/bench-project/locations/us-east5/clusters/bench"
 TOPIC = "projects/bench-project/topics/workload-events"
 NAMESPACE = "team-a"
-_NUMBER = "NNNNNNNNN"
+NUMBER = "NNNNNNNNN"
 """The mark that every object's own number takes the place of; of the same length as that number."""
 _VERSION = "VVVVVVVVV"
 _SINCE = "2026-11-20T10:00:00Z"
@@ -32,11 +32,13 @@ class Template:
     """One kind of object, of which any number can be made cheaply."""
 
     def __init__(self, body: dict[str, Any]) -> None:
+        self.labels: dict[str, str] = body["metadata"].get("labels", {})
+        """Values may hold the mark; a selector asks for what does not differ."""
         self._text = json.dumps(body, separators=(",", ":"))
 
     def make(self, number: int, version: int = 1) -> bytes:
         """Return the JSON of object `number` at a version."""
-        return self._text.replace(_NUMBER, f"{number:09d}").replace(_VERSION, f"{version:09d}").encode()
+        return self._text.replace(NUMBER, f"{number:09d}").replace(_VERSION, f"{version:09d}").encode()
 
 
 def waiting_leader() -> Template:
@@ -58,6 +60,44 @@ def completed_jobset() -> Template:
     """Return JobSets that are over."""
     over = {"type": "Completed", "status": "True", "lastTransitionTime": _SINCE, "reason": "AllJobsCompleted"}
     return Template(_jobset([over]))
+
+
+def owned_pod(
+    name: str,
+    labels: dict[str, str],
+    owner: dict[str, Any],
+    annotations: dict[str, str] | None = None,
+    *,
+    waits: bool,
+) -> Template:
+    """Return pods of some other controller, which the scheduler has called unschedulable or not looked at."""
+    body = _pod([_UNSCHEDULABLE] if waits else [])
+    body["metadata"] |= {
+        "name": name,
+        "generateName": "",
+        "labels": labels | {"team": "research", "cost-center": "cc-1187"},
+        "annotations": annotations or {},
+        "ownerReferences": [owner],
+        "finalizers": [],
+        "managedFields": _managed_fields("kube-controller-manager", body["spec"], labels),
+    }
+    return Template(body)
+
+
+def template_spec() -> dict[str, Any]:
+    """Return the spec that all pods have."""
+    return _pod_spec()
+
+
+def workload(api_version: str, kind: str, name: str, spec: dict[str, Any], status: dict[str, Any]) -> Template:
+    """Return workloads of some other kind, with the metadata that all have."""
+    said = {"team": "research", "cost-center": "cc-1187"}
+    fields = _managed_fields("kubectl-client-side-apply", _pod_spec(), said)
+    uid = f"3c2e9d44-7f10-4b6a-9e21-000{NUMBER}"
+    metadata = _metadata(name, uid, annotations={}, labels=said, managedFields=fields)
+    return Template(
+        {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec, "status": status}
+    )
 
 
 def jobset_name(number: int) -> str:
@@ -93,17 +133,17 @@ def _metadata(name: str, uid: str, **fields: Any) -> dict[str, Any]:
 
 
 def _pod(conditions: list[dict[str, Any]]) -> dict[str, Any]:
-    jobset, job = f"train-{_NUMBER}", f"train-{_NUMBER}-slice-0"
+    jobset, job = f"train-{NUMBER}", f"train-{NUMBER}-slice-0"
     identity = {
-        "batch.kubernetes.io/controller-uid": f"5b7d21c0-1e0f-4c55-a3f3-000{_NUMBER}",
+        "batch.kubernetes.io/controller-uid": f"5b7d21c0-1e0f-4c55-a3f3-000{NUMBER}",
         "batch.kubernetes.io/job-completion-index": "0",
         "batch.kubernetes.io/job-name": job,
         "jobset.sigs.k8s.io/global-replicas": "1",
         "jobset.sigs.k8s.io/job-global-index": "0",
         "jobset.sigs.k8s.io/job-index": "0",
-        "jobset.sigs.k8s.io/job-key": f"1f3870be274f6c49b3e31a0c672895{_NUMBER}7",
+        "jobset.sigs.k8s.io/job-key": f"1f3870be274f6c49b3e31a0c672895{NUMBER}7",
         "jobset.sigs.k8s.io/jobset-name": jobset,
-        "jobset.sigs.k8s.io/jobset-uid": f"3c2e9d44-7f10-4b6a-9e21-000{_NUMBER}",
+        "jobset.sigs.k8s.io/jobset-uid": f"3c2e9d44-7f10-4b6a-9e21-000{NUMBER}",
         "jobset.sigs.k8s.io/replicatedjob-name": "slice",
         "jobset.sigs.k8s.io/replicatedjob-replicas": "1",
         "jobset.sigs.k8s.io/restart-attempt": "0",
@@ -113,7 +153,7 @@ def _pod(conditions: list[dict[str, Any]]) -> dict[str, Any]:
         "apiVersion": "batch/v1",
         "kind": "Job",
         "name": job,
-        "uid": f"5b7d21c0-1e0f-4c55-a3f3-000{_NUMBER}",
+        "uid": f"5b7d21c0-1e0f-4c55-a3f3-000{NUMBER}",
         "controller": True,
         "blockOwnerDeletion": True,
     }
@@ -122,7 +162,7 @@ def _pod(conditions: list[dict[str, Any]]) -> dict[str, Any]:
         "kind": "Pod",
         "metadata": _metadata(
             f"{job}-0-x7k2p",
-            f"9a1f6c1e-55b0-4c1d-8a77-000{_NUMBER}",
+            f"9a1f6c1e-55b0-4c1d-8a77-000{NUMBER}",
             generateName=f"{job}-0-",
             labels=identity | {"team": "research", "cost-center": "cc-1187"},
             annotations=identity | topology,
@@ -236,7 +276,7 @@ def _managed_fields(writer: str, spec: dict[str, Any], identity: dict[str, str])
 
 def _jobset(conditions: list[dict[str, Any]]) -> dict[str, Any]:
     spec = _pod_spec()
-    name = f"train-{_NUMBER}"
+    name = f"train-{NUMBER}"
     job = {"parallelism": 4, "completions": 4, "completionMode": "Indexed", "backoffLimit": 0}
     active = 0 if conditions else 1
     return {
@@ -244,7 +284,7 @@ def _jobset(conditions: list[dict[str, Any]]) -> dict[str, Any]:
         "kind": "JobSet",
         "metadata": _metadata(
             name,
-            f"3c2e9d44-7f10-4b6a-9e21-000{_NUMBER}",
+            f"3c2e9d44-7f10-4b6a-9e21-000{NUMBER}",
             annotations={"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"},
             labels={"team": "research", "cost-center": "cc-1187"},
             managedFields=_managed_fields("kubectl-client-side-apply", spec, {"team": "research"}),
