@@ -1,4 +1,4 @@
-"""The Kueue controller, for Jobs, JobSets, RayClusters and RayJobs that name a queue.
+"""The Kueue controller, for Jobs, JobSets, RayClusters, RayJobs, LeaderWorkerSets and pods that name a queue.
 
 It insists on certificates that it could have made itself, and leaves alone those that it finds. Left off, because
 nothing here asks for it: what shows pending workloads through an aggregated API.
@@ -11,8 +11,16 @@ from local.controlplane.layout import HOST
 
 _NAMESPACE = "kueue-system"
 _SECRET, _SERVICE = "kueue-webhook-server-cert", "kueue-webhook-service"
-_FRAMEWORKS = ("batch/job", "jobset.x-k8s.io/jobset", "ray.io/rayjob", "ray.io/raycluster")
-"""Of those that Kueue's own configuration switches on, the ones that there are controllers of here."""
+_FRAMEWORKS = (
+    "batch/job",
+    "jobset.x-k8s.io/jobset",
+    "ray.io/rayjob",
+    "ray.io/raycluster",
+    "pod",
+    "leaderworkerset.x-k8s.io/leaderworkerset",
+)
+"""Of those that Kueue knows, the ones that there are controllers of here. Its own configuration leaves the last
+two off: they hold pods by a scheduling gate instead of suspending what makes them."""
 _OUTSIDE = {
     "matchExpressions": [
         {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", _NAMESPACE]}

@@ -49,6 +49,8 @@ class StackSettings:
     """A file of faults for the fake GKE, or nothing."""
     cluster: ClusterKind = ClusterKind.EMBEDDED
     """Which Kubernetes everything runs on."""
+    grace_virtual_seconds: float = Settings(clusters={}).grace_seconds
+    """How long the functions keep the pools of a suspended workload."""
     lease_seconds: int = 15
     """How long a silent exporter keeps its Lease, where Kubernetes knows accounts; 0: no election."""
 
@@ -210,20 +212,23 @@ def function(
             "TPU_PROVISIONER_PUBSUB_ENDPOINT": pubsub_rest,
             "TPU_PROVISIONER_CREDENTIALS": "anonymous",
             "TPU_PROVISIONER_DEAD_LETTER_TOPIC": DEAD_LETTER_TOPIC,
-            **_scaled_bounds(settings.speed),
+            **_scaled_bounds(settings),
         },
     )
 
 
-def _scaled_bounds(speed: float) -> dict[str, str]:
+def _scaled_bounds(settings: StackSettings) -> dict[str, str]:
     """Return the functions' waiting times, shortened as much as the clock of the stand-ins is sped up."""
     defaults = Settings(clusters={})
     virtual = {
-        "GRACE_SECONDS": defaults.grace_seconds,
+        "GRACE_SECONDS": settings.grace_virtual_seconds,
         "CREATION_SECONDS_MAX": defaults.creation_seconds_max,
         "DRAIN_SECONDS_MAX": defaults.drain_seconds_max,
     }
-    return {f"TPU_PROVISIONER_{name}": str(max(1, round(seconds / speed))) for name, seconds in virtual.items()}
+    return {
+        f"TPU_PROVISIONER_{name}": str(max(1, round(seconds / settings.speed)))
+        for name, seconds in virtual.items()
+    }
 
 
 def ticker(settings: StackSettings, *, sweep: str) -> Command:

@@ -212,7 +212,7 @@ def _find_template_obstacle(template: PodTemplate) -> Decision | None:
     left_to_gke = (
         template.selects(labels.COMPUTE_CLASS)
         or template.selects(labels.PROVISIONING_REQUEST)
-        or labels.PROVISIONING_REQUEST in template.annotations
+        or any(key in template.annotations for key in labels.PROVISIONING_REQUESTS)
     )
     return _find_first(
         (

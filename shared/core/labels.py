@@ -74,6 +74,13 @@ RESERVATION_AFFINITY = "cloud.google.com/reservation-affinity"
 RESERVATION_ZONE = "cloud.google.com/reservation-zone"
 COMPUTE_CLASS = "cloud.google.com/compute-class"
 PROVISIONING_REQUEST = "autoscaling.gke.io/provisioning-request"
+PROVISIONING_REQUESTS = (
+    PROVISIONING_REQUEST,
+    "autoscaling.x-k8s.io/consume-provisioning-request",
+    "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
+)
+"""Annotations of pods for which cluster autoscaler has booked nodes: GKE's, Kueue's, that of older Kueues
+(https://github.com/kubernetes/autoscaler/tree/master/cluster-autoscaler/apis/provisioningrequest)."""
 ICI_RESILIENCY = "cloud.google.com/gke-tpu-ici-resiliency"
 LOCATION_HINT = "cloud.google.com/gke-location-hint"
 POOL_GROUP_NAME = "cloud.google.com/gke-nodepool-group-name"

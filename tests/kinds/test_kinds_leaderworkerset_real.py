@@ -33,6 +33,8 @@ POOL = "cloud.google.com/gke-nodepool"
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
 BY_GROUP = {f"{_PREFIX}exclusive-topology": POOL}
 BY_SUBGROUP = {f"{_PREFIX}subgroup-exclusive-topology": POOL}
+ROLL_SECONDS = 180.0
+"""Real ones: three groups, one after the other, each with its pods' end and beginning."""
 CALLS_PER_SLICE_MAX = 8
 """As for the slice of any other kind: docs/lives.md."""
 
@@ -93,6 +95,22 @@ class Life:
     def scale(self, replicas: int) -> None:
         self.cloud.patch(self.path, {"spec": {"replicas": replicas}})
 
+    def update(self, replicas: int, *, surge: int) -> None:
+        """Change the pods' template, which begins a rolling update."""
+        rollout = {"type": "RollingUpdate", "rollingUpdateConfiguration": {"maxUnavailable": 1, "maxSurge": surge}}
+        template = {"metadata": {"labels": {"revision": "second"}}}
+        changed = {"leaderWorkerTemplate": {"workerTemplate": template}, "rolloutStrategy": rollout}
+        self.cloud.patch(self.path, {"spec": {"replicas": replicas} | changed})
+
+    def lose(self, pod: str) -> None:
+        """Delete a pod, and return once there is another one of its name."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{pod}"
+        before = (self.cloud.get(path) or {})["metadata"]["uid"]
+        self.cloud.delete(path)
+        wait_for(
+            f"another {pod}", lambda: (self.cloud.get(path) or {}).get("metadata", {}).get("uid", before) != before
+        )
+
     def wait_running(self, count: int) -> list[Json]:
         return wait_for(f"{self.name}: {count} running pods", lambda: self._running(count))
 
@@ -113,6 +131,14 @@ class Life:
     def pools_of(self, pods: list[Json]) -> set[str]:
         nodes = (self.cloud.get(f"/api/v1/nodes/{pod['spec']['nodeName']}") or {} for pod in pods)
         return {str(node["metadata"]["labels"].get(POOL, "")) for node in nodes}
+
+    def revisions(self) -> dict[str, set[str]]:
+        """Return the revisions of the pods of each group, by its index."""
+        found: dict[str, set[str]] = {}
+        for pod in self.cloud.items(f"/api/v1/namespaces/{self.namespace}/pods"):
+            said = pod["metadata"]["labels"]
+            found.setdefault(said[f"{_PREFIX}group-index"], set()).add(said.get("revision", "first"))
+        return found
 
     def slices(self) -> list[str]:
         """The slices that pools were made for, by the beginnings of their names."""
@@ -188,3 +214,54 @@ def test_each_sub_group_has_a_pool_of_its_own(cloud: Cloud) -> None:
         assert len(life.pools_of(mine)) == 1
     life.end()
     assert life.accepted("CreateNodePool") == 2
+
+
+@pytest.mark.proves("LeaderWorkerSet", "pods that speak", on=LWS)
+@pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
+def test_sub_groups_beside_an_excluded_leader_on_a_cpu_node_have_a_pool_each(cloud: Cloud) -> None:
+    life = Life(cloud, "beside")
+    policy = {"subGroupPolicyType": "LeaderExcluded", "subGroupSize": 2}
+    leader = life.template(chips=0, on_slice=False)
+    life.submit(size=5, subGroupPolicy=policy, annotations=BY_SUBGROUP, leader=leader)
+    pods = life.wait_running(5)
+    assert life.slices() == ["beside-0-0", "beside-0-1"]
+    for index in ("0", "1"):
+        mine = [pod for pod in pods if pod["metadata"]["labels"].get(f"{_PREFIX}subgroup-index") == index]
+        assert len(mine) == 2
+        assert len(life.pools_of(mine)) == 1
+    life.end()
+    assert life.accepted("CreateNodePool") == 2
+
+
+@pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
+@pytest.mark.parametrize("policy", ["RecreateGroupOnPodRestart", "None"])
+def test_a_group_that_lost_a_pod_comes_again_on_the_same_pool(cloud: Cloud, policy: str) -> None:
+    """These are the restart policies of 0.7; later versions add RecreateGroupAfterStart."""
+    life = Life(cloud, f"lost-{policy[:2].lower()}")
+    life.submit(annotations=BY_GROUP, restartPolicy=policy)
+    pools = life.pools_of(life.wait_running(2))
+    leader = next(pod for pod in life.wait_running(2) if pod["metadata"]["name"] == f"{life.name}-0")
+    life.lose(f"{life.name}-0-1")
+    pods = life.wait_running(2)
+    assert life.pools_of(pods) == pools
+    again = next(pod for pod in pods if pod["metadata"]["name"] == f"{life.name}-0")
+    assert (again["metadata"]["uid"] == leader["metadata"]["uid"]) == (policy == "None")
+    life.end()
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+
+
+@pytest.mark.proves("LeaderWorkerSet", "released when", on=LWS)
+def test_the_surplus_group_of_a_rolling_update_has_a_pool_until_the_update_ends(cloud: Cloud) -> None:
+    life = Life(cloud, "rolled")
+    life.submit(replicas=2, annotations=BY_GROUP)
+    life.wait_running(4)
+    life.update(2, surge=1)
+    wait_for("a pool for the surplus group", lambda: "rolled-2" in life.slices(), seconds=ROLL_SECONDS)
+    after = {"0": {"second"}, "1": {"second"}}
+    wait_for("the end of the update", lambda: life.revisions() == after, seconds=ROLL_SECONDS)
+    pods = life.wait_running(4)
+    life.wait_pools(2)
+    assert life.pools_of(pods) == life.pools()
+    life.end()
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (3, 3)
+    assert len(life.calls()) <= 3 * CALLS_PER_SLICE_MAX

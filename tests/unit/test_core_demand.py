@@ -135,11 +135,11 @@ NO_DEMAND = [
         Reason.DEMAND_LEFT_TO_GKE,
         id="ComputeClass by Exists",
     ),
-    pytest.param(
-        {"annotations": {labels.PROVISIONING_REQUEST: "r"}},
-        {},
-        Reason.DEMAND_LEFT_TO_GKE,
-        id="ProvisioningRequest",
+    *(
+        pytest.param(
+            {"annotations": {key: "r"}}, {}, Reason.DEMAND_LEFT_TO_GKE, id=f"ProvisioningRequest by {key}"
+        )
+        for key in labels.PROVISIONING_REQUESTS
     ),
     pytest.param(
         {"shape": {"selectors": {labels.NODE_POOL: "mine"}}},

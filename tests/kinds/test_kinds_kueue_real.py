@@ -1,0 +1,202 @@
+"""Kueue itself before the whole loop: what waits asks for nothing, what is admitted gets its flavor's shape."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local.stack.clusters import ClusterKind
+from local.stack.commands import StackSettings
+from local.stack.layout import TOPIC
+from local.stack.stack import Stack
+from shared.core import labels
+from tests.conftest import SPEED
+from tests.kinds.queues import (
+    BODIES,
+    GO,
+    V5E,
+    V6E,
+    Queue,
+    a_jobset,
+    a_pinned_job,
+)
+from tests.lives.cloud import Cloud, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from local.controlplane.plane import ControlPlane
+
+KUEUE, KUBERAY, LWS = "kueue-0.15", "kuberay-1.6", "lws-0.7"
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.controller(KUEUE, KUBERAY, LWS),
+    pytest.mark.timeout(500),
+    pytest.mark.slow,
+]
+GRACE_SECONDS = 20
+"""Real ones: more than an eviction and a new admission take on a busy machine."""
+
+
+@pytest.fixture(scope="module")
+def stack(plane_with: Callable[..., ControlPlane], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL, grace_virtual_seconds=GRACE_SECONDS * SPEED)
+    plane = plane_with(KUEUE, KUBERAY, LWS)
+    with Stack(tmp_path_factory.mktemp("queues"), settings, plane=plane) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def cloud(stack: Stack) -> Iterator[Cloud]:
+    with Cloud(stack) as cloud:
+        yield cloud
+
+
+@pytest.mark.proves("JobSet", "queued", on=(KUEUE, "jobset"))
+@pytest.mark.proves("RayCluster", "queued", on=(KUEUE, KUBERAY))
+@pytest.mark.proves("LeaderWorkerSet", "queued", on=(KUEUE, LWS))
+@pytest.mark.proves("Job", "queued", on=KUEUE)
+def test_what_waits_for_quota_asks_for_nothing_and_what_is_admitted_gets_the_shape_of_its_flavor(
+    cloud: Cloud,
+) -> None:
+    queues = {kind: Queue(cloud, f"wait-{kind.lower()}", V6E, stopped=True) for kind in BODIES}
+    for kind, queue in queues.items():
+        queue.submit(kind, BODIES[kind](queue.workload))
+    for kind, queue in queues.items():
+        queue.wait_word("QuotaReserved")
+        if kind != "LeaderWorkerSet":  # whose pods are made, and held by a gate each
+            assert queue.is_suspended(kind)
+            assert queue.pods() == []
+        assert _demands(cloud, queue) == []
+        assert queue.calls() == []
+        queue.set_policy(GO)
+    for kind, queue in queues.items():
+        pods = queue.wait_running(2)
+        assert queue.pools_of(pods) == queue.pools()
+        assert len(queue.pools()) == 1
+        assert queue.accelerators_of(pods) == {V6E}
+        queue.delete(kind)
+    for queue in queues.values():
+        queue.clear()
+        assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (1, 1)
+
+
+@pytest.mark.proves("JobSet", "released when", on=(KUEUE, "jobset"))
+def test_a_preempted_jobset_gives_its_pool_back_after_the_grace_and_gets_one_again(cloud: Cloud) -> None:
+    queue = Queue(cloud, "preempt", V6E, chips=16, shaped=False)
+    urgent = {"value": 1000}
+    queue.make("workloadpriorityclasses", "WorkloadPriorityClass", f"{queue.name}-urgent", urgent)
+    queue.submit("JobSet", a_jobset("preempt-low", "2x4"))
+    queue.wait_running(2, "preempt-low")
+    queue.submit("JobSet", a_jobset("preempt-high", "4x4"), priority=f"{queue.name}-urgent")
+
+    queue.wait_no_pods("preempt-low")
+    assert queue.conditions("preempt-low")["Evicted"] == "True Preempted"
+    wait_for("the pool of the preempted one goes", lambda: not queue.pools("preempt-low-"))
+    queue.wait_running(4, "preempt-high")
+    queue.delete("JobSet", "preempt-high")
+    queue.wait_running(2, "preempt-low")
+    queue.delete("JobSet", "preempt-low")
+    queue.clear()
+    assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (3, 3)
+
+
+@pytest.mark.proves("JobSet", "queued", on=(KUEUE, "jobset"))
+@pytest.mark.proves("RayCluster", "queued", on=(KUEUE, KUBERAY))
+@pytest.mark.proves("Job", "queued", on=KUEUE)
+def test_what_is_evicted_and_admitted_again_within_the_grace_runs_on_the_same_pool(cloud: Cloud) -> None:
+    queues = {kind: Queue(cloud, f"back-{kind.lower()}", V6E) for kind in ("JobSet", "RayCluster", "Job")}
+    for kind, queue in queues.items():
+        queue.submit(kind, BODIES[kind](queue.workload))
+    for kind, queue in queues.items():
+        before = queue.pools_of(queue.wait_running(2))
+        queue.evict()
+        queue.wait_no_pods()
+        queue.readmit()
+        assert queue.pools_of(queue.wait_running(2)) == before
+        assert queue.accepted("CreateNodePool") == 1
+        queue.delete(kind)
+    for queue in queues.values():
+        queue.clear()
+
+
+@pytest.mark.proves("JobSet", "refused", on=(KUEUE, "jobset"))
+def test_another_flavor_within_the_grace_is_refused_by_name_and_after_it_is_another_shape(cloud: Cloud) -> None:
+    queue = Queue(cloud, "moved", V6E, V5E)
+    queue.submit("JobSet", a_jobset(queue.workload))
+    assert queue.accelerators_of(queue.wait_running(2)) == {V6E}
+    queue.evict()
+    queue.wait_no_pods()
+    queue.set_quota(0, queue.chips)
+    queue.readmit()
+    (message, *_) = wait_for("a refusal", queue.refusals)
+    assert "pool_differs" in message
+
+    queue.evict()
+    wait_for("the pool of the first flavor goes", lambda: not queue.pools())
+    queue.readmit()
+    assert queue.accelerators_of(queue.wait_running(2)) == {V5E}
+    queue.delete("JobSet")
+    queue.clear()
+
+
+def test_a_pod_with_a_gate_of_kueue_s_is_left_alone_until_it_is_free(cloud: Cloud) -> None:
+    """The gates are written by hand: Kueue assigns topologies to nodes that exist, and here there are none yet."""
+    queue = Queue(cloud, "gates", V6E)
+    held = {f"{queue.name}-{gate}": f"kueue.x-k8s.io/{gate}" for gate in ("topology", "admission")}
+    for name, gate in held.items():
+        _submit(queue, a_pinned_job(name, queue.name, schedulingGates=[{"name": gate}]))
+        wait_for("gated pods", lambda name=name: len(queue.pods(name)) == 2)  # type: ignore[misc]
+    free = f"{queue.name}-free"
+    _submit(queue, a_pinned_job(free, queue.name))
+    wait_for("the call of one without a gate", lambda: queue.accepted("CreateNodePool"))
+    assert {each["pool"].startswith(f"{free}-") for each in queue.calls()} == {True}
+    assert {each["name"].startswith(f"{free}-") for each in _demands(cloud, queue)} == {True}
+
+    queue.delete("Job", free)
+    for name in held:
+        for pod in queue.pods(name):
+            path = f"/api/v1/namespaces/{queue.namespace}/pods/{pod['metadata']['name']}"
+            cloud.patch(path, {"spec": {"schedulingGates": None}})
+    for name in held:
+        queue.wait_running(2, name)
+        queue.delete("Job", name)
+    queue.clear()
+
+
+def test_pods_with_nodes_booked_by_a_provisioning_request_are_left_to_gke(cloud: Cloud, stack: Stack) -> None:
+    """The annotations are written by hand: what answers ProvisioningRequests is GKE's own autoscaler."""
+    queue = Queue(cloud, "booked", V6E)
+    names = [f"{queue.name}-{number}" for number in range(len(labels.PROVISIONING_REQUESTS))]
+    for name, annotation in zip(names, labels.PROVISIONING_REQUESTS, strict=True):
+        body = a_pinned_job(name, queue.name)
+        body["spec"]["template"]["metadata"]["annotations"][annotation] = "booked"
+        _submit(queue, body)
+    for name in names:
+        said = wait_for(f"the decision on {name}", lambda name=name: _records(stack, name))  # type: ignore[misc]
+        assert {each["reason"] for each in said} == {"demand_left_to_gke"}
+        queue.delete("Job", name)
+    assert queue.calls() == []
+    queue.wait_no_pods()
+    queue.clear()
+
+
+def _submit(queue: Queue, body: dict[str, object]) -> None:
+    """Create a Job that names no queue."""
+    queue.cloud.create(f"/apis/batch/v1/namespaces/{queue.namespace}/jobs", body)
+
+
+def _demands(cloud: Cloud, queue: Queue) -> list[dict[str, str]]:
+    """Return the events that asked for something, of one namespace."""
+    return [
+        each for each in cloud.messages(TOPIC) if each["namespace"] == queue.namespace and each["kind"] == "Pod"
+    ]
+
+
+def _records(stack: Stack, workload: str) -> list[dict[str, str]]:
+    """Return the decisions of the function about a workload's pods."""
+    lines = stack.layout.log("provision").read_text().splitlines()
+    found = [json.loads(line) for line in lines if line.startswith("{") and f'"{workload}' in line]
+    return [each for each in found if each.get("reason")]
