@@ -114,6 +114,14 @@ def wants_fewer(before: Mapping[str, int], now: Mapping[str, int]) -> bool:
     return any(now.get(group, 0) < count for group, count in before.items())
 
 
+def has_surplus(workload: WorkloadView) -> bool:
+    """Tell whether more of a workload runs than its spec wants.
+
+    Its status counts pods, or what has one per slice; where that is told wrongly, the sweep finds what has left.
+    """
+    return workload.active > sum(group.replicas * max(group.hosts, 1) for group in workload.groups)
+
+
 def _affinity_keys(pod: Pod) -> Iterator[str]:
     affinity = pod.spec.affinity
     if affinity and affinity.node_affinity and affinity.node_affinity.required:

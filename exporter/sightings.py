@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from exporter.predicates import is_demand, standing_of, wants_fewer
+from exporter.predicates import has_surplus, is_demand, standing_of, wants_fewer
 from shared.core.elastic import hint_slice
 from shared.core.events import Event, EventType, ObjectName, Observed
 from shared.core.times import format_time
@@ -180,6 +180,8 @@ class _Entry:
     """Whether some of it was still active when or after `standing` was reported."""
     wanted: dict[str, int] = field(default_factory=dict)
     """How many slices each group wanted when it was last seen."""
+    leaving: bool = False
+    """Whether more of it still runs than is wanted since that was reported."""
 
 
 class WorkloadSightings:
@@ -209,6 +211,7 @@ class WorkloadSightings:
             *self._new_termination(entry, seen),
             *self._drained(entry, seen),
             *self._scaled(entry, seen),
+            *self._left(entry, seen),
         ]
 
     def lose(self, gone: WorkloadView) -> Iterable[Event]:
@@ -267,7 +270,15 @@ class WorkloadSightings:
         before, entry.wanted = entry.wanted, {group.name: group.replicas for group in seen.groups}
         if entry.standing is not None or entry.terminating or not wants_fewer(before, entry.wanted):
             return ()
+        entry.leaving = has_surplus(seen)
         return (self._over(entry.name, Observed.SCALED, f"generation {seen.generation}"),)
+
+    def _left(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
+        """Return that what is no longer wanted has stopped, if it had not when that was reported."""
+        if not entry.leaving or has_surplus(seen):
+            return ()
+        entry.leaving = False
+        return (self._over(entry.name, Observed.DRAINED, f"scaled@generation {seen.generation}"),)
 
     def _over(self, name: ObjectName, observed: Observed, incarnation: str) -> Event:
         return Event(

@@ -97,7 +97,8 @@ class Settings:
     drain_seconds_max: int = 900
     """How long pods of an over workload may hold its pool: the longest usual termination grace."""
     replace_differing_pools: bool = False
-    """Delete and re-create a running pool whose demand has changed, instead of refusing."""
+    """Delete and re-create a running pool whose demand has changed, instead of refusing. Of workloads whose slices
+    come and go while they live, an empty one is replaced in any case."""
 
     force_on_demand: bool = False
     """Ignore spot and reservation selectors; meant for clusters whose webhook strips them from the pods."""

@@ -6,11 +6,13 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pytest
 from exporter_builders import CLUSTER, SINCE, a_jobset, a_leader, completed, resumed, suspended
 
 from exporter.sightings import PodSightings, WorkloadSightings
 from shared.core.events import Event, EventType, ObjectName, Observed
 from shared.core.kinds.jobset import JOBSET
+from shared.core.workloads import SliceGroup
 from shared.edges.workload_objects import Pod, read_workload
 
 if TYPE_CHECKING:
@@ -153,6 +155,37 @@ def test_a_workload_that_is_over_and_wants_fewer_slices_is_reported_as_over_only
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     sightings.see(jobset(replicas=2))
     assert facts(sightings.see(jobset(replicas=1, conditions=(completed(),)))) == [("completed", SINCE)]
+
+
+def ray(replicas: int, active: int) -> WorkloadView:
+    """A workload with slices of two hosts, whose status counts pods."""
+    group = SliceGroup(name="g", replicas=replicas, hosts=2)
+    return dataclasses.replace(jobset(), groups=(group,), generation=replicas, active=active)
+
+
+def test_what_is_no_longer_wanted_is_reported_once_more_when_it_has_stopped():
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
+    assert facts(sightings.see(ray(3, active=6))) == []
+    assert facts(sightings.see(ray(1, active=6))) == [("scaled", "generation 1")]
+    assert facts(sightings.see(ray(1, active=3))) == []
+    assert facts(sightings.see(ray(1, active=2))) == [("drained", "scaled@generation 1")]
+    assert facts(sightings.see(ray(1, active=2))) == []
+    assert facts(sightings.see(ray(1, active=1))) == []
+
+
+@pytest.mark.parametrize("active", [0, 2])
+def test_fewer_slices_of_which_no_more_run_than_are_wanted_are_reported_once(active: int):
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
+    sightings.see(ray(3, active=active))
+    assert facts(sightings.see(ray(1, active=active))) == [("scaled", "generation 1")]
+    assert facts(sightings.see(ray(1, active=0))) == []
+
+
+def test_slices_that_are_wanted_again_before_they_stopped_are_reported_as_if_they_had():
+    sightings = WorkloadSightings(CLUSTER, JOBSET)
+    sightings.see(ray(2, active=4))
+    sightings.see(ray(1, active=4))
+    assert facts(sightings.see(ray(2, active=4))) == [("drained", "scaled@generation 2")]
 
 
 def test_a_completed_jobset_is_reported_once_with_its_time():
