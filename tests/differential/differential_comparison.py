@@ -29,6 +29,8 @@ _PASSING = re.compile(r"status\.conditions\[PodScheduled\]\..*|status\.completed
 While nodes arrive, a scheduler may try a pod once or twice before its place is there; a Job may count two pods at
 once.
 """
+_PASSING_AT_THE_END = re.compile(r"status\.(active|ready|terminating)")
+"""Likewise of what was deleted: the garbage collector may take a Job before or after its pods' end is counted."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -87,12 +89,13 @@ def _compare_course(ours: Course, theirs: Course) -> Iterator[tuple[str, str, st
     if one != other:
         yield "watch", "types", one, other
     last, last_real = ours.states[-1], theirs.states[-1]
+    deleted = ours.types[-1] == theirs.types[-1] == "DELETED"
     for path in sorted(last.keys() | last_real.keys()):
-        if last.get(path) != last_real.get(path) and not _PASSING.fullmatch(path):
+        if last.get(path) != last_real.get(path) and not _is_passing(path, deleted=deleted):
             yield "final", path, last.get(path, ABSENT), last_real.get(path, ABSENT)
     paths = sorted({path for course in (ours, theirs) for state in course.states for path in state})
     for path in paths:
-        passing = _PASSING.fullmatch(path)
+        passing = _is_passing(path, deleted=deleted)
         one, other = (
             " → ".join(course_of(path, course.rests if passing else course.states)) for course in (ours, theirs)
         )
@@ -100,6 +103,10 @@ def _compare_course(ours: Course, theirs: Course) -> Iterator[tuple[str, str, st
             yield "course", path, one, other
     for first, second in _contradictions(ours.states, theirs.states):
         yield "order", f"{first} / {second}", "the first came first", "the second came first"
+
+
+def _is_passing(path: str, *, deleted: bool) -> bool:
+    return bool(_PASSING.fullmatch(path) or (deleted and _PASSING_AT_THE_END.fullmatch(path)))
 
 
 def course_of(path: str, states: Sequence[Flat]) -> list[str]:

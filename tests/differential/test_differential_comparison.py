@@ -76,6 +76,18 @@ def test_of_numbers_only_the_turns_count(values: list[str], turns: list[str]):
     assert course_of("path", [{"path": value} for value in values]) == turns
 
 
+@pytest.mark.parametrize(("last", "differences"), [("DELETED", []), ("MODIFIED", [("final", "status.active")])])
+def test_what_a_deleted_job_last_counted_is_forgiven(last: str, differences: list[tuple[str, str]]):
+    ours = trace_of({"status.active": "2"}, types=("ADDED", last))
+    theirs = trace_of(
+        {"status.active": "2"}, {"status.terminating": "2", "status.active": "0"}, types=("ADDED", last)
+    )
+    for trace in (ours, theirs):
+        trace.courses[KEY].rests = [{"status.active": "2"}]
+
+    assert [each for each in seen(ours, theirs) if each[1] == "status.active"] == differences
+
+
 def test_an_object_that_only_one_cluster_has_is_seen():
     assert seen(trace_of({"a": "x"}), Trace()) == [("presence", "")]
 
