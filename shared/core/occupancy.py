@@ -82,13 +82,14 @@ def is_surplus(found: Occupancy, slice_name: str) -> bool:
     """Return whether a pool that was made for a slice stands empty and nothing of its workload will need it.
 
     So: none of the workload's pods is on it, the slice lives on other nodes, and no pod waits or is still to come.
-    A slice without pods, or with fewer than it has hosts, proves nothing: its next ones may be about to be made.
+    A slice without pods, with fewer than it has hosts, or of unknown size proves nothing: its next pods may be
+    about to be made.
     """
     if found.here or found.waiting:
         return False
     slices = [known for known in map(found.find_slice, found.pods) if known is not None]
     mine = next((known for known in slices if known.name == slice_name), None)
-    if mine is None or len(slices) < len(found.pods):
+    if mine is None or not mine.group.hosts or len(slices) < len(found.pods):
         return False
     pods_of = Counter(known.name for known in slices if known.group.name == mine.group.name)
     whole = {name for name, count in pods_of.items() if count >= mine.group.hosts}
@@ -109,7 +110,8 @@ def find_holder(found: Occupancy, asking: PodView, *, hosts: int) -> Holder:
         return Holder.NOBODY
     if any(each is not None and each.name != mine.name for each in known):
         return Holder.OTHER_SLICE
-    return Holder.SAME_SLICE if len(known) >= hosts else Holder.NOBODY
+    filling = sum(pod.template.chips > 0 for pod in found.here)  # a guest without chips fills no host
+    return Holder.SAME_SLICE if filling >= hosts else Holder.NOBODY
 
 
 def count_slices(found: Occupancy) -> int:

@@ -90,7 +90,7 @@ class Cluster(Protocol):
         """Return the pods that speak for a slice of any kind that is served, and that are bound to no node."""
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
-        """Return the live accelerator pods of a workload; only for kinds with `Kind.pods_of`."""
+        """Return the live accelerator pods of a workload; none where `select_pods_of` names none."""
 
     def list_pool_nodes(self, pool_name: str) -> list[str]:
         """Return the names of a pool's nodes."""

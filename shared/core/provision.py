@@ -52,7 +52,7 @@ def decide_provision(
     same = owner.fingerprint in ("", demand.fingerprint)
     mode = settings.find_mode(demand.claim.namespace)
     # Where a workload's shape may change while it lives, the pool of its earlier shape is of no more use to it.
-    changeable = get_kind(demand.claim.kind).pods_of is not None
+    changeable = get_kind(demand.claim.kind).reshapes
     replace = (settings.replace_differing_pools or changeable) and mode == Mode.ACTIVE
     decision = _decide_ours(
         pool, same=same, age_seconds=pool.age_seconds(now), grace_seconds=settings.grace_seconds, replace=replace

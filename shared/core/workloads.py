@@ -150,6 +150,8 @@ class SliceGroup:
     """Any node of the right shape will do for each pod: one pool for all of them, whose size follows demand."""
     whole: bool = False
     """The pods of a slice must have a pool of their own, even where their accelerators form no slice."""
+    beside: str = ""
+    """Name of the group on whose first slice these pods run, as guests without chips; empty for none."""
     idle: bool = False
     """The slices are wanted and have no pods at present, for example with parallelism 0."""
 

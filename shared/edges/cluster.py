@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 from shared.core import labels
 from shared.core.elastic import speaks
 from shared.core.errors import AlreadyExists, NotFound, Unavailable
-from shared.core.kinds.table import KINDS, find_kind_of_pod, find_parent_kind, get_kind, select_pods
+from shared.core.kinds.table import (
+    KINDS,
+    find_kind_of_pod,
+    find_parent_kind,
+    get_kind,
+    select_pods,
+    select_pods_of,
+)
 from shared.core.ports import BoundPod, Notice
 from shared.core.times import parse_time
 from shared.edges.kubernetes_objects import JsonObject, Record
@@ -84,11 +91,11 @@ class KubernetesCluster:
                         yield pod
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
-        """Return the live accelerator pods of a workload; none for a kind that does not say which they are."""
-        pods_of = get_kind(workload.kind).pods_of
-        if pods_of is None:
+        """Return the live accelerator pods of a workload; none where its kind does not say which they are."""
+        selected = select_pods_of(workload)
+        if not selected:
             return []
-        selector = {"labelSelector": pods_of(workload)}
+        selector = {"labelSelector": selected}
         path = f"/api/v1/namespaces/{workload.namespace}/pods"
         return [view_pod(pod) for page in self._api.list_pages(path, Pod, selector) for pod in page.items]
 

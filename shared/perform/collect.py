@@ -8,7 +8,7 @@ from shared.core.collect import OwnerState, PoolFacts, PoolPods, decide_collect
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.elastic import has_slice
 from shared.core.errors import Busy, ProvisionerError, Retryable
-from shared.core.kinds.table import get_kind
+from shared.core.kinds.table import get_kind, select_pods_of
 from shared.perform.explain import explain, find_parent
 from shared.perform.occupancy import judge_use
 from shared.perform.outcome import Outcome, Ports, describe_owner
@@ -107,9 +107,9 @@ def read_owner(
     Raises:
         Retryable: one of them could not be read.
     """
-    live, kind = ports.clusters[cluster], get_kind(owner.kind)
+    live = ports.clusters[cluster]
     workload = live.get_workload(owner.kind, owner.namespace, owner.name)
-    pods = live.list_workload_pods(workload) if workload and kind.pods_of else None
+    pods = live.list_workload_pods(workload) if workload and select_pods_of(workload) else None
     return workload, pods
 
 

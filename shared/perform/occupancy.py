@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from shared.core.collect import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.kinds.table import get_kind
+from shared.core.kinds.table import get_kind, select_pods_of
 from shared.core.occupancy import Holder, count_slices, find_holder, is_surplus, measure_occupancy
 from shared.core.pools import PoolStatus
 
@@ -61,7 +61,7 @@ def has_spare_pool(owned: Sequence[PoolSnapshot], workload: WorkloadView | None)
     """Return whether a workload has more pools than it wants slices: only then can one of them be surplus."""
     if workload is None:
         return False
-    wanted = sum(each.replicas for each in workload.groups if each.template.wants_accelerator)
+    wanted = sum(each.replicas for each in workload.groups if each.template.wants_accelerator and not each.beside)
     return sum(pool.status not in _LOST for pool in owned) > wanted
 
 
@@ -86,10 +86,9 @@ def judge_holder(
         pools: every pool of the cluster.
         pool_name: the pool that should serve.
     """
-    kind = get_kind(workload.kind)
-    if kind.pods_of is None:
+    if not select_pods_of(workload):
         return None
-    live = ports.clusters[demand.claim.cluster]
+    kind, live = get_kind(workload.kind), ports.clusters[demand.claim.cluster]
     seen = measure_occupancy(kind, workload, live.list_workload_pods(workload), live.list_pool_nodes(pool_name))
     holder = find_holder(seen, pod, hosts=demand.shape.node_count)
     names = ", ".join(sorted(each.name for each in seen.here)[:3])

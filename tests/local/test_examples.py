@@ -82,9 +82,9 @@ def test_what_cannot_be_satisfied_ends_with_its_reason_and_no_pool(report: dict,
     assert all(not one["pools"] for one in slices_of(report, workload))
 
 
-def test_the_workers_of_a_chipless_leader_run_on_its_pool(report: dict):
+def test_a_leader_without_chips_runs_on_the_pool_of_its_workers(report: dict):
     head, worker = sorted(slices_of(report, "default/pathways-colocated"), key=lambda one: one["slice"])
-    assert worker["shares_pool"]
+    assert head["shares_pool"]
     assert worker["pool"] == head["pool"]
 
 

@@ -46,6 +46,7 @@ NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
 NO_SCHEDULE_TAINT = "alpha.jobset.sigs.k8s.io/no-schedule"
 JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"  # as spec.managedBy
 _LEADER_INDEX = "0"
+_POD_SPEC = ("template", "spec", "template", "spec")
 
 
 def _find_owner(pod: PodView) -> str:
@@ -69,12 +70,9 @@ def _is_whole(pod: PodView) -> bool:
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     held = read_held_conditions(body)
     terminal = next((name for name in ("Completed", "Failed") if name in held), "")
-    annotations = read_texts(body, "metadata", "annotations")
     return WorkloadView(
         **read_identity(NAME, body),
-        groups=tuple(
-            _read_group(each, annotations, read_template) for each in read_objects(body, "spec", "replicatedJobs")
-        ),
+        groups=_read_groups(body, read_template),
         suspended=read_flag(body, "spec", "suspend"),
         suspended_since=held.get("Suspended"),
         terminal=terminal,
@@ -83,6 +81,49 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
         managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", JOBSET_CONTROLLER),
         active=sum(read_number(each, "active") for each in read_objects(body, "status", "replicatedJobsStatus")),
     )
+
+
+def _read_groups(body: Json, read_template: TemplateReader) -> tuple[SliceGroup, ...]:
+    annotations, jobs = read_texts(body, "metadata", "annotations"), read_objects(body, "spec", "replicatedJobs")
+    groups = [_read_group(each, annotations, read_template) for each in jobs]
+    kept_apart = [_read_exclusion(each, group, annotations) for each, group in zip(jobs, groups, strict=True)]
+    priorities = [read_text(each, *_POD_SPEC, "priorityClassName") for each in jobs]
+    hosts = [
+        next(
+            (
+                host.name
+                for host, apart, priority in zip(groups, kept_apart, priorities, strict=True)
+                if _may_host(host, group) and not (apart and priority == priorities[index])
+            ),
+            "",
+        )
+        for index, group in enumerate(groups)
+    ]
+    return tuple(dataclasses.replace(group, beside=host) for group, host in zip(groups, hosts, strict=True))
+
+
+def _may_host(host: SliceGroup, guest: SliceGroup) -> bool:
+    """Return whether a head without chips asks for the very nodes of a group of workers, as Pathways' does.
+
+    https://github.com/google/pathways-job makes both with one node selector, the workers after the head.
+    """
+    asked, wanted = guest.template, host.template
+    return (
+        bool(wanted.chips and host.replicas and asked.wants_accelerator)
+        and (asked.chips, guest.replicas) == (0, 1)
+        and not (guest.pinned or host.pinned)
+        and (asked.node_selector, asked.node_affinity) == (wanted.node_selector, wanted.node_affinity)
+    )
+
+
+def _read_exclusion(body: Json, group: SliceGroup, of_jobset: Mapping[str, str]) -> bool:
+    """Return whether the pods of a group keep those of other Jobs of their priority off their node pool.
+
+    The head is such a pod since JobSet 0.11, which labels every pod with its priority:
+    https://github.com/kubernetes-sigs/jobset/blob/v0.11.1/pkg/webhooks/pod_mutating_webhook.go.
+    """
+    of_job = read_texts(body, "template", "metadata", "annotations")
+    return {**of_jobset, **of_job, **group.template.annotations}.get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
 
 
 def _read_group(body: Json, of_jobset: Mapping[str, str], read_template: TemplateReader) -> SliceGroup:
@@ -114,7 +155,17 @@ def _find_group(workload: WorkloadView, job_name: str) -> SliceGroup | None:
 
 def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
     group = _find_group(workload, pod.controller_name) if pod.controller_kind == "Job" else None
+    host = next((each for each in workload.groups if group and each.name == group.beside), None)
+    if host:
+        return SliceOfPod(name=f"{workload.name}-{host.name}-0", group=host)
     return SliceOfPod(name=pod.controller_name, group=group) if group else None
+
+
+def _select_pods(workload: WorkloadView) -> str:
+    """Return all pods where a head waits on the pool of the first slice, which another slice may then take."""
+    hosts = {group.beside for group in workload.groups}
+    shared = any(group.name in hosts and group.replicas > 1 for group in workload.groups)
+    return f"{JOBSET_NAME_ON_POD}={workload.name}" if shared else ""
 
 
 def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
@@ -123,7 +174,7 @@ def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
             name=name, group=dataclasses.replace(group, template=_fill_template(workload, group, index, name))
         )
         for group in workload.groups
-        if not group.idle
+        if not group.idle and not group.beside
         for index in range(group.replicas)
         for name in [f"{workload.name}-{group.name}-{index}"]
     ]
@@ -162,7 +213,8 @@ JOBSET = Kind(
     plural="jobsets",
     text=KindText(
         speakers="the pod with completion index 0 of each Job",
-        slice="a Job: `<jobset>-<replicated job>-<index>`",
+        slice="a Job: `<jobset>-<replicated job>-<index>`; a head without chips that selects the nodes of a group "
+        "of workers (Pathways) is of their first slice",
         over="condition `Completed` or `Failed`",
         released="suspended for longer than the grace; the Job is no longer in the spec",
     ),
@@ -176,6 +228,7 @@ JOBSET = Kind(
     find_slice=_find_slice,
     list_slices=_list_slices,
     has_slice=_has_slice,
+    pods_of=_select_pods,
     mark=JOBSET_NAME_ON_POD,
     parent_kind="job",
     name_label=JOBSET_NAME,

@@ -116,9 +116,12 @@ class Kind(Resource):
     `shared.core.errors.Rejected` as `find_slice` does."""
     has_slice: Callable[[WorkloadView, str, Sequence[PodView] | None], bool]
     """Return whether the slice of this name is still wanted. The third are the workload's live pods; None where
-    `pods_of` is None."""
+    `pods_of` names none."""
     pods_of: Callable[[WorkloadView], str] | None = None
-    """Return the label selector of all the accelerator pods of a workload, where `has_slice` must see them."""
+    """Return the label selector of all the accelerator pods of a workload, where it must be seen which slice is on
+    which pool; empty for a workload of which that does not matter. None where it never does."""
+    reshapes: bool = False
+    """Whether the shape of a slice may change while its workload lives."""
 
     parents: tuple[ParentKind, ...] = ()
     """What makes such workloads and may keep them without use; read to explain only, never to decide."""

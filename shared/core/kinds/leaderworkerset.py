@@ -298,4 +298,5 @@ LEADERWORKERSET = Kind(
     list_slices=_list_slices,
     has_slice=_has_slice,
     pods_of=_select_pods,
+    reshapes=True,
 )

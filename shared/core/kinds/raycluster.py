@@ -320,6 +320,7 @@ RAYCLUSTER = Kind(
     list_slices=_list_slices,
     has_slice=_has_slice,
     pods_of=_select_pods,
+    reshapes=True,
     parents=(RAYJOB,),
     parent_kind="raycluster",
     mark=CLUSTER,

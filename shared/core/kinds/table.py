@@ -75,6 +75,12 @@ def select_pods(kind: Kind) -> str:
     return ",".join((kind.pod_selector, *_select_unmarked(kind)))
 
 
+def select_pods_of(workload: WorkloadView) -> str:
+    """Return the label selector of a workload's accelerator pods, where they must be seen; empty where not."""
+    pods_of = get_kind(workload.kind).pods_of
+    return pods_of(workload) if pods_of else ""
+
+
 def select_workloads(kind: Kind) -> str:
     """Return the label selector of the workloads of this kind that no other kind made; empty for all of them."""
     return ",".join(_select_unmarked(kind))

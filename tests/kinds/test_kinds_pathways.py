@@ -1,0 +1,134 @@
+"""JobSets as the PathwaysJob controller makes them, from the head to the last pool, on both clusters.
+
+That controller is not run here: the bodies are what it writes, field by field, as of
+https://github.com/google/pathways-job/blob/c0cc7594c9d03a1d96a89110008a0f2d3c9ef189/internal/controller/pathwaysjob_controller.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.kinds.living import CALLS_PER_SLICE_MAX, LONG, Life
+from tests.lives.cloud import Cloud, wait_for
+from tests.lives.jobset_bodies import EXCLUSIVE, GRACE_SECONDS, HOSTS, LIFE, RUN_SECONDS, select
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from local.stack.stack import Stack
+
+pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
+
+Json = dict[str, Any]
+JOBSETS = "apis/jobset.x-k8s.io/v1alpha2/jobsets"
+TOPOLOGY = "2x4"
+ON_CPU = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "kubernetes.io/hostname"}
+
+
+@pytest.fixture(scope="module")
+def cloud(stack: Stack) -> Iterator[Cloud]:
+    with Cloud(stack) as cloud:
+        yield cloud
+
+
+class Pathways(Life):
+    """The JobSet of one PathwaysJob: a head, and slices of workers that come once it runs."""
+
+    def __init__(self, cloud: Cloud, name: str) -> None:
+        super().__init__(cloud, name, JOBSETS)
+
+    def submit(self, *, slices: int, colocated: bool, priority_class: str = "") -> None:
+        nodes = select(TOPOLOGY) | {LIFE: self.name}
+        head: Json = {"containers": [{"name": "pathways-rm", "image": "server"}]}
+        if colocated:
+            # The toleration is the user's: nothing adds it to a pod that asks for no chips.
+            head |= {"nodeSelector": nodes, "tolerations": [{"key": "google.com/tpu", "operator": "Exists"}]}
+        chips = {"limits": {"google.com/tpu": 4}}
+        workers: Json = {
+            "nodeSelector": nodes,
+            "containers": [{"name": "pathways-worker", "image": "server", "resources": chips}],
+        }
+        if priority_class:
+            workers["priorityClassName"] = priority_class
+        count = HOSTS[TOPOLOGY]
+        jobs = [
+            self._job("pathways-head", head, {} if colocated else ON_CPU, pods=1),
+            self._job("worker", workers, EXCLUSIVE, pods=count, replicas=slices, backoff_limit=count * 4),
+        ]
+        spec = {
+            "startupPolicy": {"startupPolicyOrder": "InOrder"},
+            "successPolicy": {"operator": "All", "targetReplicatedJobs": ["pathways-head"]},
+            "coordinator": {"replicatedJob": "pathways-head", "jobIndex": 0, "podIndex": 0},
+            "replicatedJobs": jobs,
+        }
+        said = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": self.name}}
+        self.create(said | {"spec": spec})
+
+    def end_well(self) -> None:
+        """Let the head succeed, which is the end of the whole, and return once nothing is left."""
+        for pod in self.pods():
+            if "-pathways-head-" in pod["metadata"]["name"]:
+                self.cloud.succeed(self.namespace, pod["metadata"]["name"])
+        wait_for(f"{self.name}: Completed", lambda: "Completed" in self.conditions())
+        self.wait_nothing_left()
+
+    def heads_and_workers(self, pods: list[Json]) -> tuple[list[Json], list[Json]]:
+        heads = [pod for pod in pods if "-pathways-head-" in pod["metadata"]["name"]]
+        return heads, [pod for pod in pods if pod not in heads]
+
+    def _job(
+        self, name: str, pod: Json, annotations: Json, *, pods: int, replicas: int = 1, backoff_limit: int = 0
+    ) -> Json:
+        """A replicated job with its annotations on the pods, where the PathwaysJob controller writes them."""
+        spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": GRACE_SECONDS} | pod
+        said = annotations | {RUN_SECONDS: str(LONG)}
+        job = {
+            "parallelism": pods,
+            "completions": pods,
+            "backoffLimit": backoff_limit,
+            "template": {"metadata": {"annotations": said}, "spec": spec},
+        }
+        return {"name": name, "replicas": replicas, "template": {"spec": job}}
+
+
+@pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
+def test_a_head_on_the_nodes_of_its_workers_shares_the_pool_of_one_of_their_slices(cloud: Cloud) -> None:
+    life = Pathways(cloud, "colocated")
+    priority = {"kind": "PriorityClass", "metadata": {"name": "colocated-workers"}, "value": 100}
+    priority["apiVersion"] = "scheduling.k8s.io/v1"
+    cloud.create("/apis/scheduling.k8s.io/v1/priorityclasses", priority)
+    life.submit(slices=2, colocated=True, priority_class="colocated-workers")
+    pods = life.wait_running(1 + 2 * HOSTS[TOPOLOGY])
+    (head,), workers = life.heads_and_workers(pods)
+    assert life.pool_of(head) in {life.pool_of(pod) for pod in workers}
+    assert {life.pool_of(pod) for pod in workers} == set(life.pools())
+    # Workers of either slice may have taken the head's pool first; the other then has one of its own.
+    assert life.slices() in (["colocated-worker-0"] * 2, ["colocated-worker-0", "colocated-worker-1"])
+    assert life.accepted("CreateNodePool") == 2
+    life.end_well()
+    assert len(life.calls()) <= 2 * CALLS_PER_SLICE_MAX
+
+
+@pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
+def test_a_head_on_a_cpu_node_has_no_pool_and_each_slice_of_its_workers_one(cloud: Cloud) -> None:
+    life = Pathways(cloud, "on-cpu")
+    life.submit(slices=2, colocated=False)
+    (head,), workers = life.heads_and_workers(life.wait_running(1 + 2 * HOSTS[TOPOLOGY]))
+    assert life.pool_of(head) not in life.pools()
+    assert {life.pool_of(pod) for pod in workers} == set(life.pools())
+    assert life.slices() == ["on-cpu-worker-0", "on-cpu-worker-1"]
+    life.end_well()
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (2, 2)
+
+
+@pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
+def test_exclusive_workers_of_the_head_s_own_priority_stay_off_its_pool_and_so_have_another(cloud: Cloud) -> None:
+    life = Pathways(cloud, "apart")
+    life.submit(slices=1, colocated=True)
+    (head,), workers = life.heads_and_workers(life.wait_running(1 + HOSTS[TOPOLOGY]))
+    assert life.slices() == ["apart-pathways-head-0", "apart-worker-0"]
+    assert life.pool_of(head).startswith("apart-pathways-head-0")
+    assert {life.pool_of(pod).rsplit("-", 2)[0] for pod in workers} == {"apart-worker-0"}
+    life.end_well()

@@ -1,0 +1,135 @@
+"""JobSets as Pathways makes them: a head without chips beside several slices of workers, and whose slice it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.demand import Demand, read_demand
+from shared.core.kinds.jobset import EXCLUSIVE_TOPOLOGY, JOBSET, NODE_SELECTOR_STRATEGY
+from shared.core.kinds.table import list_slices, select_pods_of
+from shared.core.occupancy import Holder, find_holder, measure_occupancy
+from shared.edges.workload_objects import read_template
+from tests.builders import CLUSTER, JOBSET_UID, a_pod, a_template, settings
+
+if TYPE_CHECKING:
+    from shared.core.workloads import PodView, WorkloadView
+
+EXCLUSIVE = {EXCLUSIVE_TOPOLOGY: labels.NODE_POOL}
+ON_SLICE = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "4x4"}
+
+
+def a_job(
+    name: str,
+    *,
+    chips: int = 0,
+    replicas: int = 1,
+    selector: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+    **pod: Any,
+) -> dict[str, Any]:
+    """A replicated job; the annotations stand on its pods, where Pathways writes them."""
+    container = {"name": "c", "resources": {"limits": {labels.TPU_RESOURCE: chips}} if chips else {}}
+    spec = {"nodeSelector": ON_SLICE if selector is None else selector, "containers": [container], **pod}
+    template = {"metadata": {"annotations": annotations or {}}, "spec": spec}
+    return {"name": name, "replicas": replicas, "template": {"spec": {"template": template}}}
+
+
+def a_pathways(
+    *, head: dict[str, Any] | None = None, annotations: dict[str, str] | None = None, **workers: Any
+) -> WorkloadView:
+    jobs = [a_job("pathways-head", **(head or {})), a_job("worker", **{"chips": 4, "replicas": 2} | workers)]
+    body = {
+        "metadata": {"namespace": "default", "name": "train", "uid": JOBSET_UID, "annotations": annotations or {}},
+        "spec": {"replicatedJobs": jobs},
+    }
+    return JOBSET.read(body, read_template)
+
+
+def a_head(**overrides: Any) -> PodView:
+    return a_pod(job="pathways-head", template=a_template(chips=()), **overrides)
+
+
+def demand_of(pod: PodView, workload: WorkloadView) -> Demand:
+    found = read_demand(CLUSTER, pod, workload, settings())
+    assert isinstance(found, Demand), found
+    return found
+
+
+def test_a_head_on_the_nodes_of_its_workers_is_of_their_first_slice() -> None:
+    workload = a_pathways()
+
+    head, first = demand_of(a_head(), workload), demand_of(a_pod(job="worker"), workload)
+
+    assert (head.claim, head.fingerprint) == (first.claim, first.fingerprint)
+    assert head.shape.node_count == 4
+    assert [each.name for each in list_slices(workload)] == ["train-worker-0", "train-worker-1"]
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        pytest.param(a_pathways(head={"selector": {**ON_SLICE, "team": "a"}}), id="the head selects other nodes"),
+        pytest.param(a_pathways(head={"chips": 4}), id="the head asks for chips itself"),
+        pytest.param(a_pathways(head={"replicas": 2}), id="several heads"),
+        pytest.param(
+            a_pathways(annotations={**EXCLUSIVE, NODE_SELECTOR_STRATEGY: "true"}),
+            id="each Job is pinned to its nodes",
+        ),
+        pytest.param(a_pathways(annotations=EXCLUSIVE), id="exclusive placement, said on the JobSet"),
+    ],
+)
+def test_a_head_that_cannot_share_nodes_with_workers_has_a_slice_of_its_own(workload: WorkloadView) -> None:
+    names = [each.name for each in list_slices(workload)]
+
+    assert "train-pathways-head-0" in names
+    assert names[-2:] == ["train-worker-0", "train-worker-1"]
+    assert select_pods_of(workload) == ""
+
+
+def a_pathways_with_exclusive_workers(**workers: Any) -> WorkloadView:
+    """As the PathwaysJob controller writes it: the annotation stands on the pods of the workers."""
+    head = a_job("pathways-head")
+    worker = a_job("worker", chips=4, replicas=2, annotations=EXCLUSIVE, **workers)
+    body = {
+        "metadata": {"namespace": "default", "name": "train", "uid": JOBSET_UID},
+        "spec": {"replicatedJobs": [head, worker]},
+    }
+    return JOBSET.read(body, read_template)
+
+
+def test_exclusive_workers_of_another_priority_leave_the_head_on_their_pool() -> None:
+    shared = a_pathways_with_exclusive_workers(priorityClassName="workers")
+    apart = a_pathways_with_exclusive_workers()
+
+    assert len(list_slices(shared)) == 2
+    assert len(list_slices(apart)) == 3
+
+
+def test_a_head_on_a_cpu_node_asks_for_no_slice() -> None:
+    workload = a_pathways(head={"selector": {}})
+
+    assert [group.beside for group in workload.groups] == ["", ""]
+    assert select_pods_of(workload) == ""
+    pod = a_pod(job="pathways-head", template=a_template(accelerator=None, topology=None, chips=()))
+    found = read_demand(CLUSTER, pod, workload, settings())
+    assert getattr(found, "reason", None) == "not_an_accelerator_demand"
+
+
+def test_who_stands_on_the_first_pool_matters_only_where_another_slice_may_take_it() -> None:
+    assert select_pods_of(a_pathways()) == "jobset.sigs.k8s.io/jobset-name=train"
+    assert select_pods_of(a_pathways(replicas=1)) == ""
+
+
+def test_a_first_slice_whose_pool_another_one_took_is_seen_to_need_a_further_pool() -> None:
+    workload = a_pathways()
+    head, other = a_head(node_name="n-0"), a_pod(job="worker", index=1, name="other", node_name="n-1")
+    asking = a_pod(job="worker", index=0)
+
+    taken = measure_occupancy(JOBSET, workload, [head, other, asking], ["n-0", "n-1"])
+    free = measure_occupancy(JOBSET, workload, [head, asking], ["n-0", "n-1"])
+
+    assert find_holder(taken, asking, hosts=4) == Holder.OTHER_SLICE
+    assert find_holder(free, asking, hosts=1) == Holder.NOBODY
