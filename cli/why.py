@@ -15,7 +15,7 @@ from cli.moments import format_moment
 from cli.printing import print_columns, print_line, short_cluster, styled
 from cli.status import Status, read_status
 from shared.core.errors import ProvisionerError, Rejected
-from shared.core.kinds.table import KIND_NAMES, choose_kinds, list_slices
+from shared.core.kinds.table import KIND_NAMES, KINDS, choose_kinds, list_slices
 from shared.core.names import Claim, build_pool_name, parse_pool_name
 
 if TYPE_CHECKING:
@@ -154,8 +154,12 @@ def _is_of(pool: PoolSnapshot, namespace: str, name: str) -> bool:
     return owner is not None and (owner.namespace, owner.name) == (namespace, name)
 
 
+_KINDS_WITH_PODS = frozenset(kind.name for kind in KINDS if kind.watched)
+"""Where the same is said of a workload and of its pods, it is told of the workload; a bare pod is both."""
+
+
 def _is_on_workload(entry: Entry) -> bool:
-    return entry.about.split(" ")[0] in KIND_NAMES
+    return entry.about.split(" ")[0] in _KINDS_WITH_PODS
 
 
 def _guess_kind(story: Story, pools: list[PoolSnapshot]) -> str:

@@ -51,8 +51,7 @@ def watch_pods(kind: Kind) -> WatchedKind[Pod]:
     (https://github.com/kubernetes/kubernetes/blob/master/pkg/registry/core/pod/strategy.go).
     """
     return WatchedKind(
-        # The first kind's is named as when there was only one: dashboards go on.
-        name="pods" if kind is KINDS[0] else f"pods of {kind.plural}",
+        name=_name_pods(kind),
         path="/api/v1/pods",
         shape=Pod,
         read=_keep,
@@ -78,8 +77,19 @@ def watch_workloads(kind: Kind) -> WatchedKind[WorkloadView]:
 
 
 def list_watched(kinds: Iterable[Kind]) -> tuple[WatchedKind[Any], ...]:
-    """Return the two watches of each kind."""
-    return tuple(watched for kind in kinds for watched in (watch_pods(kind), watch_workloads(kind)))
+    """Return the two watches of each kind, or only that of its pods where they are the workloads."""
+    return tuple(
+        watched
+        for kind in kinds
+        for watched in (watch_pods(kind), *((watch_workloads(kind),) if kind.watched else ()))
+    )
+
+
+def _name_pods(kind: Kind) -> str:
+    # The first kind's is named as when there was only one: dashboards go on.
+    if kind is KINDS[0]:
+        return "pods"
+    return f"pods of {kind.plural}" if kind.watched else "pods of nobody"
 
 
 def _keep(pod: Pod) -> Pod:

@@ -236,7 +236,8 @@ class WorkloadSightings:
 
     def _has_no_slices(self, seen: WorkloadView) -> bool:
         """Tell whether a workload cannot have a pool: it runs elsewhere, or never asked for accelerators."""
-        return seen.managed_elsewhere or (not seen.groups and seen.uid not in self._generations.entries)
+        elsewhere = seen.managed_elsewhere or bool(seen.part_of)
+        return elsewhere or (not seen.groups and seen.uid not in self._generations.entries)
 
     def _new_standing(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
         standing = standing_of(seen)

@@ -26,6 +26,33 @@ _TAIL = """
 Exporter and functions serve every kind of the table. The setting `TPU_PROVISIONER_KINDS` of each (comma-separated) serves fewer; pools of a kind that is left out are kept.
 A kind whose API is not installed is looked for every few seconds; where it is expected (JobSet), the exporter is not ready without it.
 
+## What is refused
+
+Whatever a pod's owner wrote, nothing is made that could not serve it: the reason is an Event on the pod and on its workload, a log record with `reason` (which
+the log-based metrics count), and a heading of the [runbook](runbook.md).
+
+| what is wrong | reason | where it is said |
+|---|---|---|
+| pods per slice (`numOfHosts`, `size`, `replicas`, `parallelism`) that are not the topology's hosts | `hosts_differ` | workload and pod |
+| chips that match no machine; an unknown accelerator or topology | `shape_unsupported` | workload and pod |
+| chips that are no whole number: `google.com/tpu: 1.5` | `shape_unsupported` | workload and pod; the API server refuses it first where it sees it |
+| several hosts from a Deployment or a bare pod, which make no slice | `hosts_differ` | workload and pod |
+| a StatefulSet of several hosts whose pods come in turn | `slice_unknown` | workload and pod |
+| a Job of several pods without index; Ray pods of several hosts that name no replica | `slice_unknown` | workload and pod |
+| a pod of an earlier shape of its Deployment or StatefulSet | `slice_unknown` | workload and pod |
+| the workload is gone, or another one has its name by now (however often) | `owner_gone` | pod |
+| the controller is of no kind of the table, is a pod (be it itself), or is a Job that belongs to some other object | `owner_kind_unknown` | pod (and Job) |
+
+No chain of owners is followed: the first controller that a pod names decides, so a chain that loops or leads nowhere costs nothing. A ReplicaSet without Deployment is
+refused by name: make it a Deployment. Pods of DaemonSets and of the kubelet itself belong to their node and are never demands.
+
+## Pathways
+
+A PathwaysJob (`pathways-job.pathways.domain/v1`) is served through the JobSet that its controller makes under its name; Events are written on that JobSet, not on the PathwaysJob.
+A head on a CPU node needs no pool. A head that selects the nodes of its workers (`colocate_head_with_workers`) is of their first slice: one pool per slice, none for the head. From
+version 0.11 on JobSet keeps exclusive workers off a pool where a pod of another Job and of the same priority runs, and so off their own head's: give the workers a priority class of
+their own (`workers[].priorityClassName`), or the head gets a pool to itself. The PathwaysJob controller itself is not run in our tests: they use the JobSets that it writes.
+
 ## A further kind
 
 1. `shared/core/kinds/<kind>.py`: one constant of type `Kind`, every field of which says what it answers. `jobset.py` is the pattern; `objects.py` reads JSON.

@@ -55,6 +55,7 @@ class Reason(StrEnum):
     # the demand is refused
     SHAPE_UNSUPPORTED = "shape_unsupported"
     SLICE_UNKNOWN = "slice_unknown"
+    OWNER_KIND_UNKNOWN = "owner_kind_unknown"
     SLICES_MAY_MIX = "slices_may_mix"
     HOSTS_DIFFER = "hosts_differ"
     SELECTOR_UNSUPPORTED = "selector_unsupported"

@@ -236,7 +236,7 @@ def _find_first(*rows: tuple[bool, Reason, str]) -> Decision | None:
 
 def _find_kind_obstacle(kind: Kind | None, settings: Settings) -> Decision | None:
     if kind is None:
-        return _nothing(Reason.OWNER_GONE, "the pod names no workload of a kind that is known here")
+        return _nothing(Reason.OWNER_KIND_UNKNOWN, "the pod belongs to its node, and asks for no other")
     if kind.name not in settings.kinds:
         return _nothing(Reason.KIND_NOT_SERVED, f"the setting kinds leaves out {kind.name}")
     return None
@@ -246,18 +246,20 @@ def _find_owner_obstacle(
     kind: Kind | None, workload: WorkloadView | None, *, pod: PodView | None
 ) -> Decision | None:
     name = kind.name if kind else "workload"
-    if workload is None or workload.deleting:
-        return _nothing(Reason.OWNER_GONE, f"the {name} of the pod is gone")
+    if workload is None:
+        return _refuse(Reason.OWNER_GONE, f"the {name} of the pod is gone; delete the pod if nothing else does")
     uid = kind.find_owner_uid(pod) if kind and pod else ""
     if uid not in ("", workload.uid):
-        return _nothing(Reason.OWNER_GONE, f"the pod belongs to an earlier {name} {workload.name} (uid {uid})")
-    if workload.terminal:
-        return _nothing(Reason.WORKLOAD_OVER, f"the {name} is {workload.terminal}")
-    if workload.suspended:
-        return _nothing(Reason.WORKLOAD_SUSPENDED, f"the {name} is suspended")
-    if workload.managed_elsewhere:
-        return _nothing(Reason.DEMAND_LEFT_TO_GKE, f"another controller manages the {name}")
-    return None
+        return _refuse(Reason.OWNER_GONE, f"the pod belongs to an earlier {name} {workload.name} (uid {uid})")
+    if workload.part_of:
+        said = f"the {name} is a part of {workload.part_of}, which alone could say what it needs"
+        return _refuse(Reason.OWNER_KIND_UNKNOWN, said)
+    return _find_first(
+        (workload.deleting, Reason.OWNER_GONE, f"the {name} of the pod is being deleted"),
+        (bool(workload.terminal), Reason.WORKLOAD_OVER, f"the {name} is {workload.terminal}"),
+        (workload.suspended, Reason.WORKLOAD_SUSPENDED, f"the {name} is suspended"),
+        (workload.managed_elsewhere, Reason.DEMAND_LEFT_TO_GKE, f"another controller manages the {name}"),
+    )
 
 
 def _check_amounts(template: PodTemplate) -> None:
@@ -372,6 +374,10 @@ def _check_listed(value: str, patterns: tuple[str, ...], annotation: str, settin
             value=value,
             valid=", ".join(patterns) or "none",
         )
+
+
+def _refuse(reason: Reason, message: str) -> Decision:
+    return Decision(Verdict.REFUSE, reason, message)
 
 
 def _nothing(reason: Reason, message: str) -> Decision:

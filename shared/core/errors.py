@@ -7,6 +7,7 @@
     │   ├─ MalformedEvent            the message cannot be read
     │   ├─ UnsupportedShape          no machine or slice has this shape
     │   ├─ SliceUnknown              the pod's slice cannot be told from what it says
+    │   ├─ OwnerKindUnknown          the pod's controller is of no kind that is known here
     │   ├─ SlicesMayMix              nothing keeps the pods of two slices apart
     │   ├─ HostsDiffer               the workload's pods per slice are not the slice's hosts
     │   └─ ForeignObject             what it names is not ours to touch
@@ -78,6 +79,12 @@ class SliceUnknown(Rejected):
     """A live workload's pod does not say enough to tell its slice from the others; raised by entries of kinds."""
 
     reason = "slice_unknown"
+
+
+class OwnerKindUnknown(Rejected):
+    """A pod's controller is of a kind that nobody here can ask what it wants."""
+
+    reason = "owner_kind_unknown"
 
 
 class TooManySlices(Rejected):

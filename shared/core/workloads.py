@@ -195,6 +195,8 @@ class WorkloadView:
     terminal_since: float | None = None
     managed_elsewhere: bool = False
     """Another controller runs it, for example in another cluster: nothing of it runs in this one."""
+    part_of: str = ""
+    """The object that controls it, as ``Kind name``, where it can only be understood as a part of that."""
     active: int = 0
     """How much of it still runs, as its own status counts."""
     parent: Parent | None = None

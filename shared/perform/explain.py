@@ -43,9 +43,8 @@ def explain(
     reason = find_event_reason(decision)
     if reason is None:
         return
-    for found in objects:
-        if found is None:
-            continue
+    # A pod without controller is its own workload: one object, one Event.
+    for found in {each.uid: each for each in objects if each}.values():
         notice = Notice(
             kind=getattr(found, "kind", "Pod"),
             namespace=found.namespace,

@@ -78,7 +78,9 @@ def provision_pod(
     found = read_demand(cluster, pod, workload, ports.settings)
     subject = f"Pod {pod.namespace}/{pod.name}"
     if isinstance(found, Decision):
-        explain(live, found, objects=(workload, pod))
+        # Of a pod that an earlier workload left behind, the present one of that name has nothing to be told.
+        told = (pod,) if found.reason == Reason.OWNER_GONE else (workload, pod)
+        explain(live, found, objects=told)
         facts = _describe_refused(cluster, pod, workload)
         return Outcome(decision=found, cluster=cluster, subject=subject, facts=facts)
     if answered is not None:

@@ -94,6 +94,9 @@ def test_the_examples_of_the_other_kinds_are_planned_in_one_command() -> None:
         ("LeaderWorkerSet", 4, "4x4"): 2,
         ("RayCluster", 4, "4x4"): 2,
         ("RayCluster", 1, "2x4"): 2,
+        ("Deployment", 3, "2x2"): 1,
+        ("StatefulSet", 2, "2x4"): 1,
+        ("Pod", 1, "2x2"): 1,
     }
 
 

@@ -306,11 +306,12 @@ def test_a_pod_that_vanished_is_no_demand(world: World) -> None:
     assert world.pools.calls == []
 
 
-def test_a_workload_that_vanished_is_no_demand(world: World) -> None:
+def test_a_pod_whose_workload_vanished_is_told_so(world: World) -> None:
     world.cluster.workloads.clear()
     world.deliver(a_demand_event())
 
-    assert world.says() == ("nothing", "owner_gone")
+    assert world.says() == ("refuse", "owner_gone")
+    assert world.notices() == [("Pod", "NodePoolRefused", True)]
     assert world.pools.calls == []
 
 

@@ -159,7 +159,7 @@ def test_the_pods_that_would_lose_their_node_are_listed_and_no_others(
 
     assert sorted(found) == ["bare", "ending", "own"]
     assert (found["own"].workload, found["own"].chips) == ("train", 4)
-    assert (found["bare"].workload, found["bare"].deleting_since) == ("", None)
+    assert (found["bare"].kind, found["bare"].workload, found["bare"].deleting_since) == ("Pod", "bare", None)
     assert found["ending"].deleting_since is not None
 
 

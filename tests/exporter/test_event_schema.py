@@ -94,7 +94,7 @@ WRONG: dict[str, tuple[str, str, Any]] = {
     "an unknown type": ("attributes", "ce-type", "tpuprovisioner.demand.v2"),
     "no cluster": ("attributes", "ce-source", "//container.googleapis.com/projects/p"),
     "another version": ("data", "version", 2),
-    "an unknown kind": ("data", "kind", "Deployment"),
+    "an unknown kind": ("data", "kind", "DaemonSet"),
     "an illegal name": ("data", "name", "Train_0"),
     "an illegal namespace": ("data", "namespace", ""),
     "an illegal uid": ("data", "uid", "a b"),

@@ -55,7 +55,7 @@ def test_every_setting_is_read():
 
 def test_the_kinds_that_are_watched_can_be_chosen_and_unknown_ones_are_refused():
     assert parse_settings(GOOD | {"TPU_PROVISIONER_KINDS": " JobSet, "}).kinds == ("JobSet",)
-    for wrong in ("jobset", "JobSet,Deployment", ","):
+    for wrong in ("jobset", "JobSet,DaemonSet", ","):
         with pytest.raises(Misconfigured, match=r"TPU_PROVISIONER_KINDS.*some of JobSet"):
             parse_settings(GOOD | {"TPU_PROVISIONER_KINDS": wrong})
 

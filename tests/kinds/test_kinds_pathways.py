@@ -1,4 +1,4 @@
-"""JobSets as the PathwaysJob controller makes them, from the head to the last pool, on both clusters.
+"""JobSets as the PathwaysJob controller makes them, from the head to the last pool, on the embedded cluster.
 
 That controller is not run here: the bodies are what it writes, field by field, as of
 https://github.com/google/pathways-job/blob/c0cc7594c9d03a1d96a89110008a0f2d3c9ef189/internal/controller/pathwaysjob_controller.go.
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from local.stack.clusters import ClusterKind
 from tests.kinds.living import CALLS_PER_SLICE_MAX, LONG, Life
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import EXCLUSIVE, GRACE_SECONDS, HOSTS, LIFE, RUN_SECONDS, select
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 
     from local.stack.stack import Stack
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.timeout(400),
+    pytest.mark.slow,
+    pytest.mark.parametrize("cluster_kind", [ClusterKind.EMBEDDED], indirect=True, scope="session"),
+]
 
 Json = dict[str, Any]
 JOBSETS = "apis/jobset.x-k8s.io/v1alpha2/jobsets"
@@ -93,7 +98,7 @@ class Pathways(Life):
         return {"name": name, "replicas": replicas, "template": {"spec": job}}
 
 
-@pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
+@pytest.mark.proves("JobSet", "slice", on="embedded")
 def test_a_head_on_the_nodes_of_its_workers_shares_the_pool_of_one_of_their_slices(cloud: Cloud) -> None:
     life = Pathways(cloud, "colocated")
     priority = {"kind": "PriorityClass", "metadata": {"name": "colocated-workers"}, "value": 100}
@@ -111,7 +116,7 @@ def test_a_head_on_the_nodes_of_its_workers_shares_the_pool_of_one_of_their_slic
     assert len(life.calls()) <= 2 * CALLS_PER_SLICE_MAX
 
 
-@pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
+@pytest.mark.proves("JobSet", "slice", on="embedded")
 def test_a_head_on_a_cpu_node_has_no_pool_and_each_slice_of_its_workers_one(cloud: Cloud) -> None:
     life = Pathways(cloud, "on-cpu")
     life.submit(slices=2, colocated=False)
@@ -123,7 +128,7 @@ def test_a_head_on_a_cpu_node_has_no_pool_and_each_slice_of_its_workers_one(clou
     assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (2, 2)
 
 
-@pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
+@pytest.mark.proves("JobSet", "slice", on="embedded")
 def test_exclusive_workers_of_the_head_s_own_priority_stay_off_its_pool_and_so_have_another(cloud: Cloud) -> None:
     life = Pathways(cloud, "apart")
     life.submit(slices=1, colocated=True)

@@ -152,13 +152,6 @@ NO_DEMAND = [
     pytest.param({"gated": True}, {}, Reason.DEMAND_NOT_UNSCHEDULABLE, id="gated"),
     pytest.param({"unschedulable": False}, {}, Reason.DEMAND_NOT_UNSCHEDULABLE, id="not yet looked at"),
     pytest.param({}, {"deleting": True}, Reason.OWNER_GONE, id="the JobSet is being deleted"),
-    pytest.param({}, {"uid": "another"}, Reason.OWNER_GONE, id="a JobSet made again under the name"),
-    pytest.param(
-        {"pod_labels": {jobset_keys.JOBSET_UID_ON_POD: "another"}},
-        {},
-        Reason.OWNER_GONE,
-        id="a pod of an earlier JobSet",
-    ),
     pytest.param({}, {"terminal": "Completed"}, Reason.WORKLOAD_OVER, id="completed"),
     pytest.param({}, {"terminal": "Failed"}, Reason.WORKLOAD_OVER, id="failed workload"),
     pytest.param({}, {"suspended": True}, Reason.WORKLOAD_SUSPENDED, id="suspended"),
@@ -182,11 +175,23 @@ def test_what_is_no_demand_is_left_alone_with_its_reason(
     assert found.message
 
 
-def test_a_pod_without_a_jobset_is_no_demand() -> None:
-    found = read_demand(CLUSTER, a_pod(), None, settings())
+@pytest.mark.parametrize(
+    ("pod", "jobset"),
+    [
+        pytest.param({}, None, id="no JobSet"),
+        pytest.param({}, {"uid": "another"}, id="a JobSet made again under the name"),
+        pytest.param(
+            {"pod_labels": {jobset_keys.JOBSET_UID_ON_POD: "another"}}, {}, id="a pod of an earlier JobSet"
+        ),
+    ],
+)
+def test_a_pod_that_its_jobset_left_behind_is_refused_and_told(
+    pod: dict[str, Any], jobset: dict[str, Any] | None
+) -> None:
+    found = read_demand(CLUSTER, a_pod(**pod), None if jobset is None else a_jobset(**jobset), settings())
 
     assert isinstance(found, Decision)
-    assert (found.verdict, found.reason) == (Verdict.NOTHING, Reason.OWNER_GONE)
+    assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.OWNER_GONE)
 
 
 def test_an_opt_out_of_another_value_is_none() -> None:

@@ -279,7 +279,7 @@ def test_what_still_runs_is_what_the_status_counts() -> None:
     ],
 )
 def test_a_job_of_another_controller_is_a_part_and_no_workload(owner: dict[str, Any], elsewhere: bool) -> None:
-    assert a_job(metadata={"ownerReferences": [owner]}).managed_elsewhere is elsewhere
+    assert a_job(metadata={"ownerReferences": [owner]}).part_of == (f"{owner['kind']}" if elsewhere else "")
 
 
 @pytest.mark.parametrize(

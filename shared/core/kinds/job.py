@@ -9,12 +9,11 @@ made is a part of that controller's workload and none itself; a CronJob only say
 from __future__ import annotations
 
 import dataclasses
-import math
-import re
 from typing import TYPE_CHECKING
 
 from shared.core import labels
-from shared.core.errors import Rejected, SliceUnknown
+from shared.core.errors import SliceUnknown
+from shared.core.kinds.hosts import is_one_host
 from shared.core.kinds.indexes import is_index_below
 from shared.core.kinds.kind import Kind, KindText, SliceOfPod
 from shared.core.kinds.objects import (
@@ -41,21 +40,6 @@ FIRST_INDEX = "0"
 _TERMINAL = ("Complete", "Failed")
 """``SuccessCriteriaMet`` and ``FailureTarget`` come before these, while pods may still end:
 https://kubernetes.io/docs/concepts/workloads/controllers/job/#termination-of-job-pods."""
-_TOPOLOGY = re.compile(r"[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){1,2}")
-
-
-def _is_one_host(template: PodTemplate) -> bool:
-    """Return whether one pod takes the whole slice; without a topology GKE means a single host."""
-    try:
-        topology = template.topology
-    except Rejected:  # an ambiguous selector is refused, by name, when the demand is read
-        return False
-    if not template.chips:
-        return False
-    if topology is None:
-        return True
-    sides = topology.split("x") if _TOPOLOGY.fullmatch(topology) else ["0"]
-    return math.prod(int(side) for side in sides) == template.chips
 
 
 def _find_owner(pod: PodView) -> str:
@@ -68,7 +52,7 @@ def _find_owner_uid(pod: PodView) -> str:
 
 
 def _speaks(pod: PodView) -> bool:
-    return pod.completion_index in ("", FIRST_INDEX) or _is_one_host(pod.template)
+    return pod.completion_index in ("", FIRST_INDEX) or is_one_host(pod.template)
 
 
 def _hint(pod: PodView) -> str:
@@ -81,7 +65,8 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     held = read_held_conditions(body)
     terminal = next((each for each in _TERMINAL if each in held), "")
     owners = read_objects(body, "metadata", "ownerReferences")
-    is_part = any(read_flag(each, "controller") and read_text(each, "kind") != "CronJob" for each in owners)
+    wholes = (each for each in owners if read_flag(each, "controller") and read_text(each, "kind") != "CronJob")
+    whole = next(wholes, {})
     return WorkloadView(
         **read_identity(NAME, body),
         groups=_read_groups(body, read_template(read_object(body, "spec", "template"))),
@@ -89,7 +74,8 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
         suspended_since=held.get("Suspended"),
         terminal=terminal,
         terminal_since=held.get(terminal),
-        managed_elsewhere=is_part or read_text(body, "spec", "managedBy") not in ("", CONTROLLER),
+        managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", CONTROLLER),
+        part_of=f"{read_text(whole, 'kind')} {read_text(whole, 'name')}".strip(),
         active=read_number(body, "status", "active"),
     )
 
@@ -103,7 +89,7 @@ def _read_groups(body: Json, template: PodTemplate) -> tuple[SliceGroup, ...]:
     completions = read_number(body, "spec", "completions", default=max(parallelism, 1))
     at_once = max(min(parallelism, completions), 0)
     indexed = read_text(body, "spec", "completionMode") == "Indexed"
-    one_host = _is_one_host(template)
+    one_host = is_one_host(template)
     if indexed and one_host:
         return (SliceGroup(name="", replicas=at_once, slots=completions, hosts=1, template=template),)
     if indexed or (one_host and at_once <= 1):
@@ -184,6 +170,7 @@ JOB = Kind(
         released="suspended, deleted, parallelism 0, or, on single hosts, fewer completions than the index",
     ),
     pod_selector=JOB_NAME_ON_POD,
+    mark=JOB_NAME_ON_POD,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,
     speaks=_speaks,

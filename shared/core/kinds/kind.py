@@ -125,6 +125,8 @@ class Kind(Resource):
 
     parents: tuple[ParentKind, ...] = ()
     """What makes such workloads and may keep them without use; read to explain only, never to decide."""
+    watched: bool = True
+    """Whether the exporter watches the workloads too; where they are all the cluster's pods, only sweeps look."""
     mark: str = ""
     """Label that stands on everything that the kind's controller makes, so that lists of kinds that come later in
     the table leave it out."""
@@ -140,3 +142,21 @@ class Kind(Resource):
     """Taint that the nodes of a pinned slice carry, which its pods tolerate."""
     install: str = ""
     """Command that installs the kind, where a cluster without it is a mistake; empty where it is a choice."""
+
+    @property
+    def group(self) -> str:
+        """Return the API group, without the version."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def path(self) -> str:
+        """Return the path of the list of all namespaces."""
+        return f"{self._root}/{self.plural}"
+
+    def path_of(self, namespace: str, name: str) -> str:
+        """Return the path of one workload."""
+        return f"{self._root}/namespaces/{namespace}/{self.plural}/{name}"
+
+    @property
+    def _root(self) -> str:
+        return f"/apis/{self.api_version}" if self.group else f"/api/{self.api_version}"

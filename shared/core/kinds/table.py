@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 from shared.core.elastic import leave_out_elastic, list_elastic
 from shared.core.errors import TooManySlices
+from shared.core.kinds.deployment import DEPLOYMENT
 from shared.core.kinds.job import JOB
 from shared.core.kinds.jobset import JOBSET
 from shared.core.kinds.leaderworkerset import LEADERWORKERSET
+from shared.core.kinds.pod import make_pod
 from shared.core.kinds.raycluster import RAYCLUSTER
+from shared.core.kinds.statefulset import STATEFULSET
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -17,7 +20,8 @@ if TYPE_CHECKING:
     from shared.core.kinds.kind import Kind, ParentKind, SliceOfPod
     from shared.core.workloads import PodView, WorkloadView
 
-KINDS: tuple[Kind, ...] = (JOBSET, RAYCLUSTER, LEADERWORKERSET, JOB)
+_CONTROLLED = (JOBSET, RAYCLUSTER, LEADERWORKERSET, JOB, DEPLOYMENT, STATEFULSET)
+KINDS: tuple[Kind, ...] = (*_CONTROLLED, make_pod([kind.name for kind in _CONTROLLED]))
 """In the order in which a pod is asked: a kind that makes objects of another kind stands before that one."""
 KIND_NAMES = tuple(kind.name for kind in KINDS)
 SLICES_MAX = 10_000
@@ -72,7 +76,7 @@ def list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
 
 def select_pods(kind: Kind) -> str:
     """Return the label selector of the pods that may speak for a slice of this kind and of no earlier one."""
-    return ",".join((kind.pod_selector, *_select_unmarked(kind)))
+    return ",".join(filter(None, (kind.pod_selector, *_select_unmarked(kind))))
 
 
 def select_pods_of(workload: WorkloadView) -> str:

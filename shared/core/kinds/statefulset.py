@@ -1,0 +1,123 @@
+"""The StatefulSet, ``apps/v1``: single hosts that are interchangeable, or one multi-host slice made by hand.
+
+Pods that stand each on a host of its own share one pool (`shared.core.elastic`). Where the topology spans several
+hosts, the whole set is one slice: it has as many replicas as the slice has hosts, and all of them come at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from shared.core.elastic import name_shape
+from shared.core.errors import SliceUnknown
+from shared.core.kinds.hosts import is_one_host
+from shared.core.kinds.kind import Kind, KindText, SliceOfPod
+from shared.core.kinds.objects import read_identity, read_number, read_object, read_text
+from shared.core.workloads import PodView, SliceGroup, WorkloadView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.kinds.kind import Json, TemplateReader
+
+NAME = "StatefulSet"
+API_VERSION = "apps/v1"
+POD_NAME = "statefulset.kubernetes.io/pod-name"
+"""On every pod of a StatefulSet:
+https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#pod-name-label."""
+_PARALLEL = "Parallel"
+_IN_TURN = 0
+"""`SliceGroup.slots` of a slice whose pods come one after another."""
+
+
+def _find_owner(pod: PodView) -> str:
+    is_of_set = (pod.controller_kind, pod.controller_api_version) == (NAME, API_VERSION)
+    return pod.controller_name if is_of_set else ""
+
+
+def _find_owner_uid(pod: PodView) -> str:
+    return pod.controller_uid if _find_owner(pod) else ""
+
+
+def _speaks(_pod: PodView) -> bool:
+    return True
+
+
+def _hint(pod: PodView) -> str:
+    return name_shape(pod.template)
+
+
+def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
+    template = read_template(read_object(body, "spec", "template"))
+    replicas = max(read_number(body, "spec", "replicas", default=1), 0)
+    if is_one_host(template) or template.gpus:
+        group = SliceGroup(name="", replicas=replicas, hosts=1, template=template, elastic=True)
+    else:
+        at_once = read_text(body, "spec", "podManagementPolicy") == _PARALLEL
+        slots = None if at_once or replicas <= 1 else _IN_TURN
+        group = SliceGroup(name="", replicas=min(replicas, 1), slots=slots, hosts=replicas, template=template)
+    return WorkloadView(**read_identity(NAME, body), groups=(group,) if template.wants_accelerator else ())
+
+
+def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
+    if _find_owner(pod) != workload.name:
+        return None
+    _refuse_in_turn(workload)
+    for group in workload.groups:
+        return SliceOfPod(name=workload.name, group=group) if group.replicas else None
+    raise SliceUnknown(
+        f"the pod asks for other nodes than the pods of {NAME} {workload.name} do now",
+        field="spec.nodeSelector",
+        value=", ".join(f"{key}={value}" for key, value in sorted(pod.template.node_selector.items())),
+        valid="the shape in its template, with replicas above 0; delete a pod of an earlier revision",
+    )
+
+
+def _refuse_in_turn(workload: WorkloadView) -> None:
+    if any(group.slots == _IN_TURN for group in workload.groups):
+        raise SliceUnknown(
+            f"the pods of {NAME} {workload.name} come in turn, and a slice of several hosts works only as a whole",
+            field="spec.podManagementPolicy",
+            value="OrderedReady",
+            valid=f"{_PARALLEL}, with as many replicas as the slice has hosts; or the topology of a single host",
+        )
+
+
+def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
+    _refuse_in_turn(workload)
+    return [
+        SliceOfPod(name=workload.name, group=dataclasses.replace(group, replicas=1))
+        for group in workload.groups
+        if group.replicas
+    ]
+
+
+def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | None) -> bool:
+    return name == workload.name and any(group.replicas > 0 for group in workload.groups)
+
+
+STATEFULSET = Kind(
+    name=NAME,
+    api_version=API_VERSION,
+    plural="statefulsets",
+    parent_kind="statefulset",
+    text=KindText(
+        speakers="every pod; the exporter reports one at a time for each shape",
+        slice="on single hosts none: all pods share one pool, `<set>-any-<shape>`; of several hosts the whole set "
+        "`<set>`, with `podManagementPolicy: Parallel` and as many replicas as hosts, anything else is refused",
+        over="never; it runs until it is deleted",
+        released="replicas 0; a shape that is no longer in the template, once its pods are gone",
+    ),
+    pod_selector=POD_NAME,
+    mark=POD_NAME,
+    find_owner=_find_owner,
+    find_owner_uid=_find_owner_uid,
+    speaks=_speaks,
+    speaks_rule="a pod of the StatefulSet speaks for its pool",
+    slice_hint=_hint,
+    read=_read,
+    find_slice=_find_slice,
+    list_slices=_list_slices,
+    has_slice=_has_slice,
+)

@@ -1,0 +1,141 @@
+"""What a workload's author may get wrong: each is said where they look and in a record, and nothing is made."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.kinds.table import get_kind
+from shared.edges.workload_objects import read_template
+from tests.builders import a_jobset, a_pod, a_template
+from tests.unit import rayclusters
+from tests.unit import test_kind_deployment as deployments
+from tests.unit import test_kind_job as jobs
+from tests.unit import test_kind_pod as pods
+from tests.unit import test_kind_statefulset as sets
+
+if TYPE_CHECKING:
+    from shared.core.workloads import PodView, WorkloadView
+    from tests.component.world import World
+
+Objects = tuple["PodView | WorkloadView", ...]
+SEVERAL_HOSTS = {"topology": "4x4"}
+
+
+def a_replica(**group: Any) -> Objects:
+    """A Ray worker that waits, of a group with these fields."""
+    cluster = rayclusters.a_raycluster(rayclusters.a_group(**group))
+    said = rayclusters.indexed(0)
+    return rayclusters.a_worker(said=said, affinity=True, unschedulable=True), cluster
+
+
+def an_unindexed_job() -> Objects:
+    return _wait(jobs.a_pod(None), a_pod()), jobs.a_job(completionMode=None)
+
+
+def a_part_of_something() -> Objects:
+    owner = {"apiVersion": "example.com/v1", "kind": "Sweep", "name": "grid", "controller": True}
+    return _wait(jobs.a_pod("0"), a_pod()), jobs.a_job(metadata={"ownerReferences": [owner]})
+
+
+def a_left_pod() -> Objects:
+    """A pod whose workload has been made again under the name, twice."""
+    return a_pod(pod_labels={"jobset.sigs.k8s.io/jobset-uid": "the-first"}), a_jobset(uid="the-third")
+
+
+def one_of(kind: Any, template: dict[str, Any], **spec: Any) -> Objects:
+    """A waiting pod and its workload, of the same pod template."""
+    if kind is deployments:
+        return deployments.a_pod(template=template), deployments.a_deployment(template=template, **spec)
+    return sets.a_pod(template=template), sets.a_set(template=template, **spec)
+
+
+def _wait(pod: PodView, like: PodView) -> PodView:
+    return dataclasses.replace(pod, uid=like.uid, unschedulable=True, unschedulable_since=like.unschedulable_since)
+
+
+ROWS = [
+    pytest.param(a_replica(numOfHosts=3), "hosts_differ", {"RayCluster", "Pod"}, id="numOfHosts"),
+    pytest.param(
+        (a_pod(shape={"chips": 3}), a_jobset(template=a_template(chips=3))),
+        "shape_unsupported",
+        {"JobSet", "Pod"},
+        id="chips of no machine",
+    ),
+    pytest.param(
+        one_of(deployments, deployments.a_pod_body(chips=5)),
+        "shape_unsupported",
+        {"Deployment", "Pod"},
+        id="chips of no machine, on one host",
+    ),
+    pytest.param(
+        one_of(deployments, deployments.a_pod_body(**SEVERAL_HOSTS)),
+        "hosts_differ",
+        {"Deployment", "Pod"},
+        id="a Deployment of several hosts",
+    ),
+    pytest.param(
+        one_of(sets, sets.a_pod_body(**SEVERAL_HOSTS)),
+        "slice_unknown",
+        {"StatefulSet", "Pod"},
+        id="a slice whose pods come in turn",
+    ),
+    pytest.param(
+        pods.both(pods.a_body(topology="4x4")), "hosts_differ", {"Pod"}, id="a bare pod of several hosts"
+    ),
+    pytest.param(an_unindexed_job(), "slice_unknown", {"Job", "Pod"}, id="pods without index"),
+    pytest.param(a_left_pod(), "owner_gone", {"Pod"}, id="three workloads of one name in turn"),
+    pytest.param((a_pod(),), "owner_gone", {"Pod"}, id="the owner is gone"),
+    pytest.param(pods.both(pods.a_body(pods.UNKNOWN)), "owner_kind_unknown", {"Pod"}, id="an unknown controller"),
+    pytest.param(
+        pods.both(pods.a_body(pods.UNKNOWN | {"kind": "Pod", "name": "lab", "uid": "of-lab"})),
+        "owner_kind_unknown",
+        {"Pod"},
+        id="a pod that controls itself",
+    ),
+    pytest.param(a_part_of_something(), "owner_kind_unknown", {"Job", "Pod"}, id="a chain that leads elsewhere"),
+]
+
+
+@pytest.mark.parametrize(("objects", "reason", "told"), ROWS)
+def test_bad_input_is_said_where_its_owner_looks_and_makes_nothing(
+    world: World, objects: Objects, reason: str, told: set[str]
+) -> None:
+    world.cluster.pods.clear()
+    world.cluster.workloads.clear()
+    world.cluster.add(*objects)
+
+    _, counts = world.sweep()
+
+    assert world.pools.count("create") == 0
+    assert counts["errors"] == 0
+    world.records.expect_in_order({"function": "sweep", "decision": "refuse", "reason": reason})
+    assert {(kind, warning) for kind, _, warning in world.notices()} == {(kind, True) for kind in told}
+    assert all(reason in notice.message for notice in world.cluster.notices)
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "Node"])
+def test_a_pod_that_belongs_to_its_node_is_not_even_asked_about(world: World, kind: str) -> None:
+    world.cluster.pods.clear()
+    world.cluster.workloads.clear()
+    world.cluster.add(*pods.both(pods.a_body(pods.UNKNOWN | {"kind": kind})))
+
+    world.sweep()
+
+    assert world.notices() == []
+    assert world.pools.count("create") == 0
+
+
+def test_a_fraction_of_a_chip_is_refused_as_such(world: World) -> None:
+    body = pods.a_body()
+    body["spec"]["containers"][0]["resources"]["limits"][labels.TPU_RESOURCE] = "1500m"
+    world.cluster.pods.clear()
+    world.cluster.add(pods.both(body)[0], get_kind("Pod").read(body, read_template))
+
+    world.sweep()
+
+    world.records.expect_in_order({"decision": "refuse", "reason": "shape_unsupported"})
+    assert world.pools.count("create") == 0

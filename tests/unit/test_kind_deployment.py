@@ -1,0 +1,188 @@
+"""The Deployment: its pods' way to it, one pool for all of them, and how many a rollout has at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from shared.core import labels
+from shared.core.decisions import Decision, Reason
+from shared.core.demand import Demand, read_demand
+from shared.core.elastic import has_slice
+from shared.core.kinds.deployment import DEPLOYMENT, TEMPLATE_HASH
+from shared.core.kinds.objects import UnexpectedValue
+from shared.core.kinds.table import find_kind_of_pod, list_slices, select_pods
+from shared.edges.workload_objects import Pod, read_template, view_pod
+from tests.builders import CLUSTER, settings
+
+if TYPE_CHECKING:
+    from shared.core.workloads import PodView, WorkloadView
+
+UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a31"
+HASH = "5d9c7b6f8"
+
+
+def a_pod_body(*, topology: str | None = "2x2", chips: int = 4) -> dict[str, Any]:
+    selector = {labels.ACCELERATOR: "tpu-v6e-slice"} | ({labels.TOPOLOGY: topology} if topology else {})
+    resources = {"limits": {labels.TPU_RESOURCE: str(chips)}} if chips else {}
+    return {"spec": {"nodeSelector": selector, "containers": [{"name": "c", "resources": resources}]}}
+
+
+def a_deployment(
+    *, template: dict[str, Any] | None = None, shown: int = 0, deleted: str = "", **spec: Any
+) -> WorkloadView:
+    """A Deployment of three single hosts; a None takes a field of the spec away."""
+    plain = {"replicas": 3, "template": template or a_pod_body()}
+    body = {
+        "metadata": {"namespace": "default", "name": "serve", "uid": UID}
+        | ({"deletionTimestamp": deleted} if deleted else {}),
+        "spec": {key: value for key, value in (plain | spec).items() if value is not None},
+        "status": {"replicas": shown},
+    }
+    return DEPLOYMENT.read(body, read_template)
+
+
+def a_pod(*, template: dict[str, Any] | None = None, said: dict[str, str] | None = None, **owner: Any) -> PodView:
+    controller = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"serve-{HASH}", "uid": "of-the-set"}
+    metadata = {
+        "name": f"serve-{HASH}-x2x4z",
+        "namespace": "default",
+        "uid": "pod",
+        "labels": {TEMPLATE_HASH: HASH} if said is None else said,
+        "ownerReferences": [controller | {"controller": True} | owner],
+    }
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    body = (template or a_pod_body()) | {"metadata": metadata, "status": {"conditions": [unschedulable]}}
+    return view_pod(msgspec.convert(body, Pod))
+
+
+def ask(pod: PodView, workload: WorkloadView) -> Demand | Decision:
+    return read_demand(CLUSTER, pod, workload, settings())
+
+
+@pytest.mark.proves("Deployment", "pods that speak")
+def test_a_pod_leads_to_its_deployment_by_the_name_of_its_set_and_its_hash() -> None:
+    assert DEPLOYMENT.find_owner(a_pod()) == "serve"
+    assert find_kind_of_pod(a_pod()) is DEPLOYMENT
+    assert DEPLOYMENT.find_owner_uid(a_pod()) == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "owner"),
+    [
+        pytest.param({}, {}, id="no hash: a set of its own"),
+        pytest.param({TEMPLATE_HASH: "other"}, {}, id="another hash than the set's"),
+        pytest.param({TEMPLATE_HASH: ""}, {"name": "serve-"}, id="an empty hash"),
+        pytest.param(None, {"kind": "StatefulSet"}, id="no ReplicaSet"),
+        pytest.param(None, {"apiVersion": "extensions/v1beta1"}, id="a ReplicaSet of another API"),
+    ],
+)
+def test_a_pod_of_anything_else_is_not_its_pod(said: dict[str, str] | None, owner: dict[str, Any]) -> None:
+    assert DEPLOYMENT.find_owner(a_pod(said=said, **owner)) == ""
+
+
+@pytest.mark.proves("Deployment", "slice")
+def test_all_replicas_share_one_pool_with_a_host_for_each() -> None:
+    found = ask(a_pod(), a_deployment())
+
+    assert isinstance(found, Demand)
+    assert found.elastic
+    assert (found.shape.node_count, found.shape.chips, found.shape.machine_type) == (3, 12, "ct6e-standard-4t")
+    (planned,) = list_slices(a_deployment())
+    assert found.claim.slice_key == f"default/{planned.name}"
+    assert planned.name.startswith("serve-any-")
+
+
+@pytest.mark.parametrize(
+    ("spec", "shown", "pods"),
+    [
+        pytest.param({"replicas": None}, 0, 1, id="one by default"),
+        pytest.param({}, 0, 3, id="the status says nothing yet"),
+        pytest.param({}, 4, 4, id="a rollout has one more"),
+        pytest.param({}, 40, 4, id="never more than 25 % by default, rounded up"),
+        pytest.param({"strategy": {"rollingUpdate": {"maxSurge": 2}}}, 40, 5, id="maxSurge as a number"),
+        pytest.param({"strategy": {"rollingUpdate": {"maxSurge": "100%"}}}, 40, 6, id="maxSurge as a share"),
+        pytest.param({"strategy": {"rollingUpdate": {"maxSurge": 0}}}, 4, 3, id="no surge"),
+        pytest.param({"strategy": {"type": "Recreate"}}, 6, 3, id="Recreate has none"),
+        pytest.param({"replicas": 0}, 3, 0, id="scaled to nothing, pods still ending"),
+    ],
+)
+def test_the_pool_has_room_for_the_spec_and_what_a_rollout_shows(
+    spec: dict[str, Any], shown: int, pods: int
+) -> None:
+    assert sum(each.group.replicas for each in list_slices(a_deployment(shown=shown, **spec))) == pods
+
+
+@pytest.mark.parametrize("surge", ["a lot", "%", "-5%", True, 1.5, None, {}])
+def test_a_surge_of_another_type_makes_the_object_unreadable(surge: Any) -> None:
+    strategy = {"rollingUpdate": {"maxSurge": surge}}
+    with pytest.raises(UnexpectedValue, match="maxSurge"):
+        a_deployment(shown=4, strategy=strategy)
+
+
+@pytest.mark.proves("Deployment", "released when")
+def test_the_pool_goes_with_the_last_replica_or_the_shape() -> None:
+    (planned,) = list_slices(a_deployment())
+
+    assert has_slice(DEPLOYMENT, a_deployment(replicas=1), planned.name, None)
+    assert not has_slice(DEPLOYMENT, a_deployment(replicas=0), planned.name, None)
+    assert not has_slice(
+        DEPLOYMENT, a_deployment(template=a_pod_body(topology="1x1", chips=1)), planned.name, None
+    )
+    assert not has_slice(DEPLOYMENT, a_deployment(), "serve", None)
+
+
+@pytest.mark.proves("Deployment", "refused")
+@pytest.mark.parametrize(
+    ("pod", "workload", "reason"),
+    [
+        pytest.param(
+            a_pod(template=a_pod_body(topology="4x4")),
+            a_deployment(template=a_pod_body(topology="4x4")),
+            Reason.HOSTS_DIFFER,
+            id="several hosts: no Deployment makes a slice",
+        ),
+        pytest.param(
+            a_pod(template=a_pod_body(chips=3)),
+            a_deployment(template=a_pod_body(chips=3)),
+            Reason.SHAPE_UNSUPPORTED,
+            id="chips of no machine",
+        ),
+        pytest.param(
+            a_pod(template=a_pod_body(topology="1x1", chips=1)),
+            a_deployment(),
+            Reason.SLICE_UNKNOWN,
+            id="a pod of an earlier revision, of another shape",
+        ),
+        pytest.param(a_pod(), a_deployment(replicas=0), Reason.SLICE_UNKNOWN, id="scaled to nothing"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_with_its_reason(
+    pod: PodView, workload: WorkloadView, reason: Reason
+) -> None:
+    found = ask(pod, workload)
+
+    assert isinstance(found, Decision)
+    assert found.reason == reason
+
+
+def test_a_deployment_without_accelerators_has_nothing() -> None:
+    cpu = {"spec": {"containers": [{"name": "c"}]}}
+
+    assert list_slices(a_deployment(template=cpu)) == []
+    assert a_deployment(template=cpu).groups == ()
+
+
+@pytest.mark.proves("Deployment", "over when")
+def test_it_is_never_over_and_its_deletion_is_seen() -> None:
+    assert a_deployment().terminal == ""
+    assert a_deployment(deleted="2027-01-15T08:00:00Z").deleting
+
+
+def test_a_cluster_s_other_pods_are_not_watched_for_it() -> None:
+    wanted = select_pods(DEPLOYMENT).split(",")
+
+    assert wanted[0] == TEMPLATE_HASH
+    assert "!batch.kubernetes.io/job-name" in wanted

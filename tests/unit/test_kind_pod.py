@@ -1,0 +1,114 @@
+"""The bare pod as its own workload, and the pods that belong to nobody who is known here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from shared.core import labels
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.demand import Demand, read_demand
+from shared.core.kinds.table import KINDS, find_kind_of_pod, get_kind, list_slices, select_pods
+from shared.edges.workload_objects import Pod, read_template, view_pod
+from tests.builders import CLUSTER, settings
+
+if TYPE_CHECKING:
+    from shared.core.workloads import PodView, WorkloadView
+
+POD = get_kind("Pod")
+Json = dict[str, Any]
+UNKNOWN = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "train", "uid": "u", "controller": True}
+
+
+def a_body(*owners: Json, topology: str = "2x2", chips: int = 4, phase: str = "Pending", **meta: Any) -> Json:
+    selector = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: topology} if chips else {}
+    resources = {"limits": {labels.TPU_RESOURCE: str(chips)}} if chips else {}
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    return {
+        "metadata": {"namespace": "default", "name": "lab", "uid": "of-lab", "ownerReferences": list(owners)}
+        | meta,
+        "spec": {"nodeSelector": selector, "containers": [{"name": "c", "resources": resources}]},
+        "status": {"phase": phase, "conditions": [unschedulable]},
+    }
+
+
+def both(body: Json) -> tuple[PodView, WorkloadView]:
+    return view_pod(msgspec.convert(body, Pod)), POD.read(body, read_template)
+
+
+def ask(body: Json) -> Demand | Decision:
+    return read_demand(CLUSTER, *both(body), settings())
+
+
+@pytest.mark.proves("Pod", "pods that speak")
+@pytest.mark.proves("Pod", "slice")
+def test_a_bare_pod_is_its_own_workload_with_a_pool_of_one_node() -> None:
+    found = ask(a_body())
+
+    assert isinstance(found, Demand)
+    assert (found.claim.kind, found.claim.name, found.claim.owner_uid) == ("Pod", "lab", "of-lab")
+    assert (found.shape.node_count, found.shape.machine_type) == (1, "ct6e-standard-4t")
+    assert len(list_slices(both(a_body())[1])) == 1
+
+
+def test_an_owner_that_does_not_control_leaves_a_pod_bare() -> None:
+    assert isinstance(ask(a_body({"kind": "Workflow", "name": "w", "uid": "w"})), Demand)
+
+
+def test_a_slice_of_several_hosts_is_no_pod_s() -> None:
+    found = ask(a_body(topology="4x4"))
+
+    assert isinstance(found, Decision)
+    assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.HOSTS_DIFFER)
+    assert "a kind of workload that makes slices" in found.message
+
+
+@pytest.mark.proves("Pod", "refused")
+@pytest.mark.parametrize(
+    "owner",
+    [
+        pytest.param(UNKNOWN, id="an unknown kind"),
+        pytest.param(UNKNOWN | {"kind": "Pod", "apiVersion": "v1", "name": "driver"}, id="another pod"),
+        pytest.param(UNKNOWN | {"kind": "Pod", "apiVersion": "v1", "name": "lab", "uid": "of-lab"}, id="itself"),
+        pytest.param(UNKNOWN | {"kind": "ReplicaSet", "apiVersion": "apps/v1"}, id="a ReplicaSet of nobody"),
+        pytest.param(
+            UNKNOWN | {"kind": "StatefulSet", "apiVersion": "apps.kruise.io/v1"}, id="another's namesake"
+        ),
+    ],
+)
+def test_a_pod_of_an_unknown_controller_is_told_which_kinds_are_served(owner: Json) -> None:
+    found = ask(a_body(owner))
+
+    assert isinstance(found, Decision)
+    assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.OWNER_KIND_UNKNOWN)
+    assert owner["kind"] in found.message
+    assert all(kind.name in found.message for kind in KINDS if kind is not POD)
+    assert list_slices(both(a_body(owner))[1]) == []
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "Node"])
+def test_what_belongs_to_a_node_asks_for_none(kind: str) -> None:
+    pod, workload = both(a_body(UNKNOWN | {"kind": kind}))
+
+    assert find_kind_of_pod(pod) is None
+    assert isinstance(found := read_demand(CLUSTER, pod, workload, settings()), Decision)
+    assert found.verdict == Verdict.NOTHING
+
+
+@pytest.mark.proves("Pod", "over when")
+@pytest.mark.proves("Pod", "released when")
+@pytest.mark.parametrize(
+    ("phase", "terminal"), [("Succeeded", "Succeeded"), ("Failed", "Failed"), ("Running", "")]
+)
+def test_it_is_over_with_its_phase(phase: str, terminal: str) -> None:
+    assert both(a_body(phase=phase))[1].terminal == terminal
+
+
+def test_only_pods_that_no_other_kind_marks_are_watched_and_none_of_them_as_a_workload() -> None:
+    marks = {f"!{kind.mark}" for kind in KINDS if kind.mark}
+
+    assert set(select_pods(POD).split(",")) == marks
+    assert not POD.watched
+    assert POD.path_of("default", "lab") == "/api/v1/namespaces/default/pods/lab"

@@ -1,0 +1,156 @@
+"""The StatefulSet: interchangeable single hosts, or one slice made by hand, and what is neither."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from shared.core import labels
+from shared.core.decisions import Decision, Reason
+from shared.core.demand import Demand, read_demand
+from shared.core.elastic import has_slice
+from shared.core.errors import SliceUnknown
+from shared.core.kinds.statefulset import POD_NAME, STATEFULSET
+from shared.core.kinds.table import find_kind_of_pod, list_slices
+from shared.edges.workload_objects import Pod, read_template, view_pod
+from tests.builders import CLUSTER, settings
+
+if TYPE_CHECKING:
+    from shared.core.workloads import PodView, WorkloadView
+
+UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a41"
+PARALLEL = {"podManagementPolicy": "Parallel"}
+
+
+def a_pod_body(*, topology: str = "2x2", chips: int = 4) -> dict[str, Any]:
+    selector = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: topology}
+    resources = {"limits": {labels.TPU_RESOURCE: str(chips)}}
+    return {"spec": {"nodeSelector": selector, "containers": [{"name": "c", "resources": resources}]}}
+
+
+SLICE = {"template": a_pod_body(topology="4x4")}
+
+
+def a_set(**spec: Any) -> WorkloadView:
+    """A StatefulSet of four single hosts, unless overridden."""
+    body = {
+        "metadata": {"namespace": "default", "name": "shard", "uid": UID},
+        "spec": {"replicas": 4, "template": a_pod_body()} | spec,
+    }
+    return STATEFULSET.read(body, read_template)
+
+
+def a_pod(ordinal: int = 0, *, template: dict[str, Any] | None = None, **owner: Any) -> PodView:
+    name = f"shard-{ordinal}"
+    controller = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "shard", "uid": UID, "controller": True}
+    metadata = {
+        "name": name,
+        "namespace": "default",
+        "uid": f"uid-{ordinal}",
+        "labels": {POD_NAME: name},
+        "ownerReferences": [controller | owner],
+    }
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    body = (template or a_pod_body()) | {"metadata": metadata, "status": {"conditions": [unschedulable]}}
+    return view_pod(msgspec.convert(body, Pod))
+
+
+def ask(pod: PodView, workload: WorkloadView | None) -> Demand | Decision:
+    return read_demand(CLUSTER, pod, workload, settings())
+
+
+@pytest.mark.proves("StatefulSet", "pods that speak")
+@pytest.mark.proves("StatefulSet", "slice")
+def test_single_hosts_share_one_pool_whichever_pod_speaks() -> None:
+    found = [ask(a_pod(ordinal), a_set()) for ordinal in range(4)]
+
+    assert all(isinstance(each, Demand) and each.elastic and each.shape.node_count == 4 for each in found)
+    assert len({each.claim.hash for each in found if isinstance(each, Demand)}) == 1
+    assert [each.name.startswith("shard-any-") for each in list_slices(a_set())] == [True]
+
+
+@pytest.mark.proves("StatefulSet", "slice")
+def test_as_many_parallel_pods_as_hosts_are_one_slice() -> None:
+    found = ask(a_pod(3, template=SLICE["template"]), a_set(**SLICE, **PARALLEL))
+
+    assert isinstance(found, Demand)
+    assert not found.elastic
+    assert (found.claim.slice_key, found.shape.node_count) == ("default/shard", 4)
+    assert [each.name for each in list_slices(a_set(**SLICE, **PARALLEL))] == ["shard"]
+
+
+@pytest.mark.proves("StatefulSet", "refused")
+@pytest.mark.parametrize(
+    ("spec", "reason", "said"),
+    [
+        pytest.param(SLICE, Reason.SLICE_UNKNOWN, "valid: Parallel", id="one after another by default"),
+        pytest.param(
+            SLICE | {"podManagementPolicy": "OrderedReady"}, Reason.SLICE_UNKNOWN, "valid: Parallel", id="in turn"
+        ),
+        pytest.param(SLICE | PARALLEL | {"replicas": 3}, Reason.HOSTS_DIFFER, "valid: 4", id="too few"),
+        pytest.param(SLICE | PARALLEL | {"replicas": 8}, Reason.HOSTS_DIFFER, "valid: 4", id="two slices in one"),
+        pytest.param(SLICE | {"replicas": 1}, Reason.HOSTS_DIFFER, "valid: 4", id="one pod of several hosts"),
+    ],
+)
+def test_a_slice_that_would_never_be_whole_is_refused_with_what_is_valid(
+    spec: dict[str, Any], reason: Reason, said: str
+) -> None:
+    found = ask(a_pod(template=SLICE["template"]), a_set(**spec))
+
+    assert isinstance(found, Decision)
+    assert found.reason == reason
+    assert said in found.message
+
+
+def test_what_is_refused_is_not_listed_either() -> None:
+    with pytest.raises(SliceUnknown):
+        list_slices(a_set(**SLICE))
+
+
+@pytest.mark.parametrize(
+    ("pod", "workload", "reason"),
+    [
+        pytest.param(a_pod(), None, Reason.OWNER_GONE, id="no such set"),
+        pytest.param(a_pod(uid="earlier"), a_set(), Reason.OWNER_GONE, id="an earlier set of the name"),
+        pytest.param(
+            a_pod(template=a_pod_body(topology="1x1", chips=1)), a_set(), Reason.SLICE_UNKNOWN, id="other"
+        ),
+        pytest.param(
+            a_pod(template=SLICE["template"]),
+            a_set(**SLICE, **PARALLEL, replicas=0),
+            Reason.IDENTITY_MISMATCH,
+            id="scaled to nothing",
+        ),
+    ],
+)
+def test_a_pod_that_the_spec_does_not_have_gets_nothing(
+    pod: PodView, workload: WorkloadView | None, reason: Reason
+) -> None:
+    found = ask(pod, workload)
+
+    assert isinstance(found, Decision)
+    assert found.reason == reason
+
+
+@pytest.mark.proves("StatefulSet", "released when")
+def test_a_pool_is_wanted_while_the_spec_has_its_pods() -> None:
+    (planned,) = list_slices(a_set())
+
+    assert has_slice(STATEFULSET, a_set(), planned.name, None)
+    assert not has_slice(STATEFULSET, a_set(replicas=0), planned.name, None)
+    assert has_slice(STATEFULSET, a_set(**SLICE, **PARALLEL), "shard", None)
+    assert not has_slice(STATEFULSET, a_set(**SLICE, **PARALLEL, replicas=0), "shard", None)
+    assert not has_slice(STATEFULSET, a_set(**SLICE, **PARALLEL), "shard-0", None)
+
+
+def test_the_pods_of_other_controllers_are_not_its_pods() -> None:
+    assert find_kind_of_pod(a_pod()) is STATEFULSET
+    assert STATEFULSET.find_owner(a_pod(apiVersion="apps.kruise.io/v1")) == ""
+    assert STATEFULSET.find_owner(a_pod(kind="ReplicaSet")) == ""
+
+
+@pytest.mark.proves("StatefulSet", "over when")
+def test_it_is_never_over() -> None:
+    assert a_set().terminal == ""
