@@ -39,7 +39,6 @@ class Answer:
 
 SEVERITIES = {
     Verdict.CREATE: NOTICE,
-    Verdict.RESIZE: NOTICE,
     Verdict.DELETE: NOTICE,
     Verdict.REFUSE: logging.WARNING,
     Verdict.WAIT: logging.INFO,

@@ -89,8 +89,8 @@ class PodTemplate:
 
     @property
     def wants_accelerator(self) -> bool:
-        """Return whether this is about accelerators at all: a request for some, or a TPU selector without one."""
-        asked = self.units > 0 or bool(self.unreadable_amounts)
+        """Return whether this is about a TPU at all: a chip request, or a TPU selector without one."""
+        asked = self.chips > 0 or bool(self.unreadable_amounts)
         return asked or self.selects(labels.ACCELERATOR) or self.selects(labels.TOPOLOGY)
 
 
@@ -152,6 +152,8 @@ class SliceGroup:
     """The pods of a slice must have a pool of their own, even where their accelerators form no slice."""
     beside: str = ""
     """Name of the group on whose first slice these pods run, as guests without chips; empty for none."""
+    ended: frozenset[str] = frozenset()
+    """Indexes of slices that have ended, where no slice is still to come that could take over their pools."""
     idle: bool = False
     """The slices are wanted and have no pods at present, for example with parallelism 0."""
 

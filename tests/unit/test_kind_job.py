@@ -240,6 +240,36 @@ def test_what_is_still_wanted(spec: dict[str, Any], name: str, wanted: bool) -> 
 
 
 @pytest.mark.parametrize(
+    ("status", "wanted"),
+    [
+        pytest.param({"completedIndexes": "0,2", "active": 2}, ["train-1", "train-3"], id="two have ended"),
+        pytest.param({"completedIndexes": "0-2", "active": 1}, ["train-3"], id="a range"),
+        pytest.param(
+            {"completedIndexes": "0", "failedIndexes": "3", "active": 2}, ["train-1", "train-2"], id="failed"
+        ),
+        pytest.param(
+            {"completedIndexes": "0,2", "active": 1}, None, id="one is still to come, and may need a pool"
+        ),
+        pytest.param({"active": 4}, None, id="none has ended"),
+        pytest.param({"completedIndexes": "0-999999999", "active": 4}, None, id="more than there are"),
+        pytest.param({"completedIndexes": "2-", "active": 4}, None, id="no range"),
+        pytest.param({"completedIndexes": "first", "active": 4}, None, id="no index"),
+    ],
+)
+def test_the_pool_of_an_index_that_has_ended_goes_when_none_is_to_come(
+    status: dict[str, Any], wanted: list[str] | None
+) -> None:
+    every = [f"train-{index}" for index in range(4)]
+    job = a_job(template=ONE_HOST, status=status)
+    assert [name for name in every if JOB.has_slice(job, name, None)] == (every if wanted is None else wanted)
+
+
+def test_the_ended_of_an_absurd_number_of_indexes_are_not_listed() -> None:
+    job = a_job(template=ONE_HOST, completions=10**9, status={"completedIndexes": "0-999999998", "active": 4})
+    assert job.groups[0].ended == frozenset()
+
+
+@pytest.mark.parametrize(
     ("status", "terminal"),
     [
         pytest.param({}, "", id="running"),

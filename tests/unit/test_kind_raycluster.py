@@ -122,8 +122,9 @@ def test_the_owner_is_named_with_its_uid() -> None:
     assert RAYCLUSTER.find_owner_uid(pod) == EARLIER_UID
 
 
-def test_a_head_is_no_slice() -> None:
-    assert name_of(a_worker(said={NODE_TYPE: "head", **indexed(0)}, affinity=True)) is None
+def test_a_head_that_asks_for_chips_is_told_that_only_workers_get_any() -> None:
+    with pytest.raises(SliceUnknown, match=r"asks for accelerators and is no worker.*valid: worker"):
+        name_of(a_worker(said={NODE_TYPE: "head", **indexed(0)}, affinity=True))
 
 
 def test_a_group_that_the_spec_no_longer_has_has_no_slices() -> None:

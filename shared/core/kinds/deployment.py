@@ -53,7 +53,11 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     template = read_template(read_object(body, "spec", "template"))
     replicas = read_number(body, "spec", "replicas", default=1)
     group = SliceGroup(name="", replicas=_count_pods(body, replicas), hosts=1, template=template, elastic=True)
-    return WorkloadView(**read_identity(NAME, body), groups=(group,) if template.wants_accelerator else ())
+    return WorkloadView(
+        **read_identity(NAME, body),
+        groups=(group,) if template.wants_accelerator or template.gpus else (),
+        active=read_number(body, "status", "replicas"),
+    )
 
 
 def _count_pods(body: Json, replicas: int) -> int:

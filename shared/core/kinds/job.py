@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from shared.core import labels
 from shared.core.errors import SliceUnknown
 from shared.core.kinds.hosts import is_one_host
-from shared.core.kinds.indexes import is_index_below
+from shared.core.kinds.indexes import is_index_below, parse_index
 from shared.core.kinds.kind import Kind, KindText, SliceOfPod
 from shared.core.kinds.objects import (
     read_flag,
@@ -37,6 +37,8 @@ API_VERSION = "batch/v1"
 JOB_NAME_ON_POD = "batch.kubernetes.io/job-name"
 CONTROLLER = "kubernetes.io/job-controller"  # as spec.managedBy
 FIRST_INDEX = "0"
+_INDEXES_MAX = 10_000
+"""Where a Job has more indexes than this, its pools stay until it is over: no cluster has as many."""
 _TERMINAL = ("Complete", "Failed")
 """``SuccessCriteriaMet`` and ``FailureTarget`` come before these, while pods may still end:
 https://kubernetes.io/docs/concepts/workloads/controllers/job/#termination-of-job-pods."""
@@ -82,7 +84,7 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
 
 def _read_groups(body: Json, template: PodTemplate) -> tuple[SliceGroup, ...]:
     """Return the one group of a Job that asks for accelerators; none for any other Job."""
-    if not template.wants_accelerator:
+    if not (template.wants_accelerator or template.gpus):
         return ()
     parallelism = read_number(body, "spec", "parallelism", default=1)
     # Without completions any number of pods may succeed: https://kubernetes.io/docs/concepts/workloads/controllers/job/.
@@ -91,10 +93,29 @@ def _read_groups(body: Json, template: PodTemplate) -> tuple[SliceGroup, ...]:
     indexed = read_text(body, "spec", "completionMode") == "Indexed"
     one_host = is_one_host(template)
     if indexed and one_host:
-        return (SliceGroup(name="", replicas=at_once, slots=completions, hosts=1, template=template),)
+        ended = _read_ended(body, completions)
+        group = SliceGroup(name="", replicas=at_once, slots=completions, hosts=1, ended=ended, template=template)
+        return (group,)
     if indexed or (one_host and at_once <= 1):
         return (SliceGroup(name="", replicas=min(at_once, 1), hosts=at_once, template=template),)
     return (SliceGroup(name="", replicas=at_once, slots=0, template=template),)
+
+
+def _read_ended(body: Json, completions: int) -> frozenset[str]:
+    """Return the indexes that have ended, once every other one has a pod: nobody waits for their hosts any more.
+
+    The status lists them as ``0-2,5``: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/.
+    """
+    ended: set[int] = set()
+    for field in ("completedIndexes", "failedIndexes"):
+        for part in filter(None, read_text(body, "status", field).split(",")):
+            first, dash, last = part.partition("-")
+            low, high = parse_index(first), parse_index(last if dash else first)
+            if low is None or high is None or not high < completions <= _INDEXES_MAX:
+                return frozenset()  # not as a controller writes it: nothing has ended for certain
+            ended.update(range(low, high + 1))
+    none_to_come = len(ended) + read_number(body, "status", "active") >= completions
+    return frozenset(map(str, ended)) if none_to_come else frozenset()
 
 
 def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
@@ -145,13 +166,14 @@ def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> Pod
 
 
 def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | None) -> bool:
-    """Return whether a slice is still wanted: of several indexes each, until the Job is over.
+    """Return whether a slice is still wanted: of several indexes each, until it has ended and none is to come.
 
-    A later index may run on the pool that was made for an earlier one, so no pool goes before the last index.
+    A later index may run on the pool of an earlier one, so no pool goes while there are later ones without pods.
     """
     index = name.removeprefix(f"{workload.name}-")
     return any(
-        name == workload.name or (name != index and is_index_below(index, group.slots or 0))
+        name == workload.name
+        or (name != index and is_index_below(index, group.slots or 0) and index not in group.ended)
         for group in workload.groups
         if group.replicas > 0
     )
@@ -167,7 +189,8 @@ JOB = Kind(
         slice="the whole Job `<job>`; on single hosts each index `<job>-<index>`; "
         "several pods without index are refused",
         over="condition `Complete` or `Failed`",
-        released="suspended, deleted, parallelism 0, or, on single hosts, fewer completions than the index",
+        released="suspended, deleted, parallelism 0, or, on single hosts, an index that has ended with none "
+        "still to come",
     ),
     pod_selector=JOB_NAME_ON_POD,
     mark=JOB_NAME_ON_POD,

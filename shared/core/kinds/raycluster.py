@@ -124,8 +124,15 @@ def _read_group(body: Json, read_template: TemplateReader) -> SliceGroup:
 
 
 def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
-    if not _find_owner(pod) or pod.template.labels.get(NODE_TYPE) != WORKER:
+    if not _find_owner(pod):
         return None
+    if pod.template.labels.get(NODE_TYPE) != WORKER:
+        raise SliceUnknown(
+            f"a pod of {NAME} {workload.name} asks for accelerators and is no worker: only worker groups get any",
+            field=NODE_TYPE,
+            value=pod.template.labels.get(NODE_TYPE, "none"),
+            valid=f"{WORKER}: a head without accelerators, and a worker group that has them",
+        )
     group = next((each for each in workload.groups if each.name == pod.template.labels.get(GROUP)), None)
     if group is None or not group.replicas:  # nothing is wanted of it: the pod is on its way out
         return None
@@ -308,7 +315,7 @@ RAYCLUSTER = Kind(
         released="suspended for longer than the grace; the group is scaled down or no longer in the spec, "
         "and the slot has no live pods",
     ),
-    pod_selector=f"{NODE_TYPE}={WORKER}",
+    pod_selector=CLUSTER,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,
     speaks=_speaks,

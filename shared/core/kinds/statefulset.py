@@ -57,7 +57,11 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
         at_once = read_text(body, "spec", "podManagementPolicy") == _PARALLEL
         slots = None if at_once or replicas <= 1 else _IN_TURN
         group = SliceGroup(name="", replicas=min(replicas, 1), slots=slots, hosts=replicas, template=template)
-    return WorkloadView(**read_identity(NAME, body), groups=(group,) if template.wants_accelerator else ())
+    return WorkloadView(
+        **read_identity(NAME, body),
+        groups=(group,) if template.wants_accelerator or template.gpus else (),
+        active=read_number(body, "status", "replicas"),
+    )
 
 
 def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
