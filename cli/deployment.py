@@ -72,7 +72,7 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
     gke = reach(settings.gke_endpoint)
     ports = Ports(
         settings=settings,
-        pools=GkeNodePools(gke),
+        pools=GkeNodePools(gke, reach(settings.compute_endpoint)),
         clusters={name: KubernetesCluster(api) for name, api in apis.items()},
         clock=SystemClock(),
     )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cli.manifests import Manifest
     from shared.core.kinds.kind import SliceOfPod
     from shared.core.settings import Settings
+    from shared.core.shapes import Shape
     from shared.core.workloads import WorkloadView
 
 PLANNED_UID = "00000000-0000-0000-0000-000000000000"
@@ -234,8 +235,12 @@ def summarize(planned: Sequence[PlannedSlice]) -> str:
     left = len(planned) - len(made) - refused
     tail = f"; {refused} refused" * bool(refused) + f"; {left} not for this provisioner" * bool(left)
     if not planned:
-        return "nothing here asks for TPUs"
+        return "nothing here asks for accelerators"
     return f"{count(len(made), 'pool')} with {count(nodes, 'node')} and {count(chips, 'chip')}{tail}"
+
+
+def _name_topology(shape: Shape) -> str:
+    return f"{shape.chips_per_host} {shape.accelerator}" if shape.gpus else shape.topology
 
 
 def _cells(group: _Group) -> list[Any]:
@@ -246,7 +251,7 @@ def _cells(group: _Group) -> list[Any]:
         str(group.count if creates else 0),
         str(demand.shape.node_count) if demand else "-",
         demand.shape.machine_type if demand else "-",
-        demand.shape.topology if demand else "-",
+        _name_topology(demand.shape) if demand else "-",
         str(demand.capacity.tier) if demand else "-",
         demand.zone if demand else "-",
     ]

@@ -13,10 +13,10 @@ from shared.perform.collect import collect_pool
 from shared.perform.provision import provision_pod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from shared.core.pools import PoolSnapshot
-    from shared.core.ports import BoundPod, Cluster, NodePools, Notice
+    from shared.core.ports import BoundPod, Cluster, NodePools, Notice, SurplusMark
     from shared.core.workloads import Parent, PodView, WorkloadView
     from shared.perform.outcome import Outcome, Ports
 
@@ -43,6 +43,16 @@ class RehearsedPools:
 
     def delete(self, cluster: str, name: str) -> None:
         """Accept a deletion; nothing is sent."""
+
+    def measure(self, pool: PoolSnapshot) -> int:
+        """Return how many nodes GKE keeps in a pool."""
+        return self._real.measure(pool)
+
+    def resize(self, cluster: str, name: str, nodes: int) -> None:
+        """Accept another size; nothing is sent."""
+
+    def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
+        """Accept that nodes go; nothing is sent."""
 
 
 class RehearsedCluster:
@@ -78,6 +88,13 @@ class RehearsedCluster:
     def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
         """Return the unfinished pods on a pool's nodes."""
         return self._real.list_pool_pods(pool_name)
+
+    def list_surplus_marks(self, pool_name: str) -> dict[str, SurplusMark | None]:
+        """Return the nodes of a pool by name, each with our mark where it has one."""
+        return self._real.list_surplus_marks(pool_name)
+
+    def mark_surplus(self, node: str, since: float | None, *, closed: bool = False) -> None:
+        """Mark nothing."""
 
     def write_notice(self, notice: Notice) -> None:
         """Write nothing."""

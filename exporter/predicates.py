@@ -29,7 +29,7 @@ _NOTHING: Mapping[str, str] = {}
 
 
 def is_demand(pod: Pod, kind: Kind) -> bool:
-    """Tell whether a pod speaks for a TPU slice of one kind of workload that waits for nodes which do not exist.
+    """Tell whether a pod speaks for a slice or elastic pool of one kind, and waits for nodes that do not exist.
 
     The order puts what is cheap and most often false first.
     """
@@ -38,7 +38,7 @@ def is_demand(pod: Pod, kind: Kind) -> bool:
         and not is_held_back(pod)
         and not has_a_promise(pod)
         and not is_opted_out(pod.metadata)
-        and asks_for_tpu(pod)
+        and asks_for_accelerators(pod)
         and speaks_for_a_slice(pod, kind)
     )
 
@@ -80,8 +80,8 @@ def is_opted_out(metadata: ObjectMeta) -> bool:
     return any(place.get(label_keys.DISABLE_AUTOPROVISIONING) == "true" for place in places)
 
 
-def asks_for_tpu(pod: Pod) -> bool:
-    """Tell whether a pod wants TPU nodes: by selector, affinity or annotation, or by asking for chips.
+def asks_for_accelerators(pod: Pod) -> bool:
+    """Tell whether a pod wants TPU nodes, by selector, affinity or annotation, or asks for chips or GPUs.
 
     Chips alone are not enough of a sign: the leader of a Pathways or serving slice may ask for none
     (https://github.com/google/pathways-job).
@@ -92,7 +92,7 @@ def asks_for_tpu(pod: Pod) -> bool:
     if label_keys.SLICE_TOPOLOGY in (pod.metadata.annotations or _NOTHING):
         return True
     containers = [*pod.spec.containers, *(pod.spec.init_containers or ())]
-    return any(key in _TPU_SELECTORS for key in _affinity_keys(pod)) or any(map(_asks_for_chips, containers))
+    return any(key in _TPU_SELECTORS for key in _affinity_keys(pod)) or any(map(_asks_for_some, containers))
 
 
 def standing_of(workload: WorkloadView) -> tuple[Observed, str] | None:
@@ -130,8 +130,12 @@ def _affinity_keys(pod: Pod) -> Iterator[str]:
                 yield expression.key
 
 
-def _asks_for_chips(container: Container) -> bool:
+def _asks_for_some(container: Container) -> bool:
     if not container.resources:
         return False
     asked = (container.resources.requests, container.resources.limits)
-    return any(each is not None and each.get(label_keys.TPU_RESOURCE) not in (None, "", "0", 0) for each in asked)
+    return any(
+        each is not None and each.get(resource) not in (None, "", "0", 0)
+        for each in asked
+        for resource in (label_keys.TPU_RESOURCE, label_keys.GPU_RESOURCE)
+    )

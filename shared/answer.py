@@ -39,6 +39,7 @@ class Answer:
 
 SEVERITIES = {
     Verdict.CREATE: NOTICE,
+    Verdict.RESIZE: NOTICE,
     Verdict.DELETE: NOTICE,
     Verdict.REFUSE: logging.WARNING,
     Verdict.WAIT: logging.INFO,

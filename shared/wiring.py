@@ -67,7 +67,10 @@ def build_ports(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
     pubsub = GoogleRest(settings.pubsub_endpoint, http=http, token=token)
     return Ports(
         settings=settings,
-        pools=GkeNodePools(GoogleRest(settings.gke_endpoint, http=http, token=token)),
+        pools=GkeNodePools(
+            GoogleRest(settings.gke_endpoint, http=http, token=token),
+            GoogleRest(settings.compute_endpoint, http=http, token=token),
+        ),
         clusters={
             name: KubernetesCluster(
                 _build_api(cluster, token),

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from local.fakegke.errors import Code, GkeError, invalid, invalid_field
-from local.fakegke.fleet import group_urls
+from local.fakegke.events import CallMade
+from local.fakegke.fleet import Fleet, group_urls
 from local.fakegke.machines import dimensions_of
 from local.fakegke.names import region_of
 from local.fakegke.scenario import WorkloadPolicy
 
 if TYPE_CHECKING:
-    from local.fakegke.state import PoolRecord, World
+    from local.fakegke.state import ClusterRecord, PoolRecord, World
 
 Json = dict[str, Any]
 _API = "https://www.googleapis.com/compute/v1"
@@ -48,6 +49,45 @@ class Compute:
                     _group(url, pool, zone) for at, url in urls if at == zone and cluster.name.project == project
                 ]
         return found
+
+    def instance_group(self, project: str, zone: str, name: str) -> Json:
+        """Return one managed instance group; raises GkeError (NOT_FOUND)."""
+        _, pool = self._find_group(project, zone, name, "compute.instanceGroupManagers.get")
+        cluster = next(each for each in self._world.clusters.values() if each.pools.get(pool.name) is pool)
+        url = next(url for url in group_urls(cluster, pool) if url.endswith(f"/{name}"))
+        return _group(url, pool, zone)
+
+    def delete_instances(self, project: str, zone: str, name: str, body: Json) -> Json:
+        """Remove exactly the named instances of a group, which keeps so many fewer from now on.
+
+        Raises GkeError for an instance that is not one of the group's; then none is removed.
+        """
+        cluster, pool = self._find_group(project, zone, name, "compute.instanceGroupManagers.deleteInstances")
+        wanted = [str(each).rsplit("/", 1)[-1] for each in body.get("instances") or []]
+        if not wanted:
+            raise invalid_field("instances", "", "At least one instance is required.")
+        for each in wanted:
+            if each not in pool.nodes or pool.nodes[each].zone != zone:
+                raise invalid_field("instances", each, f"Instance is not a member of {name}.")
+        fleet = Fleet(self._world)
+        fleet.drain(cluster, pool, wanted)
+        fleet.take_down(cluster, pool, wanted)
+        return self.operation(project, region_of(zone))
+
+    def _find_group(self, project: str, zone: str, name: str, method: str) -> tuple[ClusterRecord, PoolRecord]:
+        world = self._world
+        for cluster in world.clusters.values():
+            for pool in cluster.pools.values():
+                here = zone in pool.zones and cluster.name.project == project
+                if here and any(
+                    url.endswith(f"/zones/{zone}/instanceGroupManagers/{name}")
+                    for url in group_urls(cluster, pool)
+                ):
+                    at = world.clock.wall(world.now)
+                    world.tell(CallMade(method, cluster.name.cluster, pool.name, "rest", Code.OK.name, at))
+                    return cluster, pool
+        path = f"projects/{project}/zones/{zone}/instanceGroupManagers/{name}"
+        raise GkeError(Code.NOT_FOUND, f"The resource '{path}' was not found")
 
     def create_policy(self, project: str, region: str, body: Json) -> Json:
         """Keep a workload policy and return the operation; raises GkeError for a taken name or unusable fields."""
@@ -120,7 +160,7 @@ def _group(url: str, pool: PoolRecord, zone: str) -> Json:
         "kind": "compute#instanceGroupManager",
         "name": url.rsplit("/", 1)[-1],
         "zone": url.partition("/instanceGroupManagers/")[0],
-        "targetSize": sum(node.zone == zone for node in pool.nodes.values()),
+        "targetSize": (pool.target + len(pool.zones) - 1 - pool.zones.index(zone)) // len(pool.zones),
         "instanceGroup": url.replace("/instanceGroupManagers/", "/instanceGroups/"),
         "selfLink": url,
     }

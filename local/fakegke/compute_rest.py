@@ -36,6 +36,12 @@ class ComputeRest:
         compute = self._compute
         return [
             _route("GET", f"{_ZONE}/instanceGroupManagers", lambda at, _: _list(compute.instance_groups(**at))),
+            _route("GET", f"{_ZONE}/instanceGroupManagers/{{name}}", lambda at, _: compute.instance_group(**at)),
+            _route(
+                "POST",
+                f"{_ZONE}/instanceGroupManagers/{{name}}/deleteInstances",
+                lambda at, body: compute.delete_instances(**at, body=body),
+            ),
             _route("POST", _POLICIES, lambda at, body: compute.create_policy(**at, body=body)),
             _route("GET", _POLICIES, lambda at, _: _list(compute.policies(**at))),
             _route("GET", f"{_POLICIES}/{{name}}", lambda at, _: compute.policy(**at)),

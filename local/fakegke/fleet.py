@@ -24,6 +24,7 @@ class Fleet:
     def bring_up(self, cluster: ClusterRecord, pool: PoolRecord, count: int, seconds: float) -> None:
         """Let `count` nodes come up across the last part of the next `seconds`; some later if a fault says so."""
         world = self._world
+        pool.target += max(count, 0)
         late = world.faults.take(LateNodes, world.target(cluster.name, pool)) if count > 0 else None
         first = world.scenario.timings.nodes_from * seconds
         for index in range(count):
@@ -58,6 +59,7 @@ class Fleet:
 
     def stop_arrivals(self, pool: PoolRecord) -> None:
         """Forget nodes that have not come up yet."""
+        pool.target = len(pool.nodes)
         for entry in pool.pending_nodes:
             entry.cancelled = True
         pool.pending_nodes.clear()
@@ -70,7 +72,8 @@ class Fleet:
     def take_down(self, cluster: ClusterRecord, pool: PoolRecord, names: list[str]) -> None:
         """Remove nodes."""
         for name in names:
-            pool.nodes.pop(name, None)
+            if pool.nodes.pop(name, None) is not None:
+                pool.target -= 1
         if names:
             self._world.tell(NodesDown(cluster.name, pool.name, names))
 

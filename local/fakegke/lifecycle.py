@@ -206,7 +206,7 @@ class Lifecycle:
             seconds = self._world.draw(
                 f"resize:{cluster.name.cluster}:{pool.name}", self._world.scenario.timings.resize
             )
-            self._fleet.bring_up(cluster, pool, per_zone * len(pool.zones) - len(pool.nodes), seconds)
+            self._fleet.bring_up(cluster, pool, per_zone * len(pool.zones) - pool.target, seconds)
             surplus = list(pool.nodes)[per_zone * len(pool.zones) :]
             self._fleet.drain(cluster, pool, surplus)
             self._fleet.take_down(cluster, pool, surplus)

@@ -12,6 +12,8 @@ import math
 import re
 from dataclasses import dataclass
 
+from local.fakegke.gpus import BUILT_IN
+
 _CUBE_CHIPS = 64
 _PD = ("pd-standard", "pd-balanced", "pd-ssd")
 _V4_DISKS = (*_PD, "hyperdisk-balanced")
@@ -156,6 +158,9 @@ def find_machine(name: str) -> Machine | None:
     if name in _SHARED_CORE:
         cpus, memory = _SHARED_CORE[name]
         return Machine(name, cpus, memory, _ANY_DISK)
+    if name in BUILT_IN:
+        _, gpus, cpus, memory = BUILT_IN[name]
+        return Machine(name, cpus, memory, _disks_of(name), gpus=gpus)
     match = _GENERAL.fullmatch(name)
     if match is None or match[1].startswith("ct") or match[2] not in _MEMORY_PER_CPU:
         return None

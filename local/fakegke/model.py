@@ -140,6 +140,7 @@ class FakeGke:
                 "machine_type": pool.message.config.machine_type,
                 "topology": pool.shape.topology,
                 "nodes": len(pool.nodes),
+                "node_names": sorted(pool.nodes),
                 "planned_nodes": pool.planned_nodes,
                 "zones": pool.zones,
                 "message": pool.message.status_message,

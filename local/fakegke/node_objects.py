@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from local.fakegke.gpus import TAINT, architecture_of, gpus_of
 from local.fakegke.messages import Message, is_queued, reservation_path, tier_of
 from local.fakegke.names import ClusterName, region_of
 
@@ -49,6 +50,9 @@ def labels_by_gke(pool: Message, machine: Machine, topology: str) -> dict[str, s
         labels[f"{_GKE}/gke-tpu-accelerator"] = machine.family.accelerator
         labels[f"{_GKE}/gke-tpu-topology"] = topology
         labels[f"{_GKE}/gke-accelerator-count"] = str(machine.chips)
+    gpus = gpus_of(pool.config)
+    if gpus is not None:
+        labels |= gpus.labels
     for piece, key in (
         ("reservations", "reservation-name"),
         ("projects", "reservation-project"),
@@ -73,7 +77,7 @@ def node_object(
         "node.kubernetes.io/instance-type": machine.name,
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/arch": architecture_of(machine.name),
         "topology.kubernetes.io/zone": zone,
         "topology.kubernetes.io/region": region_of(zone),
         **dict(pool.config.labels),
@@ -106,6 +110,11 @@ def taints_of(pool: Message, machine: Machine) -> list[dict[str, str]]:
             "value": "present",
             "effect": "NoSchedule",
         }
+    if gpus_of(pool.config) is not None:
+        taints[TAINT["key"], TAINT["effect"]] = dict(TAINT)
+    if architecture_of(machine.name) != "amd64":
+        key = "kubernetes.io/arch"
+        taints[key, "NoSchedule"] = {"key": key, "value": architecture_of(machine.name), "effect": "NoSchedule"}
     if is_queued(pool):
         key = f"{_GKE}/gke-queued"
         taints[key, "NoSchedule"] = {"key": key, "value": "true", "effect": "NoSchedule"}
@@ -125,8 +134,9 @@ def resources_of(pool: Message, machine: Machine) -> dict[str, str]:
     }
     if machine.chips:
         resources["google.com/tpu"] = str(machine.chips)
-    if machine.gpus:
-        resources["nvidia.com/gpu"] = str(machine.gpus)
+    gpus = gpus_of(pool.config)
+    if gpus is not None:
+        resources["nvidia.com/gpu"] = str(gpus.units)
     return resources
 
 

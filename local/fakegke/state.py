@@ -37,6 +37,8 @@ class PoolRecord:
     finished_at: float | None = None
     failed: bool = False
     held: int = 0
+    target: int = 0
+    """How many nodes its instance groups keep, those that come included."""
     nodes: dict[str, Node] = field(default_factory=dict)
     pending_nodes: list[Entry] = field(default_factory=list)
 

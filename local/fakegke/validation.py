@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from local.fakegke.errors import invalid, invalid_field
+from local.fakegke.gpus import check_accelerators
 from local.fakegke.labels import check_node_labels, check_resource_labels, check_tags, check_taints
 from local.fakegke.machines import Machine, find_machine, hosts_for
 from local.fakegke.messages import Message, PlacementType, is_autoscaled
@@ -50,6 +51,7 @@ def check_pool(pool: Message, location: str, zones: list[str], scenario: Scenari
         raise invalid_field("node_pool.name", pool.name, f"Must be a match of regex '{POOL_NAME}'.")
     _check_zones(pool, location)
     shape = _shape(pool, location, zones, scenario)
+    check_accelerators(pool.config, shape.machine.cpus, is_tpu=shape.machine.is_tpu)
     _check_disk(pool, shape.machine)
     _check_counts(pool, shape, late_count=late_count)
     check_tier(pool, shape.machine)

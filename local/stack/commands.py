@@ -209,6 +209,7 @@ def function(
         environment={
             "TPU_PROVISIONER_CLUSTERS": json.dumps(clusters),
             "TPU_PROVISIONER_GKE_ENDPOINT": gke_rest,
+            "TPU_PROVISIONER_COMPUTE_ENDPOINT": gke_rest,
             "TPU_PROVISIONER_PUBSUB_ENDPOINT": pubsub_rest,
             "TPU_PROVISIONER_CREDENTIALS": "anonymous",
             "TPU_PROVISIONER_DEAD_LETTER_TOPIC": DEAD_LETTER_TOPIC,

@@ -116,7 +116,7 @@ def _find_tiers(template: PodTemplate) -> list[Tier]:
     affinity = template.find_selector(labels.RESERVATION_AFFINITY)
     if affinity not in (None, "specific"):
         raise CapacityConflict(
-            "TPU reservations are consumed by name only",
+            "reservations are consumed by name only",
             field=labels.RESERVATION_AFFINITY,
             value=affinity,
             valid=f"specific, with {labels.RESERVATION_NAME}",
@@ -158,6 +158,13 @@ def _read_reservation(template: PodTemplate) -> Capacity:
 
 
 def _read_flex_start(template: PodTemplate, shape: Shape, settings: Settings) -> Capacity:
+    if shape.gpus:
+        raise CapacityConflict(
+            "flex-start pools are filled by GKE's autoscaler, and pools for GPUs are sized here",
+            field=labels.FLEX_START,
+            value=shape.accelerator,
+            valid="on-demand, spot or a reservation; or a node pool with GKE's own autoscaling",
+        )
     if not shape.flex_start:
         raise CapacityConflict(
             f"flex-start is not offered for {shape.generation}",

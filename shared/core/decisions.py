@@ -11,6 +11,8 @@ class Verdict(StrEnum):
 
     CREATE = "create"
     """Submit a node pool."""
+    RESIZE = "resize"
+    """Give an elastic pool more or fewer nodes."""
     DELETE = "delete"
     """Remove the pool, after one more look."""
     WAIT = "wait"
@@ -31,6 +33,8 @@ class Reason(StrEnum):
     POOL_IN_PROGRESS = "pool_in_progress"
     POOL_IN_PROGRESS_DIFFERS = "pool_in_progress_differs"
     POOL_SERVES = "pool_serves"
+    POOL_GROWS = "pool_grows"
+    POOL_SHRINKS = "pool_shrinks"
     POOL_DIFFERS = "pool_differs"
     POOL_DEGRADED = "pool_degraded"
     POOL_FAILED = "pool_failed"
@@ -54,6 +58,7 @@ class Reason(StrEnum):
 
     # the demand is refused
     SHAPE_UNSUPPORTED = "shape_unsupported"
+    GPU_UNKNOWN = "gpu_unknown"
     SLICE_UNKNOWN = "slice_unknown"
     OWNER_KIND_UNKNOWN = "owner_kind_unknown"
     SLICES_MAY_MIX = "slices_may_mix"
@@ -112,6 +117,7 @@ class EventReason(StrEnum):
     CREATION_STARTED = "NodePoolCreationStarted"
     CREATION_SUCCEEDED = "NodePoolCreationSucceeded"
     CREATION_FAILED = "NodePoolCreationFailed"
+    RESIZE_STARTED = "NodePoolResizeStarted"
     DELETION_STARTED = "NodePoolDeletionStarted"
     DELETION_FAILED = "NodePoolDeletionFailed"
     PENDING = "NodePoolPending"
@@ -121,6 +127,7 @@ class EventReason(StrEnum):
 
 EVENT_REASONS = {
     Verdict.CREATE: EventReason.CREATION_STARTED,
+    Verdict.RESIZE: EventReason.RESIZE_STARTED,
     Verdict.DELETE: EventReason.DELETION_STARTED,
     Verdict.WAIT: EventReason.PENDING,
     Verdict.KEEP: EventReason.KEPT,

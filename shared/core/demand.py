@@ -7,7 +7,6 @@ free text is honoured only within the operator's allow-lists. How a kind tells i
 from __future__ import annotations
 
 import base64
-import dataclasses
 import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,15 +15,16 @@ from shared.core import labels
 from shared.core.capacity import Capacity, read_capacity
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.elastic import find_slice, speaks
-from shared.core.errors import HostsDiffer, NotAllowed, Rejected, UnsupportedShape
+from shared.core.errors import NotAllowed, Rejected
 from shared.core.kinds.table import find_kind_of_pod, get_kind
 from shared.core.names import Claim
 from shared.core.selectors import read_node_labels, read_operator_labels, read_zone
 from shared.core.settings import Settings, is_allowed
-from shared.core.shapes import Shape, find_shape
+from shared.core.wanted_shapes import find_wanted_shape
 
 if TYPE_CHECKING:
     from shared.core.kinds.kind import Kind, SliceOfPod
+    from shared.core.shapes import Shape
     from shared.core.workloads import PodTemplate, PodView, WorkloadView
 
 FINGERPRINT_VERSION = "1"
@@ -66,6 +66,8 @@ class Demand:
             str(self.pinned),
             *(f"{key}={value}" for key, value in sorted(self.node_labels.items())),
         )
+        if self.shape.gpus:
+            asked += (self.shape.accelerator, str(self.shape.gpus))
         digest = hashlib.sha256("\n".join(asked).encode()).digest()
         text = base64.b32encode(digest).decode().lower()[:_FINGERPRINT_CHARACTERS]
         return f"{FINGERPRINT_VERSION}-{text}"
@@ -150,16 +152,7 @@ def _build_demand(
     claim: Claim, workload: WorkloadView, found: SliceOfPod, template: PodTemplate, settings: Settings
 ) -> Demand:
     _check_allowed(claim.namespace, template, settings)
-    _check_amounts(template)
-    shape = find_shape(
-        accelerator=template.find_selector(labels.ACCELERATOR),
-        topology=template.topology,
-        chips_per_pod=template.chips or _find_chips_of_peers(template, workload),
-        machine_type=template.find_selector(labels.INSTANCE_TYPE),
-    )
-    if found.group.elastic:
-        shape = _fit_elastic(found, shape)
-    _check_hosts(found, shape)
+    shape = find_wanted_shape(found, template, workload)
     capacity = read_capacity(template, shape, settings)
     pins = _read_pins(claim, found)
     return Demand(
@@ -218,7 +211,7 @@ def _find_template_obstacle(template: PodTemplate) -> Decision | None:
         (
             not template.wants_accelerator,
             Reason.NOT_AN_ACCELERATOR_DEMAND,
-            "the pod neither selects nor requests TPUs",
+            "the pod neither selects nor requests accelerators",
         ),
         (opted_out, Reason.DEMAND_OPTED_OUT, f"the pod carries {labels.DISABLE_AUTOPROVISIONING}"),
         (left_to_gke, Reason.DEMAND_LEFT_TO_GKE, "a ComputeClass or ProvisioningRequest of GKE serves the pod"),
@@ -262,41 +255,6 @@ def _find_owner_obstacle(
     )
 
 
-def _check_amounts(template: PodTemplate) -> None:
-    for amount in template.unreadable_amounts:
-        resource, _, value = amount.partition("=")
-        raise UnsupportedShape(
-            "accelerators come whole", field=f"resources.{resource}", value=value, valid="a whole number"
-        )
-
-
-def _fit_elastic(found: SliceOfPod, shape: Shape) -> Shape:
-    """Return a single host's shape with as many nodes as all pods of an elastic pool need, one for each pod."""
-    if shape.multi_host:
-        raise HostsDiffer(
-            f"each of these pods stands alone, and {shape.topology} of {shape.accelerator} is a slice of "
-            f"{shape.node_count} hosts",
-            field=f"spec.nodeSelector {labels.TOPOLOGY}",
-            value=shape.topology,
-            valid="the topology of a single host, or a kind of workload that makes slices",
-        )
-    return dataclasses.replace(
-        shape, node_count=found.group.replicas, chips=found.group.replicas * shape.chips_per_host
-    )
-
-
-def _check_hosts(found: SliceOfPod, shape: Shape) -> None:
-    hosts = found.group.hosts
-    if hosts and hosts != shape.node_count:
-        raise HostsDiffer(
-            f"{shape.topology} of {shape.accelerator} with {shape.chips_per_host} chips per pod has "
-            f"{shape.node_count} hosts",
-            field=f"pods per slice of {found.group.name or found.name}",
-            value=str(hosts),
-            valid=str(shape.node_count),
-        )
-
-
 def _read_pins(claim: Claim, found: SliceOfPod) -> dict[str, str]:
     label = get_kind(claim.kind).pin_label
     if not label:
@@ -312,29 +270,14 @@ def _check_allowed(namespace: str, template: PodTemplate, settings: Settings) ->
             value=namespace,
             valid=", ".join(settings.allowed_namespaces),
         )
-    accelerator = template.find_selector(labels.ACCELERATOR)
+    accelerator = template.find_selector(labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR)
     if accelerator and not is_allowed(accelerator, settings.allowed_accelerators):
         raise NotAllowed(
             "this accelerator is not allowed here",
-            field=labels.ACCELERATOR,
+            field=labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR,
             value=accelerator,
             valid=", ".join(settings.allowed_accelerators),
         )
-
-
-def _find_chips_of_peers(template: PodTemplate, workload: WorkloadView) -> int:
-    """Return the chips that the workload's other pods of the same shape ask for; 0 when none does.
-
-    A leader without chips shares its slice with workers that come once it is bound (Pathways' co-located head).
-    """
-    wanted = (template.find_selector(labels.ACCELERATOR), template.topology)
-    found = (
-        each.template.chips
-        for each in workload.groups
-        if each.template.chips
-        and (each.template.find_selector(labels.ACCELERATOR), each.template.topology) == wanted
-    )
-    return next(found, 0)
 
 
 def _read_networks(template: PodTemplate, settings: Settings) -> tuple[str, ...]:

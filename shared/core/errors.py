@@ -6,6 +6,7 @@
     ├─ Rejected                      this input can never succeed
     │   ├─ MalformedEvent            the message cannot be read
     │   ├─ UnsupportedShape          no machine or slice has this shape
+    │   ├─ UnknownGpu                no such GPU type
     │   ├─ SliceUnknown              the pod's slice cannot be told from what it says
     │   ├─ OwnerKindUnknown          the pod's controller is of no kind that is known here
     │   ├─ SlicesMayMix              nothing keeps the pods of two slices apart
@@ -73,6 +74,12 @@ class UnsupportedShape(Rejected):
     """No machine or slice of the catalogue has the requested shape."""
 
     reason = "shape_unsupported"
+
+
+class UnknownGpu(Rejected):
+    """A pod asks for a GPU type that GKE does not have, or for none in particular."""
+
+    reason = "gpu_unknown"
 
 
 class SliceUnknown(Rejected):

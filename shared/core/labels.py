@@ -45,6 +45,8 @@ ADDITIONAL_NODE_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-net
 NODE_SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"
 DISABLE_AUTOPROVISIONING = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 
+SURPLUS = "tpu-provisioner.cloud.google.com/surplus"  # taint of ours; its value is unix seconds
+
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 PINNED_JOB_KEY = "job-key"  # the plain selector of the Go TPU Provisioner's webhook; its value is the job key
 

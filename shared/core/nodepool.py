@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shared.core import labels
 from shared.core.capacity import Tier
 from shared.core.catalogue import Placement
+from shared.core.gpus import is_compact
 from shared.core.kinds.table import get_kind
 from shared.core.names import build_owner_labels, build_pool_name
 
@@ -45,8 +46,9 @@ def build_node_pool(demand: Demand, *, attempt: int, created_at: int, settings: 
         "locations": [demand.zone],
         # Repair keeps a slice's hosts whole; an upgrade would restart a running job for nothing.
         "management": {"autoRepair": not flexible, "autoUpgrade": False},
-        "upgradeSettings": {"strategy": "SHORT_LIVED"} if flexible else {"maxSurge": 1},
-        "maxPodsConstraint": {"maxPodsPerNode": str(settings.node_max_pods)},
+        "upgradeSettings": {"strategy": "SHORT_LIVED"} if flexible else _build_upgrades(demand),
+        # The setting is for one pod of the workload on each node.
+        "maxPodsConstraint": {"maxPodsPerNode": str(settings.node_max_pods + shape.pods_per_node - 1)},
     }
     if flexible:
         # Flex-start pools start empty and are filled by GKE's autoscaler; per-zone limits, never totals.
@@ -58,6 +60,9 @@ def build_node_pool(demand: Demand, *, attempt: int, created_at: int, settings: 
         pool["networkConfig"] = {
             "additionalNodeNetworkConfigs": [_build_network(pair) for pair in demand.networks]
         }
+    elif shape.own_networks:
+        # GKE makes and keeps the networks itself.
+        pool["networkConfig"] = {"acceleratorNetworkProfile": "auto"}
     return pool
 
 
@@ -66,7 +71,7 @@ def describe_placement(demand: Demand, settings: Settings) -> str:
     placement = _build_placement(demand, settings)
     if "policyName" in placement:
         return f"workload policy {placement['policyName']}"
-    return f"{placement['type']} {placement['tpuTopology']}" if placement else "none"
+    return f"{placement['type']} {placement.get('tpuTopology', '')}".strip() if placement else "none"
 
 
 def _build_placement(demand: Demand, settings: Settings) -> Json:
@@ -75,7 +80,34 @@ def _build_placement(demand: Demand, settings: Settings) -> Json:
         return {"type": "COMPACT", "tpuTopology": shape.topology}
     if shape.placement == Placement.WORKLOAD_POLICY:
         return {"policyName": f"{settings.workload_policy_prefix}{shape.topology}"}
+    if shape.gpus and shape.multi_host and not demand.elastic and is_compact(shape.accelerator):
+        return {"type": "COMPACT"}
     return {}
+
+
+def _build_upgrades(demand: Demand) -> Json:
+    # No further host fits into a rack that is full.
+    return {"maxSurge": 0, "maxUnavailable": 1} if demand.shape.gpus and demand.shape.topology else {"maxSurge": 1}
+
+
+def _build_accelerators(demand: Demand) -> list[Json]:
+    """Return the GPUs of each node; TPUs come with the machine."""
+    shape, gpus = demand.shape, demand.shape.gpus
+    if gpus is None:
+        return []
+    found: Json = {
+        "acceleratorType": shape.accelerator,
+        "acceleratorCount": str(shape.chips_per_host),
+        "gpuDriverInstallationConfig": {"gpuDriverVersion": gpus.driver},
+    }
+    if gpus.partition:
+        found["gpuPartitionSize"] = gpus.partition
+    if gpus.strategy:
+        found["gpuSharingConfig"] = {
+            "gpuSharingStrategy": gpus.strategy,
+            "maxSharedClientsPerGpu": str(gpus.clients),
+        }
+    return [found]
 
 
 def _build_config(demand: Demand, *, attempt: int, created_at: int, settings: Settings) -> Json:
@@ -100,6 +132,7 @@ def _build_config(demand: Demand, *, attempt: int, created_at: int, settings: Se
         "diskType": _choose_disk_type(demand, settings),
         "diskSizeGb": settings.node_disk_size_gb,
         "taints": taints,
+        "accelerators": _build_accelerators(demand),
     }
     config |= {key: value for key, value in optional.items() if value}
     if settings.node_secondary_boot_disk:
@@ -129,7 +162,7 @@ def _build_billing_labels(demand: Demand) -> dict[str, str]:
 
 
 def _build_taints(demand: Demand) -> list[Json]:
-    """Return the taints that GKE does not add by itself; ``google.com/tpu`` comes from GKE."""
+    """Return the taints that GKE does not add by itself; those of TPUs and GPUs come from GKE."""
     taints = []
     if demand.capacity.tier == Tier.SPOT:
         taints.append({"key": labels.SPOT, "value": "true", "effect": "NO_SCHEDULE"})

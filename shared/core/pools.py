@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from shared.core.names import PoolOwner, parse_owner
@@ -60,8 +60,15 @@ class PoolSnapshot:
     """As asked for at creation."""
     machine_type: str = ""
     topology: str = ""
+    gpus_per_node: int = 0
+    group_urls: tuple[str, ...] = ()
+    """Of its managed instance groups, one per zone: only they know its present size."""
     error: str = ""
     """GKE's own words on what is wrong, for people."""
+
+    def resized(self, node_count: int) -> PoolSnapshot:
+        """Return the same pool with another number of nodes."""
+        return replace(self, node_count=node_count)
 
     @property
     def owner(self) -> PoolOwner | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from shared.core.events import Message
     from shared.core.pools import PoolSnapshot
@@ -42,6 +42,21 @@ class NodePools(Protocol):
             Busy: an operation holds it (it is being created, upgraded or deleted).
         """
 
+    def measure(self, pool: PoolSnapshot) -> int:
+        """Return how many nodes GKE keeps in a pool now, those that come included; asks Compute Engine."""
+
+    def resize(self, cluster: str, name: str, nodes: int) -> None:
+        """Submit another size of one pool, in its one zone. A smaller one would remove any nodes: never ask so.
+
+        Raises:
+            Busy: an operation holds it.
+            NoCapacity: refused for want of quota.
+            InvalidRequest: refused as wrong.
+        """
+
+    def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
+        """Remove exactly these nodes of a pool, which becomes so much smaller."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundPod:
@@ -54,8 +69,20 @@ class BoundPod:
     workload: str
     """The name of that workload."""
     chips: int
+    """TPU chips, or units of GPUs."""
     deleting_since: float | None
     """Unix seconds; None while it is not being deleted."""
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SurplusMark:
+    """Our taint on a node of an elastic pool that is one too many."""
+
+    since: float
+    """Unix seconds."""
+    closed: bool
+    """It keeps new pods off; else they only prefer other nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +124,12 @@ class Cluster(Protocol):
 
     def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
         """Return the unfinished pods on a pool's nodes, those of DaemonSets and of the kubelet itself left out."""
+
+    def list_surplus_marks(self, pool_name: str) -> dict[str, SurplusMark | None]:
+        """Return the nodes of a pool by name, each with our mark where it has one."""
+
+    def mark_surplus(self, node: str, since: float | None, *, closed: bool = False) -> None:
+        """Put our mark on a node, in place of an earlier one; None for `since` takes it off."""
 
     def write_notice(self, notice: Notice) -> None:
         """Write an Event; the same one again raises its count instead of adding another."""

@@ -65,20 +65,19 @@ def decide_provision(
 
 def _decide_absent(demand: Demand, settings: Settings, usage: Usage | None) -> Decision:
     mode = settings.find_mode(demand.claim.namespace)
-    size = (
-        f"{demand.shape.node_count} x {demand.shape.machine_type}, {demand.shape.topology}, {demand.capacity.tier}"
-    )
+    size = f"{demand.shape}, {demand.capacity.tier}"
     if mode == Mode.REPORT_ONLY:
         return Decision(Verdict.REFUSE, Reason.MODE_REPORT_ONLY, f"would create {size}; the mode is report-only")
     if mode == Mode.NO_CREATE:
         return Decision(Verdict.REFUSE, Reason.MODE_NO_CREATE, f"would create {size}; the mode is no-create")
-    exceeded = _find_exceeded_limit(demand, settings, usage)
+    exceeded = find_exceeded_limit(demand, settings, usage)
     if exceeded:
         return Decision(Verdict.REFUSE, Reason.LIMIT_REACHED, exceeded)
     return Decision(Verdict.CREATE, Reason.POOL_ABSENT, f"creating {size}")
 
 
-def _find_exceeded_limit(demand: Demand, settings: Settings, usage: Usage | None) -> str:
+def find_exceeded_limit(demand: Demand, settings: Settings, usage: Usage | None) -> str:
+    """Return which limit a pool of this size would exceed, in words; empty when none would be."""
     if usage is None:
         return ""
     chips = demand.shape.chips
@@ -144,7 +143,7 @@ def measure_usage(pools: Iterable[PoolSnapshot], namespace: str, *, except_name:
         owner = pool.owner
         if owner is None or pool.name == except_name or pool.status == PoolStatus.STOPPING:
             continue
-        held = pool.node_count * _chips_per_host(pool.machine_type)
+        held = pool.node_count * (pool.gpus_per_node or _chips_per_host(pool.machine_type))
         chips, slices = chips + held, slices + 1
         chips_in_namespace += held if owner.namespace == namespace else 0
     return Usage(chips=chips, chips_in_namespace=chips_in_namespace, slices=slices)

@@ -39,6 +39,11 @@ SET_BY_GKE = frozenset(
         labels.REGION,
         labels.RESERVATION_ZONE,
         labels.INSTANCE_TYPE,
+        labels.GPU_ACCELERATOR,
+        labels.GPU_PARTITION,
+        labels.GPU_SHARING,
+        labels.GPU_CLIENTS,
+        labels.GPU_DRIVER,
     }
 )
 """Node labels that the control plane derives from the pool's fields; each is read elsewhere in `shared.core`."""
@@ -153,7 +158,7 @@ def _read_selector(key: str, value: str, shape: Shape, pins: Mapping[str, str]) 
     fixed = {
         labels.MACHINE_FAMILY: shape.machine_type.split("-")[0],
         labels.OPERATING_SYSTEM: "linux",
-        labels.ARCHITECTURE: "amd64",
+        labels.ARCHITECTURE: shape.architecture,
         **pins,
     }
     if key in fixed:
@@ -168,7 +173,7 @@ def _read_selector(key: str, value: str, shape: Shape, pins: Mapping[str, str]) 
             "no pool of this provisioner carries this label",
             field="spec.nodeSelector",
             value=f"{key}={value}",
-            valid="a key of your own domain, or one of the documented TPU and capacity selectors",
+            valid="a key of your own domain, or one of the documented accelerator and capacity selectors",
         )
     return {key: value}
 

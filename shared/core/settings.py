@@ -69,7 +69,7 @@ class Settings:
     allowed_namespaces: tuple[str, ...] = ("*",)
     """Patterns of namespaces that may have pools. Default: all, as RBAC already says who may create pods."""
     allowed_accelerators: tuple[str, ...] = ("*",)
-    """Patterns of accelerator labels, for example ``tpu-v6e-*``."""
+    """Patterns of accelerator labels, for example ``tpu-v6e-*`` or ``nvidia-l4``."""
     allowed_node_service_accounts: tuple[str, ...] = ()
     """Patterns that the annotation ``node-service-account`` may name. Default: none; a pod's author must not
     choose an identity that the operator did not list."""
@@ -135,6 +135,8 @@ class Settings:
     """``google``, or ``anonymous`` against stand-ins."""
     gke_endpoint: str = "https://container.googleapis.com"
     """Base URL of the GKE API."""
+    compute_endpoint: str = "https://compute.googleapis.com"
+    """Base URL of the Compute Engine API, for the size of elastic pools."""
     pubsub_endpoint: str = "https://pubsub.googleapis.com"
     """Base URL of the Pub/Sub API, for dead letters."""
     dead_letter_topic: str = ""

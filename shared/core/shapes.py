@@ -23,8 +23,18 @@ _NEAREST_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GpuSharing:
+    """How GPUs are set up on a node, in the words of the API; empty or 0 where nothing is said."""
+
+    partition: str = ""
+    strategy: str = ""
+    clients: int = 0
+    driver: str = "DEFAULT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """One slice as GKE understands it."""
+    """One slice, or the nodes of one elastic pool, as GKE understands it; *chips* are TPU chips or whole GPUs."""
 
     generation: str
     accelerator: str
@@ -36,6 +46,17 @@ class Shape:
     placement: Placement
     boot_disks: tuple[str, ...]
     flex_start: bool
+    gpus: GpuSharing | None = None
+    """None for TPUs."""
+    pods_per_node: int = 1
+    own_networks: bool = False
+    """The machine is made to reach other hosts by networks of its own beside the node's."""
+    architecture: str = "amd64"
+
+    def __str__(self) -> str:
+        """Return the shape for people: nodes, machine, and what is on them."""
+        what = f"{self.chips_per_host} {self.accelerator} each" if self.gpus else self.topology
+        return f"{self.node_count} x {self.machine_type}, {what}"
 
     @property
     def multi_host(self) -> bool:

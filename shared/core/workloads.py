@@ -89,8 +89,8 @@ class PodTemplate:
 
     @property
     def wants_accelerator(self) -> bool:
-        """Return whether this is about a TPU at all: a chip request, or a TPU selector without one."""
-        asked = self.chips > 0 or bool(self.unreadable_amounts)
+        """Return whether this is about accelerators at all: a request for some, or a TPU selector without one."""
+        asked = self.units > 0 or bool(self.unreadable_amounts)
         return asked or self.selects(labels.ACCELERATOR) or self.selects(labels.TOPOLOGY)
 
 

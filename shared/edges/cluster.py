@@ -17,10 +17,11 @@ from shared.core.kinds.table import (
     select_pods,
     select_pods_of,
 )
-from shared.core.ports import BoundPod, Notice
+from shared.core.ports import BoundPod, Notice, SurplusMark
 from shared.core.times import parse_time
 from shared.edges.kubernetes_objects import JsonObject, Record
-from shared.edges.workload_objects import MIRROR_POD, Node, Pod, read_parent_now, read_workload, view_pod
+from shared.edges.node_taints import Node, read_surplus, replace_surplus
+from shared.edges.workload_objects import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -117,6 +118,27 @@ class KubernetesCluster:
                 found += [_read_bound(pod) for pod in page.items if _holds_node(pod)]
         return found
 
+    def list_surplus_marks(self, pool_name: str) -> dict[str, SurplusMark | None]:
+        """Return the nodes of a pool by name, each with our mark where it has one."""
+        selector = {"labelSelector": f"{labels.NODE_POOL}={pool_name}"}
+        pages = self._api.list_pages("/api/v1/nodes", Node, selector)
+        return {node.metadata.name: read_surplus(node) for page in pages for node in page.items}
+
+    def mark_surplus(self, node: str, since: float | None, *, closed: bool = False) -> None:
+        """Put our mark on a node, in place of an earlier one, or take it off.
+
+        The list of taints is written whole, with the version that was read: what others change meanwhile is a
+        `StaleView`, and the next sweep's.
+        """
+        selector = {"fieldSelector": f"metadata.name={node}"}
+        for page in self._api.list_pages("/api/v1/nodes", Node, selector):
+            for seen in page.items:
+                body = {
+                    "metadata": {"resourceVersion": seen.metadata.resource_version},
+                    "spec": {"taints": replace_surplus(seen, since, closed=closed)},
+                }
+                self._api.patch(f"/api/v1/nodes/{node}", body)
+
     def write_notice(self, notice: Notice) -> None:
         """Write an Event under a name made of its content, so that a repetition raises the count."""
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -168,6 +190,7 @@ def _read_bound(pod: Pod) -> BoundPod:
         name=meta.name,
         kind=kind.name if kind else "",
         workload=kind.find_owner(view) if kind else "",
-        chips=view.template.chips,
+        chips=view.template.units,
+        node=view.node_name,
         deleting_since=parse_time(meta.deletion_timestamp),
     )

@@ -125,12 +125,6 @@ class Pod(Record):
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
 
-class Node(Record):
-    """A node, of which only the name is read."""
-
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-
-
 class Template(Record):
     """A pod template."""
 

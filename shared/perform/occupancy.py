@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from shared.core.collect import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.elastic import leave_out_elastic, list_elastic
 from shared.core.kinds.table import get_kind, select_pods_of
 from shared.core.occupancy import Holder, count_slices, find_holder, is_surplus, measure_occupancy
 from shared.core.pools import PoolStatus
@@ -61,7 +62,8 @@ def has_spare_pool(owned: Sequence[PoolSnapshot], workload: WorkloadView | None)
     """Return whether a workload has more pools than it wants slices: only then can one of them be surplus."""
     if workload is None:
         return False
-    wanted = sum(each.replicas for each in workload.groups if each.template.wants_accelerator and not each.beside)
+    slices = (each for each in leave_out_elastic(workload).groups if each.template.wants_accelerator)
+    wanted = sum(each.replicas for each in slices if not each.beside) + len(list_elastic(workload))
     return sum(pool.status not in _LOST for pool in owned) > wanted
 
 

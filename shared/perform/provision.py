@@ -22,6 +22,7 @@ from shared.core.provision import decide_provision, measure_usage
 from shared.perform.explain import explain
 from shared.perform.occupancy import judge_holder
 from shared.perform.outcome import Outcome, Ports, describe_demand
+from shared.perform.sizes import grow_pool, measure_elastic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,9 +134,10 @@ def _attempt(demand: Demand, attempt: int, ports: Ports, pools: Sequence[PoolSna
     name = build_pool_name(demand.claim, attempt)
     if pools is None and settings.limited:
         pools = ports.pools.list(demand.claim.cluster)
-    usage = measure_usage(pools, demand.claim.namespace, except_name=name) if pools is not None else None
+    usage = None
+    if pools is not None and settings.limited:
+        usage = measure_usage(measure_elastic(pools, ports), demand.claim.namespace, except_name=name)
     known = next((pool for pool in pools or () if pool.name == name), None)
-    usage = usage if settings.limited else None
     decision = decide_provision(demand, known, now=now, settings=settings, usage=usage)
     if decision.verdict == Verdict.DELETE:
         # The list may be minutes old, and this very sweep may have deleted the pool: look again, decide again.
@@ -145,6 +147,8 @@ def _attempt(demand: Demand, attempt: int, ports: Ports, pools: Sequence[PoolSna
         return _create(demand, attempt, decision, ports)
     if decision.verdict == Verdict.DELETE and known is not None:
         return _replace(demand, known, decision, ports)
+    if demand.elastic and known is not None and decision.reason == Reason.POOL_SERVES:
+        return grow_pool(demand, known, ports, usage=usage)
     return decision
 
 
@@ -174,6 +178,8 @@ def _look_and_decide(demand: Demand, name: str, conflict: AlreadyExists | Busy, 
     decision = decide_provision(demand, pool, now=ports.clock.now(), settings=ports.settings)
     if decision.verdict == Verdict.DELETE:
         return _replace(demand, pool, decision, ports)
+    if demand.elastic and decision.reason == Reason.POOL_SERVES:
+        return grow_pool(demand, pool, ports, usage=None)
     return decision
 
 

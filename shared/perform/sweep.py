@@ -17,6 +17,7 @@ from shared.perform.explain import explain, find_parent
 from shared.perform.occupancy import has_spare_pool, judge_use
 from shared.perform.outcome import Outcome, Ports, describe_owner
 from shared.perform.provision import provision_pod
+from shared.perform.sizes import is_resizable, shrink_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,6 +41,8 @@ class SweepReport:
     """What failed, with what it was about."""
     over_cap: bool = False
     """The alarm: more deletions were due than one sweep may make, and none was made."""
+    nodes_removed: int = 0
+    """Of elastic pools, one by one."""
 
 
 def sweep(ports: Ports) -> SweepReport:
@@ -77,8 +80,28 @@ def _sweep_pools(cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, repo
                 report.errors.append((f"node pool {pool.name}", error))
                 continue
             explain(ports.clusters[cluster], final, objects=(owners[pool.name].workload,))
+        elif decision.reason == Reason.OWNER_LIVE and is_resizable(pool):
+            final = _shrink(cluster, pool, owners[pool.name].workload, ports, report) or decision
         report.outcomes.append(_describe(cluster, pool, final))
     _tell_what_is_kept(cluster, zip(decided, (owners[pool.name] for pool in ours), strict=True), ports)
+
+
+def _shrink(
+    cluster: str, pool: PoolSnapshot, workload: WorkloadView | None, ports: Ports, report: SweepReport
+) -> Decision | None:
+    """Take empty nodes away that are no longer wanted, as many in one sweep as pools may be deleted."""
+    if workload is None:
+        return None
+    left = ports.settings.sweep_deletions_max - report.nodes_removed
+    try:
+        found, removed = shrink_pool(cluster, pool, workload, ports, removals_max=left)
+    except ProvisionerError as error:
+        report.errors.append((f"node pool {pool.name}", error))
+        return None
+    report.nodes_removed += removed
+    if found is not None:
+        explain(ports.clusters[cluster], found, objects=(workload,))
+    return found
 
 
 def _tell_what_is_kept(cluster: str, decided: Iterable[tuple[Decision, _Owner]], ports: Ports) -> None:

@@ -97,6 +97,8 @@ def test_the_examples_of_the_other_kinds_are_planned_in_one_command() -> None:
         ("Deployment", 3, "2x2"): 1,
         ("StatefulSet", 2, "2x4"): 1,
         ("Pod", 1, "2x2"): 1,
+        ("Job", 6, ""): 1,
+        ("RayCluster", 2, ""): 1,
     }
 
 

@@ -9,13 +9,14 @@ import dataclasses
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
+from shared.core.elastic import speaks
 from shared.core.errors import AlreadyExists, Busy, ProvisionerError, Unavailable
 from shared.core.kinds.table import find_kind_of_pod, get_kind
 from shared.core.pools import PoolSnapshot, PoolStatus
-from shared.core.ports import BoundPod, Notice
+from shared.core.ports import BoundPod, Notice, SurplusMark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from shared.core.events import Message
     from shared.core.workloads import Parent, PodView, WorkloadView
@@ -63,6 +64,9 @@ class FakeNodePools(Plans):
         self.bodies: list[Mapping[str, Any]] = []
         self.calls: list[tuple[str, str]] = []
         self.busy_clusters: set[str] = set()
+        self.sizes: dict[str, int] = {}
+        """Of pools that are no longer as large as at their creation."""
+        self.removed: list[str] = []
         self.down_clusters: dict[str, ProvisionerError] = {}
 
     def add(self, cluster: str, *pools: PoolSnapshot) -> None:
@@ -97,6 +101,9 @@ class FakeNodePools(Plans):
             labels=dict(node_pool["config"]["labels"]),
             node_count=node_pool["initialNodeCount"] or node_pool["autoscaling"]["maxNodeCount"],
             machine_type=node_pool["config"]["machineType"],
+            gpus_per_node=sum(
+                int(each["acceleratorCount"]) for each in node_pool["config"].get("accelerators", ())
+            ),
         )
         self.end("create")
 
@@ -117,6 +124,22 @@ class FakeNodePools(Plans):
             self.move(cluster, name, "STOPPING")
         self.end("delete")
 
+    def measure(self, pool: PoolSnapshot) -> int:
+        self._note("measure", "", pool.name)
+        return self.sizes.get(pool.name, pool.node_count)
+
+    def resize(self, cluster: str, name: str, nodes: int) -> None:
+        self._note("resize", cluster, name)
+        if cluster in self.busy_clusters or self.pools[cluster, name].status in HELD:
+            raise Busy("Cluster is running incompatible operation operation-1.")
+        self.sizes[name] = nodes
+        self.end("resize")
+
+    def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
+        self._note("remove_nodes", "", pool.name)
+        self.removed += names
+        self.sizes[pool.name] = self.measure(pool) - len(names)
+
     def _note(self, method: str, cluster: str, name: str) -> None:
         self.calls.append((method, name))
         if cluster in self.down_clusters:
@@ -135,6 +158,7 @@ class FakeCluster(Plans):
         """By UID."""
         self.bound: dict[str, list[BoundPod]] = {}
         self.nodes: dict[str, list[str]] = {}
+        self.marks: dict[str, SurplusMark] = {}
         self.notices: dict[Notice, int] = {}
 
     def add(self, *objects: PodView | WorkloadView) -> None:
@@ -152,6 +176,7 @@ class FakeCluster(Plans):
         workload: str = "train",
         chips: int = 4,
         deleting_since: float | None = None,
+        node: str = "",
     ) -> None:
         """Let one more unfinished pod run on a pool's nodes."""
         pods = self.bound.setdefault(pool, [])
@@ -163,6 +188,7 @@ class FakeCluster(Plans):
                 workload=workload,
                 chips=chips,
                 deleting_since=deleting_since,
+                node=node,
             )
         )
 
@@ -182,7 +208,7 @@ class FakeCluster(Plans):
         self.begin("list_waiting_leaders")
         for pod in list(self.pods.values()):
             kind = find_kind_of_pod(pod)
-            if kind and kind.speaks(pod) and not pod.node_name:
+            if kind and speaks(kind, pod) and not pod.node_name:
                 yield pod
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
@@ -194,6 +220,16 @@ class FakeCluster(Plans):
     def list_pool_nodes(self, pool_name: str) -> list[str]:
         self.begin("list_pool_nodes")
         return self.nodes.get(pool_name, [])
+
+    def list_surplus_marks(self, pool_name: str) -> dict[str, SurplusMark | None]:
+        self.begin("list_surplus_marks")
+        return {name: self.marks.get(name) for name in self.nodes.get(pool_name, [])}
+
+    def mark_surplus(self, node: str, since: float | None, *, closed: bool = False) -> None:
+        self.begin("mark_surplus")
+        self.marks.pop(node, None)
+        if since is not None:
+            self.marks[node] = SurplusMark(since, closed)
 
     def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
         self.begin("list_pool_pods")

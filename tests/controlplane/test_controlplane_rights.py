@@ -119,6 +119,10 @@ class Account:
                     parent = Parent(kind=each.name, namespace=self.world.namespace, name="train", uid="")
                     assert cluster.get_parent(parent, kind.name) is None
         cluster.list_pool_pods(f"{self.world.namespace}-{POOL}")
+        if self.name == SWEEP:
+            (node,) = cluster.list_surplus_marks(f"{self.world.namespace}-{POOL}")
+            cluster.mark_surplus(node, 1.0)
+            cluster.mark_surplus(node, None)
         notice = Notice(
             kind="JobSet",
             namespace=self.world.namespace,

@@ -33,7 +33,7 @@ SET_BY_THE_MODULE = {
     "allowed_node_service_accounts",
     "dead_letter_topic",
 }
-SAME_FOR_ALL = {"credentials", "gke_endpoint", "pubsub_endpoint"}
+SAME_FOR_ALL = {"credentials", "gke_endpoint", "compute_endpoint", "pubsub_endpoint"}
 """Meant for stand-ins; in the cloud the defaults are right."""
 
 

@@ -24,6 +24,8 @@ from tests.component.fakes import FakeCluster, FakeDeadLetters, StepClock
 from tests.contract.stand_ins import ask, stand_in
 from tests.infra.terraform_cli import ROOT, TERRAFORM
 from tests.infra.terraform_text import Configuration, read_configuration
+from tests.unit.test_core_elastic import a_gpu_body, a_gpu_job
+from tests.unit.test_kind_job import a_pod as a_job_pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,6 +40,10 @@ PERMISSIONS = {
     "DeleteNodePool": "container.clusters.update",
     "GetNodePool": "container.clusters.get",
     "ListNodePools": "container.clusters.get",
+    "SetNodePoolSize": "container.clusters.update",
+    # https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
+    "compute.instanceGroupManagers.get": "compute.instanceGroupManagers.get",
+    "compute.instanceGroupManagers.deleteInstances": "compute.instanceGroupManagers.update",
     # https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation: the DNS endpoint
     "Kubernetes": "container.clusters.connect",
 }
@@ -46,6 +52,9 @@ REST_CALLS = {
     ("shared/edges/gke.py", "GET", "v1/{}/nodePools/{}"),
     ("shared/edges/gke.py", "GET", "v1/{}/nodePools"),
     ("shared/edges/gke.py", "DELETE", "v1/{}/nodePools/{}"),
+    ("shared/edges/gke.py", "POST", "v1/{}/nodePools/{}:setSize"),
+    ("shared/edges/gke.py", "GET", "compute/v1/{}"),
+    ("shared/edges/gke.py", "POST", "compute/v1/{}/deleteInstances"),
     ("shared/edges/pubsub_topic.py", "POST", "v1/{}:publish"),
 }
 """Every call of a Google API in the deployed code. A new one needs a permission, a row here and one there."""
@@ -89,6 +98,23 @@ class Run:
     def sweep(self, **overrides: Any) -> None:
         deliver_sweep(self.ports(**overrides), {})
 
+    def want(self, pods: int) -> None:
+        """Let a Job want so many pods with a GPU each, of which one waits."""
+        job = a_gpu_job(parallelism=pods, completions=pods)
+        waiting = dataclasses.replace(
+            a_job_pod(None, template=a_gpu_body()), name=f"{self.job}-x", unschedulable=True
+        )
+        self.pod = dataclasses.replace(
+            waiting, uid=self.job, controller_name=self.job, unschedulable_since=NOW - 60
+        )
+        self.cluster.add(dataclasses.replace(job, name=self.job), self.pod)
+
+    def let_nodes_come(self) -> None:
+        """Show the cluster the nodes that the fake has made of each pool, and let the waiting pod run on none."""
+        for pool in ask("GET", f"{self.url}/admin/pools")["pools"]:
+            self.cluster.nodes[pool["pool"]] = pool["node_names"]
+        self.cluster.pods.clear()
+
     def pass_time(self) -> None:
         ask("POST", f"{self.url}/admin/clock", {"advance_seconds": 3000})
 
@@ -98,12 +124,16 @@ class Run:
 
 
 def record_provision(run: Run) -> None:
-    """Create; meet the own pool; count chips; replace a pool that failed."""
+    """Create; meet the own pool; count chips; replace a pool that failed; let an elastic pool grow."""
     ask("POST", f"{run.url}/admin/faults", {"switch": "outcome", "kind": "stockout"})
     run.provision(limit_chips=1000)
     run.pass_time()
     ask("DELETE", f"{run.url}/admin/faults")
     run.provision()
+    for pods in (1, 3):
+        run.want(pods)
+        run.provision()
+        run.pass_time()
 
 
 def record_collect(run: Run) -> None:
@@ -113,7 +143,17 @@ def record_collect(run: Run) -> None:
 
 
 def record_sweep(run: Run) -> None:
-    """Create for a waiting leader, and delete when its workload is over."""
+    """Create for a waiting leader, and delete when its workload is over; take nodes that are too many away."""
+    run.want(3)
+    run.sweep()
+    run.pass_time()
+    run.let_nodes_come()
+    run.want(1)
+    run.cluster.pods.clear()
+    for _ in range(3):
+        run.sweep(grace_seconds=0)
+    run.pod = a_pod(jobset=run.job)
+    run.cluster.add(run.pod)
     run.sweep()
     run.pass_time()
     run.end_workload()
@@ -172,12 +212,13 @@ def test_every_google_call_in_the_deployed_code_is_known_here() -> None:
 def test_the_role_grants_what_every_function_calls_and_nothing_else(
     recorded: dict[str, set[str]], module: Configuration
 ) -> None:
-    (role,) = module.of("resource", "google_project_iam_custom_role")
-    granted = set(role.body["permissions"])
+    roles = {each.address: each.body for each in module.of("resource", "google_project_iam_custom_role")}
+    shared = set(roles["google_project_iam_custom_role.node_pools"]["permissions"])
+    further = module.locals["size_permissions"]
 
-    assert {name: {PERMISSIONS[call] for call in calls} for name, calls in recorded.items()} == dict.fromkeys(
-        RUNS, granted
-    )
+    assert {name: {PERMISSIONS[call] for call in calls} for name, calls in recorded.items()} == {
+        name: shared | set(further.get(name, ())) for name in RUNS
+    }
 
 
 def test_the_page_names_every_permission_with_its_calls(recorded: dict[str, set[str]]) -> None:

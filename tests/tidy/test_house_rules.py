@@ -19,7 +19,7 @@ CODE_ROOMS = ("shared", "functions", "exporter", "cli", "local", "infra", "bench
 DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli")
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
-CORE_LINES_MAX = 4_300
+CORE_LINES_MAX = 4_700
 """Without the entries of kinds: each is bounded by its file's limit (docs/decisions/0013-elastic-pools.md)."""
 ENTRY_MODULES = {Path(sys.modules[kind.read.__module__].__file__ or "") for kind in KINDS}
 NAMES_OF_KINDS = re.compile(r"jobset|raycluster|ray\.io|leaderworkerset", re.IGNORECASE)

@@ -84,7 +84,7 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
 
 def _read_groups(body: Json, template: PodTemplate) -> tuple[SliceGroup, ...]:
     """Return the one group of a Job that asks for accelerators; none for any other Job."""
-    if not (template.wants_accelerator or template.gpus):
+    if not template.wants_accelerator:
         return ()
     parallelism = read_number(body, "spec", "parallelism", default=1)
     # Without completions any number of pods may succeed: https://kubernetes.io/docs/concepts/workloads/controllers/job/.

@@ -57,6 +57,35 @@ resource "google_project_iam_member" "node_pools" {
   member  = google_service_account.this[each.value.function].member
 }
 
+# Only its instance group knows how large an elastic pool is now. It grows through GKE; a node that is one too many is
+# taken out of the group by name, for GKE would choose one itself.
+locals {
+  size_permissions = {
+    provision = ["compute.instanceGroupManagers.get"]
+    sweep     = ["compute.instanceGroupManagers.get", "compute.instanceGroupManagers.update"]
+  }
+}
+
+resource "google_project_iam_custom_role" "pool_sizes" {
+  for_each = {
+    for pair in setproduct(local.cluster_projects, keys(local.size_permissions)) : "${pair[0]}/${pair[1]}" => { project = pair[0], function = pair[1] }
+  }
+
+  project     = each.value.project
+  role_id     = "${replace(var.name, "-", "_")}_sizes_${each.value.function}_${terraform_data.deployed_at.output}"
+  title       = "${var.name}: sizes of node pools, ${each.value.function}"
+  description = "What ${each.value.function} of ${var.name} in project ${var.project_id} needs beside: the instance groups of elastic pools."
+  permissions = local.size_permissions[each.value.function]
+}
+
+resource "google_project_iam_member" "pool_sizes" {
+  for_each = google_project_iam_custom_role.pool_sizes
+
+  project = each.value.project
+  role    = google_project_iam_custom_role.pool_sizes[each.key].id
+  member  = google_service_account.this[split("/", each.key)[1]].member
+}
+
 # A pool's creator must be allowed to use the account of its nodes. The sweep creates too, for leaders whose message
 # was lost.
 resource "google_service_account_iam_member" "node_accounts" {

@@ -45,7 +45,7 @@ resource "google_logging_metric" "decisions" {
 
     labels {
       key         = "decision"
-      description = "create, delete, wait, keep, refuse, nothing, reject or none."
+      description = "create, resize, delete, wait, keep, refuse, nothing, reject or none."
     }
 
     labels {

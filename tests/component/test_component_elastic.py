@@ -1,0 +1,194 @@
+"""One elastic pool per workload and shape: it grows with the spec, and gives back empty nodes step by step."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared.core.errors import Busy
+from shared.core.events import Event, EventType, ObjectName, Observed
+from shared.core.ports import SurplusMark
+from tests.builders import CLUSTER, NOW
+from tests.unit.test_core_elastic import a_gpu_body, a_gpu_job
+from tests.unit.test_kind_job import a_pod as a_job_pod
+
+if TYPE_CHECKING:
+    from shared.core.workloads import PodView
+    from tests.component.world import World
+
+GRACE = 300
+
+
+def a_waiting_pod(name: str = "train-a") -> PodView:
+    found = a_job_pod(None, template=a_gpu_body())
+    return dataclasses.replace(found, name=name, uid=name, unschedulable=True, unschedulable_since=NOW - 60)
+
+
+def a_demand(pod: PodView) -> Event:
+    subject = ObjectName(kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid)
+    return Event(type=EventType.DEMAND, cluster=CLUSTER, subject=subject, observed=Observed.UNSCHEDULABLE)
+
+
+class Elastic:
+    """A Job of GPU pods in a world, and its one pool."""
+
+    def __init__(self, world: World, *, pods: int) -> None:
+        self.world, self.pod = world, a_waiting_pod()
+        world.cluster.pods.clear()
+        world.cluster.workloads.clear()
+        self.want(pods)
+        world.cluster.add(self.pod)
+        world.deliver(a_demand(self.pod))
+        (self.pool,) = world.pools.names(CLUSTER)
+        world.pools.move(CLUSTER, self.pool, "RUNNING")
+        world.cluster.nodes[self.pool] = [f"n{at}" for at in range(pods)]
+
+    def want(self, pods: int) -> None:
+        self.world.cluster.add(a_gpu_job(parallelism=pods, completions=9))
+
+    def use(self, *nodes: str) -> None:
+        self.world.cluster.pods.clear()
+        self.world.cluster.bound.pop(self.pool, None)
+        for node in nodes:
+            self.world.cluster.bind(self.pool, kind="Job", chips=1, node=node)
+
+    def sweep(self, *, after: float = 60) -> None:
+        self.world.clock.advance(after)
+        self.world.sweep()
+
+    @property
+    def size(self) -> int:
+        return self.world.pools.sizes.get(self.pool, len(self.world.cluster.nodes[self.pool]))
+
+
+def test_one_pool_is_made_for_all_pods_of_the_spec(world: World) -> None:
+    elastic = Elastic(world, pods=3)
+    assert world.pools.bodies[0]["initialNodeCount"] == 3
+    others = [a_waiting_pod(f"train-{each}") for each in "bcd"]
+    world.cluster.add(*others)
+    for pod in others:
+        assert world.deliver(a_demand(pod)).status == 200
+        assert world.says() == ("keep", "pool_serves")
+    world.sweep()
+    assert world.pools.names(CLUSTER) == [elastic.pool]
+    assert world.pools.count("resize") == 0
+
+
+def test_it_grows_when_the_spec_wants_more_and_the_message_costs_one_call_more(world: World) -> None:
+    elastic = Elastic(world, pods=1)
+    elastic.want(4)
+    world.pools.calls.clear()
+    world.deliver(a_demand(elastic.pod))
+    assert world.says() == ("resize", "pool_grows")
+    assert [method for method, _ in world.pools.calls] == ["create", "get", "measure", "resize"]
+    assert elastic.size == 4
+    world.deliver(a_demand(elastic.pod))
+    assert world.says() == ("keep", "pool_serves")
+    assert ("Job", "NodePoolResizeStarted", False) in world.notices()
+
+
+def test_the_sweep_grows_it_too(world: World) -> None:
+    elastic = Elastic(world, pods=1)
+    elastic.want(2)
+    elastic.sweep()
+    assert elastic.size == 2
+
+
+def test_a_resize_that_another_operation_holds_off_is_left_to_the_sweep(world: World) -> None:
+    elastic = Elastic(world, pods=1)
+    elastic.want(2)
+    world.pools.fail_next("resize", Busy("Cluster is running incompatible operation operation-1."))
+    assert world.deliver(a_demand(elastic.pod)).status == 200
+    assert world.says() == ("wait", "gke_busy")
+    elastic.sweep()
+    assert elastic.size == 2
+
+
+def test_a_limit_holds_growth_too(world: World) -> None:
+    elastic = Elastic(world, pods=1)
+    world.use(limit_chips=3)
+    elastic.want(4)
+    world.deliver(a_demand(elastic.pod))
+    assert world.says() == ("refuse", "limit_reached")
+    elastic.want(3)
+    world.deliver(a_demand(elastic.pod))
+    assert world.says() == ("resize", "pool_grows")
+
+
+def test_only_nodes_that_stay_empty_for_the_grace_leave_and_by_name(world: World) -> None:
+    elastic = Elastic(world, pods=4)
+    elastic.use("n0", "n2")
+    elastic.want(2)
+    elastic.sweep()
+    assert world.cluster.marks == {
+        "n1": SurplusMark(NOW + 60, closed=False),
+        "n3": SurplusMark(NOW + 60, closed=False),
+    }
+    elastic.sweep()
+    assert not any(mark.closed for mark in world.cluster.marks.values())
+    elastic.sweep(after=GRACE)
+    assert all(mark.closed for mark in world.cluster.marks.values())
+    assert world.pools.removed == []
+    elastic.sweep()
+    assert world.pools.removed == ["n1", "n3"]
+    assert ("Job", "NodePoolResizeStarted", False) in world.notices()
+    assert world.pools.count("resize") == world.pools.count("delete") == 0
+
+
+def test_a_node_that_is_used_again_loses_its_mark_even_when_it_was_closed(world: World) -> None:
+    elastic = Elastic(world, pods=2)
+    elastic.use("n0")
+    elastic.want(1)
+    elastic.sweep()
+    elastic.sweep(after=GRACE)
+    assert world.cluster.marks["n1"].closed
+    elastic.use("n0", "n1")
+    elastic.sweep()
+    assert world.cluster.marks == {}
+    assert world.pools.removed == []
+
+
+def test_a_node_that_is_wanted_again_loses_its_mark(world: World) -> None:
+    elastic = Elastic(world, pods=2)
+    elastic.use("n0")
+    elastic.want(1)
+    elastic.sweep()
+    elastic.want(2)
+    elastic.sweep()
+    assert world.cluster.marks == {}
+
+
+def test_the_cap_of_a_sweep_holds_for_nodes(world: World) -> None:
+    elastic = Elastic(world, pods=6)
+    world.use(sweep_deletions_max=2)
+    elastic.use("n0")
+    elastic.want(1)
+    for _ in range(2):
+        elastic.sweep(after=GRACE)
+    elastic.sweep()
+    assert len(world.pools.removed) == 2
+
+
+@pytest.mark.parametrize("pods", [0, None])
+def test_the_pool_goes_when_nothing_of_its_shape_is_wanted(world: World, pods: int | None) -> None:
+    elastic = Elastic(world, pods=2)
+    elastic.use()
+    if pods is None:
+        world.cluster.workloads.clear()
+    else:
+        elastic.want(pods)
+    elastic.sweep()
+    assert world.pools.count("delete") == 1
+    assert world.pools.removed == []
+    assert elastic.pool in world.pools.names(CLUSTER)
+
+
+def test_in_report_only_mode_no_node_is_marked(world: World) -> None:
+    elastic = Elastic(world, pods=2)
+    world.use(mode="report-only")
+    elastic.use("n0")
+    elastic.want(1)
+    elastic.sweep()
+    assert world.cluster.marks == {}
