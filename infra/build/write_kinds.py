@@ -35,10 +35,12 @@ the log-based metrics count), and a heading of the [runbook](runbook.md).
 |---|---|---|
 | pods per slice (`numOfHosts`, `size`, `replicas`, `parallelism`) that are not the topology's hosts | `hosts_differ` | workload and pod |
 | chips that match no machine; an unknown accelerator or topology | `shape_unsupported` | workload and pod |
-| chips that are no whole number: `google.com/tpu: 1.5` | `shape_unsupported` | workload and pod; the API server refuses it first where it sees it |
+| a GPU type that is unknown | `gpu_unknown` | workload and pod |
+| more GPUs than any machine of the type has | `shape_unsupported` | workload and pod |
+| chips or GPUs that are no whole number: `google.com/tpu: 1.5` | `shape_unsupported` | workload and pod; the API server refuses it first where it sees it |
 | several hosts from a Deployment or a bare pod, which make no slice | `hosts_differ` | workload and pod |
 | a StatefulSet of several hosts whose pods come in turn | `slice_unknown` | workload and pod |
-| a Job of several pods without index; Ray pods of several hosts that name no replica | `slice_unknown` | workload and pod |
+| a Job of several pods without index; Ray pods of several hosts that name no replica; a Ray head that asks for accelerators | `slice_unknown` | workload and pod |
 | a pod of an earlier shape of its Deployment or StatefulSet | `slice_unknown` | workload and pod |
 | the workload is gone, or another one has its name by now (however often) | `owner_gone` | pod |
 | the controller is of no kind of the table, is a pod (be it itself), or is a Job that belongs to some other object | `owner_kind_unknown` | pod (and Job) |

@@ -57,7 +57,18 @@ def _wait(pod: PodView, like: PodView) -> PodView:
     return dataclasses.replace(pod, uid=like.uid, unschedulable=True, unschedulable_since=like.unschedulable_since)
 
 
+def gpus_of(amount: Any, kind: str = "nvidia-l4") -> Objects:
+    """A bare pod that asks for GPUs."""
+    body = pods.a_body()
+    body["spec"]["nodeSelector"] = {labels.GPU_ACCELERATOR: kind}
+    body["spec"]["containers"][0]["resources"]["limits"] = {labels.GPU_RESOURCE: amount}
+    return pods.both(body)
+
+
 ROWS = [
+    pytest.param(gpus_of(1, "nvidia-unheard-of"), "gpu_unknown", {"Pod"}, id="a GPU type that is unknown"),
+    pytest.param(gpus_of("500m"), "shape_unsupported", {"Pod"}, id="half a GPU"),
+    pytest.param(gpus_of(99), "shape_unsupported", {"Pod"}, id="more GPUs than any machine has"),
     pytest.param(a_replica(numOfHosts=3), "hosts_differ", {"RayCluster", "Pod"}, id="numOfHosts"),
     pytest.param(
         (a_pod(shape={"chips": 3}), a_jobset(template=a_template(chips=3))),
@@ -127,6 +138,32 @@ def test_a_pod_that_belongs_to_its_node_is_not_even_asked_about(world: World, ki
 
     assert world.notices() == []
     assert world.pools.count("create") == 0
+
+
+def test_a_bare_pod_with_a_gpu_has_a_pool_of_one_node(world: World) -> None:
+    world.cluster.pods.clear()
+    world.cluster.add(*gpus_of(1))
+
+    world.sweep()
+
+    (body,) = world.pools.bodies
+    assert (body["config"]["machineType"], body["initialNodeCount"]) == ("g2-standard-4", 1)
+
+
+def test_a_deployment_with_gpus_has_one_pool_for_all_its_replicas(world: World) -> None:
+    template = {
+        "spec": {
+            "nodeSelector": {labels.GPU_ACCELERATOR: "nvidia-l4"},
+            "containers": [{"name": "c", "resources": {"limits": {labels.GPU_RESOURCE: 1}}}],
+        }
+    }
+    world.cluster.pods.clear()
+    world.cluster.add(*one_of(deployments, template))
+
+    world.sweep()
+
+    (body,) = world.pools.bodies
+    assert (body["config"]["machineType"], body["initialNodeCount"]) == ("g2-standard-4", 3)
 
 
 def test_a_fraction_of_a_chip_is_refused_as_such(world: World) -> None:

@@ -55,7 +55,7 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     group = SliceGroup(name="", replicas=_count_pods(body, replicas), hosts=1, template=template, elastic=True)
     return WorkloadView(
         **read_identity(NAME, body),
-        groups=(group,) if template.wants_accelerator or template.gpus else (),
+        groups=(group,) if template.wants_accelerator else (),
         active=read_number(body, "status", "replicas"),
     )
 

@@ -39,12 +39,11 @@ def _speaks(_pod: PodView) -> bool:
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     template = read_template(body)  # a pod has the metadata and the spec of a template
     controlled = any(read_flag(each, "controller") for each in read_objects(body, "metadata", "ownerReferences"))
-    wanted = template.wants_accelerator or template.gpus
     phase = read_text(body, "status", "phase")
     group = SliceGroup(name="", replicas=1, hosts=1, template=template, elastic=True)
     return WorkloadView(
         **read_identity(NAME, body),
-        groups=(group,) if wanted and not controlled else (),
+        groups=(group,) if template.wants_accelerator and not controlled else (),
         terminal=phase if phase in _OVER else "",
     )
 

@@ -59,7 +59,7 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
         group = SliceGroup(name="", replicas=min(replicas, 1), slots=slots, hosts=replicas, template=template)
     return WorkloadView(
         **read_identity(NAME, body),
-        groups=(group,) if template.wants_accelerator or template.gpus else (),
+        groups=(group,) if template.wants_accelerator else (),
         active=read_number(body, "status", "replicas"),
     )
 
