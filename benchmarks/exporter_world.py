@@ -94,7 +94,8 @@ def list_objects(numbers: Numbers, kinds: Sequence[str]) -> dict[str, list[Objec
         )
         first = sum(each.count for each in pods)
         pods += [Objects(sample.fresh, first, fresh), Objects(sample.waiting, first + fresh, waiting)]
-        found[sample.path] = [Objects(sample.running, 0, workloads)]
+        if sample.path:
+            found[sample.path] = [Objects(sample.running, 0, workloads)]
     over = Objects(sample_objects.completed_jobset(), numbers.workloads, numbers.completed)
     found.setdefault("jobsets", []).append(over)
     return found

@@ -24,7 +24,7 @@ class Sample:
     """One kind: the pods that speak for a slice each, and the workloads that made them."""
 
     path: str
-    """End of the path of the workloads' list."""
+    """End of the path of the workloads' list; empty where the pods are the workloads themselves."""
     fresh: Template
     """Pods that the scheduler has not looked at: in the watch, and no demand."""
     waiting: Template
@@ -104,6 +104,28 @@ def _job() -> Template:
     return workload("batch/v1", "Job", f"batch-{NUMBER}", spec, {"active": 4})
 
 
+def _served_pod(*, waits: bool) -> Template:
+    name, revision = f"web-{NUMBER}", "6f6c8d6b9"
+    owner = _owner("apps/v1", "ReplicaSet", f"{name}-{revision}")
+    said = {"app": name, "pod-template-hash": revision}
+    return owned_pod(f"{name}-{revision}-x7k2p", said, owner, waits=waits)
+
+
+def _stateful_pod(*, waits: bool) -> Template:
+    name = f"store-{NUMBER}"
+    said = {"apps.kubernetes.io/pod-index": "0", "statefulset.kubernetes.io/pod-name": f"{name}-0"}
+    return owned_pod(f"{name}-0", said, _owner("apps/v1", "StatefulSet", name), waits=waits)
+
+
+def _bare_pod(*, waits: bool) -> Template:
+    return owned_pod(f"lab-{NUMBER}", {"app": "lab"}, None, waits=waits)
+
+
+def _replicated(kind: str, name: str) -> Template:
+    spec = {"replicas": 1, "template": {"metadata": {}, "spec": template_spec()}}
+    return workload("apps/v1", kind, f"{name}-{NUMBER}", spec, {"replicas": 1})
+
+
 def _owner(api_version: str, kind: str, name: str) -> Json:
     return {"apiVersion": api_version, "kind": kind, "name": name, "uid": _UID, "controller": True}
 
@@ -113,5 +135,8 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
     "RayCluster": lambda: _sample("rayclusters", _ray_pod, _ray_cluster()),
     "LeaderWorkerSet": lambda: _sample("leaderworkersets", _leader_pod, _leader_worker_set()),
     "Job": lambda: _sample("jobs", _job_pod, _job()),
+    "Deployment": lambda: _sample("deployments", _served_pod, _replicated("Deployment", "web")),
+    "StatefulSet": lambda: _sample("statefulsets", _stateful_pod, _replicated("StatefulSet", "store")),
+    "Pod": lambda: _sample("", _bare_pod, _bare_pod(waits=False)),
 }
 """By kind; made when they are asked for."""

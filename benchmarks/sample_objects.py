@@ -65,19 +65,19 @@ def completed_jobset() -> Template:
 def owned_pod(
     name: str,
     labels: dict[str, str],
-    owner: dict[str, Any],
+    owner: dict[str, Any] | None,
     annotations: dict[str, str] | None = None,
     *,
     waits: bool,
 ) -> Template:
-    """Return pods of some other controller, which the scheduler has called unschedulable or not looked at."""
+    """Return pods of some other controller, or of none, that are unschedulable or that no scheduler has seen."""
     body = _pod([_UNSCHEDULABLE] if waits else [])
     body["metadata"] |= {
         "name": name,
         "generateName": "",
         "labels": labels | {"team": "research", "cost-center": "cc-1187"},
         "annotations": annotations or {},
-        "ownerReferences": [owner],
+        "ownerReferences": [owner] if owner else [],
         "finalizers": [],
         "managedFields": _managed_fields("kube-controller-manager", body["spec"], labels),
     }
