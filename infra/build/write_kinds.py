@@ -24,6 +24,7 @@ _TAIL = """
 *Over when*: all pools of the workload go, once no pod of it is left on them. *Released when*: besides that, and besides its deletion, which releases the pools of every kind.
 
 Exporter and functions serve every kind of the table. The setting `TPU_PROVISIONER_KINDS` of each (comma-separated) serves fewer; pools of a kind that is left out are kept.
+Workloads that wait in a queue of Kueue ask for nothing: [kueue.md](kueue.md).
 A kind whose API is not installed is looked for every few seconds; where it is expected (JobSet), the exporter is not ready without it.
 
 ## What is refused
