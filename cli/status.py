@@ -10,6 +10,7 @@ from cli.rehearsal import rehearse, rehearse_leaders, rehearse_pools
 from shared.core.catalogue import FAMILIES
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import ProvisionerError
+from shared.perform.sizes import measure_elastic
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -131,7 +132,16 @@ def read_status(ports: Ports, *, namespace: str = "") -> Status:
     return status
 
 
+def _measure(pool: PoolSnapshot, ports: Ports) -> PoolSnapshot:
+    """Return a pool with its present size; with its first one where nobody lets us ask."""
+    try:
+        return measure_elastic([pool], ports)[0]
+    except ProvisionerError:
+        return pool
+
+
 def _pool_row(cluster: str, pool: PoolSnapshot, outcome: Outcome, ports: Ports) -> PoolRow:
+    pool = _measure(pool, ports)
     owner, decision = pool.owner, outcome.decision
     age = pool.age_seconds(ports.clock.now())
     return PoolRow(
@@ -143,7 +153,7 @@ def _pool_row(cluster: str, pool: PoolSnapshot, outcome: Outcome, ports: Ports) 
         owner_uid=owner.owner_uid if owner else "",
         state=str(pool.status),
         nodes=pool.node_count,
-        chips=pool.node_count * CHIPS.get(pool.machine_type, 0),
+        chips=pool.node_count * (pool.gpus_per_node or CHIPS.get(pool.machine_type, 0)),
         machine_type=pool.machine_type,
         topology=pool.topology,
         age_seconds=None if age == float("inf") else round(age, 1),

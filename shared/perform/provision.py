@@ -138,6 +138,9 @@ def _attempt(demand: Demand, attempt: int, ports: Ports, pools: Sequence[PoolSna
     if pools is not None and settings.limited:
         usage = measure_usage(measure_elastic(pools, ports), demand.claim.namespace, except_name=name)
     known = next((pool for pool in pools or () if pool.name == name), None)
+    if demand.elastic and pools is None:
+        # Each of its pods is heard in turn, and only the first can be without a pool: look before creating.
+        known = ports.pools.get(demand.claim.cluster, name)
     decision = decide_provision(demand, known, now=now, settings=settings, usage=usage)
     if decision.verdict == Verdict.DELETE:
         # The list may be minutes old, and this very sweep may have deleted the pool: look again, decide again.

@@ -82,7 +82,7 @@ def test_it_grows_when_the_spec_wants_more_and_the_message_costs_one_call_more(w
     world.pools.calls.clear()
     world.deliver(a_demand(elastic.pod))
     assert world.says() == ("resize", "pool_grows")
-    assert [method for method, _ in world.pools.calls] == ["create", "get", "measure", "resize"]
+    assert [method for method, _ in world.pools.calls] == ["get", "measure", "resize"]
     assert elastic.size == 4
     world.deliver(a_demand(elastic.pod))
     assert world.says() == ("keep", "pool_serves")

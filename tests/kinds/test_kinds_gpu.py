@@ -20,7 +20,8 @@ Json = dict[str, Any]
 LONG = 36_000
 """Virtual seconds: until somebody ends the pods."""
 CALLS_MAX = 16
-"""For one life of an elastic pool that grows and shrinks once, reads of its size included."""
+"""Of GKE's API for one life of an elastic pool of six pods: as for any slice, and a look for each further pod. The
+sweep reads the pool's size besides, once a minute, which is no call of GKE's."""
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +120,7 @@ def test_the_pods_of_a_job_share_one_pool_that_goes_when_the_job_is_over(cloud: 
     life.wait_nothing_left()
     assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
     assert life.accepted("SetNodePoolSize") == 0
-    assert len(life.calls()) <= CALLS_MAX
+    assert len([each for each in life.calls() if not each["method"].startswith("compute.")]) <= CALLS_MAX
 
 
 def test_a_pool_grows_with_its_job_and_gives_back_only_nodes_that_are_empty(cloud: Cloud) -> None:
