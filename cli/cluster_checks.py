@@ -26,6 +26,7 @@ RIGHTS = (
     ("", "pods", "get"),
     ("", "pods", "list"),
     ("", "nodes", "list"),
+    ("", "nodes", "patch"),
     ("", "events", "create"),
     ("", "events", "get"),
     ("", "events", "patch"),
