@@ -25,6 +25,7 @@ _TAIL = """
 
 Exporter and functions serve every kind of the table. The setting `TPU_PROVISIONER_KINDS` of each (comma-separated) serves fewer; pools of a kind that is left out are kept.
 Workloads that wait in a queue of Kueue ask for nothing: [kueue.md](kueue.md).
+What holds for Ray's objects, with the versions of KubeRay: [ray.md](ray.md).
 A kind whose API is not installed is looked for every few seconds; where it is expected (JobSet), the exporter is not ready without it.
 
 ## What is refused

@@ -1,0 +1,161 @@
+"""What the scenarios of Ray share: worker groups, and one RayCluster with its pods and pools as they are seen.
+
+What lives here: bodies, looking and bounded waiting. What is done with them is in the scenarios.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from tests.lives.cloud import wait_for
+from tests.lives.jobset_bodies import HOSTS, LIFE, RUN_SECONDS, select
+
+if TYPE_CHECKING:
+    from tests.lives.cloud import Cloud
+
+Json = dict[str, Any]
+LONG = 36_000
+"""Virtual seconds: until somebody ends the pods."""
+REPLICA_INDEX, REPLICA_NAME = "ray.io/worker-group-replica-index", "ray.io/worker-group-replica-name"
+
+
+def keep_apart(key: str) -> Json:
+    """What GKE's Ray TPU webhook comes to: the hosts of a replica on one pool, and those of no two.
+
+    Args:
+        key: Of the label that tells the replicas apart.
+    """
+    term = "requiredDuringSchedulingIgnoredDuringExecution"
+    pool = {"topologyKey": "cloud.google.com/gke-nodepool", "namespaceSelector": {}}
+    workers = {"labelSelector": {"matchLabels": {"ray.io/node-type": "worker"}}}
+    every = {"labelSelector": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}
+    return {
+        "podAffinity": {term: [pool | workers | {"matchLabelKeys": ["ray.io/cluster", key]}]},
+        "podAntiAffinity": {term: [pool | every | {"mismatchLabelKeys": [key]}]},
+    }
+
+
+def a_group(life: str, topology: str = "2x4", *, apart: bool = True, **fields: Any) -> Json:
+    """One worker group; its nodes are told from other tests' by a label."""
+    container = {"name": "ray-worker", "image": "ray", "resources": {"limits": {"google.com/tpu": 4}}}
+    pod: Json = {"nodeSelector": select(topology) | {LIFE: life}, "containers": [container]}
+    if apart:
+        pod["affinity"] = keep_apart(REPLICA_NAME)
+    template = {"metadata": {"annotations": {RUN_SECONDS: str(LONG)}}, "spec": pod}
+    usual = {"groupName": "g", "replicas": 1, "minReplicas": 0, "maxReplicas": 4, "numOfHosts": HOSTS[topology]}
+    return usual | {"rayStartParams": {}, "template": template} | fields
+
+
+def a_spec(*groups: Json) -> Json:
+    """The spec of a RayCluster, with a head that goes on until it is ended."""
+    head = {"spec": {"containers": [{"name": "ray-head", "image": "ray"}]}}
+    head["metadata"] = {"annotations": {RUN_SECONDS: str(LONG)}}
+    return {
+        "rayVersion": "2.52.0",
+        "headGroupSpec": {"rayStartParams": {}, "template": head},
+        "workerGroupSpecs": list(groups),
+    }
+
+
+class Life:
+    """One RayCluster in a namespace of its own; its pools are told from others' by its name."""
+
+    def __init__(self, cloud: Cloud, name: str) -> None:
+        self.cloud, self.name, self.namespace = cloud, name, f"rays-{name}"
+        cloud.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
+        account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
+        wait_for("the namespace's default account", lambda: cloud.get(account))
+
+    @property
+    def path(self) -> str:
+        return f"/apis/ray.io/v1/namespaces/{self.namespace}/rayclusters/{self.name}"
+
+    def submit(self, *groups: Json, **spec: Any) -> None:
+        body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": self.name}}
+        spec = a_spec(*(groups or [a_group(self.name)])) | spec
+        self.cloud.create(self.path.rpartition("/")[0], body | {"spec": spec})
+
+    def scale(self, replicas: int, *, without: str = "") -> None:
+        """Change the first group's replicas, as a person does; with the pod to leave, as Ray's autoscaler does."""
+        groups = copy.deepcopy((self.cloud.get(self.path) or {})["spec"]["workerGroupSpecs"])
+        groups[0]["replicas"] = replicas
+        groups[0]["scaleStrategy"] = {"workersToDelete": [without] if without else []}
+        self.cloud.patch(self.path, {"spec": {"workerGroupSpecs": groups}})
+
+    def lose_host(self, index: str, pods: list[Json]) -> None:
+        """Delete a pod of a replica, and return once KubeRay has taken down the others of it."""
+        mine = [pod for pod in pods if pod["metadata"]["labels"][REPLICA_INDEX] == index]
+        self.cloud.delete(f"/api/v1/namespaces/{self.namespace}/pods/{mine[0]['metadata']['name']}")
+        wait_for(f"replica {index} is replaced", lambda: not names(self.workers()) & names(mine))
+
+    def cordon(self, pool: str) -> None:
+        """Keep new pods off a pool's nodes."""
+        for node in self.cloud.items("/api/v1/nodes", labelSelector=f"cloud.google.com/gke-nodepool={pool}"):
+            self.cloud.patch(f"/api/v1/nodes/{node['metadata']['name']}", {"spec": {"unschedulable": True}})
+
+    def suspend(self, *, suspended: bool) -> None:
+        self.cloud.patch(self.path, {"spec": {"suspend": suspended}})
+
+    def delete(self) -> None:
+        self.cloud.delete(self.path)
+
+    def wait_running(self, count: int) -> list[Json]:
+        """Return the workers once so many run, and no others are there."""
+        return wait_for(f"{self.name}: {count} running workers", lambda: self._running(count))
+
+    def wait_pools(self, *names: str) -> None:
+        wait_for(f"{self.name}: pools {names}", lambda: self.pools() == sorted(names))
+
+    def wait_nothing_left(self) -> None:
+        self.wait_pools()
+        nodes = {"labelSelector": f"{LIFE}={self.name}"}
+        wait_for(f"{self.name}: no nodes", lambda: not self.cloud.items("/api/v1/nodes", **nodes))
+
+    def workers(self) -> list[Json]:
+        selector = "ray.io/node-type=worker"
+        return self.cloud.items(f"/api/v1/namespaces/{self.namespace}/pods", labelSelector=selector)
+
+    def replica(self, index: str) -> list[Json]:
+        """Return the pods of a replica, those that end among them."""
+        return [pod for pod in self.workers() if pod["metadata"]["labels"][REPLICA_INDEX] == index]
+
+    def pools(self) -> list[str]:
+        return sorted(name for name in self.cloud.pools() if name.startswith(f"{self.name}-"))
+
+    def pool_of(self, pod: Json) -> str:
+        node = self.cloud.get(f"/api/v1/nodes/{pod['spec']['nodeName']}")
+        assert node is not None
+        return str(node["metadata"]["labels"]["cloud.google.com/gke-nodepool"])
+
+    def pools_by_replica(self, pods: list[Json]) -> dict[str, str]:
+        """Return the one pool of each replica, by its index."""
+        found: dict[str, set[str]] = {}
+        for pod in pods:
+            found.setdefault(pod["metadata"]["labels"][REPLICA_INDEX], set()).add(self.pool_of(pod))
+        assert all(len(pools) == 1 for pools in found.values()), f"a replica on several pools: {found}"
+        return {index: pool for index, (pool,) in found.items()}
+
+    def refusals(self) -> list[str]:
+        found = self.cloud.items(f"/api/v1/namespaces/{self.namespace}/events")
+        return [each["message"] for each in found if each["reason"] == "NodePoolRefused"]
+
+    def accepted(self, method: str) -> int:
+        return sum(each["code"] == "OK" and each["method"] == method for each in self.calls())
+
+    def calls(self) -> list[Json]:
+        return [each for each in self.cloud.calls() if each["pool"].startswith(f"{self.name}-")]
+
+    def _running(self, count: int) -> list[Json]:
+        found = self.workers()
+        whole = all(_runs(pod) for pod in found)
+        return found if whole and len(found) == count else []
+
+
+def _runs(pod: Json) -> bool:
+    return pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")
+
+
+def names(pods: list[Json]) -> set[str]:
+    """Return the names of the replicas that some pods are of."""
+    return {pod["metadata"]["labels"][REPLICA_NAME] for pod in pods}

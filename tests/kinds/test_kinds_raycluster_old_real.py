@@ -1,0 +1,86 @@
+"""RayClusters under KubeRay 1.5, whose pods do not say which replica they are of: the whole loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local.stack.clusters import ClusterKind
+from local.stack.commands import StackSettings
+from local.stack.stack import Stack
+from tests.conftest import SPEED
+from tests.kinds.rays import Json, Life, a_group
+from tests.lives.cloud import Cloud, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from local.controlplane.plane import ControlPlane
+
+KUBERAY = "kuberay-1.5"
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.controller(KUBERAY),
+    pytest.mark.timeout(600),
+    pytest.mark.slow,
+]
+
+
+@pytest.fixture(scope="module")
+def cloud(plane_with: Callable[..., ControlPlane], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL)
+    with (
+        Stack(tmp_path_factory.mktemp("old-rays"), settings, plane=plane_with(KUBERAY)) as stack,
+        Cloud(stack) as cloud,
+    ):
+        yield cloud
+
+
+@pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
+def test_a_group_that_can_only_have_one_replica_needs_no_label(cloud: Cloud) -> None:
+    life = Life(cloud, "single")
+    life.submit(a_group("single", maxReplicas=1, apart=False))
+    (pool,) = {life.pool_of(pod) for pod in life.wait_running(2)}
+    life.wait_pools(pool)
+    life.delete()
+    life.wait_nothing_left()
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+
+
+@pytest.mark.proves("RayCluster", "pods that speak", on=KUBERAY)
+@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
+def test_on_single_hosts_each_worker_has_a_pool_and_the_one_that_leaves_gives_it_back(cloud: Cloud) -> None:
+    life = Life(cloud, "few")
+    life.submit(a_group("few", "2x2", apart=False, replicas=3))
+    pods = life.wait_running(3)
+    pools = {pod["metadata"]["name"]: life.pool_of(pod) for pod in pods}
+    assert set(pools.values()) == set(life.pools())
+
+    life.scale(2, without=pods[0]["metadata"]["name"])
+    left = _names(life.wait_running(2))
+    life.wait_pools(*(pools[name] for name in left))
+    life.delete()
+    life.wait_nothing_left()
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (3, 3)
+
+
+@pytest.mark.proves("RayCluster", "refused", on=KUBERAY)
+def test_hosts_that_cannot_be_told_or_kept_apart_are_refused_with_what_would_help(cloud: Cloud) -> None:
+    untold, mixing = Life(cloud, "untold"), Life(cloud, "mixing")
+    untold.submit(a_group("untold", replicas=2))
+    mixing.submit(*(a_group("mixing", groupName=name, maxReplicas=1, apart=False) for name in ("a", "b")))
+    (said,) = set(wait_for("a refusal of what cannot be told", untold.refusals))
+    assert "[slice_unknown]" in said
+    assert "install GKE's Ray TPU webhook" in said
+    assert "or set maxReplicas to 1" in said
+    said = wait_for("a refusal of what could mix", mixing.refusals)[0]
+    assert "[slices_may_mix]" in said
+    assert "install GKE's Ray TPU webhook" in said
+    assert untold.calls() == mixing.calls() == []
+    untold.delete()
+    mixing.delete()
+
+
+def _names(pods: list[Json]) -> set[str]:
+    return {pod["metadata"]["name"] for pod in pods}
