@@ -202,7 +202,10 @@ def test_missing_rights_are_bad_for_the_functions_own_account(
 
     (finding,) = found_by(dataclasses.replace(deployment, settings=settings, apis={CLUSTER: api}), "c rights")
 
-    assert (finding.result, finding.text) == (result, "the identity in use may not: patch nodes, create events, patch events")
+    assert (finding.result, finding.text) == (
+        result,
+        "the identity in use may not: patch nodes, create events, patch events",
+    )
 
 
 def with_lease(deployment: Deployment, name: str) -> Deployment:

@@ -109,6 +109,8 @@ class Life:
         return found if len(found) == count else []
 
 
+@pytest.mark.proves("Job", "pods that speak", on=("embedded",))
+@pytest.mark.proves("Job", "slice", on=("embedded",))
 def test_the_pods_of_a_job_share_one_pool_that_goes_when_the_job_is_over(cloud: Cloud) -> None:
     life = Life(cloud, "six")
     life.submit(6)
@@ -123,6 +125,7 @@ def test_the_pods_of_a_job_share_one_pool_that_goes_when_the_job_is_over(cloud: 
     assert len([each for each in life.calls() if not each["method"].startswith("compute.")]) <= CALLS_MAX
 
 
+@pytest.mark.proves("Job", "released when", on=("embedded",))
 def test_a_pool_grows_with_its_job_and_gives_back_only_nodes_that_are_empty(cloud: Cloud) -> None:
     life = Life(cloud, "waves")
     life.submit(5, at_once=1)
@@ -160,6 +163,7 @@ def test_several_pods_share_the_gpus_of_a_larger_machine(cloud: Cloud) -> None:
     life.wait_nothing_left()
 
 
+@pytest.mark.proves("Job", "refused", on=("embedded",))
 @pytest.mark.parametrize(
     ("name", "gpus", "kind", "reason"),
     [("unknown", 1, "nvidia-l5", "gpu_unknown"), ("toomany", 9, "nvidia-l4", "shape_unsupported")],
