@@ -1,4 +1,4 @@
-"""JobSets as the PathwaysJob controller makes them, from the head to the last pool, on the embedded cluster.
+"""JobSets as the PathwaysJob controller makes them, from the head to the last pool, on both clusters.
 
 That controller is not run here: the bodies are what it writes, field by field, as of
 https://github.com/google/pathways-job/blob/c0cc7594c9d03a1d96a89110008a0f2d3c9ef189/internal/controller/pathwaysjob_controller.go.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from local.stack.clusters import ClusterKind
-from tests.kinds.living import CALLS_PER_SLICE_MAX, LONG, Life
+from tests.kinds.living import CALLS_PER_SLICE_MAX, LONG, POOL, Life
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import EXCLUSIVE, GRACE_SECONDS, HOSTS, LIFE, RUN_SECONDS, select
 
@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
     from local.stack.stack import Stack
 
-pytestmark = [
-    pytest.mark.timeout(400),
-    pytest.mark.slow,
-    pytest.mark.parametrize("cluster_kind", [ClusterKind.EMBEDDED], indirect=True, scope="session"),
-]
+pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
+ON_REAL = pytest.mark.parametrize(
+    "cluster_kind",
+    [pytest.param(ClusterKind.REAL, marks=pytest.mark.cluster)],
+    indirect=True,
+    scope="session",
+    ids=str,
+)
+"""The embedded scheduler counts the pods of each affinity term by itself, the real one those that match all."""
 
 Json = dict[str, Any]
 JOBSETS = "apis/jobset.x-k8s.io/v1alpha2/jobsets"
@@ -44,7 +48,7 @@ class Pathways(Life):
     def __init__(self, cloud: Cloud, name: str) -> None:
         super().__init__(cloud, name, JOBSETS)
 
-    def submit(self, *, slices: int, colocated: bool, priority_class: str = "") -> None:
+    def submit(self, *, slices: int, colocated: bool, priority_class: str = "", with_head: bool = False) -> None:
         nodes = select(TOPOLOGY) | {LIFE: self.name}
         head: Json = {"containers": [{"name": "pathways-rm", "image": "server"}]}
         if colocated:
@@ -57,6 +61,11 @@ class Pathways(Life):
         }
         if priority_class:
             workers["priorityClassName"] = priority_class
+            body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 100}
+            path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+            self.cloud.create(path, body | {"metadata": {"name": priority_class}})
+        if with_head:
+            workers["affinity"] = self._near_the_head()
         count = HOSTS[TOPOLOGY]
         jobs = [
             self._job("pathways-head", head, {} if colocated else ON_CPU, pods=1),
@@ -79,6 +88,24 @@ class Pathways(Life):
         wait_for(f"{self.name}: Completed", lambda: "Completed" in self.conditions())
         self.wait_nothing_left()
 
+    def _near_the_head(self) -> Json:
+        """Workers run where pods of their own JobSet run, and where none of others do."""
+        name = "jobset.sigs.k8s.io/jobset-name"
+        own = [{"key": name, "operator": "In", "values": [self.name]}]
+        others = [
+            {"key": name, "operator": "NotIn", "values": [self.name]},
+            {"key": "job-name", "operator": "Exists"},
+        ]
+        sides = {"podAffinity": own, "podAntiAffinity": others}
+        return {
+            side: {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"labelSelector": {"matchExpressions": expressions}, "topologyKey": POOL}
+                ]
+            }
+            for side, expressions in sides.items()
+        }
+
     def heads_and_workers(self, pods: list[Json]) -> tuple[list[Json], list[Json]]:
         heads = [pod for pod in pods if "-pathways-head-" in pod["metadata"]["name"]]
         return heads, [pod for pod in pods if pod not in heads]
@@ -98,12 +125,9 @@ class Pathways(Life):
         return {"name": name, "replicas": replicas, "template": {"spec": job}}
 
 
-@pytest.mark.proves("JobSet", "slice", on="embedded")
+@pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
 def test_a_head_on_the_nodes_of_its_workers_shares_the_pool_of_one_of_their_slices(cloud: Cloud) -> None:
     life = Pathways(cloud, "colocated")
-    priority = {"kind": "PriorityClass", "metadata": {"name": "colocated-workers"}, "value": 100}
-    priority["apiVersion"] = "scheduling.k8s.io/v1"
-    cloud.create("/apis/scheduling.k8s.io/v1/priorityclasses", priority)
     life.submit(slices=2, colocated=True, priority_class="colocated-workers")
     pods = life.wait_running(1 + 2 * HOSTS[TOPOLOGY])
     (head,), workers = life.heads_and_workers(pods)
@@ -116,7 +140,19 @@ def test_a_head_on_the_nodes_of_its_workers_shares_the_pool_of_one_of_their_slic
     assert len(life.calls()) <= 2 * CALLS_PER_SLICE_MAX
 
 
-@pytest.mark.proves("JobSet", "slice", on="embedded")
+@ON_REAL
+@pytest.mark.proves("JobSet", "slice", on="jobset")
+def test_workers_that_must_be_with_their_head_share_its_one_pool(cloud: Cloud) -> None:
+    life = Pathways(cloud, "together")
+    life.submit(slices=1, colocated=True, priority_class="together-workers", with_head=True)
+    pods = life.wait_running(1 + HOSTS[TOPOLOGY])
+    assert life.slices() == ["together-worker-0"]
+    assert {life.pool_of(pod) for pod in pods} == set(life.pools())
+    life.end_well()
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+
+
+@pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
 def test_a_head_on_a_cpu_node_has_no_pool_and_each_slice_of_its_workers_one(cloud: Cloud) -> None:
     life = Pathways(cloud, "on-cpu")
     life.submit(slices=2, colocated=False)
@@ -128,7 +164,7 @@ def test_a_head_on_a_cpu_node_has_no_pool_and_each_slice_of_its_workers_one(clou
     assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (2, 2)
 
 
-@pytest.mark.proves("JobSet", "slice", on="embedded")
+@pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
 def test_exclusive_workers_of_the_head_s_own_priority_stay_off_its_pool_and_so_have_another(cloud: Cloud) -> None:
     life = Pathways(cloud, "apart")
     life.submit(slices=1, colocated=True)
