@@ -10,9 +10,10 @@ TIMEOUT ?=
 FAULTS ?=
 CLUSTER ?=
 NICE ?=
+RECORD ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down status env test test-tools test-terraform test-image controlplane controllers test-cluster lint check format bench requirements clean
+.PHONY: help demo demo-ray ray up down status env test test-tools test-terraform test-image controlplane controllers test-cluster lint check format bench requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -24,12 +25,20 @@ help: ## List the targets
 	@echo "  REPORT=\"out.json out.svg\"    reports to write: .json, .html, .svg"
 	@echo "  TIMEOUT=120                  give up after this many real seconds"
 	@echo "  FAULTS=faults.yaml           faults of the fake GKE (docs/fake-gke.md)"
+	@echo "  RECORD=docs/demo-ray.md      make demo-ray writes its timeline there"
 	@echo "  CLUSTER=real                 on a real control plane (make controlplane first)"
 	@echo "  NICE=19                      make controlplane and controllers step back behind others"
 
 demo: $(VENV)/.demo ## Run a two-slice JobSet on a local cloud and show how it gets its node pools
 	@$(BIN)/python -m local.demo $(JOBSET) $(STACK_OPTIONS) \
 		$(foreach path,$(REPORT),--report=$(path)) $(if $(TIMEOUT),--timeout=$(TIMEOUT))
+
+demo-ray: $(VENV)/.demo ## Let Ray's own autoscaler get and give back pools (make controllers first)
+	@$(BIN)/python -m local.ray demo $(if $(SPEED),--speed=$(SPEED)) $(if $(TIMEOUT),--timeout=$(TIMEOUT)) \
+		$(if $(RECORD),--record=$(RECORD))
+
+ray: $(VENV)/.demo ## Install Ray in an environment of its own in the user's cache (75 MB, once)
+	@$(BIN)/python -m local.ray install
 
 up: $(VENV)/.demo ## Start the local cloud and keep it, for kubectl and gcloud
 	@$(BIN)/python -m local.stack up $(STACK_OPTIONS)
@@ -89,6 +98,7 @@ requirements: $(VENV)/.development ## Pin all dependencies anew, within requirem
 	@$(COMPILE) requirements/exporter.in --constraints=requirements/development.txt \
 		--output-file=exporter/requirements.txt
 	@$(COMPILE) requirements/cli.in --constraints=requirements/development.txt --output-file=cli/requirements.txt
+	@$(COMPILE) requirements/ray.in --output-file=local/ray/requirements.txt
 	@$(COMPILE) requirements/local.in --constraints=requirements/development.txt --output-file=local/requirements.txt
 
 clean: ## Remove the virtual environment, caches and the local cloud's files

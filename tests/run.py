@@ -162,12 +162,23 @@ def _run_cluster(missing: list[Tool], rest: list[str]) -> int:
             "NOT RUN: those tests of the cluster tier that need KubeRay and the like; build them: make controllers"
         )
         marker += " and not controller"
+    elif not _has_ray():
+        _say(
+            "NOT RUN: the tests of the cluster tier that run Ray itself; install it, in the user's cache: make ray"
+        )
+        marker += " and not ray"
     return _pytest(marker, rest)
 
 
 def _has_controllers() -> bool:
     """Return whether the further controllers are built: minutes each, so nobody gets them unasked."""
     command = [sys.executable, "-m", "local.controlplane", "status", "--with=all"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
+
+
+def _has_ray() -> bool:
+    """Return whether Ray is installed in its own environment: 75 MB, so nobody gets them unasked."""
+    command = [sys.executable, "-m", "local.ray", "status"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from shared.core.errors import Unavailable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -29,6 +31,8 @@ _PLURALS = {
     "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
     "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
 }
+_ATTEMPTS = 6
+"""To apply again does no harm, and on a busy machine the largest definitions take longer than a request waits."""
 TOKEN_SECONDS = 30 * 24 * 3600
 
 
@@ -61,10 +65,16 @@ def apply(api: KubernetesApi, things: Iterable[Json]) -> None:
     By server-side apply: https://kubernetes.io/docs/reference/using-api/server-side-apply/.
 
     Raises:
-        ProvisionerError: the API refused one; those before it are in place.
+        ProvisionerError: the API refused one, or never answered; those before it are in place.
     """
     for thing in things:
-        api.patch(f"{path_of(thing)}?fieldManager={_OWNER}&force=true", thing, APPLY)
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                api.patch(f"{path_of(thing)}?fieldManager={_OWNER}&force=true", thing, APPLY)
+                break
+            except Unavailable:
+                if not left:
+                    raise
 
 
 def issue_token(api: KubernetesApi, namespace: str, account: str, *, seconds: int = TOKEN_SECONDS) -> str:

@@ -6,20 +6,21 @@ import asyncio
 import contextlib
 import signal
 import sys
-from pathlib import Path  # noqa: TC003  Typer reads the annotations when it runs
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from local.kubelet.connection import KubeconfigError, open_client
+from local.kubelet.images import BadImage, Images
 from local.kubelet.kubelet import Kubelet, log
 from local.kubelet.watching import PodWatch
 from local.shutdown_noise import silence_cancelled_connects
 
 
-async def _run(kubeconfig: Path, speed: float, run_seconds: float) -> None:
+async def _run(kubeconfig: Path, speed: float, run_seconds: float, images: Images, logs: Path) -> None:
     async with open_client(kubeconfig) as client:
-        kubelet = Kubelet(client, speed=speed, run_seconds=run_seconds)
+        kubelet = Kubelet(client, speed=speed, run_seconds=run_seconds, images=images, logs=logs)
         task = asyncio.create_task(kubelet.run(PodWatch(client)))
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
@@ -35,6 +36,13 @@ def main(
     run_seconds: Annotated[
         float, typer.Option(min=0, help="Virtual seconds a pod runs unless it says otherwise.")
     ] = 90.0,
+    image: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=FOLDER: run containers of this image as processes, with FOLDER/bin on their path."
+        ),
+    ] = None,
+    logs: Annotated[Path, typer.Option(help="The folder for what such processes write.")] = Path("pods"),
 ) -> None:
     """Make bound pods run and end, until SIGTERM.
 
@@ -44,8 +52,8 @@ def main(
     """
     silence_cancelled_connects()
     try:
-        asyncio.run(_run(kubeconfig, speed, run_seconds))
-    except KubeconfigError as error:
+        asyncio.run(_run(kubeconfig, speed, run_seconds, Images.from_options(image or ()), logs))
+    except (KubeconfigError, BadImage) as error:
         sys.stderr.write(f"{error}\n")
         raise typer.Exit(2) from error
 

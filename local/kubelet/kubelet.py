@@ -6,12 +6,24 @@ import asyncio
 import json
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from local.kubelet.container_command import NoValue
+from local.kubelet.images import Images
 from local.kubelet.plan import Plan, PlanError, plan_for
-from local.kubelet.statuses import SIGTERM_EXIT_CODE, crashed, ended, running
+from local.kubelet.pod_processes import PodProcesses
+from local.kubelet.statuses import (
+    NO_START_EXIT_CODE,
+    SIGKILL_EXIT_CODE,
+    SIGTERM_EXIT_CODE,
+    crashed,
+    ended,
+    partly_ended,
+    running,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -24,6 +36,9 @@ _START_SECONDS = 2.0
 _CRASH_BACKOFF_SECONDS = 10.0
 _MAX_CRASH_BACKOFF_SECONDS = 300.0
 _RETRY_REAL_SECONDS = 0.5
+_PROCESS_END_SECONDS, _PROCESS_END_SECONDS_LAST = 10.0, 0.5
+"""Real seconds that the processes of a pod are given to end: of a deleted one, and when the kubelet itself ends,
+which is given little more."""
 _STRATEGIC = {"Content-Type": "application/strategic-merge-patch+json"}
 _NOT_FOUND, _CONFLICT, _SERVER_ERRORS = 404, 409, 500
 
@@ -36,16 +51,35 @@ def log(message: str, severity: str = "INFO", **fields: Any) -> None:
 
 
 class Kubelet:
-    """Runs the pods of all nodes."""
+    """Runs the pods of all nodes.
 
-    def __init__(self, client: httpx.AsyncClient, *, speed: float, run_seconds: float) -> None:
+    Args:
+        client: Of the API server.
+        speed: Virtual seconds per real second.
+        run_seconds: How long a simulated pod runs unless it says otherwise.
+        images: Those whose containers are real processes; all other pods are simulated.
+        logs: The folder for what such containers write.
+    """
+
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        *,
+        speed: float,
+        run_seconds: float,
+        images: Images | None = None,
+        logs: Path | None = None,
+    ) -> None:
         if speed <= 0:
             raise ValueError(f"speed: {speed} is not valid; it must be more than 0")
         self._client = client
         self._speed = speed
         self._run_seconds = run_seconds
+        self._images = images or Images({})
+        self._logs = logs or Path("pods")
         self._running: dict[str, asyncio.Task[None]] = {}
         self._stopping: dict[str, asyncio.Task[None]] = {}
+        self._ending = False
 
     async def run(self, watch: PodWatch) -> None:
         """Follow the watch until cancelled, then stop all tasks."""
@@ -53,6 +87,7 @@ class Kubelet:
             async for pod, gone in watch.pods():
                 self.see(pod, gone=gone)
         finally:
+            self._ending = True
             tasks = [*self._running.values(), *self._stopping.values()]
             for task in tasks:
                 task.cancel()
@@ -65,20 +100,22 @@ class Kubelet:
             self._cancel(self._running, uid)
             self._cancel(self._stopping, uid)
         elif pod["metadata"].get("deletionTimestamp"):
-            self._cancel(self._running, uid)
+            life = self._cancel(self._running, uid)
             if uid not in self._stopping:
-                self._begin(self._stopping, uid, self._stop(pod))
+                self._begin(self._stopping, uid, self._stop(pod, life))
         elif uid not in self._running and pod.get("status", {}).get("phase") in {"Pending", "Running", None}:
-            self._begin(self._running, uid, self._live(pod))
+            real = self._images.has_all_of(pod)
+            self._begin(self._running, uid, self._run_processes(pod) if real else self._live(pod))
 
     def _begin(self, tasks: dict[str, asyncio.Task[None]], uid: str, life: Coroutine[Any, Any, None]) -> None:
         tasks[uid] = asyncio.create_task(life)
         tasks[uid].add_done_callback(_report_failure)
 
-    def _cancel(self, tasks: dict[str, asyncio.Task[None]], uid: str) -> None:
+    def _cancel(self, tasks: dict[str, asyncio.Task[None]], uid: str) -> asyncio.Task[None] | None:
         task = tasks.pop(uid, None)
         if task is not None:
             task.cancel()
+        return task
 
     def _plan(self, pod: Json) -> Plan:
         try:
@@ -109,6 +146,27 @@ class Kubelet:
             return
         await self._write(pod, ended(pod, _now(), exit_code=exit_code, restarts=restarts))
 
+    async def _run_processes(self, pod: Json) -> None:
+        """Run a pod's containers as real processes, once, for as long as they run or the pod is there."""
+        if pod.get("status", {}).get("phase") == "Running":
+            # Those of the kubelet that was here before, which ended with it.
+            await self._write(pod, ended(pod, _now(), exit_code=SIGKILL_EXIT_CODE))
+            return
+        processes = PodProcesses(self._client, pod, self._images, self._logs)
+        exit_codes: dict[str, int] = {}
+        try:
+            await processes.prepare()
+            processes.start_all()
+            await self._write(pod, running(pod, _now()))
+            while len(exit_codes) < len(pod["spec"]["containers"]):
+                exit_codes = await processes.wait_for_an_end(len(exit_codes))
+                await self._write(pod, partly_ended(pod, _now(), exit_codes))
+        except NoValue as error:
+            log("pod cannot be started", "ERROR", pod=_name(pod), error=str(error))
+            await self._write(pod, ended(pod, _now(), exit_code=NO_START_EXIT_CODE))
+        finally:
+            await processes.end(_PROCESS_END_SECONDS_LAST if self._ending else _PROCESS_END_SECONDS)
+
     async def _node_is_gone(self, pod: Json) -> bool:
         """Return whether the node no longer exists: then nobody is left to report how the pod ended."""
         try:
@@ -117,8 +175,11 @@ class Kubelet:
             return False
         return answer.status_code == _NOT_FOUND
 
-    async def _stop(self, pod: Json) -> None:
-        await self._sleep(self._plan(pod).grace_seconds)
+    async def _stop(self, pod: Json, life: asyncio.Task[None] | None) -> None:
+        if life is not None:
+            await asyncio.wait({life})
+        if not self._images.has_all_of(pod):
+            await self._sleep(self._plan(pod).grace_seconds)
         if pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}:
             await self._write(pod, ended(pod, _now(), exit_code=SIGTERM_EXIT_CODE))
         uid = pod["metadata"]["uid"]

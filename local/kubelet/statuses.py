@@ -9,7 +9,8 @@ from typing import Any
 
 Json = dict[str, Any]
 
-SIGTERM_EXIT_CODE = 143
+SIGTERM_EXIT_CODE, SIGKILL_EXIT_CODE = 143, 137
+NO_START_EXIT_CODE = 128
 
 
 def running(pod: Json, now: str, *, restarts: int = 0) -> Json:
@@ -53,6 +54,19 @@ def ended(pod: Json, now: str, *, exit_code: int, restarts: int = 0) -> Json:
             "conditions": _conditions(now, ready=False, reason=reason),
         },
     }
+
+
+def partly_ended(pod: Json, now: str, exit_codes: dict[str, int]) -> Json:
+    """Return the patch of a pod of which some containers, by name, have ended for good, and perhaps all."""
+    if len(exit_codes) == len(pod["spec"]["containers"]):
+        patch = ended(pod, now, exit_code=max(exit_codes.values(), key=abs))
+    else:
+        patch = running(pod, now)
+        patch["status"]["conditions"] = _conditions(now, ready=False, reason="ContainersNotReady")
+    for each in patch["status"]["containerStatuses"]:
+        if (code := exit_codes.get(each["name"])) is not None:
+            each |= {"ready": False, "started": False, "state": {"terminated": _terminated(code, now)}}
+    return patch
 
 
 def _terminated(exit_code: int, now: str) -> Json:

@@ -53,6 +53,8 @@ class StackSettings:
     """How long the functions keep the pools of a suspended workload."""
     lease_seconds: int = 15
     """How long a silent exporter keeps its Lease, where Kubernetes knows accounts; 0: no election."""
+    images: tuple[str, ...] = ()
+    """Images whose containers the kubelet runs as processes, each as NAME=FOLDER."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +147,8 @@ def kubelet(layout: Layout, settings: StackSettings) -> Command:
         f"--kubeconfig={layout.kubeconfig}",
         f"--speed={settings.speed:g}",
         f"--run-seconds={settings.run_virtual_seconds:g}",
+        f"--logs={layout.pod_logs}",
+        *(f"--image={each}" for each in settings.images),
         restartable=True,
     )
 

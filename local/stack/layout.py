@@ -37,6 +37,11 @@ class Layout:
         return self.home / "logs"
 
     @property
+    def pod_logs(self) -> Path:
+        """The folder with one log file per container that runs as a process."""
+        return self.logs / "pods"
+
+    @property
     def ports(self) -> Path:
         """The folder with one ports file per server process."""
         return self.home / "ports"

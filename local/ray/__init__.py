@@ -1,0 +1,1 @@
+"""Ray itself on the local cloud: its head, its autoscaler and its workers as processes (docs/demo-ray.md)."""

@@ -1,0 +1,46 @@
+"""Ray itself: its autoscaler asks for workers and lets them go, and the pools follow (docs/demo-ray.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local.ray.image import write_image
+from local.ray.installing import default_folder, find_ray
+from local.ray.running import Run
+from local.stack.clusters import ClusterKind
+from local.stack.commands import StackSettings
+from local.stack.stack import Stack
+from tests.conftest import SPEED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from local.controlplane.plane import ControlPlane
+
+KUBERAY = "kuberay-1.6"
+SECONDS_MAX = 900.0
+"""Four Ray nodes start on what may be half a core; by itself the run takes two minutes."""
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.controller(KUBERAY),
+    pytest.mark.ray,
+    pytest.mark.timeout(SECONDS_MAX + 300),
+    pytest.mark.slow,
+]
+
+
+@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
+def test_two_actors_of_ray_get_a_slice_and_its_pool_goes_when_they_are_let_go(
+    plane_with: Callable[..., ControlPlane], tmp_path: Path
+) -> None:
+    ray = find_ray(default_folder())
+    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL, images=(write_image(tmp_path / "image", ray),))
+    said: list[str] = []
+    with Stack(tmp_path / "stack", settings, plane=plane_with(KUBERAY)) as stack:
+        run = Run(stack, ray, tell=lambda line: said.append(f"{line.who} {line.what}"), seconds_max=SECONDS_MAX)
+        outcome = run.perform(("TPU",))
+
+    assert outcome.problems == [], "\n".join(said)
