@@ -1,0 +1,80 @@
+"""Ray workers with GPUs under KubeRay itself: one elastic pool for the group, which follows its replicas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from local.stack.clusters import ClusterKind
+from local.stack.commands import StackSettings
+from local.stack.stack import Stack
+from tests.conftest import SPEED
+from tests.kinds.rays import Life, a_group
+from tests.lives.cloud import Cloud, wait_for
+from tests.lives.jobset_bodies import LIFE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from local.controlplane.plane import ControlPlane
+
+KUBERAY = "kuberay-1.6"
+pytestmark = [pytest.mark.cluster, pytest.mark.controller(KUBERAY), pytest.mark.timeout(500), pytest.mark.slow]
+
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def cloud(plane_with: Callable[..., ControlPlane], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL)
+    with (
+        Stack(tmp_path_factory.mktemp("gpu-rays"), settings, plane=plane_with(KUBERAY)) as stack,
+        Cloud(stack) as cloud,
+    ):
+        yield cloud
+
+
+def a_gpu_group(life: str, **fields: Any) -> Json:
+    """A worker group of one L4 for each worker."""
+    group = a_group(life, "2x2", apart=False, **fields)
+    pod = group["template"]["spec"]
+    pod["nodeSelector"] = {"cloud.google.com/gke-accelerator": "nvidia-l4", LIFE: life}
+    pod["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}
+    # GKE's API server adds this to pods that ask for GPUs; not every stand-in does.
+    pod["tolerations"] = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    return group
+
+
+def places(pods: list[Json]) -> dict[str, str]:
+    return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in pods}
+
+
+@pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
+@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
+def test_the_workers_share_a_pool_that_follows_their_number_up_and_down(cloud: Cloud) -> None:
+    life = Life(cloud, "gpus")
+    life.submit(a_gpu_group("gpus", maxReplicas=5))
+    life.wait_running(1)
+    (pool,) = life.pools()
+
+    life.scale(5)
+    five = places(life.wait_running(5))
+    assert life.pools() == [pool]
+    assert len(set(five.values())) == 5
+
+    life.scale(2)
+    two = places(life.wait_running(2))
+    wait_for("gpus: two nodes", lambda: nodes(cloud) == set(two.values()))
+    assert two.items() <= five.items(), "the workers that stay were not moved"
+    assert life.pools() == [pool]
+
+    life.scale(0)
+    life.wait_nothing_left()
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+    assert life.accepted("SetNodePoolSize") == 1
+    life.delete()
+
+
+def nodes(cloud: Cloud) -> set[str]:
+    return {each["metadata"]["name"] for each in cloud.items("/api/v1/nodes", labelSelector=f"{LIFE}=gpus")}
