@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 ACTORS = 2
 CALLS_PER_POOL_MAX = 8
-"""Of GKE's own API, as for the slice of a JobSet: docs/lives.md. A pool whose size follows demand is besides looked at
-in Compute Engine, as often as somebody asks."""
+"""Of GKE's own API, as for the slice of a JobSet: docs/lives.md. A pool whose size follows demand is looked at in
+Compute Engine besides, as often as somebody asks."""
 _REPLICAS = {"TPU": 1, "GPU": 2}
 """How many replicas two actors need: one slice of two hosts, or two workers of one."""
 

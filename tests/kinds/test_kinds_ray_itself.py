@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 KUBERAY = "kuberay-1.6"
 SECONDS_MAX = 900.0
-"""Four Ray nodes start on what may be half a core; by itself the run takes two minutes."""
+"""Five Ray nodes start on what may be half a core; with that, a run took four minutes."""
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.controller(KUBERAY),
@@ -33,7 +33,7 @@ pytestmark = [
 
 
 @pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
-def test_two_actors_of_ray_get_a_slice_and_its_pool_goes_when_they_are_let_go(
+def test_actors_of_ray_get_a_slice_and_gpus_and_the_pools_go_when_they_are_let_go(
     plane_with: Callable[..., ControlPlane], tmp_path: Path
 ) -> None:
     ray = find_ray(default_folder())
@@ -41,6 +41,6 @@ def test_two_actors_of_ray_get_a_slice_and_its_pool_goes_when_they_are_let_go(
     said: list[str] = []
     with Stack(tmp_path / "stack", settings, plane=plane_with(KUBERAY)) as stack:
         run = Run(stack, ray, tell=lambda line: said.append(f"{line.who} {line.what}"), seconds_max=SECONDS_MAX)
-        outcome = run.perform(("TPU",))
+        outcome = run.perform(("TPU", "GPU"))
 
     assert outcome.problems == [], "\n".join(said)
