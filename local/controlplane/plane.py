@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from local.controlplane import objects, probes, users
@@ -35,7 +36,7 @@ from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfi
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from types import TracebackType
     from typing import Any, Self
@@ -137,9 +138,16 @@ class ControlPlane:
         """The process id of every process that runs, by its name."""
         return {name: child.pid for name, child in self._children.items() if child.exit_code is None}
 
-    def start(self, name: str) -> None:
-        """Start one process that was killed, and return once it is ready."""
+    def start(self, name: str, environment: Mapping[str, str] | None = None) -> None:
+        """Start one process that was killed, and return once it is ready.
+
+        Args:
+            name: Of the process.
+            environment: Additions to its environment, until it is killed again.
+        """
         command = self._plan.command(name)
+        if environment:
+            command = replace(command, environment={**command.environment, **environment})
         if name in self.processes:
             raise ValueError(f"process {name!r} runs already")
         self._children[name] = Child(command, self.layout.log(name))

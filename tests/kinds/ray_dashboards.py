@@ -1,0 +1,120 @@
+"""A stand-in for the dashboards of all Ray heads: the few answers that KubeRay asks of them, over HTTP.
+
+KubeRay finds a dashboard by the name of the head's Service, which nothing here resolves. So the operator is
+started again with this server as its HTTP proxy: it gets each request with the full address, and tells the heads
+apart by it. What it says of jobs and applications is decided by the test; all else of Ray is absent.
+Paths and fields: https://docs.ray.io/en/latest/cluster/running-applications/job-submission/rest.html and
+https://docs.ray.io/en/latest/serve/api/index.html#serve-rest-api.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+Json = dict[str, Any]
+RUNNING = "RUNNING"
+
+
+class Dashboards:
+    """All dashboards of one cluster, used as a context manager."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[tuple[str, str], Json] = {}
+        """By the head's host name and the submission id."""
+        self.applications: dict[str, list[str]] = {}
+        """Names of what was deployed on a head, by its host name."""
+        self.deploying = False
+        """Whether what is deployed is not ready to serve yet."""
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Answers,), {"of": self}))
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What makes a program ask here for all that is not on this machine."""
+        url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        return {"HTTP_PROXY": url, "http_proxy": url, "NO_PROXY": "127.0.0.1,localhost"}
+
+    def has(self, submission: str) -> bool:
+        """Return whether a job was submitted."""
+        return any(known == submission for _, known in self.jobs)
+
+    def end(self, submission: str, status: str) -> None:
+        """Let a job end."""
+        for (_, known), job in list(self.jobs.items()):
+            if known == submission:
+                job |= {"status": status, "end_time": _now()}
+
+    def answer(self, method: str, url: str, body: bytes) -> tuple[int, Json]:
+        """Return the status and the body of one answer."""
+        parts = urlsplit(url)
+        host, path = str(parts.hostname), parts.path
+        if path.startswith("/api/serve/applications"):
+            return self._serve(method, host, body)
+        if method == "POST" and path == "/api/jobs/":
+            submission = str(json.loads(body)["submission_id"])
+            job = {"submission_id": submission, "status": RUNNING, "start_time": _now(), "type": "SUBMISSION"}
+            self.jobs[host, submission] = job
+            return 200, {"submission_id": submission, "job_id": submission}
+        submission, _, action = path.removeprefix("/api/jobs/").partition("/")
+        known = self.jobs.get((host, submission))
+        if known is None:
+            return 404, {}
+        return 200, {"stopped": True} if action == "stop" else known
+
+    def _serve(self, method: str, host: str, body: bytes) -> tuple[int, Json]:
+        if method == "PUT":
+            self.applications[host] = [str(each["name"]) for each in json.loads(body)["applications"]]
+            return 200, {}
+        status = "DEPLOYING" if self.deploying else RUNNING
+        known = self.applications.get(host, ())
+        return 200, {"applications": {name: {"name": name, "status": status, "deployments": {}} for name in known}}
+
+
+class _Answers(BaseHTTPRequestHandler):
+    of: Dashboards
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_POST(self) -> None:
+        self._answer()
+
+    def do_PUT(self) -> None:
+        self._answer()
+
+    def _answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        status, said = self.of.answer(self.command, self.path, body)
+        text = json.dumps(said).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: object) -> None:
+        """Write nothing."""
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
