@@ -53,7 +53,8 @@ TIMEOUT_SECONDS = 10.0
 PAGE_SIZE = 500
 PAGES_MAX = 2_000
 """A million objects in pages of 500; past that, the continue token must be going in circles."""
-CONNECTIONS_MAX = 8
+CONNECTIONS_MAX = 32
+"""Kept open at most: the exporter has two watches per kind of workload, each on a connection of its own."""
 REFUSAL_BYTES_MAX = 64 * 1024
 _HTTP_OK, _HTTP_REDIRECT = 200, 300
 _PAGE: Any = Page  # Made concrete at run time, which a type checker cannot follow.

@@ -12,6 +12,7 @@ import pytest
 from exporter_builders import a_jobset, a_leader
 from scripted_kubernetes import CUT, END, Listing, Refusal, ScriptedKubernetes, Stream, bookmark, event
 
+from exporter.kinds import list_watched
 from shared.core.errors import (
     AlreadyExists,
     Denied,
@@ -22,7 +23,15 @@ from shared.core.errors import (
     Throttled,
     Unavailable,
 )
-from shared.edges.kubernetes_api import Connection, Expired, KubernetesApi, Silence, Unreadable
+from shared.core.kinds.table import KINDS
+from shared.edges.kubernetes_api import (
+    CONNECTIONS_MAX,
+    Connection,
+    Expired,
+    KubernetesApi,
+    Silence,
+    Unreadable,
+)
 from shared.edges.kubernetes_objects import Lease, ObjectMeta, Record, Stored
 
 if TYPE_CHECKING:
@@ -277,3 +286,7 @@ def test_importing_it_loads_nothing_heavy():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+def test_every_watch_of_every_kind_keeps_its_connection():
+    assert len(list_watched(KINDS)) < CONNECTIONS_MAX
