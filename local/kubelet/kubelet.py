@@ -79,6 +79,7 @@ class Kubelet:
         self._logs = logs or Path("pods")
         self._running: dict[str, asyncio.Task[None]] = {}
         self._stopping: dict[str, asyncio.Task[None]] = {}
+        self._sending: set[asyncio.Task[httpx.Response]] = set()
         self._ending = False
 
     async def run(self, watch: PodWatch) -> None:
@@ -92,6 +93,9 @@ class Kubelet:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            for sending in tuple(self._sending):
+                sending.cancel()
+            await asyncio.gather(*self._sending, return_exceptions=True)
 
     def see(self, pod: Json, *, gone: bool) -> None:
         """Begin, go on with or stop a pod, as its latest state says."""
@@ -170,7 +174,7 @@ class Kubelet:
     async def _node_is_gone(self, pod: Json) -> bool:
         """Return whether the node no longer exists: then nobody is left to report how the pod ended."""
         try:
-            answer = await self._client.get(f"/api/v1/nodes/{pod['spec']['nodeName']}")
+            answer = await self._request("GET", f"/api/v1/nodes/{pod['spec']['nodeName']}")
         except httpx.TransportError:
             return False
         return answer.status_code == _NOT_FOUND
@@ -196,7 +200,7 @@ class Kubelet:
         """Send until the server takes it; a pod that is gone or replaced needs nothing more."""
         while True:
             try:
-                answer = await self._client.request(method, path, content=json.dumps(body), headers=headers)
+                answer = await self._request(method, path, content=json.dumps(body), headers=headers)
             except httpx.TransportError as error:
                 log("server not reached, trying again", "WARNING", path=path, error=repr(error))
             else:
@@ -206,6 +210,22 @@ class Kubelet:
                 if answer.status_code < _SERVER_ERRORS:
                     return
             await asyncio.sleep(_RETRY_REAL_SECONDS)
+
+    async def _request(self, method: str, path: str, **what: Any) -> httpx.Response:
+        """Send one request, to its end even if the pod's task is cancelled meanwhile.
+
+        A deleted pod often leaves the watch before the delete is answered. Requests that are cut off then would
+        take their connections with them: the client's pool counts them as in use for ever.
+        """
+        sending = asyncio.create_task(self._client.request(method, path, **what))
+        self._sending.add(sending)
+        sending.add_done_callback(self._forget)
+        return await asyncio.shield(sending)
+
+    def _forget(self, sending: asyncio.Task[httpx.Response]) -> None:
+        self._sending.discard(sending)
+        if not sending.cancelled():
+            sending.exception()  # whoever still waits gets it; of a pod that is gone nobody wants to know
 
     async def _sleep(self, virtual_seconds: float) -> None:
         await asyncio.sleep(virtual_seconds / self._speed)
