@@ -102,6 +102,8 @@ class Story:
         elif said["said"] == "let go":
             self.facts.let_go.add(said["kind"])
             yield Line(at, "driver", f"lets its {said['kind']} actors go")
+        elif said["said"] == "failed":
+            yield Line(at, "driver", f"fails: {said['error']}")
         else:
             yield Line(at, "driver", "is connected")
 
@@ -144,6 +146,8 @@ class Story:
             yield "waits", "scheduler", "has no node for"
         if status.get("phase") == "Running":
             yield "runs", "kubelet", "has started the processes of"
+        if status.get("phase") == "Failed":
+            yield "fails", "kubelet", "reports as failed"
         if metadata.get("deletionTimestamp"):
             yield "leaves", "KubeRay", "deletes"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,16 @@ def test_the_story_tells_each_change_once():
         "has no p any more",
     ]
     assert story.facts.replicas_seen == {"tpus": [0, 1, 0]}
+
+
+def test_the_story_says_what_failed():
+    pod = {"metadata": {"name": "w"}, "spec": {"nodeName": "n"}, "status": {"phase": "Failed"}}
+    look = replace(a_look(1), pods=[pod], driver=[{"said": "failed", "at": 2, "error": "the actor died"}])
+
+    assert [(line.who, line.what) for line in Story().take(look)][-2:] == [
+        ("kubelet", "reports as failed w"),
+        ("driver", "fails: the actor died"),
+    ]
 
 
 def test_a_record_replaces_the_one_before(tmp_path: Path):

@@ -68,6 +68,19 @@ def main() -> None:
     services.node_ip_address_from_perspective = own_address
     connect(address)
     say("connected")
+    try:
+        perform(kinds)
+    except ray.exceptions.RayError as error:
+        say("failed", error=str(error))
+        raise
+
+
+def perform(kinds: list[str]) -> None:
+    """Ask for the actors of these kinds, hear them, and let them go.
+
+    Raises:
+        RayError: an actor could not be had, or was lost.
+    """
     remote = ray.remote(Worker)
     actors = {kind: [remote.options(num_cpus=0, **ASKS[kind]).remote() for _ in range(ACTORS)] for kind in kinds}
     say("asked", asks={kind: ASKS[kind] for kind in kinds}, actors=ACTORS)

@@ -24,6 +24,8 @@ OWN_PORTS = (
 choose: for what it chooses itself it waits half a minute, and breaks off."""
 ANY_PORTS = ("min-worker-port", "max-worker-port")
 """A range that every node begins from its start, unless it is 0."""
+OWN_TEMPORARY_FOLDER = f"--temp-dir={FOLDER}/ray"
+"""Ray would take the head's, where raylets that start in one moment choose one name for their sockets."""
 PATIENCE = {
     "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "600",
     "RAY_agent_register_timeout_ms": "600000",
@@ -78,7 +80,7 @@ def arguments(given: list[str]) -> list[str]:
             each for each in given if each.removeprefix("--").partition("=")[0] not in (*OWN_PORTS, *ANY_PORTS)
         ]
         own = [f"--{name}={port}" for name, port in zip(OWN_PORTS, free_ports(len(OWN_PORTS)), strict=True)]
-        return [*kept, *own, *(f"--{name}=0" for name in ANY_PORTS)]
+        return [*kept, *own, *(f"--{name}=0" for name in ANY_PORTS), OWN_TEMPORARY_FOLDER]
     if given[:1] == ["kuberay-autoscaler"] and (address := os.environ.get("GCS_ADDRESS")):
         return [*given, f"--gcs-address={address}"]
     return given
