@@ -81,7 +81,8 @@ def perform(kinds: list[str]) -> None:
     Raises:
         RayError: an actor could not be had, or was lost.
     """
-    remote = ray.remote(Worker)
+    # As everyone who works on machines that may go: what is lost is made again, and asked again.
+    remote = ray.remote(max_restarts=-1, max_task_retries=-1)(Worker)
     actors = {kind: [remote.options(num_cpus=0, **ASKS[kind]).remote() for _ in range(ACTORS)] for kind in kinds}
     say("asked", asks={kind: ASKS[kind] for kind in kinds}, actors=ACTORS)
     for kind, asked in actors.items():

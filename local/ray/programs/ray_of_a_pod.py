@@ -7,10 +7,13 @@ a folder of its own for /tmp/ray, the account's token at /var/run/secrets, an ad
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import socket
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 FOLDER = os.environ["POD_FOLDER"]
@@ -36,6 +39,7 @@ PATIENCE = {
 }
 """Half a dozen Ray nodes on one machine may take minutes for what a machine of their own does in seconds."""
 START_SECONDS_MAX = 180.0
+ERROR_CHARACTERS = 2000
 os.environ |= PATIENCE | {
     "RAY_TMPDIR": FOLDER,
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -45,6 +49,19 @@ os.environ |= PATIENCE | {
 
 from ray._private import services  # noqa: E402 -- after the environment, which it reads
 from ray.scripts.scripts import main  # noqa: E402
+
+turn = contextlib.ExitStack()
+"""Until it is closed, no other node of Ray starts on this machine."""
+
+
+def wait_for_turn() -> None:
+    """Wait until no other node is starting.
+
+    A raylet dies if the agents that it starts do not answer within half a minute, a bound that cannot be set, and
+    four at once on a busy machine do not.
+    """
+    lock = Path(tempfile.gettempdir(), f"ray-of-a-pod-{os.getuid()}.lock")
+    fcntl.flock(turn.enter_context(lock.open("w", encoding="utf-8")), fcntl.LOCK_EX)
 
 
 def own_address(_address: str | None = None) -> str:
@@ -57,11 +74,31 @@ def get_node(address: str, node: str) -> Any:
     deadline = time.monotonic() + START_SECONDS_MAX
     while True:
         try:
-            return get_node_now(address, node)
+            found = get_node_now(address, node)
         except RuntimeError:
+            if has_lost_a_process():
+                show_errors()
+                sys.exit(1)
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.5)
+        else:
+            turn.close()
+            return found
+
+
+def has_lost_a_process() -> bool:
+    """Return whether a process that this one started, the raylet above all, has ended: then no waiting helps."""
+    try:
+        return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
+def show_errors() -> None:
+    """Write what raylets said as they died where the container's log is; their own goes with the pod's folder."""
+    for log in sorted(Path(FOLDER).glob("ray/session_2*/logs/raylet*.err")):
+        sys.stderr.write(f"{log.name}: {log.read_text(errors='replace')[:ERROR_CHARACTERS]}\n")
 
 
 def free_ports(count: int) -> list[int]:
@@ -98,5 +135,7 @@ services.node_ip_address_from_perspective = own_address
 get_node_now, services.get_node = services.get_node, get_node
 if sys.argv[1:2] == ["kuberay-autoscaler"]:
     use_own_token()
+if sys.argv[1:2] == ["start"]:
+    wait_for_turn()
 sys.argv = [sys.argv[0], *arguments(sys.argv[1:])]
 sys.exit(main())
