@@ -50,6 +50,21 @@ the log-based metrics count), and a heading of the [runbook](runbook.md).
 No chain of owners is followed: the first controller that a pod names decides, so a chain that loops or leads nowhere costs nothing. A ReplicaSet without Deployment is
 refused by name: make it a Deployment. Pods of DaemonSets and of the kubelet itself belong to their node and are never demands.
 
+## Pools of one's own
+
+A pool is made for one slice, or for the pods of one workload; the scheduler does not know that. It binds whoever comes first, so any pod of the same shape may land there: of a
+Deployment, a bare pod, another JobSet. Then the one that asked waits, and past the grace its job says so (`pool_taken`). What keeps them apart:
+
+| | how | keeps its pods on its own pools | keeps others off them |
+|---|---|---|---|
+| any kind | a node label of one's own in the pods' `nodeSelector`, as `example.com/workload: my-job`: its pools are made with that label | yes | no |
+| JobSet | the annotations `alpha.jobset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool` and `alpha.jobset.sigs.k8s.io/node-selector: "true"` | yes, each slice on its own | yes, by a taint |
+| JobSet | the [pinning policy](decisions/0009-pinning.md) of the cluster (Kubernetes 1.36) | yes, each slice on its own | no |
+| JobSet, LeaderWorkerSet, Ray | exclusive placement, or GKE's Ray webhook | no; no two slices share a pool | only other slices that are placed so |
+
+So let every workload of a shape that several owners use select a label of its own: then nobody takes from anybody. The label's value may be anything that differs from workload to workload;
+its key must be of your own domain. A workload of several slices needs exclusive placement (or Ray's affinities) besides, for the label is the same for all of them.
+
 ## Pathways
 
 A PathwaysJob (`pathways-job.pathways.domain/v1`) is served through the JobSet that its controller makes under its name; Events are written on that JobSet, not on the PathwaysJob.

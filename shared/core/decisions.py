@@ -35,6 +35,7 @@ class Reason(StrEnum):
     POOL_SERVES = "pool_serves"
     POOL_GROWS = "pool_grows"
     POOL_SHRINKS = "pool_shrinks"
+    POOL_TAKEN = "pool_taken"
     POOL_DIFFERS = "pool_differs"
     POOL_DEGRADED = "pool_degraded"
     POOL_FAILED = "pool_failed"

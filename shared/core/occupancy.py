@@ -4,6 +4,8 @@ Slices of equal shape swap pools: nothing but a pin makes the first replica land
 So a pool's name says for which slice it was bought, and the pods on its nodes say which slice it serves. Where the
 two differ, use decides: a pool in use is never given back for its name's sake, a pool that stands empty while its
 slice runs on another one is, and a slice whose pool is taken by another one gets a further pool.
+
+Pods of other workloads are nobody's to move: where these hold a pool, that is said.
 """
 
 from __future__ import annotations
@@ -13,14 +15,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.elastic import find_slice
 from shared.core.errors import Rejected
+from shared.core.kinds.table import find_kind
+from shared.core.pools import PoolStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from shared.core.kinds.kind import Kind, SliceOfPod
+    from shared.core.pools import PoolSnapshot
+    from shared.core.ports import BoundPod
     from shared.core.workloads import PodView, WorkloadView
+
+TAKERS_NAMED_MAX = 3
+_COMING = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING)
 
 
 class Holder(StrEnum):
@@ -117,3 +127,57 @@ def find_holder(found: Occupancy, asking: PodView, *, hosts: int) -> Holder:
 def count_slices(found: Occupancy) -> int:
     """Return how many slices the workload's pods make up, whether they run or wait."""
     return len({known.name for known in map(found.find_slice, found.pods) if known is not None})
+
+
+def find_takers(
+    pool: PoolSnapshot, pods: Sequence[BoundPod], *, now: float, drain_seconds_max: float
+) -> list[tuple[str, str, str]]:
+    """Return kind, namespace and name of the other workloads whose accelerator pods hold a pool of ours, sorted.
+
+    Args:
+        pool: the pool.
+        pods: the unfinished pods on its nodes.
+        now: unix seconds.
+        drain_seconds_max: for how long a pod that is being deleted is believed to end by itself.
+    """
+    mine = (pool.owner.kind, pool.owner.namespace, pool.owner.name) if pool.owner else None
+    holding = (
+        pod
+        for pod in pods
+        if pod.chips and (pod.deleting_since is None or now - pod.deleting_since > drain_seconds_max)
+    )
+    found = {(pod.kind or "Pod", pod.namespace, pod.workload or pod.name) for pod in holding}
+    return sorted(found - {mine})
+
+
+def decide_taken(
+    pool: PoolSnapshot, takers: Sequence[tuple[str, str, str]], *, pools: Sequence[PoolSnapshot]
+) -> Decision | None:
+    """Return what is told to the owner of a pod whose running pool others hold; None when nothing is to be told.
+
+    While a taker's own pool is being made, this pod has only to wait for room there: both want the same nodes.
+
+    Args:
+        pool: the pool that should serve.
+        takers: as `find_takers` returns them.
+        pools: every pool of the cluster.
+    """
+    coming = {
+        (each.owner.kind, each.owner.namespace, each.owner.name)
+        for each in pools
+        if each.owner and each.status in _COMING
+    }
+    if not takers or coming.intersection(takers):
+        return None
+    names = [f"{kind} {namespace}/{name}" for kind, namespace, name in takers]
+    more = len(names) - TAKERS_NAMED_MAX
+    shown = ", ".join(names[:TAKERS_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+    kind = find_kind(pool.owner.kind) if pool.owner else None
+    pin = f"; so would, on this {kind.name}, {kind.pin_advice}" if kind and kind.pin_advice else ""
+    return Decision(
+        Verdict.REFUSE,
+        Reason.POOL_TAKEN,
+        f"node pool {pool.name} runs and does not take this pod: accelerator pods of other workloads stand on it "
+        f"({shown}), and it waits until they end. A node label of its own that each workload of this shape "
+        f"selects, and that its pool then carries, would keep them apart{pin}",
+    )

@@ -5,13 +5,23 @@ Asks Kubernetes only: the nodes of one pool, and the workload's pods. `shared.co
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from shared.core.collect import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.elastic import leave_out_elastic, list_elastic
+from shared.core.errors import ProvisionerError
 from shared.core.kinds.table import get_kind, select_pods_of
-from shared.core.occupancy import Holder, count_slices, find_holder, is_surplus, measure_occupancy
+from shared.core.occupancy import (
+    Holder,
+    count_slices,
+    decide_taken,
+    find_holder,
+    find_takers,
+    is_surplus,
+    measure_occupancy,
+)
 from shared.core.pools import PoolStatus
 
 if TYPE_CHECKING:
@@ -22,6 +32,7 @@ if TYPE_CHECKING:
     from shared.core.workloads import PodView, WorkloadView
     from shared.perform.outcome import Ports
 
+_LOG = logging.getLogger("occupancy")
 _LOST = (PoolStatus.STOPPING, PoolStatus.ERROR)
 
 
@@ -110,3 +121,35 @@ def judge_holder(
         said = f"another slice of {workload} runs on node pool {pool_name} ({names}); its own pool takes this one"
         return Decision(Verdict.WAIT, Reason.POOL_IN_USE, said)
     return Decision(Verdict.CREATE, Reason.POOL_ABSENT, "every pool of the workload is taken")
+
+
+def judge_takers(
+    cluster: str, pod: PodView, ports: Ports, *, pools: Sequence[PoolSnapshot], pool_name: str
+) -> Decision | None:
+    """Return what to say of a running pool that others hold while its own pod waits; None when there is nothing.
+
+    Asked past the grace only, by the pool's age and by the pod's wait, since nothing tells for how long a pool has
+    been running. It is read to explain only, so an error is logged and stops nothing.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        pod: the pod that waits.
+        ports: the outside world.
+        pools: every pool of the cluster.
+        pool_name: the pool that should serve.
+    """
+    now, settings = ports.clock.now(), ports.settings
+    pool = next((each for each in pools if each.name == pool_name), None)
+    since = now if pod.unschedulable_since is None else pod.unschedulable_since
+    if pool is None or min(pool.age_seconds(now), now - since) < settings.grace_seconds:
+        return None
+    try:
+        bound = ports.clusters[cluster].list_pool_pods(pool_name)
+    except ProvisionerError as error:
+        _LOG.warning(
+            "who stands on a pool could not be read",
+            extra={"object": f"node pool {pool_name}", "error": str(error)},
+        )
+        return None
+    takers = find_takers(pool, bound, now=now, drain_seconds_max=settings.drain_seconds_max)
+    return decide_taken(pool, takers, pools=pools)

@@ -20,7 +20,7 @@ from shared.core.names import build_pool_name
 from shared.core.nodepool import build_node_pool
 from shared.core.provision import decide_provision, measure_usage
 from shared.perform.explain import explain
-from shared.perform.occupancy import judge_holder
+from shared.perform.occupancy import judge_holder, judge_takers
 from shared.perform.outcome import Outcome, Ports, describe_demand
 from shared.perform.sizes import grow_pool, measure_elastic
 
@@ -120,9 +120,12 @@ def _satisfy(
     for attempt in range(FIRST_ATTEMPT, LAST_ATTEMPT):
         decision = _attempt(demand, attempt, ports, pools)
         name = build_pool_name(demand.claim, attempt)
-        if decision.reason != Reason.POOL_SERVES or demand.elastic or workload is None or pools is None:
+        if decision.reason != Reason.POOL_SERVES or workload is None or pools is None:
             return name, decision
-        held = judge_holder(demand, pod, workload, ports, pools=pools, pool_name=name)
+        held = None
+        if not demand.elastic:
+            held = judge_holder(demand, pod, workload, ports, pools=pools, pool_name=name)
+        held = held or judge_takers(demand.claim.cluster, pod, ports, pools=pools, pool_name=name)
         if held is None or held.verdict != Verdict.CREATE:
             return name, held or decision
     return build_pool_name(demand.claim, LAST_ATTEMPT), _attempt(demand, LAST_ATTEMPT, ports, pools)

@@ -7,11 +7,24 @@ from typing import Any
 
 import pytest
 
+from shared.core.decisions import Reason, Verdict
 from shared.core.errors import SliceUnknown
 from shared.core.kinds.jobset import JOBSET
 from shared.core.kinds.kind import Kind, SliceOfPod
-from shared.core.occupancy import Holder, Occupancy, find_holder, is_surplus, measure_occupancy
+from shared.core.kinds.table import KINDS
+from shared.core.occupancy import (
+    TAKERS_NAMED_MAX,
+    Holder,
+    Occupancy,
+    decide_taken,
+    find_holder,
+    find_takers,
+    is_surplus,
+    measure_occupancy,
+)
+from shared.core.ports import BoundPod
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+from tests.builders import NOW, a_claim, a_foreign_pool, a_pool
 
 POOL_0, POOL_1 = ["n00", "n01"], ["n10", "n11"]
 
@@ -132,3 +145,64 @@ def test_a_swap_then_a_scale_down_then_a_scale_up_strands_no_pool_and_no_slice()
 
     back = a_pod("a0")
     assert find_holder(seen([*left, back], POOL_0, replicas=2), back, hosts=2) is Holder.OTHER_SLICE
+
+
+def a_bound(workload: str, kind: str = "Deployment", **overrides: Any) -> BoundPod:
+    plain = {"namespace": "default", "name": f"{workload}-x", "kind": kind, "workload": workload, "chips": 4}
+    return BoundPod(**{**plain, "deleting_since": None, **overrides})
+
+
+@pytest.mark.parametrize(
+    ("pod", "taker"),
+    [
+        pytest.param(a_bound("serving"), ("Deployment", "default", "serving"), id="another workload"),
+        pytest.param(a_bound("train"), ("Deployment", "default", "train"), id="its name, another kind"),
+        pytest.param(
+            a_bound("train", "JobSet", namespace="b"), ("JobSet", "b", "train"), id="its name, elsewhere"
+        ),
+        pytest.param(a_bound("", "", name="lab"), ("Pod", "default", "lab"), id="of no kind"),
+        pytest.param(a_bound("train", "JobSet"), None, id="its own"),
+        pytest.param(a_bound("monitor", chips=0), None, id="without chips"),
+        pytest.param(a_bound("serving", deleting_since=NOW - 30), None, id="ending"),
+        pytest.param(
+            a_bound("serving", deleting_since=NOW - 61), ("Deployment", "default", "serving"), id="not ending"
+        ),
+    ],
+)
+def test_a_pool_is_taken_by_accelerator_pods_of_others_that_stay(
+    pod: BoundPod, taker: tuple[str, str, str] | None
+) -> None:
+    found = find_takers(a_pool(), [pod, pod], now=NOW, drain_seconds_max=60)
+
+    assert found == ([taker] if taker else [])
+
+
+def test_nothing_is_told_without_takers_and_none_is_waited_for_that_has_its_pool() -> None:
+    takers = [("JobSet", "default", "other")]
+    theirs = a_claim(name="other", slice_key="default/other-workers-0")
+
+    assert decide_taken(a_pool(), [], pools=[]) is None
+    for status in ("PROVISIONING", "RECONCILING"):
+        assert decide_taken(a_pool(), takers, pools=[a_pool(status, claim=theirs), a_foreign_pool()]) is None
+    for status in ("RUNNING", "ERROR", "STOPPING"):
+        found = decide_taken(a_pool(), takers, pools=[a_pool(status, claim=theirs), a_foreign_pool()])
+        assert found is not None
+        assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.POOL_TAKEN)
+
+
+def test_a_few_takers_are_named_and_the_rest_counted() -> None:
+    takers = [("Pod", "default", f"lab-{at}") for at in range(TAKERS_NAMED_MAX + 2)]
+    found, one = decide_taken(a_pool(), takers, pools=[]), decide_taken(a_pool(), takers[:1], pools=[])
+
+    assert found is not None
+    assert "(Pod default/lab-0, Pod default/lab-1, Pod default/lab-2 and 2 more)" in found.message
+    assert one is not None
+    assert "(Pod default/lab-0)" in one.message
+
+
+def test_what_would_pin_its_slices_is_said_where_the_kind_has_something() -> None:
+    for kind in KINDS:
+        pool = a_pool(claim=a_claim(kind=kind.name))
+        found = decide_taken(pool, [("Pod", "default", "lab")], pools=[])
+        assert found is not None
+        assert (f"on this {kind.name}, " in found.message) == bool(kind.pin_taint)

@@ -235,6 +235,7 @@ JOBSET = Kind(
     namespace_label=JOBSET_NAMESPACE,
     pin_label=NAMESPACED_JOB,
     pin_taint=NO_SCHEDULE_TAINT,
+    pin_advice=f'the annotations {EXCLUSIVE_TOPOLOGY}: {labels.NODE_POOL} and {NODE_SELECTOR_STRATEGY}: "true"',
     install="kubectl apply --server-side -f "
     "https://github.com/kubernetes-sigs/jobset/releases/download/v0.11.1/manifests.yaml",
 )

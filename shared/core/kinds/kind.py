@@ -140,6 +140,8 @@ class Kind(Resource):
     """Node label by which the kind's controller pins a slice's pods; its value is ``namespace_slice``."""
     pin_taint: str = ""
     """Taint that the nodes of a pinned slice carry, which its pods tolerate."""
+    pin_advice: str = ""
+    """What in a workload would make its slices pinned, for its author; empty where nothing does."""
     install: str = ""
     """Command that installs the kind, where a cluster without it is a mistake; empty where it is a choice."""
 

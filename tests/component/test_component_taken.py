@@ -1,0 +1,150 @@
+"""A pool that others' pods hold while its own pod waits: that is said to its owner, and nothing is done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.status import read_status
+from shared.core.errors import Denied, Unavailable
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
+from tests.component.test_component_elastic import GRACE, Elastic
+
+if TYPE_CHECKING:
+    from tests.component.world import World
+
+LONG = GRACE + 60.0
+TAKEN = ("refuse", "pool_taken")
+
+
+class Waiting:
+    """JobSet ``default/train``: its first slice waits, though its pool runs."""
+
+    def __init__(self, world: World, *, age_seconds: float = LONG, waits_seconds: float | None = LONG) -> None:
+        self.world = world
+        since = None if waits_seconds is None else NOW - waits_seconds
+        world.cluster.add(a_pod(unschedulable_since=since))
+        self.pool = a_pool(age_seconds=age_seconds)
+        world.pools.add(CLUSTER, self.pool)
+
+    def take(self, workload: str, kind: str = "Deployment", **fields: Any) -> None:
+        self.world.cluster.bind(self.pool.name, kind=kind, workload=workload, **fields)
+
+    def sweep(self) -> dict[str, int]:
+        _, counts = self.world.sweep()
+        return counts
+
+    def told(self) -> list[tuple[str, str]]:
+        """Return what sweeps logged about slices that wait; that all is well is not logged."""
+        found = [each for each in self.world.records.found if each.get("subject", "").startswith("Pod ")]
+        return [(each["decision"], each["reason"]) for each in found]
+
+
+def test_it_is_said_on_the_job_and_on_its_pod_who_stands_there_and_how_to_prevent_it(world: World) -> None:
+    waiting = Waiting(world)
+    for name in ("serving", "serving", "chat", "lab", "batch"):
+        waiting.take(name)
+    calls = len(world.pools.calls)
+
+    waiting.sweep()
+
+    assert [(each.kind, each.reason, each.warning) for each in world.cluster.notices] == [
+        ("JobSet", "NodePoolRefused", True),
+        ("Pod", "NodePoolRefused", True),
+    ]
+    assert waiting.told() == [TAKEN]
+    (message,) = {each.message for each in world.cluster.notices}
+    assert "(Deployment default/batch, Deployment default/chat, Deployment default/lab and 1 more)" in message
+    assert "so would, on this JobSet, the annotations alpha.jobset.sigs.k8s.io/exclusive-topology" in message
+    assert world.pools.calls[calls:] == [("list", "")]
+
+
+def test_status_counts_it_among_what_needs_a_person(world: World) -> None:
+    waiting = Waiting(world)
+    waiting.take("")
+
+    status = read_status(world.ports)
+
+    assert [(row.slice, row.decision, row.reason, row.stuck) for row in status.waiting] == [
+        ("train-workers-0", *TAKEN, True)
+    ]
+    assert "(Pod default/bare-0)" in status.troubles[0]
+    assert world.cluster.notices == {}
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        pytest.param([], id="nobody"),
+        pytest.param([{"kind": "JobSet", "workload": "train"}], id="pods of the same workload"),
+        pytest.param([{"workload": "monitor", "chips": 0}], id="pods without chips"),
+        pytest.param([{"workload": "serving", "deleting_since": NOW - 1}], id="pods that end"),
+    ],
+)
+def test_those_who_take_nothing_are_not_named(world: World, pods: list[dict[str, Any]]) -> None:
+    waiting = Waiting(world)
+    for fields in pods:
+        waiting.take(**fields)
+
+    waiting.sweep()
+
+    assert waiting.told() == []
+    assert world.cluster.notices == {}
+
+
+def test_a_pod_that_does_not_end_still_holds_the_pool(world: World) -> None:
+    waiting = Waiting(world)
+    waiting.take("serving", deleting_since=NOW - 10_000)
+
+    waiting.sweep()
+
+    assert waiting.told() == [TAKEN]
+
+
+@pytest.mark.parametrize("fields", [{"age_seconds": 60.0}, {"waits_seconds": 60.0}, {"waits_seconds": None}])
+def test_within_the_grace_nobody_is_asked(world: World, fields: dict[str, float | None]) -> None:
+    waiting = Waiting(world, **fields)
+    waiting.take("serving")
+    world.cluster.fail_next("list_pool_pods", Unavailable("asked"))
+
+    assert waiting.sweep()["errors"] == 0
+
+    assert waiting.told() == []
+
+
+@pytest.mark.parametrize("status", ["PROVISIONING", "RUNNING"])
+def test_a_taker_whose_own_pool_still_comes_will_leave_room(world: World, status: str) -> None:
+    waiting = Waiting(world)
+    waiting.take("other", kind="JobSet")
+    world.cluster.add(a_jobset(name="other", uid="o"))
+    theirs = a_claim(name="other", owner_uid="o", slice_key="default/other-workers-0")
+    world.pools.add(CLUSTER, a_pool(status, claim=theirs))
+
+    waiting.sweep()
+
+    assert waiting.told() == ([] if status == "PROVISIONING" else [TAKEN])
+
+
+@pytest.mark.parametrize("error", [Unavailable("gone"), Denied("not allowed")])
+def test_a_cluster_that_does_not_tell_changes_nothing(world: World, error: Exception) -> None:
+    waiting = Waiting(world)
+    waiting.take("serving")
+    world.cluster.fail_next("list_pool_pods", error)
+
+    assert waiting.sweep()["errors"] == 0
+
+    assert waiting.told() == []
+    world.records.expect_in_order({"message": "who stands on a pool could not be read"})
+
+
+def test_of_an_elastic_pool_it_is_said_too(world: World) -> None:
+    elastic = Elastic(world, pods=2)
+    world.cluster.bind(elastic.pool, kind="Deployment", workload="serving", chips=1, node="n1")
+
+    elastic.sweep(after=60)
+    assert ("Job", "NodePoolRefused", True) not in world.notices()
+    elastic.sweep(after=LONG)
+
+    assert ("Job", "NodePoolRefused", True) in world.notices()
+    assert "on this Job" not in str(world.cluster.notices)
