@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.core.errors import AlreadyExists
 from shared.perform.collect import collect_pool
+from shared.perform.followers import judge_followers
 from shared.perform.provision import provision_pod
 
 if TYPE_CHECKING:
@@ -77,6 +78,10 @@ class RehearsedCluster:
         """Return the leader pods that are bound to no node."""
         return self._real.list_waiting_leaders()
 
+    def list_waiting_followers(self) -> Iterable[PodView]:
+        """Return the other pods of slices that are bound to no node."""
+        return self._real.list_waiting_followers()
+
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return the live accelerator pods of a workload."""
         return self._real.list_workload_pods(workload)
@@ -111,7 +116,7 @@ def rehearse(ports: Ports) -> Ports:
 
 
 def rehearse_leaders(cluster: str, pools: list[PoolSnapshot], ports: Ports) -> Iterator[tuple[PodView, Outcome]]:
-    """Yield each waiting leader of a cluster with what would be decided about it.
+    """Yield each waiting leader of a cluster with what would be decided about it, and followers with a reason.
 
     Args:
         cluster: ``projects/P/locations/L/clusters/C``.
@@ -121,6 +126,7 @@ def rehearse_leaders(cluster: str, pools: list[PoolSnapshot], ports: Ports) -> I
     answered: set[str] = set()
     for pod in ports.clusters[cluster].list_waiting_leaders():
         yield pod, provision_pod(cluster, pod, ports, pools=pools, answered=answered)
+    yield from judge_followers(cluster, ports, pools=pools, answered=answered)
 
 
 def rehearse_pools(

@@ -60,7 +60,7 @@ Deployment, a bare pod, another JobSet. Then the one that asked waits, and past 
 | any kind | a node label of one's own in the pods' `nodeSelector`, as `example.com/workload: my-job`: its pools are made with that label | yes | no |
 | JobSet | the annotations `alpha.jobset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool` and `alpha.jobset.sigs.k8s.io/node-selector: "true"` | yes, each slice on its own | yes, by a taint |
 | JobSet | the [pinning policy](decisions/0009-pinning.md) of the cluster (Kubernetes 1.36) | yes, each slice on its own | no |
-| JobSet, LeaderWorkerSet, Ray | exclusive placement, or GKE's Ray webhook | no; no two slices share a pool | only other slices that are placed so |
+| JobSet, LeaderWorkerSet, Ray | exclusive placement; GKE's Ray webhook | no, but a slice on one pool | only slices of its own kind, once it is there |
 
 So let every workload of a shape that several owners use select a label of its own: then nobody takes from anybody. The label's value may be anything that differs from workload to workload;
 its key must be of your own domain. A workload of several slices needs exclusive placement (or Ray's affinities) besides, for the label is the same for all of them.

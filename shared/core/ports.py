@@ -116,6 +116,9 @@ class Cluster(Protocol):
     def list_waiting_leaders(self) -> Iterable[PodView]:
         """Return the pods that speak for a slice of any kind that is served, and that are bound to no node."""
 
+    def list_waiting_followers(self) -> Iterable[PodView]:
+        """Return the accelerator pods of slices that do not speak for them, and that are bound to no node."""
+
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return the live accelerator pods of a workload; none where `select_pods_of` names none."""
 

@@ -14,6 +14,7 @@ from shared.core.kinds.table import (
     find_kind_of_pod,
     find_parent_kind,
     get_kind,
+    select_members,
     select_pods,
     select_pods_of,
 )
@@ -89,6 +90,18 @@ class KubernetesCluster:
                     pod = view_pod(each)
                     # One kind's selector may show pods of another, for example of the Jobs that a kind makes.
                     if find_kind_of_pod(pod) is kind and speaks(kind, pod):
+                        yield pod
+
+    def list_waiting_followers(self) -> Iterator[PodView]:
+        """Yield the accelerator pods that do not speak for their slice and are bound to no node."""
+        for kind in self._kinds:
+            selected = select_members(kind)
+            if not selected:
+                continue
+            for page in self._api.list_pages("/api/v1/pods", Pod, UNBOUND | {"labelSelector": selected}):
+                for each in page.items:
+                    pod = view_pod(each)
+                    if find_kind_of_pod(pod) is kind and pod.template.wants_accelerator and not speaks(kind, pod):
                         yield pod
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:

@@ -14,6 +14,7 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import ProvisionerError
 from shared.perform.collect import classify_owner, read_owner, release_pool
 from shared.perform.explain import explain, find_parent
+from shared.perform.followers import judge_followers
 from shared.perform.occupancy import has_spare_pool, judge_use
 from shared.perform.outcome import Outcome, Ports, describe_owner
 from shared.perform.provision import provision_pod
@@ -180,6 +181,8 @@ def _sweep_leaders(
                 pools = ports.pools.list(cluster)  # the next leader's limits count this one's pool
         except ProvisionerError as error:
             report.errors.append((f"Pod {pod.namespace}/{pod.name}", error))
+    followers = judge_followers(cluster, ports, pools=pools, answered=answered)
+    report.outcomes.extend(outcome for _, outcome in followers)
 
 
 def _describe(cluster: str, pool: PoolSnapshot, decision: Decision) -> Outcome:

@@ -211,6 +211,13 @@ class FakeCluster(Plans):
             if kind and speaks(kind, pod) and not pod.node_name:
                 yield pod
 
+    def list_waiting_followers(self) -> Iterator[PodView]:
+        self.begin("list_waiting_followers")
+        for pod in list(self.pods.values()):
+            kind = find_kind_of_pod(pod)
+            if kind and kind.member_selector and not speaks(kind, pod) and not pod.node_name:
+                yield pod
+
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         self.begin("list_workload_pods")
         kind = get_kind(workload.kind)

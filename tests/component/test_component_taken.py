@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.status import read_status
+from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
 from tests.component.test_component_elastic import GRACE, Elastic
 
 if TYPE_CHECKING:
+    from shared.core.workloads import PodView, WorkloadView
     from tests.component.world import World
 
 LONG = GRACE + 60.0
@@ -148,3 +150,92 @@ def test_of_an_elastic_pool_it_is_said_too(world: World) -> None:
 
     assert ("Job", "NodePoolRefused", True) in world.notices()
     assert "on this Job" not in str(world.cluster.notices)
+
+
+class Begun(Waiting):
+    """The slice's first pod got in and a later one waits."""
+
+    def __init__(self, world: World, *, waits_seconds: float = LONG) -> None:
+        super().__init__(world)
+        world.cluster.pods.clear()
+        world.cluster.add(
+            a_pod(node_name="n0", phase="Running"),
+            *(self.follower(index, unschedulable_since=NOW - waits_seconds) for index in (1, 2)),
+        )
+        self.take("train", kind="JobSet")
+
+    @staticmethod
+    def follower(index: int, **overrides: Any) -> PodView:
+        said = {labels.COMPLETION_INDEX: str(index)}
+        name = f"train-workers-0-{index}"
+        return a_pod(**{"pod_labels": said, "name": name, "uid": name, **overrides})
+
+
+def test_of_a_slice_that_has_begun_it_is_said_on_one_pod_that_waits(world: World) -> None:
+    begun = Begun(world)
+    begun.take("serving")
+
+    begun.sweep()
+
+    assert begun.told() == [TAKEN]
+    assert [(each.kind, each.name) for each in world.cluster.notices] == [
+        ("JobSet", "train"),
+        ("Pod", "train-workers-0-1"),
+    ]
+    assert [row.reason for row in read_status(world.ports).waiting] == ["pool_taken"]
+
+
+@pytest.mark.parametrize(
+    ("waits_seconds", "takers", "workload"),
+    [
+        pytest.param(60.0, ["serving"], a_jobset(), id="within the grace"),
+        pytest.param(LONG, [], a_jobset(), id="nobody else stands there"),
+        pytest.param(LONG, ["serving"], a_jobset(uid="another"), id="another workload of the name"),
+        pytest.param(LONG, ["serving"], a_jobset(job="others"), id="a slice that the spec has not"),
+    ],
+)
+def test_of_followers_nothing_else_is_said(
+    world: World, waits_seconds: float, takers: list[str], workload: WorkloadView
+) -> None:
+    begun = Begun(world, waits_seconds=waits_seconds)
+    for name in takers:
+        begun.take(name)
+    world.cluster.add(workload)
+    world.use(mode="no-create")
+
+    begun.sweep()
+
+    assert "pool_taken" not in {reason for _, reason in begun.told()}
+
+
+def test_a_slice_whose_first_pod_was_answered_is_answered_once(world: World) -> None:
+    begun = Begun(world)
+    begun.take("serving")
+    world.cluster.add(a_pod(unschedulable_since=NOW - LONG))
+
+    begun.sweep()
+
+    assert begun.told() == [TAKEN]
+
+
+@pytest.mark.parametrize(
+    ("method", "skip", "told"),
+    [
+        pytest.param("list_waiting_followers", 0, [], id="none of them"),
+        pytest.param("get_workload", 1, [TAKEN], id="one's workload, and the next one's can"),
+    ],
+)
+def test_followers_that_cannot_be_read_change_nothing(
+    world: World, method: str, skip: int, told: list[tuple[str, str]]
+) -> None:
+    begun = Begun(world)
+    begun.take("serving")
+
+    def fail() -> None:
+        raise Unavailable("gone")
+
+    world.cluster.before_next(method, fail, skip=skip)
+    assert begun.sweep()["errors"] == 0
+    assert begun.told() == told
+    begun.sweep()
+    assert begun.told() == [*told, TAKEN]

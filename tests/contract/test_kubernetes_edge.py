@@ -100,6 +100,19 @@ def test_only_the_leaders_that_wait_are_listed(leaders: list[PodView]) -> None:
     assert {pod.template.chips for pod in leaders} == {4}
 
 
+def test_the_other_pods_of_slices_that_wait_are_listed_apart(
+    leaders: list[PodView], cluster: KubernetesCluster
+) -> None:
+    def both() -> list[PodView]:
+        found = list(cluster.list_waiting_followers())
+        return found if len(found) == len(leaders) else []
+
+    found: list[PodView] = eventually(both)
+
+    assert sorted(pod.controller_name for pod in found) == ["train-workers-0", "train-workers-1"]
+    assert all(pod.completion_index == "1" and not pod.node_name for pod in found)
+
+
 def test_a_leader_and_its_jobset_are_read_as_a_demand(leaders: list[PodView], cluster: KubernetesCluster) -> None:
     pod = cluster.get_pod("default", leaders[0].name)
     jobset = cluster.get_workload("JobSet", "default", "train")
@@ -208,6 +221,7 @@ def test_an_api_out_of_reach_is_unavailable_and_never_absence() -> None:
         lambda: nowhere.get_pod("default", "p"),
         lambda: nowhere.get_workload("JobSet", "default", "j"),
         lambda: list(nowhere.list_waiting_leaders()),
+        lambda: list(nowhere.list_waiting_followers()),
         lambda: nowhere.list_pool_pods("n"),
     ):
         with pytest.raises(Unavailable):

@@ -193,6 +193,7 @@ JOB = Kind(
         "still to come",
     ),
     pod_selector=JOB_NAME_ON_POD,
+    member_selector=JOB_NAME_ON_POD,
     mark=JOB_NAME_ON_POD,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,

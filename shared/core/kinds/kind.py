@@ -91,6 +91,8 @@ class Kind(Resource):
 
     pod_selector: str
     """Label selector, applied by the server, of the pods that may speak for a slice; see `table.select_pods`."""
+    member_selector: str = ""
+    """Label selector of all pods of its slices, where not all of them speak; empty where every pod does."""
     find_owner: Callable[[PodView], str]
     """Return the workload's name as the pod says it; empty if the pod is not of this kind."""
     find_owner_uid: Callable[[PodView], str]

@@ -286,6 +286,7 @@ LEADERWORKERSET = Kind(
         released="deleted; fewer replicas; the end of a rolling update for its surplus groups",
     ),
     pod_selector=f"{SET_NAME},{WORKER_INDEX}",
+    member_selector=f"{SET_NAME},{WORKER_INDEX}",
     mark=SET_NAME,
     find_owner=_find_owner,
     find_owner_uid=_find_no_uid,

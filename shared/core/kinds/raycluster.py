@@ -316,6 +316,7 @@ RAYCLUSTER = Kind(
         "and the slot has no live pods",
     ),
     pod_selector=CLUSTER,
+    member_selector=CLUSTER,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,
     speaks=_speaks,

@@ -79,6 +79,11 @@ def select_pods(kind: Kind) -> str:
     return ",".join(filter(None, (kind.pod_selector, *_select_unmarked(kind))))
 
 
+def select_members(kind: Kind) -> str:
+    """Return the label selector of all pods of this kind's slices, of no earlier kind's; empty where all speak."""
+    return ",".join((kind.member_selector, *_select_unmarked(kind))) if kind.member_selector else ""
+
+
 def select_pods_of(workload: WorkloadView) -> str:
     """Return the label selector of a workload's accelerator pods, where they must be seen; empty where not."""
     pods_of = get_kind(workload.kind).pods_of
