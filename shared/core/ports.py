@@ -135,7 +135,7 @@ class Cluster(Protocol):
         """Put our mark on a node, in place of an earlier one; None for `since` takes it off."""
 
     def write_notice(self, notice: Notice) -> None:
-        """Write an Event; the same one again raises its count instead of adding another."""
+        """Write an Event; the same one again raises its count, now and then, instead of adding another."""
 
 
 class DeadLetters(Protocol):

@@ -38,8 +38,15 @@ _MESSAGE_LENGTH_MAX = 1024
 """Longest message of an Event: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/."""
 
 
+NOTICE_FRESH_SECONDS = 600.0
+"""An Event that was written or counted up less than this ago is not counted up again: the sweep says the same every
+minute. Far less than the hour for which API servers keep Events by default, which counting up begins anew:
+https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/ (--event-ttl)."""
+
+
 class _Notice(Record):
     count: int = 1
+    last_timestamp: str | None = None
 
 
 class KubernetesCluster:
@@ -153,8 +160,9 @@ class KubernetesCluster:
                 self._api.patch(f"/api/v1/nodes/{node}", body)
 
     def write_notice(self, notice: Notice) -> None:
-        """Write an Event under a name made of its content, so that a repetition raises the count."""
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        """Write an Event under a name made of its content, so that a repetition raises the count, if it is old."""
+        moment = datetime.now(UTC)
+        now = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
         identity = f"{notice.uid}\n{notice.reason}\n{notice.message}".encode()
         name = f"{notice.name[:200]}.{hashlib.sha256(identity).hexdigest()[:16]}"
         path = f"/api/v1/namespaces/{notice.namespace}/events"
@@ -162,6 +170,9 @@ class KubernetesCluster:
             self._api.create(path, self._format_event(notice, name, now))
         except AlreadyExists:
             seen = self._api.get(f"{path}/{name}", _Notice)
+            said_at = parse_time(seen.last_timestamp)
+            if said_at is not None and moment.timestamp() - said_at < NOTICE_FRESH_SECONDS:
+                return
             self._api.patch(f"{path}/{name}", {"count": seen.count + 1, "lastTimestamp": now})
 
     def _format_event(self, notice: Notice, name: str, now: str) -> dict[str, Any]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from shared.core.workloads import PodView
 
 PODS = "/api/v1/namespaces/default/pods"
+EVENTS = "/api/v1/namespaces/default/events"
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 POOL = "pool-of-ours"
 CLUSTER = "projects/p/locations/us-east5/clusters/c"
@@ -180,7 +181,7 @@ def test_a_pool_without_nodes_has_no_pods(cluster: KubernetesCluster) -> None:
     assert cluster.list_pool_pods("no-such-pool") == []
 
 
-def test_a_notice_is_written_once_and_then_counted(url: str, cluster: KubernetesCluster) -> None:
+def test_a_notice_is_written_once_and_counted_up_only_when_it_is_old(url: str, cluster: KubernetesCluster) -> None:
     def notice(message: str) -> Notice:
         return Notice(
             kind="Pod",
@@ -192,26 +193,35 @@ def test_a_notice_is_written_once_and_then_counted(url: str, cluster: Kubernetes
             warning=True,
         )
 
+    def written_so_far() -> dict[str, Any]:
+        return {
+            event["message"]: event
+            for event in ask("GET", f"{url}{EVENTS}")["items"]
+            if event["involvedObject"].get("uid") == "u-1"
+        }
+
     for message in ("wrong topology", "wrong topology", "wrong topology", "another thing"):
         cluster.write_notice(notice(message))
-    events = {
-        event["message"]: event
-        for event in ask("GET", f"{url}/api/v1/namespaces/default/events")["items"]
-        if event["involvedObject"].get("uid") == "u-1"
-    }
-
+    events = written_so_far()
     assert {message: event["count"] for message, event in events.items()} == {
-        "wrong topology": 3,
+        "wrong topology": 1,
         "another thing": 1,
     }
-    written = events["wrong topology"]
+    for event in events.values():
+        event["lastTimestamp"] = "2026-01-01T00:00:00Z"
+        ask("PUT", f"{url}{EVENTS}/{event['metadata']['name']}", event)
+    for _ in range(2):
+        cluster.write_notice(notice("wrong topology"))
+
+    written = written_so_far()["wrong topology"]
+    assert written["count"] == 2
     assert (written["type"], written["reason"], written["source"]["component"]) == (
         "Warning",
         "NodePoolRefused",
         "a-test",
     )
     assert written["involvedObject"]["kind"] == "Pod"
-    assert written["firstTimestamp"] <= written["lastTimestamp"]
+    assert "2026-01-01T00:00:00Z" < written["firstTimestamp"] <= written["lastTimestamp"]
 
 
 def test_an_api_out_of_reach_is_unavailable_and_never_absence() -> None:
