@@ -1,12 +1,17 @@
 """One workload of any kind in a namespace of its own, for scenarios that live it through the whole loop.
 
-What lives here: looking and bounded waiting. Bodies and what happens to them are in the scenarios.
+What lives here: looking and bounded waiting, and the list of what was lived, from which GKE's calls are counted
+(`tests.kinds.conftest`). Bodies and what happens to them are in the scenarios.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import pytest
+
+from local.stack.clusters import ClusterKind
+from shared.core.kinds.table import get_kind
 from tests.lives.cloud import wait_for
 from tests.lives.jobset_bodies import LIFE
 
@@ -16,9 +21,34 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 LONG = 36_000
 """Virtual seconds: until somebody ends the pods."""
-CALLS_PER_SLICE_MAX = 8
-"""As for the slice of any other kind: docs/lives.md."""
 POOL = "cloud.google.com/gke-nodepool"
+ENDS = ("Complete", "Completed", "Failed")
+"""Conditions of a workload that is over."""
+ON_REAL = pytest.mark.parametrize(
+    "cluster_kind",
+    [pytest.param(ClusterKind.REAL, marks=pytest.mark.cluster)],
+    indirect=True,
+    scope="session",
+    ids=str,
+)
+"""For what the embedded cluster cannot do; say why beside it."""
+
+
+class Lived(Protocol):
+    """What can be asked of anything that was lived."""
+
+    cloud: Cloud
+    name: str
+    namespace: str
+    kind: str
+
+    def calls(self, method: str = "") -> list[Json]: ...
+
+    def describe_end(self) -> str: ...
+
+
+LIVED: Final[list[Lived]] = []
+"""All that this process has lived, oldest first."""
 
 
 class Life:
@@ -27,52 +57,78 @@ class Life:
     Args:
         cloud: The running stack.
         name: Of the workload, unlike that of any other life on the stack.
-        resource: The path of its kind without namespace: ``apis/GROUP/VERSION/PLURAL``.
+        kind: Of the workload, as the table of kinds has it.
     """
 
-    def __init__(self, cloud: Cloud, name: str, resource: str) -> None:
-        self.cloud, self.name, self.namespace = cloud, name, f"life-{name}"
-        self._root, _, self._plural = resource.rpartition("/")
+    prefix = "life"
+    """Of the namespace, before the name."""
+
+    def __init__(self, cloud: Cloud, name: str, kind: str) -> None:
+        self.cloud, self.name, self.namespace, self.kind = cloud, name, f"{self.prefix}-{name}", kind
         cloud.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
         if cloud.is_real:  # without its account a namespace can have no pods
             account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
             wait_for("the namespace's default account", lambda: cloud.get(account))
-
-    @property
-    def folder(self) -> str:
-        return f"/{self._root}/namespaces/{self.namespace}/{self._plural}"
+        LIVED.append(self)
 
     @property
     def path(self) -> str:
-        return f"{self.folder}/{self.name}"
+        return get_kind(self.kind).path_of(self.namespace, self.name)
 
     def create(self, body: Json) -> Json:
-        return self.cloud.create(self.folder, body)
+        return self.cloud.create(self.path.rpartition("/")[0], body)
+
+    def change(self, **spec: Any) -> None:
+        self.cloud.patch(self.path, {"spec": spec})
+
+    def delete(self) -> None:
+        self.cloud.delete(self.path)
 
     def end(self) -> None:
         """Delete the workload, and return once it has neither pools nor nodes."""
-        self.cloud.delete(self.path)
+        self.delete()
         self.wait_nothing_left()
+
+    def succeed(self, *pods: Json) -> None:
+        """Report that pods have succeeded, as their kubelet would; all of them unless some are given."""
+        for pod in pods or self.pods():
+            self.cloud.succeed(self.namespace, pod["metadata"]["name"])
 
     def wait_running(self, count: int) -> list[Json]:
         return wait_for(f"{self.name}: {count} running pods", lambda: self._running(count))
 
-    def wait_pools(self, count: int) -> list[str]:
-        wait_for(f"{self.name}: {count} pools", lambda: len(self.pools()) == count)
-        return self.pools()
+    def wait_condition(self, *wanted: str) -> None:
+        wait_for(f"{self.name}: {wanted}", lambda: self.conditions() & set(wanted))
+
+    def wait_nodes(self, count: int) -> None:
+        wait_for(f"{self.name}: {count} nodes", lambda: len(self.nodes()) == count)
 
     def wait_nothing_left(self) -> None:
         """Return once the workload has neither pools nor nodes."""
         wait_for(f"{self.name}: no pools", lambda: not self.pools())
-        nodes = {"labelSelector": f"{LIFE}={self.name}"}
-        wait_for(f"{self.name}: no nodes", lambda: not self.cloud.items("/api/v1/nodes", **nodes))
+        self.wait_nodes(0)
+
+    def wait_refusal(self) -> str:
+        return wait_for(f"{self.name}: a refusal", self.refusals)[0]
 
     def pods(self) -> list[Json]:
         return self.cloud.items(f"/api/v1/namespaces/{self.namespace}/pods")
 
+    def nodes(self) -> list[str]:
+        found = self.cloud.items("/api/v1/nodes", labelSelector=f"{LIFE}={self.name}")
+        return sorted(each["metadata"]["name"] for each in found)
+
     def conditions(self) -> set[str]:
         found = (self.cloud.get(self.path) or {}).get("status", {}).get("conditions", ())
         return {each["type"] for each in found if each["status"] == "True"}
+
+    def describe_end(self) -> str:
+        """Say what has become of the workload."""
+        found = self.cloud.get(self.path)
+        if found is None or found["metadata"].get("deletionTimestamp"):
+            return "gone"
+        said = [*self.conditions().intersection(ENDS), found.get("status", {}).get("phase")]
+        return next((each for each in said if each), "live")
 
     def pools(self) -> list[str]:
         return sorted(name for name in self.cloud.pools() if name.startswith(f"{self.name}-"))
@@ -85,11 +141,18 @@ class Life:
         node = self.cloud.get(f"/api/v1/nodes/{pod['spec']['nodeName']}") or {}
         return str(node["metadata"]["labels"].get(POOL, ""))
 
-    def refusals(self) -> list[Json]:
+    def pools_of(self, pods: list[Json]) -> set[str]:
+        return {self.pool_of(pod) for pod in pods}
+
+    def events(self, reason: str) -> list[Json]:
         found = self.cloud.items(f"/api/v1/namespaces/{self.namespace}/events")
-        return [each for each in found if each["reason"] == "NodePoolRefused"]
+        return [each for each in found if each["reason"] == reason]
+
+    def refusals(self) -> list[str]:
+        return [each["message"] for each in self.events("NodePoolRefused")]
 
     def calls(self, method: str = "") -> list[Json]:
+        """Return the calls that name a pool of this life, oldest first."""
         mine = [each for each in self.cloud.calls() if each["pool"].startswith(f"{self.name}-")]
         return [each for each in mine if method in ("", each["method"])]
 
@@ -97,9 +160,14 @@ class Life:
         return sum(each["code"] == "OK" for each in self.calls(method))
 
     def _running(self, count: int) -> list[Json]:
-        found = [
-            pod
-            for pod in self.pods()
-            if pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")
-        ]
+        found = [pod for pod in self.pods() if is_running(pod)]
         return found if len(found) == count else []
+
+
+def is_running(pod: Json) -> bool:
+    return pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")
+
+
+def places(pods: list[Json]) -> dict[str, str]:
+    """Return the node of each pod, by their names."""
+    return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in pods}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.kinds.living import LIVED
 from tests.lives.cloud import wait_for
 from tests.lives.jobset_bodies import ACCELERATOR, HOSTS, LIFE, RUN_SECONDS, TOPOLOGY, Job, jobset, select
 
@@ -52,7 +53,7 @@ class Queue:
         stopped: bool = False,
     ) -> None:
         self.cloud, self.name, self.namespace = cloud, name, f"queue-{name}"
-        self.chips, self.shaped = chips, shaped
+        self.chips, self.shaped, self.kind = chips, shaped, "Job"
         self._flavors = [f"{name}-{number}" for number in range(len(flavors))]
         self._made: list[str] = []
         cloud.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
@@ -70,6 +71,7 @@ class Queue:
         }
         self.make("clusterqueues", "ClusterQueue", name, spec)
         self.make(f"namespaces/{self.namespace}/localqueues", "LocalQueue", name, {"clusterQueue": name})
+        LIVED.append(self)
 
     # --- what happens ---
 
@@ -88,7 +90,8 @@ class Queue:
         self.cloud.patch(f"{API}/clusterqueues/{self.name}", {"spec": {"stopPolicy": policy}})
 
     def submit(self, kind: str, body: Json, *, priority: str = "") -> None:
-        """Create a workload that names the queue."""
+        """Create a workload that names the queue; all workloads of a queue are of one kind."""
+        self.kind = kind
         said = {QUEUE_NAME: self.name} | ({PRIORITY: priority} if priority else {})
         body["metadata"].setdefault("labels", {}).update(said)
         self.cloud.create(self._folder(kind), body)
@@ -153,11 +156,16 @@ class Queue:
     def accelerators_of(self, pods: list[Json]) -> set[str]:
         return {self._labels_of(pod)[ACCELERATOR] for pod in pods}
 
-    def calls(self) -> list[Json]:
-        return [each for each in self.cloud.calls() if each["pool"].startswith(f"{self.name}-")]
+    def calls(self, method: str = "") -> list[Json]:
+        mine = [each for each in self.cloud.calls() if each["pool"].startswith(f"{self.name}-")]
+        return [each for each in mine if method in ("", each["method"])]
+
+    def describe_end(self) -> str:
+        """Say what has become of the workloads."""
+        return "live" if self.cloud.items(self._folder(self.kind)) else "gone"
 
     def accepted(self, method: str) -> int:
-        return sum(each["code"] == "OK" and each["method"] == method for each in self.calls())
+        return sum(each["code"] == "OK" for each in self.calls(method))
 
     def refusals(self) -> list[str]:
         found = self.cloud.items(f"/api/v1/namespaces/{self.namespace}/events")

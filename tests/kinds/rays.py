@@ -8,6 +8,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from tests.kinds.living import LONG, is_running
+from tests.kinds.living import Life as AnyLife
 from tests.lives.cloud import wait_for
 from tests.lives.jobset_bodies import HOSTS, LIFE, RUN_SECONDS, select
 
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
     from tests.lives.cloud import Cloud
 
 Json = dict[str, Any]
-LONG = 36_000
-"""Virtual seconds: until somebody ends the pods."""
 REPLICA_INDEX, REPLICA_NAME = "ray.io/worker-group-replica-index", "ray.io/worker-group-replica-name"
 
 
@@ -58,23 +58,18 @@ def a_spec(*groups: Json) -> Json:
     }
 
 
-class Life:
-    """One RayCluster in a namespace of its own; its pools are told from others' by its name."""
+class Life(AnyLife):
+    """One RayCluster; its pods are its workers."""
+
+    prefix = "rays"
 
     def __init__(self, cloud: Cloud, name: str) -> None:
-        self.cloud, self.name, self.namespace = cloud, name, f"rays-{name}"
-        cloud.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
-        account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
-        wait_for("the namespace's default account", lambda: cloud.get(account))
-
-    @property
-    def path(self) -> str:
-        return f"/apis/ray.io/v1/namespaces/{self.namespace}/rayclusters/{self.name}"
+        super().__init__(cloud, name, "RayCluster")
 
     def submit(self, *groups: Json, **spec: Any) -> None:
         body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": self.name}}
         spec = a_spec(*(groups or [a_group(self.name)])) | spec
-        self.cloud.create(self.path.rpartition("/")[0], body | {"spec": spec})
+        self.create(body | {"spec": spec})
 
     def scale(self, replicas: int, *, without: str = "") -> None:
         """Change the first group's replicas, as a person does; with the pod to leave, as Ray's autoscaler does."""
@@ -97,20 +92,8 @@ class Life:
     def suspend(self, *, suspended: bool) -> None:
         self.cloud.patch(self.path, {"spec": {"suspend": suspended}})
 
-    def delete(self) -> None:
-        self.cloud.delete(self.path)
-
-    def wait_running(self, count: int) -> list[Json]:
-        """Return the workers once so many run, and no others are there."""
-        return wait_for(f"{self.name}: {count} running workers", lambda: self._running(count))
-
     def wait_pools(self, *names: str) -> None:
         wait_for(f"{self.name}: pools {names}", lambda: self.pools() == sorted(names))
-
-    def wait_nothing_left(self) -> None:
-        self.wait_pools()
-        nodes = {"labelSelector": f"{LIFE}={self.name}"}
-        wait_for(f"{self.name}: no nodes", lambda: not self.cloud.items("/api/v1/nodes", **nodes))
 
     def workers(self) -> list[Json]:
         selector = "ray.io/node-type=worker"
@@ -120,14 +103,6 @@ class Life:
         """Return the pods of a replica, those that end among them."""
         return [pod for pod in self.workers() if pod["metadata"]["labels"][REPLICA_INDEX] == index]
 
-    def pools(self) -> list[str]:
-        return sorted(name for name in self.cloud.pools() if name.startswith(f"{self.name}-"))
-
-    def pool_of(self, pod: Json) -> str:
-        node = self.cloud.get(f"/api/v1/nodes/{pod['spec']['nodeName']}")
-        assert node is not None
-        return str(node["metadata"]["labels"]["cloud.google.com/gke-nodepool"])
-
     def pools_by_replica(self, pods: list[Json]) -> dict[str, str]:
         """Return the one pool of each replica, by its index."""
         found: dict[str, set[str]] = {}
@@ -136,24 +111,10 @@ class Life:
         assert all(len(pools) == 1 for pools in found.values()), f"a replica on several pools: {found}"
         return {index: pool for index, (pool,) in found.items()}
 
-    def refusals(self) -> list[str]:
-        found = self.cloud.items(f"/api/v1/namespaces/{self.namespace}/events")
-        return [each["message"] for each in found if each["reason"] == "NodePoolRefused"]
-
-    def accepted(self, method: str) -> int:
-        return sum(each["code"] == "OK" and each["method"] == method for each in self.calls())
-
-    def calls(self) -> list[Json]:
-        return [each for each in self.cloud.calls() if each["pool"].startswith(f"{self.name}-")]
-
     def _running(self, count: int) -> list[Json]:
+        """Return the workers once so many run, and no others are there."""
         found = self.workers()
-        whole = all(_runs(pod) for pod in found)
-        return found if whole and len(found) == count else []
-
-
-def _runs(pod: Json) -> bool:
-    return pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")
+        return found if len(found) == count and all(map(is_running, found)) else []
 
 
 def names(pods: list[Json]) -> set[str]:

@@ -10,8 +10,9 @@ from local.stack.clusters import ClusterKind
 from local.stack.commands import StackSettings
 from local.stack.stack import Stack
 from tests.conftest import SPEED
+from tests.kinds.living import places
 from tests.kinds.rays import Life, a_group
-from tests.lives.cloud import Cloud, wait_for
+from tests.lives.cloud import Cloud
 from tests.lives.jobset_bodies import LIFE
 
 if TYPE_CHECKING:
@@ -46,10 +47,6 @@ def a_gpu_group(life: str, **fields: Any) -> Json:
     return group
 
 
-def places(pods: list[Json]) -> dict[str, str]:
-    return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in pods}
-
-
 @pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
 @pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_the_workers_share_a_pool_that_follows_their_number_up_and_down(cloud: Cloud) -> None:
@@ -65,7 +62,8 @@ def test_the_workers_share_a_pool_that_follows_their_number_up_and_down(cloud: C
 
     life.scale(2)
     two = places(life.wait_running(2))
-    wait_for("gpus: two nodes", lambda: nodes(cloud) == set(two.values()))
+    life.wait_nodes(2)
+    assert set(life.nodes()) == set(two.values())
     assert two.items() <= five.items(), "the workers that stay were not moved"
     assert life.pools() == [pool]
 
@@ -74,7 +72,3 @@ def test_the_workers_share_a_pool_that_follows_their_number_up_and_down(cloud: C
     assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
     assert life.accepted("SetNodePoolSize") == 1
     life.delete()
-
-
-def nodes(cloud: Cloud) -> set[str]:
-    return {each["metadata"]["name"] for each in cloud.items("/api/v1/nodes", labelSelector=f"{LIFE}=gpus")}

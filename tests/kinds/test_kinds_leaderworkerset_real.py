@@ -10,6 +10,7 @@ from local.stack.clusters import ClusterKind
 from local.stack.commands import StackSettings
 from local.stack.stack import Stack
 from tests.conftest import SPEED
+from tests.kinds.living import LONG, POOL, Life, is_running
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import HOSTS, LIFE, RUN_SECONDS, select
 
@@ -27,16 +28,11 @@ pytestmark = [
 ]
 
 Json = dict[str, Any]
-LONG = 36_000
-"""Virtual seconds: until somebody ends the pods."""
-POOL = "cloud.google.com/gke-nodepool"
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
 BY_GROUP = {f"{_PREFIX}exclusive-topology": POOL}
 BY_SUBGROUP = {f"{_PREFIX}subgroup-exclusive-topology": POOL}
 ROLL_SECONDS = 180.0
 """Real ones: three groups, one after the other, each with its pods' end and beginning."""
-CALLS_PER_SLICE_MAX = 8
-"""As for the slice of any other kind: docs/lives.md."""
 
 
 @pytest.fixture(scope="module")
@@ -49,18 +45,14 @@ def cloud(plane_with: Callable[..., ControlPlane], tmp_path_factory: pytest.Temp
         yield cloud
 
 
-class Life:
-    """One LeaderWorkerSet in a namespace of its own; its pools are told from others' by its name."""
+class Set(Life):
+    """One LeaderWorkerSet of groups of one topology."""
+
+    prefix = "sets"
 
     def __init__(self, cloud: Cloud, name: str, topology: str = "2x4") -> None:
-        self.cloud, self.name, self.namespace, self.topology = cloud, name, f"sets-{name}", topology
-        cloud.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
-        account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
-        wait_for("the namespace's default account", lambda: cloud.get(account))
-
-    @property
-    def path(self) -> str:
-        return f"/apis/leaderworkerset.x-k8s.io/v1/namespaces/{self.namespace}/leaderworkersets/{self.name}"
+        super().__init__(cloud, name, "LeaderWorkerSet")
+        self.topology = topology
 
     def template(self, *, chips: int = 4, on_slice: bool = True) -> Json:
         """A pod; without chips it tolerates what pods with chips are made to tolerate."""
@@ -90,17 +82,14 @@ class Life:
             "metadata": {"name": self.name, "annotations": annotations or {}},
             "spec": {"replicas": replicas, "leaderWorkerTemplate": template},
         }
-        self.cloud.create(self.path.rpartition("/")[0], body)
-
-    def scale(self, replicas: int) -> None:
-        self.cloud.patch(self.path, {"spec": {"replicas": replicas}})
+        self.create(body)
 
     def update(self, replicas: int, *, surge: int) -> None:
         """Change the pods' template, which begins a rolling update."""
         rollout = {"type": "RollingUpdate", "rollingUpdateConfiguration": {"maxUnavailable": 1, "maxSurge": surge}}
         template = {"metadata": {"labels": {"revision": "second"}}}
         changed = {"leaderWorkerTemplate": {"workerTemplate": template}, "rolloutStrategy": rollout}
-        self.cloud.patch(self.path, {"spec": {"replicas": replicas} | changed})
+        self.change(replicas=replicas, **changed)
 
     def lose(self, pod: str) -> None:
         """Delete a pod, and return once there is another one of its name."""
@@ -111,92 +100,63 @@ class Life:
             f"another {pod}", lambda: (self.cloud.get(path) or {}).get("metadata", {}).get("uid", before) != before
         )
 
-    def wait_running(self, count: int) -> list[Json]:
-        return wait_for(f"{self.name}: {count} running pods", lambda: self._running(count))
-
-    def wait_pools(self, count: int) -> set[str]:
+    def wait_pools(self, count: int) -> list[str]:
         wait_for(f"{self.name}: {count} pools", lambda: len(self.pools()) == count)
         return self.pools()
-
-    def end(self) -> None:
-        """Delete it, and return once it has neither pools nor nodes."""
-        self.cloud.delete(self.path)
-        wait_for(f"{self.name}: no pools", lambda: not self.pools())
-        nodes = {"labelSelector": f"{LIFE}={self.name}"}
-        wait_for(f"{self.name}: no nodes", lambda: not self.cloud.items("/api/v1/nodes", **nodes))
-
-    def pools(self) -> set[str]:
-        return {name for name in self.cloud.pools() if name.startswith(f"{self.name}-")}
-
-    def pools_of(self, pods: list[Json]) -> set[str]:
-        nodes = (self.cloud.get(f"/api/v1/nodes/{pod['spec']['nodeName']}") or {} for pod in pods)
-        return {str(node["metadata"]["labels"].get(POOL, "")) for node in nodes}
 
     def revisions(self) -> dict[str, set[str]]:
         """Return the revisions of the pods of each group, by its index."""
         found: dict[str, set[str]] = {}
-        for pod in self.cloud.items(f"/api/v1/namespaces/{self.namespace}/pods"):
+        for pod in self.pods():
             said = pod["metadata"]["labels"]
             found.setdefault(said[f"{_PREFIX}group-index"], set()).add(said.get("revision", "first"))
         return found
 
-    def slices(self) -> list[str]:
-        """The slices that pools were made for, by the beginnings of their names."""
-        return sorted(name.rsplit("-", 2)[0] for name in self.pools())
-
-    def accepted(self, method: str) -> int:
-        return sum(each["code"] == "OK" and each["method"] == method for each in self.calls())
-
-    def calls(self) -> list[Json]:
-        return [each for each in self.cloud.calls() if each["pool"].startswith(f"{self.name}-")]
-
     def _running(self, count: int) -> list[Json]:
-        pods = self.cloud.items(f"/api/v1/namespaces/{self.namespace}/pods")
-        found = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
-        running = [pod for pod in found if pod["status"].get("phase") == "Running"]
-        return running if len(running) == len(found) == count else []
+        """Return the pods once so many run, and none of the others is to stay."""
+        found = [pod for pod in self.pods() if not pod["metadata"].get("deletionTimestamp")]
+        return found if len(found) == count and all(map(is_running, found)) else []
 
 
 @pytest.mark.proves("LeaderWorkerSet", "pods that speak", on=LWS)
 @pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
 @pytest.mark.proves("LeaderWorkerSet", "released when", on=LWS)
 def test_each_group_has_a_pool_and_a_group_that_leaves_gives_one_back(cloud: Cloud) -> None:
-    life = Life(cloud, "groups")
+    life = Set(cloud, "groups")
     life.submit(replicas=2, annotations=BY_GROUP)
     pods = life.wait_running(4)
     assert life.slices() == ["groups-0", "groups-1"]
-    assert life.pools_of(pods) == life.pools()
-    life.scale(3)
+    assert life.pools_of(pods) == set(life.pools())
+    life.change(replicas=3)
     life.wait_running(6)
     assert life.slices() == ["groups-0", "groups-1", "groups-2"]
-    life.scale(1)
+    life.change(replicas=1)
     # Groups of equal shape may have swapped pools: what counts is that the one in use is the one that stays.
     (pool,) = life.wait_pools(1)
     assert life.pools_of(life.wait_running(2)) == {pool}
     life.end()
     assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (3, 3)
-    assert len(life.calls()) <= 3 * CALLS_PER_SLICE_MAX
 
 
 @pytest.mark.proves("LeaderWorkerSet", "pods that speak", on=LWS)
 def test_a_chipless_leader_on_the_slice_speaks_for_workers_that_come_once_it_is_bound(cloud: Cloud) -> None:
-    life = Life(cloud, "chipless")
+    life = Set(cloud, "chipless")
     life.submit(size=3, annotations=BY_GROUP, leader=life.template(chips=0))
     pods = life.wait_running(3)
     assert life.slices() == ["chipless-0"]
-    assert life.pools_of(pods) == life.pools()
+    assert life.pools_of(pods) == set(life.pools())
     life.end()
     assert life.accepted("CreateNodePool") == 1
 
 
 @pytest.mark.proves("LeaderWorkerSet", "pods that speak", on=LWS)
 def test_a_leader_on_a_cpu_node_leaves_the_word_to_its_first_worker(cloud: Cloud) -> None:
-    life = Life(cloud, "driven")
+    life = Set(cloud, "driven")
     life.submit(size=3, leader=life.template(chips=0, on_slice=False))
     pods = life.wait_running(3)
     assert life.slices() == ["driven-0"]
     workers = [pod for pod in pods if pod["metadata"]["labels"][f"{_PREFIX}worker-index"] != "0"]
-    assert life.pools_of(workers) == life.pools()
+    assert life.pools_of(workers) == set(life.pools())
     life.end()
     assert life.accepted("CreateNodePool") == 1
 
@@ -204,7 +164,7 @@ def test_a_leader_on_a_cpu_node_leaves_the_word_to_its_first_worker(cloud: Cloud
 @pytest.mark.proves("LeaderWorkerSet", "pods that speak", on=LWS)
 @pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
 def test_each_sub_group_has_a_pool_of_its_own(cloud: Cloud) -> None:
-    life = Life(cloud, "parts")
+    life = Set(cloud, "parts")
     policy = {"subGroupPolicyType": "LeaderWorker", "subGroupSize": 2}
     life.submit(size=4, subGroupPolicy=policy, annotations=BY_SUBGROUP)
     pods = life.wait_running(4)
@@ -219,7 +179,7 @@ def test_each_sub_group_has_a_pool_of_its_own(cloud: Cloud) -> None:
 @pytest.mark.proves("LeaderWorkerSet", "pods that speak", on=LWS)
 @pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
 def test_sub_groups_beside_an_excluded_leader_on_a_cpu_node_have_a_pool_each(cloud: Cloud) -> None:
-    life = Life(cloud, "beside")
+    life = Set(cloud, "beside")
     policy = {"subGroupPolicyType": "LeaderExcluded", "subGroupSize": 2}
     leader = life.template(chips=0, on_slice=False)
     life.submit(size=5, subGroupPolicy=policy, annotations=BY_SUBGROUP, leader=leader)
@@ -237,7 +197,7 @@ def test_sub_groups_beside_an_excluded_leader_on_a_cpu_node_have_a_pool_each(clo
 @pytest.mark.parametrize("policy", ["RecreateGroupOnPodRestart", "None"])
 def test_a_group_that_lost_a_pod_comes_again_on_the_same_pool(cloud: Cloud, policy: str) -> None:
     """These are the restart policies of 0.7; later versions add RecreateGroupAfterStart."""
-    life = Life(cloud, f"lost-{policy[:2].lower()}")
+    life = Set(cloud, f"lost-{policy[:2].lower()}")
     life.submit(annotations=BY_GROUP, restartPolicy=policy)
     pools = life.pools_of(life.wait_running(2))
     leader = next(pod for pod in life.wait_running(2) if pod["metadata"]["name"] == f"{life.name}-0")
@@ -252,7 +212,7 @@ def test_a_group_that_lost_a_pod_comes_again_on_the_same_pool(cloud: Cloud, poli
 
 @pytest.mark.proves("LeaderWorkerSet", "released when", on=LWS)
 def test_the_surplus_group_of_a_rolling_update_has_a_pool_until_the_update_ends(cloud: Cloud) -> None:
-    life = Life(cloud, "rolled")
+    life = Set(cloud, "rolled")
     life.submit(replicas=2, annotations=BY_GROUP)
     life.wait_running(4)
     life.update(2, surge=1)
@@ -261,7 +221,6 @@ def test_the_surplus_group_of_a_rolling_update_has_a_pool_until_the_update_ends(
     wait_for("the end of the update", lambda: life.revisions() == after, seconds=ROLL_SECONDS)
     pods = life.wait_running(4)
     life.wait_pools(2)
-    assert life.pools_of(pods) == life.pools()
+    assert life.pools_of(pods) == set(life.pools())
     life.end()
     assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (3, 3)
-    assert len(life.calls()) <= 3 * CALLS_PER_SLICE_MAX

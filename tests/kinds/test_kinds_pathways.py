@@ -10,43 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.stack.clusters import ClusterKind
-from tests.kinds.living import CALLS_PER_SLICE_MAX, LONG, POOL, Life
-from tests.lives.cloud import Cloud, wait_for
+from tests.kinds.living import LONG, ON_REAL, POOL, Life
 from tests.lives.jobset_bodies import EXCLUSIVE, GRACE_SECONDS, HOSTS, LIFE, RUN_SECONDS, select
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from local.stack.stack import Stack
+    from tests.lives.cloud import Cloud
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
-ON_REAL = pytest.mark.parametrize(
-    "cluster_kind",
-    [pytest.param(ClusterKind.REAL, marks=pytest.mark.cluster)],
-    indirect=True,
-    scope="session",
-    ids=str,
-)
-"""The embedded scheduler counts the pods of each affinity term by itself, the real one those that match all."""
 
 Json = dict[str, Any]
-JOBSETS = "apis/jobset.x-k8s.io/v1alpha2/jobsets"
 TOPOLOGY = "2x4"
 ON_CPU = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "kubernetes.io/hostname"}
-
-
-@pytest.fixture(scope="module")
-def cloud(stack: Stack) -> Iterator[Cloud]:
-    with Cloud(stack) as cloud:
-        yield cloud
 
 
 class Pathways(Life):
     """The JobSet of one PathwaysJob: a head, and slices of workers that come once it runs."""
 
     def __init__(self, cloud: Cloud, name: str) -> None:
-        super().__init__(cloud, name, JOBSETS)
+        super().__init__(cloud, name, "JobSet")
 
     def submit(self, *, slices: int, colocated: bool, priority_class: str = "", with_head: bool = False) -> None:
         nodes = select(TOPOLOGY) | {LIFE: self.name}
@@ -82,10 +63,8 @@ class Pathways(Life):
 
     def end_well(self) -> None:
         """Let the head succeed, which is the end of the whole, and return once nothing is left."""
-        for pod in self.pods():
-            if "-pathways-head-" in pod["metadata"]["name"]:
-                self.cloud.succeed(self.namespace, pod["metadata"]["name"])
-        wait_for(f"{self.name}: Completed", lambda: "Completed" in self.conditions())
+        self.succeed(*self.heads_and_workers(self.pods())[0])
+        self.wait_condition("Completed")
         self.wait_nothing_left()
 
     def _near_the_head(self) -> Json:
@@ -137,9 +116,9 @@ def test_a_head_on_the_nodes_of_its_workers_shares_the_pool_of_one_of_their_slic
     assert life.slices() in (["colocated-worker-0"] * 2, ["colocated-worker-0", "colocated-worker-1"])
     assert life.accepted("CreateNodePool") == 2
     life.end_well()
-    assert len(life.calls()) <= 2 * CALLS_PER_SLICE_MAX
 
 
+# The embedded scheduler counts the pods of each affinity term by itself, the real one those that match all.
 @ON_REAL
 @pytest.mark.proves("JobSet", "slice", on="jobset")
 def test_workers_that_must_be_with_their_head_share_its_one_pool(cloud: Cloud) -> None:

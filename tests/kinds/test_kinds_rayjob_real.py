@@ -95,10 +95,14 @@ class JobLife(Life):
     def wait_status(self, wanted: str) -> None:
         wait_for(f"{self.name}: {wanted}", lambda: self.status().get("jobDeploymentStatus") == wanted)
 
-    def end(self, outcome: str, deployment: str) -> None:
+    def end_job(self, outcome: str, deployment: str) -> None:
         _, job = self.wait_submitted()
         self.dashboards.end(job, outcome)
         self.wait_status(deployment)
+
+    def describe_end(self) -> str:
+        found = self.cloud.get(self.job_path)
+        return self.status().get("jobDeploymentStatus", "live") if found else "gone"
 
     def clusters(self) -> list[str]:
         return [each["metadata"]["name"] for each in self.cloud.items(self.path.rpartition("/")[0])]
@@ -126,7 +130,7 @@ def test_a_rayjob_that_ended_keeps_its_pools_and_is_told_what_would_release_them
     (pool,) = life.pools()
     assert life.told() == {}
 
-    life.end("SUCCEEDED", COMPLETE)
+    life.end_job("SUCCEEDED", COMPLETE)
     told = wait_for("told on both", lambda: (found := life.told()) and len(found) == 2 and found)
     assert set(told) == {"RayJob", "RayCluster"}
     assert "RayJob rays-kept/kept is Complete" in told["RayJob"]
@@ -217,7 +221,7 @@ def test_a_rayjob_on_a_cluster_of_somebody_else_releases_nothing(cloud: Cloud, d
     life.wait_running(2)
     pools = life.pools()
     life.begin(clusterSelector={"ray.io/cluster": "chosen"})
-    life.end("SUCCEEDED", COMPLETE)
+    life.end_job("SUCCEEDED", COMPLETE)
     cloud.delete(life.job_path)
     wait_for("the RayJob is gone", lambda: cloud.get(life.job_path) is None)
 
