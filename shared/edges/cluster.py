@@ -39,8 +39,8 @@ _MESSAGE_LENGTH_MAX = 1024
 
 
 NOTICE_FRESH_SECONDS = 600.0
-"""An Event that was written or counted up less than this ago is not counted up again: the sweep says the same every
-minute. Far less than the hour for which API servers keep Events by default, which counting up begins anew:
+"""An Event that was written or counted up less than this ago is not counted up again: the sweep says the same
+every minute. Far less than the hour for which API servers keep Events by default, which counting up begins anew:
 https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/ (--event-ttl)."""
 
 

@@ -1,4 +1,4 @@
-"""What the scenarios of all kinds get: the shared stack."""
+"""What the scenarios of all kinds get: the shared stack, and a count of the calls that GKE got for each."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.kinds.counting import check_calls, keep_calls
+from tests.kinds.living import LIVED
 from tests.lives.cloud import Cloud
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from local.stack.stack import Stack
 
@@ -18,3 +20,14 @@ if TYPE_CHECKING:
 def cloud(stack: Stack) -> Iterator[Cloud]:
     with Cloud(stack) as cloud:
         yield cloud
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Count GKE's calls for what a scenario lived to its end; too many of them are the scenario's failure."""
+    before = len(LIVED)
+    result = yield
+    if lives := LIVED[before:]:
+        check_calls(lives)
+        keep_calls(item.nodeid.partition("[")[0], lives)
+    return result

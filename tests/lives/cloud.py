@@ -51,6 +51,7 @@ class Cloud:
         self.is_real = stack.settings.cluster is ClusterKind.REAL
         self.controller_speed = 1.0 if self.is_real else stack.settings.speed
         """Virtual seconds per real second of Kubernetes' controllers; a real one knows no virtual time."""
+        self._at_end: list[Callable[[], None]] = []
         self._kubernetes = open_kubernetes(addresses.kubeconfig, timeout_seconds=30)
         self._gke = httpx.Client(base_url=addresses.gke_rest, timeout=30)
         self._pubsub = httpx.Client(base_url=addresses.pubsub_rest, timeout=30)
@@ -61,8 +62,16 @@ class Cloud:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for client in (self._kubernetes, self._gke, self._pubsub):
-            client.close()
+        try:
+            for look in self._at_end:
+                look()
+        finally:
+            for client in (self._kubernetes, self._gke, self._pubsub):
+                client.close()
+
+    def at_end(self, look: Callable[[], None]) -> None:
+        """Look once more before this is closed, in the order of these calls."""
+        self._at_end.append(look)
 
     def get(self, path: str, **params: str) -> Json | None:
         """Return an object or a list of the Kubernetes API; None for what is not there."""

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from local.stack.stack import Stack
     from tests.lives.catalogue import Life
 
+Json = dict[str, Any]
 _START_GAP_SECONDS = 0.3
+COMPUTE = "compute."
+"""How the names of Compute Engine's methods begin; the others are GKE's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +38,22 @@ class Measured:
     creates: int
     deletes: int
     calls: dict[str, int] = field(default_factory=dict)
-    """How many calls named a pool of this life, by method and code."""
+    """How many calls named a pool of this life, by method and code; those of Compute Engine among them."""
     seconds: float = 0.0
     """Real time from the first write until nothing was left."""
 
     @property
     def calls_in_all(self) -> int:
-        return sum(self.calls.values())
+        """Calls of GKE's API."""
+        return sum(self.calls.values()) - self.compute_calls
+
+    @property
+    def compute_calls(self) -> int:
+        return sum(count for said, count in self.calls.items() if said.startswith(COMPUTE))
+
+    @property
+    def resizes(self) -> int:
+        return self.calls.get("SetNodePoolSize OK", 0)
 
     def as_data(self) -> dict[str, Any]:
         return asdict(self)
@@ -81,7 +93,10 @@ def live_all(stack: Stack, lives: Sequence[Life] = LIVES) -> Run:
         with ThreadPoolExecutor(max_workers=len(lives)) as pool:
             list(pool.map(live, lives, range(len(lives))))
         # Only now: a call that came late, after its life was over, counts too.
-        run.measured = {name: _measure(scene, seconds) for name, (scene, seconds) in sorted(finished.items())}
+        run.measured = {
+            name: measure(scene.calls(), scene.end(), seconds)
+            for name, (scene, seconds) in sorted(finished.items())
+        }
         run.shared = bindings.shared()
         for life in lives:
             cloud.delete(f"/api/v1/namespaces/life-{life.name}")
@@ -104,12 +119,12 @@ def _live(life: Life, cloud: Cloud, bindings: Bindings) -> tuple[Scene, float]:
     return scene, time.monotonic() - started
 
 
-def _measure(scene: Scene, seconds: float) -> Measured:
-    calls = scene.calls()
+def measure(calls: Sequence[Json], end: str, seconds: float) -> Measured:
+    """Return what the calls about the pools of one life come to."""
     accepted = [each for each in calls if each["code"] == "OK"]
     created = [each["pool"] for each in accepted if each["method"] == "CreateNodePool"]
     return Measured(
-        end=scene.end(),
+        end=end,
         pools=len(set(created)),
         creates=len(created),
         deletes=sum(each["method"] == "DeleteNodePool" for each in accepted),

@@ -1,7 +1,8 @@
 """The tables of docs/lives.md: what the catalogue promises, beside what the latest runs on both clusters measured.
 
 ``python -m tests.lives.table --write`` writes them anew between their markers. Needs a whole run on each cluster
-before: ``python -m pytest tests/lives -m "not cluster"``, then ``-m cluster``.
+before: ``python -m pytest tests/lives -m "not cluster"``, then ``-m cluster``. With ``kinds`` it is the table of
+docs/lives-kinds.md, which needs a run of no more than the scenarios in question.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from local.stack.clusters import ClusterKind
+from tests.lives import kinds_table
 from tests.lives.catalogue import LIVES
 from tests.lives.results import NotMeasured, read, read_shuffle
 
@@ -71,7 +73,7 @@ def render(seen: Mapping[str, tuple[int, int]]) -> str:
         *first, remark = promise(life)
         embedded, real = seen[life.name]
         rows.append((*first, f"{embedded} / {real}", remark))
-    return _table(HEADINGS, rows)
+    return show_table(HEADINGS, rows)
 
 
 def render_slices(found: Mapping[str, Mapping[str, Any]]) -> str:
@@ -82,10 +84,11 @@ def render_slices(found: Mapping[str, Mapping[str, Any]]) -> str:
             tally = run[strategy]
             counts = (tally["slices"], tally["pools_made"], len(tally["foreign"]), len(tally["drained"]))
             rows.append((said, kind, *map(str, counts), str(len(run["shared"]))))
-    return _table(SLICE_HEADINGS, rows)
+    return show_table(SLICE_HEADINGS, rows)
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table as the documents have it."""
     lines = [headings, *rows]
     texts = ["| " + " | ".join(cells) + " |" for cells in lines]
     return "\n".join([texts[0], "|" + "---|" * len(headings), *texts[1:]]) + "\n"
@@ -128,19 +131,34 @@ def _put(text: str, begin: str, end: str, table: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/lives.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into their document")
+    choices = ("jobsets", "kinds")
+    parser.add_argument(
+        "of", nargs="?", choices=choices, default=choices[0], help="docs/lives.md or lives-kinds.md"
+    )
     options = parser.parse_args()
+    if options.of == "kinds":
+        text = kinds_table.DOCUMENT.read_text()
+        table = show_table(kinds_table.HEADINGS, kinds_table.render(kinds_table.collect(text)))
+        return _show(kinds_table.DOCUMENT, [(kinds_table.BEGIN, kinds_table.END, table)], write=options.write)
     try:
         lives = render(measured_calls())
         slices = render_slices({str(kind): read_shuffle(str(kind)) for kind in _KINDS})
     except NotMeasured as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
-    if not options.write:
-        sys.stdout.write(f"{lives}\n{slices}")
+    tables = [(BEGIN, END, lives), (SLICES_BEGIN, SLICES_END, slices)]
+    return _show(DOCUMENT, tables, write=options.write)
+
+
+def _show(document: Path, tables: Sequence[tuple[str, str, str]], *, write: bool) -> int:
+    if not write:
+        sys.stdout.write("\n".join(table for _, _, table in tables))
         return 0
-    text = _put(DOCUMENT.read_text(), BEGIN, END, lives)
-    DOCUMENT.write_text(_put(text, SLICES_BEGIN, SLICES_END, slices))
+    text = document.read_text()
+    for begin, end, table in tables:
+        text = _put(text, begin, end, table)
+    document.write_text(text)
     return 0
 
 

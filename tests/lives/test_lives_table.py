@@ -7,10 +7,23 @@ from typing import TYPE_CHECKING
 import pytest
 
 from local.stack.clusters import ClusterKind
+from shared.core.kinds.table import KIND_NAMES
+from tests.lives import kinds_table
 from tests.lives.catalogue import LIVES
-from tests.lives.results import NotMeasured, keep, read
+from tests.lives.results import LifeOfKind, NotMeasured, keep, keep_scenario, read
 from tests.lives.running import Measured, Run
-from tests.lives.table import BEGIN, DOCUMENT, END, SLICES_BEGIN, SLICES_END, STRATEGIES, parse, promise, render
+from tests.lives.table import (
+    BEGIN,
+    DOCUMENT,
+    END,
+    SLICES_BEGIN,
+    SLICES_END,
+    STRATEGIES,
+    parse,
+    promise,
+    render,
+    show_table,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,3 +68,26 @@ def test_only_a_run_whose_lives_were_all_lived_is_kept(tmp_path: Path):
         read("real", tmp_path)
     keep(Run(str(ClusterKind.REAL), measured=measured), tmp_path)
     assert read("real", tmp_path) == measured
+
+
+def test_the_calls_of_a_scenario_are_summed_up_kind_by_kind_and_its_old_rows_replaced(tmp_path: Path):
+    (test, other, *_) = kinds_table.list_scenarios()
+    first, second = KIND_NAMES[:2]
+    calls = {"CreateNodePool OK": 1, "DeleteNodePool OK": 1, "GetNodePool OK": 2, "compute.get OK": 5}
+    measured = Measured(end="gone", pools=1, creates=1, deletes=1, calls=calls)
+    lives = [
+        LifeOfKind(kind=kind, life=name, elastic=kind == first, calls_most=8, measured=measured)
+        for kind, name in ((second, "a"), (first, "b"), (second, "c"))
+    ]
+    keep_scenario("real", test, lives, tmp_path)
+    old = kinds_table.count(test, "real", lives[:1]) + kinds_table.count(other, "real", lives[:1])
+    before = f"{kinds_table.BEGIN}\n{show_table(kinds_table.HEADINGS, kinds_table.render(old))}{kinds_table.END}"
+
+    rows = kinds_table.collect(before, tmp_path)
+    mine = [row for row in rows if row.test == test]
+    assert [(row.kind, row.cells) for row in mine] == [
+        (first, ("gone", "1 (elastic)", "1 / 2 / 1 / 0", "4", "8", "4.0", "5")),
+        (second, ("gone", "2", "2 / 4 / 2 / 0", "8", "16", "4.0", "10")),
+    ]
+    assert [row for row in rows if row.test == other] == [row for row in old if row.test == other]
+    assert {row.is_counted for row in rows if row.test not in (test, other)} == {False}

@@ -10,6 +10,7 @@ from infra.build.write_kinds import DOCUMENT, render
 from shared.core.kinds.table import KIND_NAMES
 from tests.kinds import proofs
 from tests.kinds.unproved import UNPROVED
+from tests.lives import kinds_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +30,20 @@ def test_the_document_of_the_proofs_is_the_marks():
 
 def test_every_cell_is_proved_or_says_why_not():
     assert proofs.find_gaps(proofs.list_proofs(), UNPROVED) == []
+
+
+def test_the_table_of_calls_has_all_scenarios_and_no_others():
+    rows = kinds_table.parse(kinds_table.DOCUMENT.read_text())
+
+    assert {row.test for row in rows} == set(kinds_table.list_scenarios()), (
+        "run the scenarios in question, then: python -m tests.lives.table --write kinds"
+    )
+
+
+def test_the_counted_scenarios_stayed_within_what_is_allowed():
+    rows = [row for row in kinds_table.parse(kinds_table.DOCUMENT.read_text()) if row.is_counted]
+
+    assert [row for row in rows if row.calls > row.calls_most] == []
 
 
 def test_a_cell_without_any_proof_is_missed_and_a_proved_one_needs_no_excuse():
