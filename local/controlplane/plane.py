@@ -195,11 +195,40 @@ class ControlPlane:
         self._define(JOBSET)
         self._run(JOBSET)
 
+    def replace_controller(self, old: str, new: str) -> None:
+        """End a further controller for good and install another version of it in its place, as an upgrade does.
+
+        What it made stays. The definitions become those of the new version; it listens where the old one did.
+
+        Raises:
+            ValueError: the two are not versions of one controller, or this one makes its certificates itself.
+            BuildBroken: there is no build of the new one.
+        """
+        left = self._plan.installed[old].controller
+        (installed,) = self._find_further(new).values()
+        if installed.controller.namespace != left.namespace or installed.controller.certificates:
+            raise ValueError(f"controllers: {new} cannot take the place of {old}")
+        self.kill(old)
+        del self._children[old]
+        ports, others = self._plan.ports, dict(self._plan.installed)
+        del others[old]
+        addresses = dict(ports.of_controllers)
+        addresses[new] = addresses.pop(old)
+        self._plan = replace(
+            self._plan, installed=others | {new: installed}, ports=replace(ports, of_controllers=addresses)
+        )
+        self._plan.write_settings()
+        self._define(new)
+        self._run(new)
+
     def _find_controllers(self) -> dict[str, Installed]:
-        installed = {JOBSET: Installed(JOBSET_CONTROLLER, self._build)}
-        for each in choose_controllers(self._choices.controllers):
-            installed[each.name] = Installed(each, find_addition_build(self._build.folder.parent, each.name))
-        return installed
+        return {JOBSET: Installed(JOBSET_CONTROLLER, self._build)} | self._find_further(*self._choices.controllers)
+
+    def _find_further(self, *names: str) -> dict[str, Installed]:
+        cache = self._build.folder.parent
+        return {
+            each.name: Installed(each, find_addition_build(cache, each.name)) for each in choose_controllers(names)
+        }
 
     def _define(self, *names: str) -> None:
         definitions = []

@@ -41,7 +41,7 @@ class Holder(StrEnum):
     OTHER_SLICE = "other_slice"
     """Another slice of the workload took it; the asking one needs a further pool."""
     SAME_SLICE = "same_slice"
-    """Other pods of this very slice fill it: there are more of them than the slice has hosts."""
+    """Other pods of this very slice run already, as many as it has hosts: the one that asks is one too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,11 @@ class Occupancy:
     def waiting(self) -> list[PodView]:
         """Return the pods that no node has."""
         return [pod for pod in self.pods if not pod.node_name]
+
+    def list_hosts_of(self, slice_name: str) -> list[PodView]:
+        """Return the pods of a slice that have a node, wherever that is; guests without chips fill none."""
+        placed = (pod for pod in self.pods if pod.node_name and pod.template.chips > 0)
+        return [pod for pod in placed if (known := self.find_slice(pod)) and known.name == slice_name]
 
     def find_slice(self, pod: PodView) -> SliceOfPod | None:
         """Return the slice of one of the pods; None for one whose slice cannot be told."""
@@ -118,6 +123,8 @@ def find_holder(found: Occupancy, asking: PodView, *, hosts: int) -> Holder:
     known = [found.find_slice(pod) for pod in found.here]
     if mine is None or not known:
         return Holder.NOBODY
+    if len(found.list_hosts_of(mine.name)) >= hosts:
+        return Holder.SAME_SLICE
     if any(each is not None and each.name != mine.name for each in known):
         return Holder.OTHER_SLICE
     filling = sum(pod.template.chips > 0 for pod in found.here)  # a guest without chips fills no host

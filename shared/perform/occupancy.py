@@ -104,16 +104,16 @@ def judge_holder(
     kind, live = get_kind(workload.kind), ports.clusters[demand.claim.cluster]
     seen = measure_occupancy(kind, workload, live.list_workload_pods(workload), live.list_pool_nodes(pool_name))
     holder = find_holder(seen, pod, hosts=demand.shape.node_count)
-    names = ", ".join(sorted(each.name for each in seen.here)[:3])
-    if holder == Holder.SAME_SLICE:
-        return Decision(
-            Verdict.REFUSE,
-            Reason.SLICE_DOUBLED,
-            f"node pool {pool_name} is full with other pods of this slice ({names}): there are more of them than "
-            "the slice has hosts, as after an upgrade of their operator; delete those that are not wanted",
-        )
     if holder == Holder.NOBODY:
         return None
+    if holder == Holder.SAME_SLICE:
+        twins = seen.list_hosts_of(demand.claim.slice_name) or seen.here
+        said = (
+            f"other pods of this slice run already ({_name_some(twins)}): with this one there are more of them "
+            "than the slice has hosts, as after an upgrade of their operator; delete those that are not wanted"
+        )
+        return Decision(Verdict.REFUSE, Reason.SLICE_DOUBLED, said)
+    names = _name_some(seen.here)
     owned = [
         pool for pool in pools if pool.owner and pool.owner.owner_uid == workload.uid and pool.status not in _LOST
     ]
@@ -153,3 +153,7 @@ def judge_takers(
         return None
     takers = find_takers(pool, bound, now=now, drain_seconds_max=settings.drain_seconds_max)
     return decide_taken(pool, takers, pools=pools)
+
+
+def _name_some(pods: Sequence[PodView]) -> str:
+    return ", ".join(sorted(pod.name for pod in pods)[:3])

@@ -14,6 +14,8 @@ from tests.lives.cloud import wait_for
 from tests.lives.jobset_bodies import HOSTS, LIFE, RUN_SECONDS, select
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.lives.cloud import Cloud
 
 Json = dict[str, Any]
@@ -71,11 +73,11 @@ class Life(AnyLife):
         spec = a_spec(*(groups or [a_group(self.name)])) | spec
         self.create(body | {"spec": spec})
 
-    def scale(self, replicas: int, *, without: str = "") -> None:
-        """Change the first group's replicas, as a person does; with the pod to leave, as Ray's autoscaler does."""
+    def scale(self, replicas: int, *, without: Sequence[str] = ()) -> None:
+        """Change the first group's replicas, as people do; with the pods to leave, as Ray's autoscaler does."""
         groups = copy.deepcopy((self.cloud.get(self.path) or {})["spec"]["workerGroupSpecs"])
         groups[0]["replicas"] = replicas
-        groups[0]["scaleStrategy"] = {"workersToDelete": [without] if without else []}
+        groups[0]["scaleStrategy"] = {"workersToDelete": list(without)}
         self.cloud.patch(self.path, {"spec": {"workerGroupSpecs": groups}})
 
     def lose_host(self, index: str, pods: list[Json]) -> None:
@@ -103,13 +105,20 @@ class Life(AnyLife):
         """Return the pods of a replica, those that end among them."""
         return [pod for pod in self.workers() if pod["metadata"]["labels"][REPLICA_INDEX] == index]
 
-    def pools_by_replica(self, pods: list[Json]) -> dict[str, str]:
-        """Return the one pool of each replica, by its index."""
+    def pools_by_replica(self, pods: list[Json], key: str = REPLICA_INDEX) -> dict[str, str]:
+        """Return the one pool of each replica, by the label that tells it."""
         found: dict[str, set[str]] = {}
         for pod in pods:
-            found.setdefault(pod["metadata"]["labels"][REPLICA_INDEX], set()).add(self.pool_of(pod))
+            found.setdefault(pod["metadata"]["labels"][key], set()).add(self.pool_of(pod))
         assert all(len(pools) == 1 for pools in found.values()), f"a replica on several pools: {found}"
         return {index: pool for index, (pool,) in found.items()}
+
+    def lose(self, *pods: Json) -> None:
+        """Delete pods, and return once they are gone."""
+        paths = [f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}" for pod in pods]
+        for path in paths:
+            self.cloud.delete(path)
+        wait_for(f"{self.name}: the pods are gone", lambda: not any(self.cloud.get(path) for path in paths))
 
     def _running(self, count: int) -> list[Json]:
         """Return the workers once so many run, and no others are there."""

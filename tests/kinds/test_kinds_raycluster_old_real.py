@@ -57,7 +57,7 @@ def test_on_single_hosts_each_worker_has_a_pool_and_the_one_that_leaves_gives_it
     pools = {pod["metadata"]["name"]: life.pool_of(pod) for pod in pods}
     assert set(pools.values()) == set(life.pools())
 
-    life.scale(2, without=pods[0]["metadata"]["name"])
+    life.scale(2, without=[pods[0]["metadata"]["name"]])
     left = _names(life.wait_running(2))
     life.wait_pools(*(pools[name] for name in left))
     life.delete()

@@ -102,7 +102,7 @@ def test_a_replica_on_another_one_s_pool_keeps_it_and_the_empty_one_goes(cloud: 
     life.cordon(pools["0"])
     life.lose_host("0", pods)
     wait_for("replica 0 waits", lambda: [pod for pod in life.replica("0") if not pod["spec"].get("nodeName")])
-    life.scale(2, without=life.replica("2")[0]["metadata"]["name"])
+    life.scale(2, without=[life.replica("2")[0]["metadata"]["name"]])
     wait_for("replica 2 left", lambda: not life.replica("2"))
     after = life.pools_by_replica(life.wait_running(4))
     assert after == {"0": pools["2"], "1": pools["1"]}

@@ -125,6 +125,8 @@ def test_slices_of_another_group_do_not_count_for_those_to_come() -> None:
         pytest.param(pods_on("a1", POOL_0, deleting=True), Holder.NOBODY, id="another slice's ending pods"),
         pytest.param(pods_on("a1", POOL_1), Holder.NOBODY, id="another slice on its own pool"),
         pytest.param(pods_on("unknown", POOL_0), Holder.SAME_SLICE, id="pods that nobody can tell fill it"),
+        pytest.param(SWAPPED, Holder.SAME_SLICE, id="another slice, and all hosts of its own run elsewhere"),
+        pytest.param(SWAPPED[1:], Holder.OTHER_SLICE, id="another slice, and one host of its own runs elsewhere"),
     ],
 )
 def test_the_pool_of_a_waiting_first_slice_is_held_by(on_pool: list[PodView], holder: Holder) -> None:

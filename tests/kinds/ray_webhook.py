@@ -1,0 +1,155 @@
+"""A stand-in for GKE's Ray TPU webhook, called by the API server over TLS: what it adds to tell slices apart.
+
+That is the label `replicaIndex`, where KubeRay gives no indexes of its own, and the affinities of replicas of
+several hosts. It counts as the original does (https://github.com/ai-on-gke/kuberay-tpu-webhook): the lowest
+replica that has fewer pods than hosts, else one as high as there are replicas. Environment, host names and the
+check of RayClusters are left out; nothing here reads them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+from tests.lives.jobset_bodies import HOSTS, TOPOLOGY
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from local.controlplane.plane import ControlPlane
+
+Json = dict[str, Any]
+REPLICA_INDEX = "replicaIndex"
+_CLUSTER, _GROUP = "ray.io/cluster", "ray.io/group"
+_REPLICA_NAME, _HOST_INDEX = "ray.io/worker-group-replica-name", "ray.io/replica-host-index"
+_POOL = "cloud.google.com/gke-nodepool"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_NAME = "ray-tpu-webhook"
+_PATH = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+
+
+class RayWebhook:
+    """The webhook of one control plane, in force while the context lasts."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._one_at_a_time = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Reviews,), {"of": self}))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(plane.layout.serving_certificate, plane.layout.serving_key)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._plane.apply([self._configuration()])
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._plane.api.delete(f"{_PATH}/{_NAME}")
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def change(self, pod: Json, namespace: str) -> list[Json]:
+        """Return the JSON patch for a pod that is about to be made; the next one is asked about after this one."""
+        chips = [each.get("resources", {}).get("limits", {}).get("google.com/tpu") for each in _containers(pod)]
+        if not any(chips):
+            return []
+        said = pod["metadata"]["labels"]
+        hosts = HOSTS[pod["spec"]["nodeSelector"][TOPOLOGY]]
+        patch: list[Json] = []
+        if _HOST_INDEX in said:
+            key, value = _REPLICA_NAME, said[_REPLICA_NAME]
+        else:
+            with self._one_at_a_time:
+                key, value = REPLICA_INDEX, f"{said[_GROUP]}-{self._choose(said, namespace, hosts)}"
+            patch.append({"op": "add", "path": f"/metadata/labels/{REPLICA_INDEX}", "value": value})
+        if hosts > 1:
+            affinity = pod["spec"].get("affinity", {}) | _keep_apart(said[_CLUSTER], key, value)
+            patch.append({"op": "add", "path": "/spec/affinity", "value": affinity})
+        return patch
+
+    def _choose(self, said: dict[str, str], namespace: str, hosts: int) -> int:
+        selector = f"{_CLUSTER}={said[_CLUSTER]},{_GROUP}={said[_GROUP]},{REPLICA_INDEX}"
+        found = self._plane.api.get(f"/api/v1/namespaces/{namespace}/pods?labelSelector={selector}", dict)["items"]
+        live = [each["metadata"] for each in found if "deletionTimestamp" not in each["metadata"]]
+        pods = Counter(int(each["labels"][REPLICA_INDEX].rpartition("-")[2]) for each in live)
+        return min((index for index, count in pods.items() if count < hosts), default=len(pods))
+
+    def _configuration(self) -> Json:
+        authority = base64.b64encode(self._plane.layout.authority.read_bytes()).decode()
+        webhook = {
+            "name": "ray.webhook.test",
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "clientConfig": {
+                "url": f"https://127.0.0.1:{self._server.server_address[1]}/mutate",
+                "caBundle": authority,
+            },
+            "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        }
+        return {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": _NAME},
+            "webhooks": [webhook],
+        }
+
+
+def _containers(pod: Json) -> list[Json]:
+    return list(pod["spec"]["containers"])
+
+
+def _keep_apart(cluster: str, key: str, value: str) -> Json:
+    """Return the affinities: a replica on one pool, no other of its RayCluster there, and none of another."""
+
+    def term(*expressions: Json, **fields: Json) -> Json:
+        return {"topologyKey": _POOL, "labelSelector": {"matchExpressions": list(expressions)}} | fields
+
+    def says(name: str, operator: str, *values: str) -> Json:
+        return {"key": name, "operator": operator} | ({"values": list(values)} if values else {})
+
+    elsewhere = {"matchExpressions": [says("kubernetes.io/metadata.name", "NotIn", "kube-system")]}
+    return {
+        "podAffinity": {_REQUIRED: [term(says(key, "In", value), says(_CLUSTER, "In", cluster))]},
+        "podAntiAffinity": {
+            _REQUIRED: [
+                term(says(key, "NotIn", value), says(_CLUSTER, "In", cluster)),
+                term(says(_CLUSTER, "NotIn", cluster), says(key, "Exists"), namespaceSelector=elsewhere),
+            ]
+        },
+    }
+
+
+class _Reviews(BaseHTTPRequestHandler):
+    of: RayWebhook
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        """Answer a review: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers."""
+        review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        request = review["request"]
+        patch = self.of.change(request["object"], request["namespace"])
+        response: Json = {"uid": request["uid"], "allowed": True}
+        if patch:
+            said = base64.b64encode(json.dumps(patch).encode()).decode()
+            response |= {"patchType": "JSONPatch", "patch": said}
+        answer = json.dumps({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer.encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the base class names it so
+        """Stay quiet: the test says what matters."""

@@ -1,0 +1,86 @@
+"""A RayCluster that lives while KubeRay is upgraded from 1.5.1 to 1.6.1, which does not count the pods it finds.
+
+The control plane is one of its own: the operator is replaced on it. GKE's Ray TPU webhook, which tells and keeps
+apart the slices under both versions, is a stand-in (`tests.kinds.ray_webhook`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local.controlplane.commands import Choices
+from local.controlplane.plane import ControlPlane
+from local.stack.clusters import ClusterKind
+from local.stack.commands import StackSettings
+from local.stack.stack import Stack
+from tests.conftest import SPEED
+from tests.kinds.ray_webhook import RayWebhook
+from tests.kinds.rays import REPLICA_INDEX, Life, a_group
+from tests.lives.cloud import Cloud, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from local.controlplane.cache import Build
+
+BEFORE, AFTER = "kuberay-1.5", "kuberay-1.6"
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.controller(BEFORE, AFTER),
+    pytest.mark.timeout(600),
+    pytest.mark.slow,
+]
+
+
+@pytest.fixture
+def plane(build: Build) -> Iterator[ControlPlane]:
+    with (
+        ControlPlane(build, Choices(scheduler_backoff_seconds=1, controllers=(BEFORE,))) as plane,
+        RayWebhook(plane),
+    ):
+        yield plane
+
+
+@pytest.fixture
+def cloud(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL)
+    with Stack(tmp_path_factory.mktemp("upgrade"), settings, plane=plane) as stack, Cloud(stack) as cloud:
+        yield cloud
+
+
+@pytest.mark.proves("RayCluster", "refused", on=(BEFORE, AFTER))
+def test_the_doubled_demand_of_an_operator_upgrade_is_explained_and_not_bought(
+    plane: ControlPlane, cloud: Cloud
+) -> None:
+    whole, one_host = Life(cloud, "doubled"), Life(cloud, "counted")
+    whole.submit(a_group("doubled", apart=False, replicas=2))
+    one_host.submit(a_group("counted", "2x2", apart=False, replicas=2))
+    old, kept = whole.wait_running(4), one_host.wait_running(2)
+    pools = whole.pools()
+    assert len(pools) == 2
+
+    plane.replace_controller(BEFORE, AFTER)
+    wait_for("a second set", lambda: len(whole.workers()) == 8)
+    second = [pod for pod in whole.workers() if REPLICA_INDEX in pod["metadata"]["labels"]]
+    assert len(second) == 4
+    wait_for("a refusal of each replica", lambda: len(set(whole.refusals())) == 2)
+    assert all("[slice_doubled]" in each for each in whole.refusals())
+    assert (whole.pools(), whole.accepted("CreateNodePool")) == (pools, 2)
+
+    whole.lose(*old)
+    taken = whole.pools_by_replica(whole.wait_running(4))
+    assert (sorted(taken.values()), whole.accepted("CreateNodePool")) == (pools, 2)
+
+    # Single hosts it counts as it finds them.
+    assert _uids(one_host.wait_running(2)) == _uids(kept)
+    assert (one_host.refusals(), one_host.accepted("CreateNodePool")) == ([], 2)
+    for life in (whole, one_host):
+        life.delete()
+        life.wait_nothing_left()
+        assert life.accepted("DeleteNodePool") == 2
+
+
+def _uids(pods: list[dict[str, dict[str, str]]]) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in pods}

@@ -1,0 +1,75 @@
+"""RayClusters of KubeRay 1.5 whose pods GKE's Ray TPU webhook tells apart and keeps apart: the whole loop.
+
+The webhook is a stand-in that the API server calls (`tests.kinds.ray_webhook`). The control plane is one of its
+own, for the webhook sees the pods of every RayCluster.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local.controlplane.commands import Choices
+from local.controlplane.plane import ControlPlane
+from local.stack.clusters import ClusterKind
+from local.stack.commands import StackSettings
+from local.stack.stack import Stack
+from tests.conftest import SPEED
+from tests.kinds.ray_webhook import REPLICA_INDEX, RayWebhook
+from tests.kinds.rays import Life, a_group
+from tests.lives.cloud import Cloud
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from local.controlplane.cache import Build
+
+KUBERAY = "kuberay-1.5"
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.controller(KUBERAY),
+    pytest.mark.timeout(600),
+    pytest.mark.slow,
+]
+
+
+@pytest.fixture(scope="module")
+def cloud(build: Build, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    choices = Choices(scheduler_backoff_seconds=1, controllers=(KUBERAY,))
+    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL)
+    with (
+        ControlPlane(build, choices) as plane,
+        RayWebhook(plane),
+        Stack(tmp_path_factory.mktemp("hooked-rays"), settings, plane=plane) as stack,
+        Cloud(stack) as cloud,
+    ):
+        yield cloud
+
+
+@pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
+@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
+def test_the_webhook_s_label_tells_the_replicas_and_only_the_one_that_leaves_gives_its_pool_back(
+    cloud: Cloud,
+) -> None:
+    life = Life(cloud, "hooked")
+    life.submit(a_group("hooked", apart=False, replicas=2))
+    pods = life.wait_running(4)
+    both = life.pools_by_replica(pods, REPLICA_INDEX)
+    assert set(both) == {"g-0", "g-1"}
+    life.wait_pools(*both.values())
+
+    # This version replaces the host that is lost, not its replica; the webhook finds it the gap.
+    life.lose(pods[0])
+    pods = life.wait_running(4)
+    assert life.pools_by_replica(pods, REPLICA_INDEX) == both
+
+    leaving = [pod["metadata"]["name"] for pod in pods if pod["metadata"]["labels"][REPLICA_INDEX] == "g-1"]
+    life.scale(1, without=leaving)
+    left = life.pools_by_replica(life.wait_running(2), REPLICA_INDEX)
+    assert left == {"g-0": both["g-0"]}
+    life.wait_pools(both["g-0"])
+
+    life.delete()
+    life.wait_nothing_left()
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (2, 2)
