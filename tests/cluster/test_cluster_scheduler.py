@@ -152,6 +152,23 @@ def test_anti_affinity_holds_both_ways(world: World):
     world.eventually(lambda: world.why("crowd"), message(1, text, eviction=f"1 {NO_VICTIMS}"))
 
 
+def test_only_a_pod_of_which_all_terms_of_an_affinity_speak_is_followed(world: World):
+    world.submit(NODE, plain_node("a"))
+    for name, said in (("x", {"app": "x"}), ("y", {"team": "y"})):
+        half = pod(name)
+        half["metadata"]["labels"] = said
+        occupy(world, half)
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": [term(app="x"), term(team="y")]}
+    world.submit(POD, pod("p", affinity={"podAffinity": affinity}))
+    world.eventually(lambda: world.why("p"), message(1, "1 node(s) didn't match pod affinity rules"))
+
+    friend = pod("friend")
+    friend["metadata"]["labels"] = {"app": "x", "team": "y"}
+    occupy(world, friend)
+
+    world.eventually(lambda: world.body(POD, "p")["spec"].get("nodeName"), "a")
+
+
 def taints_of(body: Json) -> list[tuple[str, str]]:
     """Keys and effects, sorted."""
     return sorted((taint["key"], taint["effect"]) for taint in body["spec"].get("taints", []))

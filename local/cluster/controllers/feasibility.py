@@ -150,11 +150,14 @@ class Topology:
                 self._look_at(node, other)
 
     def _look_at(self, node: NodeFacts, other: PodFacts) -> None:
-        for terms, domains in ((self._pod.affinity, self._wanted), (self._pod.anti_affinity, self._avoided)):
-            for term, values in zip(terms, domains, strict=True):
-                value = node.labels.get(term.topology_key)
-                if value is not None and term.matches(other):
-                    values.add(value)
+        # A pod counts for affinity only if all terms speak of it, for anti-affinity if one does:
+        # updateWithAffinityTerms and updateWithAntiAffinityTerms of kube-scheduler's plugin InterPodAffinity.
+        if all(term.matches(other) for term in self._pod.affinity):
+            for term, values in zip(self._pod.affinity, self._wanted, strict=True):
+                _note(node, term, values)
+        for term, values in zip(self._pod.anti_affinity, self._avoided, strict=True):
+            if term.matches(other):
+                _note(node, term, values)
         for term in other.anti_affinity:
             value = node.labels.get(term.topology_key)
             if value is not None and term.matches(self._pod):
@@ -182,6 +185,12 @@ class Topology:
         # The first pod of a group that wants to be with itself may go anywhere.
         nobody_yet = not any(self._wanted)
         return nobody_yet and all(term.matches(self._pod) for term in self._pod.affinity)
+
+
+def _note(node: NodeFacts, term: Term, values: set[str]) -> None:
+    value = node.labels.get(term.topology_key)
+    if value is not None:
+        values.add(value)
 
 
 def node_rejection(pod: PodView, facts: PodFacts, node: NodeFacts) -> Rejection | None:
