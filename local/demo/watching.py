@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     Reader = Callable[..., Observation | None]
 
 _SILENCE_SECONDS = 0.5
-"""After this long without an event the watch is opened anew; a thread that is to end notices it then."""
+"""After this long without an event the watch is opened anew; a thread that is to end notices it then. A server
+that has not even begun to answer by then is given more time, each time twice as much."""
 _LIST_SECONDS_MAX = 10.0
 _PAUSE_SECONDS = 0.2
 _WATCH_SECONDS = 20
@@ -49,6 +50,7 @@ class ResourceWatch(threading.Thread):
         self._known: dict[str, dict[str, Any]] = {}
         self._version = ""
         self._ending = threading.Event()
+        self._silence_seconds, self._answered = _SILENCE_SECONDS, False
         self.listed = threading.Event()
         """Set once the first listing has been told."""
 
@@ -66,7 +68,8 @@ class ResourceWatch(threading.Thread):
                 except _Expired:
                     self._version = ""
                 except httpx.ReadTimeout:
-                    continue
+                    if not self._answered:
+                        self._silence_seconds = min(2 * self._silence_seconds, _LIST_SECONDS_MAX)
                 except (httpx.HTTPError, json.JSONDecodeError):
                     self._ending.wait(_PAUSE_SECONDS)
 
@@ -91,11 +94,13 @@ class ResourceWatch(threading.Thread):
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(_WATCH_SECONDS),
         }
-        timeout = httpx.Timeout(_LIST_SECONDS_MAX, read=_SILENCE_SECONDS)
+        timeout = httpx.Timeout(_LIST_SECONDS_MAX, read=self._silence_seconds)
+        self._answered = False
         with self._client.stream("GET", self._path, params=params, timeout=timeout) as answer:
             if answer.status_code == httpx.codes.GONE:
                 raise _Expired
             answer.raise_for_status()
+            self._answered = True
             for line in answer.iter_lines():
                 if self._ending.is_set():
                     break
