@@ -13,7 +13,7 @@ NICE ?=
 RECORD ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ray ray up down status env test test-tools test-terraform test-image controlplane controllers test-cluster lint check format bench requirements clean
+.PHONY: help demo demo-kinds demo-ray ray up down status env test test-tools test-terraform test-image controlplane controllers test-cluster lint check format bench requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -32,6 +32,10 @@ help: ## List the targets
 demo: $(VENV)/.demo ## Run a two-slice JobSet on a local cloud and show how it gets its node pools
 	@$(BIN)/python -m local.demo $(JOBSET) $(STACK_OPTIONS) \
 		$(foreach path,$(REPORT),--report=$(path)) $(if $(TIMEOUT),--timeout=$(TIMEOUT))
+
+demo-kinds: $(VENV)/.demo ## Run one manifest of each kind of workload, with its controller (make controlplane controllers first)
+	@$(BIN)/python -m local.demo.kinds $(JOBSET) $(if $(SPEED),--speed=$(SPEED)) \
+		$(if $(REPORT),--report=$(REPORT)) $(if $(TIMEOUT),--timeout=$(TIMEOUT))
 
 demo-ray: $(VENV)/.demo ## Let Ray's own autoscaler get and give back pools (make controllers first)
 	@$(BIN)/python -m local.ray demo $(if $(SPEED),--speed=$(SPEED)) $(if $(TIMEOUT),--timeout=$(TIMEOUT)) \

@@ -84,6 +84,15 @@ class Applier:
         if answer.status_code != httpx.codes.NOT_FOUND:
             answer.raise_for_status()
 
+    def delete(self, document: Document) -> None:
+        """Delete an object likewise, of any kind that the cluster serves."""
+        resource = self._find_resource(document)
+        if resource is not None:
+            path = f"{resource.path.format(namespace=document.namespace)}/{document.name}"
+            answer = self._client.delete(path, params={"propagationPolicy": "Background"})
+            if answer.status_code != httpx.codes.NOT_FOUND:
+                answer.raise_for_status()
+
     def close(self) -> None:
         """Close the connections."""
         self._client.close()

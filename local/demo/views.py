@@ -56,7 +56,7 @@ class PlainView:
     def show(self, lines: list[FeedLine], timeline: Timeline, now: float) -> None:  # noqa: ARG002 -- View's shape
         """Print the new lines."""
         for line in lines:
-            self._console.print(_format_line(line, timeline.started_at), soft_wrap=True)
+            self._console.print(format_line(line, timeline.started_at), soft_wrap=True)
 
     def stop(self) -> None:
         """Nothing to restore."""
@@ -87,7 +87,7 @@ class LiveView:
     def show(self, lines: list[FeedLine], timeline: Timeline, now: float) -> None:
         """Draw the state at this moment."""
         for line in lines:
-            text = _format_line(line, timeline.started_at)
+            text = format_line(line, timeline.started_at)
             text.no_wrap, text.overflow = True, "ellipsis"
             self._feed.append(text)
         if self._live:
@@ -149,7 +149,8 @@ def _draw_state(one: SliceTimeline, now: float) -> Text:
     return text
 
 
-def _format_line(line: FeedLine, started_at: float) -> Text:
+def format_line(line: FeedLine, started_at: float) -> Text:
+    """Return one line of the feed, with its seconds since the start."""
     text = Text(f"{line.at - started_at:7.2f} s  ", style="dim")
     text.append(f"{line.who}  ", style="cyan")
     text.append(line.text, style=_COLORS.get(line.emphasis, "default"))

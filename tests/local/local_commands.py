@@ -21,7 +21,9 @@ SECONDS_MAX = 170
 TEST_SECONDS_MAX = 200
 
 
-def run(module: str, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    module: str, folder: Path, *arguments: str, seconds: float = SECONDS_MAX, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run a command of the project to its end; what it and its processes write temporarily goes to the folder."""
     return subprocess.run(
         [sys.executable, "-m", module, *arguments],
@@ -29,7 +31,7 @@ def run(module: str, folder: Path, *arguments: str, **environment: str) -> subpr
         env=os.environ | {"TMPDIR": str(folder)} | environment,
         capture_output=True,
         text=True,
-        timeout=SECONDS_MAX,
+        timeout=seconds,
         check=False,
     )
 
