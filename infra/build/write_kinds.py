@@ -64,6 +64,7 @@ Deployment, a bare pod, another JobSet. Then the one that asked waits, and past 
 
 So let every workload of a shape that several owners use select a label of its own: then nobody takes from anybody. The label's value may be anything that differs from workload to workload;
 its key must be of your own domain. A workload of several slices needs exclusive placement (or Ray's affinities) besides, for the label is the same for all of them.
+Exclusive placement of different kinds does not see each other: the leaders of a JobSet, a LeaderWorkerSet and a Ray replica can stand on one pool, and none of the three ever gets whole.
 
 ## Pathways
 
