@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _CALLS_PER_POOL_MAX = 8
 """As for a JobSet: lives of two slices have sixteen in `tests.lives.catalogue`."""
 _CALLS_PER_FURTHER_POD_MAX = 2
-"""Of an elastic pool: its present size is looked at, and a larger one is set."""
+"""One that asks for a pool that is there: of a slice that begins again, or a further one of an elastic pool. The
+create is refused and the pool looked at; or its size is looked at and set."""
 _SWEEPS = 2
 """That begin after a life's end. Once the second one has begun, the first one and all messages are answered."""
 _KEPT: dict[tuple[str, str], list[LifeOfKind]] = {}
@@ -57,8 +58,9 @@ def _count(life: Lived) -> LifeOfKind:
     measured = measure(life.calls(), life.describe_end(), seconds=0)
     elastic = any("-any-" in each["pool"] for each in life.calls("CreateNodePool"))
     demands = (each for each in life.cloud.messages(TOPIC) if each["namespace"] == life.namespace)
-    further = len({each["uid"] for each in demands if each["kind"] == "Pod"}) - measured.pools if elastic else 0
-    most = _CALLS_PER_POOL_MAX * measured.creates + _CALLS_PER_FURTHER_POD_MAX * max(0, further)
+    asked = len({each["uid"] for each in demands if each["kind"] == "Pod"}) if measured.creates else 0
+    further = max(0, asked - measured.creates)
+    most = _CALLS_PER_POOL_MAX * measured.creates + _CALLS_PER_FURTHER_POD_MAX * further
     return LifeOfKind(kind=life.kind, life=life.name, elastic=elastic, calls_most=most, measured=measured)
 
 

@@ -44,6 +44,7 @@ def test_the_counted_scenarios_stayed_within_what_is_allowed():
     rows = [row for row in kinds_table.parse(kinds_table.DOCUMENT.read_text()) if row.is_counted]
 
     assert [row for row in rows if row.calls > row.calls_most] == []
+    assert {row.kind for row in rows} >= set(KIND_NAMES)
 
 
 def test_a_cell_without_any_proof_is_missed_and_a_proved_one_needs_no_excuse():
