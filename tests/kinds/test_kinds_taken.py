@@ -1,0 +1,51 @@
+"""A stranger takes a host of a pool when its own pod has to come again: the one that waits is told who it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared.core import labels
+from tests.kinds.plain import Plain, a_tpu_pod
+from tests.lives.cloud import wait_for
+
+if TYPE_CHECKING:
+    from tests.kinds.plain import Json
+    from tests.lives.cloud import Cloud
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
+
+
+def submit_stranger(cloud: Cloud, life: Plain) -> Plain:
+    """Create a bare pod that asks for no pool and fits on the life's nodes, and return once it waits."""
+    stranger = Plain(cloud, f"stranger-of-{life.name}", "Pod")
+    template = a_tpu_pod(life.name, "2x4")
+    template["metadata"]["labels"][labels.DISABLE_AUTOPROVISIONING] = "true"
+    stranger.submit_pod(template)
+    wait_for("the stranger to wait", lambda: _waits(stranger.pods()[0]))
+    return stranger
+
+
+def _waits(pod: Json) -> bool:
+    return any(each.get("reason") == "Unschedulable" for each in pod["status"].get("conditions", ()))
+
+
+@pytest.mark.parametrize("index", ["0", "1"], ids=["the first pod", "a later pod"])
+def test_a_pod_whose_place_a_stranger_took_says_so_until_it_is_free_again(cloud: Cloud, index: str) -> None:
+    life = Plain(cloud, f"robbed{index}", "Job")
+    life.submit(a_tpu_pod(life.name, "2x4"), 2, completionMode="Indexed")
+    running = life.wait_running(2)
+    stranger = submit_stranger(cloud, life)
+
+    lost = next(pod for pod in running if pod["metadata"]["labels"][labels.COMPLETION_INDEX] == index)
+    cloud.delete(f"/api/v1/namespaces/{life.namespace}/pods/{lost['metadata']['name']}")
+
+    message = life.wait_refusal()
+    assert "[pool_taken]" in message
+    assert f"(Pod {stranger.namespace}/{stranger.name})" in message
+    assert stranger.wait_running(1)
+    stranger.delete()
+    life.expect_one_pool(life.wait_running(2))
+    life.end()
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
