@@ -10,6 +10,7 @@ from cluster_objects import INDEX, node, pod
 from cluster_world import Refused
 
 from local.cluster.controllers.indexes import format_indexes, parse_indexes
+from local.cluster.labels import JOB_TRACKING
 from local.cluster.store.kinds import BY_PATH, JOB, NODE, POD
 
 if TYPE_CHECKING:
@@ -178,6 +179,27 @@ def test_scaling_down_removes_the_highest_indexes(world: World):
     world.edit(JOB, "j", lambda body: body["spec"].update(parallelism=2, completions=2))
 
     world.eventually(world.indexes, ["0", "1"])
+
+
+def test_how_the_pods_of_a_suspended_job_end_counts_for_nothing_though_it_is_resumed_meanwhile(world: World):
+    world.submit(NODE, node("a", 0) | {"spec": {}})
+    submit(world, indexed(2, backoffLimit=0), pods=2)
+    world.start(pods=2)
+    changes = world.record(POD)
+    world.edit(JOB, "j", lambda body: body["spec"].update(suspend=True))
+    world.eventually(lambda: world.body(JOB, "j")["status"].get("terminating"), 2)
+
+    ending = [change.body["metadata"] for change in changes() if "deletionTimestamp" in change.body["metadata"]]
+    assert {found["name"] for found in ending} == set(world.names(POD))
+    assert not any(JOB_TRACKING in found.get("finalizers", []) for found in ending), "let go before it is deleted"
+
+    world.edit(JOB, "j", lambda body: body["spec"].update(suspend=False))
+    for name in sorted({found["name"] for found in ending}):
+        world.set_phase("Failed", pod=name)
+    world.remove_terminating_pods(2)
+    world.eventually(world.phases, ["Pending", "Pending"], within_seconds=20)
+    assert world.body(JOB, "j")["status"].get("failed", 0) == 0
+    assert conditions(world) == {}
 
 
 def test_deleting_a_job_through_the_bare_api_orphans_its_pods(world: World):

@@ -250,7 +250,9 @@ class _Sync:
                 self._delete(pod)
 
     def _suspend(self) -> None:
-        self._stop_pods()
+        for pod in self._refreshed():
+            if pod.active:
+                self._dismiss(pod)
         if self._set("Suspended", "True", "JobSuspended", "Job suspended"):
             self._event("Suspended", "Job suspended")
 
@@ -264,7 +266,7 @@ class _Sync:
     def _fill(self, again: list[float]) -> None:
         self._pods = self._refreshed()
         for pod in surplus(self._job, self._pods):
-            self._delete(pod)
+            self._dismiss(pod)
         refused, failed = self._controller.refused, self._controller.failed
         left = max(self._left(failed), self._left(refused))
         if left > 0:
@@ -280,6 +282,16 @@ class _Sync:
                 return
             self._event("SuccessfulCreate", f"Created pod: {created.name}")
         refused.pop(self._stored.uid, None)
+
+    def _dismiss(self, pod: JobPod) -> None:
+        """Delete a pod that is not needed now; it is let go first, so that nobody ever counts how it ends.
+
+        As ``deleteJobPods`` of https://github.com/kubernetes/kubernetes/blob/v1.34.0/pkg/controller/job/job_controller.go
+        """
+        self._controller.release(pod.stored)
+        for free in self._refreshed():
+            if free.stored.uid == pod.stored.uid:
+                self._delete(free)
 
     def _delete(self, pod: JobPod) -> None:
         delete(self._registry, pod.stored, BACKGROUND)
