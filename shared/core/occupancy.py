@@ -131,6 +131,22 @@ def find_holder(found: Occupancy, asking: PodView, *, hosts: int) -> Holder:
     return Holder.SAME_SLICE if filling >= hosts else Holder.NOBODY
 
 
+def find_queued_since(
+    kind: Kind, workload: WorkloadView, slice_name: str, pods: Sequence[PodView]
+) -> float | None:
+    """Return since when a queue holds every live pod of a slice, at the latest; None while one is free to run.
+
+    Kueue does not suspend what it holds pod by pod: evicted, its pods are deleted, and those
+    that come after them wait at a gate. A slice without pods proves nothing.
+    """
+    if all(pod.queued_since is None for pod in pods):
+        return None
+    found = measure_occupancy(kind, workload, pods, ())
+    mine = [pod for pod in found.pods if (known := found.find_slice(pod)) and known.name == slice_name]
+    held = [pod.queued_since for pod in mine if pod.queued_since is not None]
+    return max(held) if held and len(held) == len(mine) else None
+
+
 def count_slices(found: Occupancy) -> int:
     """Return how many slices the workload's pods make up, whether they run or wait."""
     return len({known.name for known in map(found.find_slice, found.pods) if known is not None})

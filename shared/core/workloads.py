@@ -111,6 +111,8 @@ class PodView:
     phase: str = "Pending"
     deleting: bool = False
     gated: bool = False
+    queued_since: float | None = None
+    """Unix seconds of the creation of a pod that a queue of Kueue holds by its gate; None for any other."""
     unschedulable: bool = False
     """Condition PodScheduled is False with reason Unschedulable."""
     unschedulable_since: float | None = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from shared.core.kinds.objects import UnexpectedValue, read_text
-from shared.core.labels import GPU_RESOURCE, NODE_POOL, TPU_RESOURCE
+from shared.core.labels import GPU_RESOURCE, NODE_POOL, QUEUE_GATE, TPU_RESOURCE
 from shared.core.times import parse_time
 from shared.core.workloads import PodTemplate, PodView
 from shared.edges.kubernetes_errors import Unreadable
@@ -157,9 +157,14 @@ def view_pod(pod: Pod) -> PodView:
         phase=status.phase,
         deleting=meta.deletion_timestamp is not None,
         gated=bool(pod.spec.scheduling_gates),
+        queued_since=parse_time(meta.creation_timestamp) if _is_queued(pod.spec) else None,
         unschedulable=unschedulable,
         unschedulable_since=parse_time(scheduled.last_transition_time) if scheduled and unschedulable else None,
     )
+
+
+def _is_queued(spec: PodSpec) -> bool:
+    return any(gate.get("name") == QUEUE_GATE for gate in spec.scheduling_gates or ())
 
 
 def read_template(body: Json) -> PodTemplate:

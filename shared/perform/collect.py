@@ -9,6 +9,7 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.elastic import has_slice
 from shared.core.errors import Busy, ProvisionerError, Retryable
 from shared.core.kinds.table import get_kind, select_pods_of
+from shared.core.occupancy import find_queued_since
 from shared.perform.explain import explain, find_parent
 from shared.perform.occupancy import judge_use
 from shared.perform.outcome import Outcome, Ports, describe_owner
@@ -125,7 +126,8 @@ def classify_owner(
         return OwnerState.OVER, workload.terminal_since
     if workload.suspended:
         return OwnerState.SUSPENDED, workload.suspended_since
-    return OwnerState.LIVE, None
+    held = find_queued_since(get_kind(owner.kind), workload, owner.slice_name, pods) if pods else None
+    return (OwnerState.LIVE, None) if held is None else (OwnerState.SUSPENDED, held)
 
 
 def release_pool(cluster: str, seen: PoolSnapshot, ports: Ports) -> Decision:

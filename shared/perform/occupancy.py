@@ -46,8 +46,8 @@ def judge_use(
 ) -> OwnerState:
     """Return what the owner's state means for one pool once it is known who stands on it.
 
-    A slice that was scaled away keeps a pool on which another one of its workload runs, and a live slice gives
-    back one that stands empty while it runs elsewhere.
+    A slice that was scaled away, or that waits in a queue by itself, keeps a pool on which another one of its
+    workload runs, and a live slice gives back one that stands empty while it runs elsewhere.
 
     Args:
         cluster: ``projects/P/locations/L/clusters/C``.
@@ -58,14 +58,17 @@ def judge_use(
         ports: the outside world.
     """
     owner = pool.owner
-    if owner is None or workload is None or pods is None or state not in (OwnerState.LIVE, OwnerState.GONE):
+    if owner is None or workload is None or pods is None:
+        return state
+    queued = state == OwnerState.SUSPENDED and not workload.suspended
+    if state not in (OwnerState.LIVE, OwnerState.GONE) and not queued:
         return state
     if workload.deleting or owner.owner_uid not in ("", workload.uid):
         return state
     nodes = ports.clusters[cluster].list_pool_nodes(pool.name)
     seen = measure_occupancy(get_kind(workload.kind), workload, pods, nodes)
-    if state == OwnerState.GONE:
-        return OwnerState.LIVE if seen.here else OwnerState.GONE
+    if state != OwnerState.LIVE:
+        return OwnerState.LIVE if seen.here else state
     return OwnerState.GONE if is_surplus(seen, owner.slice_name) else OwnerState.LIVE
 
 

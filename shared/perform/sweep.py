@@ -152,7 +152,7 @@ def _read_owners(
             workload, pods = read
             state, since = classify_owner(owner, workload, pods)
             mine = [each for each in pools if each.owner and each.owner.owner_uid == owner.owner_uid]
-            if state == OwnerState.GONE or has_spare_pool(mine, workload):
+            if state in (OwnerState.GONE, OwnerState.SUSPENDED) or has_spare_pool(mine, workload):
                 state = judge_use(cluster, pool, state, workload, pods, ports)
             live = None if state == OwnerState.GONE else workload
             if live and state == OwnerState.LIVE and live.uid not in parents:

@@ -8,7 +8,7 @@ import pytest
 
 from shared.core.errors import Unavailable
 from shared.core.names import build_pool_name
-from tests.builders import CLUSTER, a_claim, a_pool
+from tests.builders import CLUSTER, a_claim, a_pool, settings
 from tests.component.world import Records, World
 from tests.unit.rayclusters import UID, a_group, a_raycluster, a_worker, indexed, webhooked
 
@@ -60,6 +60,12 @@ class RayWorld(World):
         """Let a replica's first host wait for nodes."""
         pod = a_worker(name=f"llm-tpu-worker-w{slot}", said=indexed(slot), affinity=True, unschedulable=True)
         self.cluster.add(pod)
+
+    def queue(self, slot: int) -> None:
+        """Let a replica's hosts wait at the gate of a queue from now on."""
+        for host in range(NODES):
+            held = {"gated": True, "queued_since": self.clock.now()}
+            self.cluster.add(a_worker(name=f"q{slot}{host}", said=indexed(slot, host), affinity=True, **held))
 
     def names(self) -> set[str]:
         return {name for (_, name), pool in self.pools.pools.items() if pool.status != "STOPPING"}
@@ -134,6 +140,31 @@ def test_the_second_set_of_an_upgraded_operator_is_explained_and_not_bought(rays
     assert rays.pools.bodies == []
     rays.records.expect_in_order({"decision": "refuse", "reason": "slice_doubled"})
     assert ("Pod", "NodePoolRefused", True) in rays.notices()
+
+
+def test_a_slice_that_a_queue_holds_by_its_pods_gives_its_pool_back_after_the_grace(rays: RayWorld) -> None:
+    pool = rays.add_pool(0)
+    rays.want(1)
+    rays.queue(0)
+
+    rays.sweep()
+    assert rays.names() == {pool}
+
+    rays.clock.advance(settings().grace_seconds)
+    rays.sweep()
+    assert rays.names() == set()
+    assert rays.pools.bodies == []
+
+
+def test_the_pool_of_a_queued_slice_stays_while_another_one_runs_on_it(rays: RayWorld) -> None:
+    pool = rays.add_pool(0)
+    rays.queue(0)
+    rays.run(1, pool)
+    rays.clock.advance(10 * settings().drain_seconds_max)
+
+    rays.sweep()
+
+    assert rays.names() == {pool}
 
 
 @pytest.mark.parametrize("empty", [True, False])

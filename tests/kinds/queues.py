@@ -26,6 +26,7 @@ HOLD, GO = "Hold", "None"
 PATHS = {
     "JobSet": "jobset.x-k8s.io/v1alpha2/{}/jobsets",
     "RayCluster": "ray.io/v1/{}/rayclusters",
+    "RayJob": "ray.io/v1/{}/rayjobs",
     "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1/{}/leaderworkersets",
     "Job": "batch/v1/{}/jobs",
 }
@@ -122,13 +123,20 @@ class Queue:
         """The name of the one workload of a queue that has one only."""
         return f"{self.name}-w"
 
+    def workload_object(self, kind: str) -> Json:
+        return self.cloud.get(f"{self._folder(kind)}/{self.workload}") or {}
+
     def is_suspended(self, kind: str) -> bool:
-        found = self.cloud.get(f"{self._folder(kind)}/{self.workload}") or {}
-        return bool(found["spec"].get("suspend"))
+        return bool(self.workload_object(kind)["spec"].get("suspend"))
 
     def pods(self, beginning: str = "") -> list[Json]:
         found = self.cloud.items(f"/api/v1/namespaces/{self.namespace}/pods")
         return [pod for pod in found if pod["metadata"]["name"].startswith(beginning)]
+
+    def gates(self, beginning: str = "") -> set[str]:
+        """Return the scheduling gates of the pods, of those that end too, once each of them has one."""
+        found = [[gate["name"] for gate in pod["spec"].get("schedulingGates", ())] for pod in self.pods(beginning)]
+        return {name for names in found for name in names} if found and all(found) else set()
 
     def wait_running(self, count: int, beginning: str = "") -> list[Json]:
         """Return the pods that ask for chips, once all of them run and are as many."""
@@ -246,8 +254,15 @@ def a_raycluster(name: str) -> Json:
     return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": name}, "spec": spec}
 
 
-def a_leaderworkerset(name: str) -> Json:
-    template = {"size": HOSTS["2x4"], "workerTemplate": a_template()}
+def a_rayjob(name: str) -> Json:
+    """Return a RayJob that is submitted over HTTP; Kueue admits none that would keep its RayCluster."""
+    spec = {"entrypoint": "python train.py", "submissionMode": "HTTPMode", "shutdownAfterJobFinishes": True}
+    spec["rayClusterSpec"] = a_raycluster(name)["spec"]
+    return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": name}, "spec": spec}
+
+
+def a_leaderworkerset(name: str, topology: str = "") -> Json:
+    template = {"size": HOSTS[topology or "2x4"], "workerTemplate": a_template(topology)}
     return {
         "apiVersion": "leaderworkerset.x-k8s.io/v1",
         "kind": "LeaderWorkerSet",

@@ -12,13 +12,17 @@ from __future__ import annotations
 import json
 import threading
 import time
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
     from typing import Self
+
+    from local.controlplane.plane import ControlPlane
 
 Json = dict[str, Any]
 RUNNING = "RUNNING"
@@ -88,6 +92,17 @@ class Dashboards:
         status = "DEPLOYING" if self.deploying else RUNNING
         known = self.applications.get(host, ())
         return 200, {"applications": {name: {"name": name, "status": status, "deployments": {}} for name in known}}
+
+
+@contextmanager
+def answering(plane: ControlPlane, operator: str) -> Iterator[Dashboards]:
+    """Let these dashboards answer the KubeRay operator of a control plane for as long as the context lasts."""
+    with Dashboards() as dashboards:
+        plane.kill(operator)
+        plane.start(operator, dashboards.environment)
+        yield dashboards
+        plane.kill(operator)
+        plane.start(operator)
 
 
 class _Answers(BaseHTTPRequestHandler):

@@ -20,6 +20,7 @@ from tests.kinds.queues import (
     V6E,
     Queue,
     a_jobset,
+    a_leaderworkerset,
     a_pinned_job,
 )
 from tests.lives.cloud import Cloud, wait_for
@@ -103,6 +104,32 @@ def test_a_preempted_jobset_gives_its_pool_back_after_the_grace_and_gets_one_aga
     queue.delete("JobSet", "preempt-high")
     queue.wait_running(2, "preempt-low")
     queue.delete("JobSet", "preempt-low")
+    queue.clear()
+    assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (3, 3)
+
+
+@pytest.mark.proves("LeaderWorkerSet", "queued", on=(KUEUE, LWS))
+@pytest.mark.proves("LeaderWorkerSet", "released when", on=(KUEUE, LWS))
+def test_a_preempted_leaderworkerset_is_held_by_gates_and_gives_its_pool_back_after_the_grace(
+    cloud: Cloud,
+) -> None:
+    queue = Queue(cloud, "ousted", V6E, chips=16, shaped=False)
+    urgent = {"value": 1000}
+    queue.make("workloadpriorityclasses", "WorkloadPriorityClass", f"{queue.name}-urgent", urgent)
+    queue.submit("LeaderWorkerSet", a_leaderworkerset("ousted-low", "2x4"))
+    queue.wait_running(2, "ousted-low")
+    before = queue.pools("ousted-low-")
+    queue.submit("LeaderWorkerSet", a_leaderworkerset("ousted-high", "4x4"), priority=f"{queue.name}-urgent")
+
+    wait_for("all its pods wait at a gate", lambda: "kueue.x-k8s.io/admission" in queue.gates("ousted-low"))
+    assert queue.conditions("ousted-low")["Evicted"] == "True Preempted"
+    assert queue.pools("ousted-low-") == before
+    wait_for("the pool of the preempted one goes", lambda: not queue.pools("ousted-low-"), seconds=RELEASE_SECONDS)
+    queue.wait_running(4, "ousted-high")
+    queue.delete("LeaderWorkerSet", "ousted-high")
+    queue.wait_running(2, "ousted-low")
+    assert queue.pools("ousted-low-")
+    queue.delete("LeaderWorkerSet", "ousted-low")
     queue.clear()
     assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (3, 3)
 

@@ -14,7 +14,7 @@ from local.stack.clusters import ClusterKind
 from local.stack.commands import StackSettings
 from local.stack.stack import Stack
 from tests.conftest import SPEED
-from tests.kinds.ray_dashboards import Dashboards
+from tests.kinds.ray_dashboards import answering
 from tests.kinds.rays import Json, Life, a_group, a_spec
 from tests.lives.cloud import Cloud, wait_for
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from local.controlplane.plane import ControlPlane
+    from tests.kinds.ray_dashboards import Dashboards
 
 KUBERAY = "kuberay-1.6"
 pytestmark = [
@@ -36,13 +37,8 @@ SERVE = "applications:\n- name: app\n  import_path: app:app\n  route_prefix: /\n
 
 @pytest.fixture(scope="module")
 def dashboards(plane_with: Callable[..., ControlPlane]) -> Iterator[Dashboards]:
-    plane = plane_with(KUBERAY)
-    with Dashboards() as dashboards:
-        plane.kill(KUBERAY)
-        plane.start(KUBERAY, dashboards.environment)
+    with answering(plane_with(KUBERAY), KUBERAY) as dashboards:
         yield dashboards
-        plane.kill(KUBERAY)
-        plane.start(KUBERAY)
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from shared.core.occupancy import (
     Occupancy,
     decide_taken,
     find_holder,
+    find_queued_since,
     find_takers,
     is_surplus,
     measure_occupancy,
@@ -139,6 +140,27 @@ def test_a_pod_whose_slice_nobody_can_tell_asks_for_no_further_pool() -> None:
     asking = a_pod("unknown")
 
     assert find_holder(seen(pods_on("a1", POOL_0), POOL_0, replicas=2), asking, hosts=2) is Holder.NOBODY
+
+
+@pytest.mark.parametrize(
+    ("pods", "since"),
+    [
+        pytest.param([], None, id="no pods at all"),
+        pytest.param([a_pod("a0"), a_pod("a0")], None, id="all are free"),
+        pytest.param([a_pod("a0", queued_since=5.0), a_pod("a0", queued_since=7.0)], 7.0, id="all are held"),
+        pytest.param([a_pod("a0", queued_since=5.0), a_pod("a0")], None, id="one is free"),
+        pytest.param([a_pod("a0", queued_since=5.0), a_pod("a0", "n00")], None, id="one runs"),
+        pytest.param([a_pod("a0", queued_since=5.0), a_pod("a0", "n00", deleting=True)], 5.0, id="one is ending"),
+        pytest.param([a_pod("a0", queued_since=5.0), a_pod("a0", phase="Failed")], 5.0, id="one is over"),
+        pytest.param([a_pod("a0", queued_since=5.0), a_pod("a0", chips=0)], 5.0, id="one asks for no chips"),
+        pytest.param([a_pod("a0", queued_since=5.0), *pods_on("a1", POOL_1)], 5.0, id="another slice runs"),
+        pytest.param([a_pod("a1", queued_since=5.0), *pods_on("a0", POOL_0)], None, id="another slice is held"),
+        pytest.param([a_pod("unknown", queued_since=5.0)], None, id="whose slice nobody can tell"),
+        pytest.param([a_pod("a0", queued_since=5.0, controller_uid="u0")], None, id="an earlier one's pod"),
+    ],
+)
+def test_a_queue_holds_the_first_slice_since(pods: list[PodView], since: float | None) -> None:
+    assert find_queued_since(ELASTIC, a_workload(2), "a0", pods) == since
 
 
 def test_a_swap_then_a_scale_down_then_a_scale_up_strands_no_pool_and_no_slice() -> None:

@@ -154,6 +154,24 @@ def test_a_pod_is_read_in_full() -> None:
 
 
 @pytest.mark.parametrize(
+    ("gates", "since"),
+    [
+        ([{"name": "kueue.x-k8s.io/admission"}], 60.0),
+        ([{"name": "kueue.x-k8s.io/topology"}, {"name": "kueue.x-k8s.io/admission"}], 60.0),
+        ([{"name": "kueue.x-k8s.io/topology"}], None),
+        ([{}], None),
+        ([], None),
+    ],
+)
+def test_a_pod_is_queued_while_kueue_holds_its_admission(gates: list[dict[str, str]], since: float | None) -> None:
+    metadata = {"name": "p", "creationTimestamp": "1970-01-01T00:01:00Z"}
+    view = view_pod(msgspec.convert({"metadata": metadata, "spec": {"schedulingGates": gates}}, Pod))
+
+    assert view.queued_since == since
+    assert view.gated == bool(gates)
+
+
+@pytest.mark.parametrize(
     "condition",
     [
         {"type": "PodScheduled", "status": "True"},

@@ -2,7 +2,8 @@
 
 A leader without chips shares the slice of the first workers: it speaks where it selects that slice (its workers
 may not exist before it is bound), else worker 1 does. Groups beyond ``replicas`` are wanted while a rolling update
-with ``maxSurge`` is on. There is no terminal state: a pool goes when its group does.
+with ``maxSurge`` is on. There is no terminal state: a pool goes when its group does, or while a queue holds all
+pods of its slice.
 """
 
 from __future__ import annotations
@@ -283,7 +284,8 @@ LEADERWORKERSET = Kind(
         "the first worker of each further sub-group",
         slice="a group `<lws>-<group>`, or a sub-group `<lws>-<group>-<sub-group>`",
         over="never",
-        released="deleted; fewer replicas; the end of a rolling update for its surplus groups",
+        released="deleted; fewer replicas; the end of a rolling update for its surplus groups; "
+        "all pods of a slice held at Kueue's gate for longer than the grace",
     ),
     pod_selector=f"{SET_NAME},{WORKER_INDEX}",
     member_selector=f"{SET_NAME},{WORKER_INDEX}",

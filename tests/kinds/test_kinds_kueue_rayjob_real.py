@@ -1,0 +1,90 @@
+"""A RayJob behind a queue of Kueue: it waits, runs, is evicted, runs again and ends. The whole loop.
+
+Ray's dashboards, which say that a job has ended, are a stand-in (`tests.kinds.ray_dashboards`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local.stack.clusters import ClusterKind
+from local.stack.commands import StackSettings
+from local.stack.stack import Stack
+from tests.conftest import SPEED
+from tests.kinds.queues import GO, V6E, Queue, a_rayjob
+from tests.kinds.ray_dashboards import answering
+from tests.lives.cloud import Cloud, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from local.controlplane.plane import ControlPlane
+    from tests.kinds.ray_dashboards import Dashboards
+
+KUEUE, KUBERAY = "kueue-0.15", "kuberay-1.6"
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.controller(KUEUE, KUBERAY),
+    pytest.mark.timeout(600),
+    pytest.mark.slow,
+]
+
+
+@pytest.fixture(scope="module")
+def dashboards(plane_with: Callable[..., ControlPlane]) -> Iterator[Dashboards]:
+    with answering(plane_with(KUEUE, KUBERAY), KUBERAY) as dashboards:
+        yield dashboards
+
+
+@pytest.fixture(scope="module")
+def cloud(
+    plane_with: Callable[..., ControlPlane], dashboards: Dashboards, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cloud]:
+    assert dashboards.environment
+    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL)
+    plane = plane_with(KUEUE, KUBERAY)
+    with Stack(tmp_path_factory.mktemp("queued-rayjobs"), settings, plane=plane) as stack, Cloud(stack) as cloud:
+        yield cloud
+
+
+@pytest.mark.proves("RayCluster", "queued", on=(KUEUE, KUBERAY))
+@pytest.mark.proves("RayCluster", "released when", on=(KUEUE, KUBERAY))
+def test_a_queued_rayjob_asks_for_nothing_until_it_is_admitted_and_gives_all_back_when_it_ends(
+    cloud: Cloud, dashboards: Dashboards
+) -> None:
+    queue = Queue(cloud, "rayjob", V6E, stopped=True)
+
+    def submitted(before: str = "") -> str:
+        """Return the id of the job, once it runs under another id than before."""
+        job = str(queue.workload_object("RayJob").get("status", {}).get("jobId", ""))
+        return job if job != before and dashboards.has(job) else ""
+
+    queue.submit("RayJob", a_rayjob(queue.workload))
+    queue.wait_word("QuotaReserved")
+    assert queue.is_suspended("RayJob")
+    assert (queue.pods(), queue.calls()) == ([], [])
+
+    queue.set_policy(GO)
+    pods = queue.wait_running(2)
+    assert queue.pools_of(pods) == queue.pools()
+    assert len(queue.pools()) == 1
+    assert queue.accelerators_of(pods) == {V6E}
+    first = wait_for("the job is submitted", submitted)
+
+    # Evicted, its RayCluster is deleted, not suspended: there is nothing that a grace could be for.
+    queue.evict()
+    queue.wait_no_pods()
+    assert queue.is_suspended("RayJob")
+    wait_for("no pools", lambda: not queue.pools())
+    queue.readmit()
+    queue.wait_running(2)
+    again = wait_for("the job is submitted again", lambda: submitted(first))
+
+    dashboards.end(again, "SUCCEEDED")
+    queue.wait_word("Finished")
+    wait_for("no pools", lambda: not queue.pools())
+    queue.delete("RayJob")
+    queue.clear()
+    assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (2, 2)
