@@ -79,6 +79,7 @@ their own (`workers[].priorityClassName`), or the head gets a pool to itself. Th
 2. Its name in `KINDS`, before any kind whose objects it makes. Its `mark`, the label on everything that it makes, keeps these out of the later kinds' lists.
 3. `tests/unit/test_kind_<kind>.py`; its name in `docs/events.schema.json`; `python -m infra.build.write_kinds`.
    Scenarios in `tests/kinds`, marked with what they prove (`proves`, see the end of [kinds-proof.md](kinds-proof.md)); `python -m tests.kinds.proofs --write`.
+   Run them, and `python -m tests.lives.table --write kinds` for [GKE's calls](lives-kinds.md).
 4. The rights to get, list and watch it in `infra/kubernetes/base`, by which the tests of rights and `doctor` go.
 """
 

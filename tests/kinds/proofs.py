@@ -36,7 +36,8 @@ _TITLES = {"kuberay": "KubeRay", "lws": "LeaderWorkerSet", "kueue": "Kueue", "jo
 _HEAD = """# What proves the table of kinds
 
 Written by `python -m tests.kinds.proofs --write` from the marks on the tests; do not edit. The table itself:
-[kinds.md](kinds.md). The lives of a JobSet, one by one: [lives.md](lives.md).
+[kinds.md](kinds.md). The lives of a JobSet, one by one: [lives.md](lives.md). What each
+scenario asks of GKE: [lives-kinds.md](lives-kinds.md).
 
 A scenario lives the whole loop: the kind's own controller makes the pods, the exporter reports them, the functions
 answer, the fake GKE makes the pools, and a simulated kubelet runs the pods. *On* says which controllers are real
