@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from shared.edges.kubernetes_api import KubernetesApi
 
 RIGHTS = (
+    ("", "namespaces", "get"),
     ("", "pods", "get"),
     ("", "pods", "list"),
     ("", "nodes", "list"),

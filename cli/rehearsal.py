@@ -74,6 +74,10 @@ class RehearsedCluster:
         """Return what made a workload, or None."""
         return self._real.get_parent(parent, kind)
 
+    def get_namespace_labels(self, namespace: str) -> Mapping[str, str]:
+        """Return the labels of a namespace."""
+        return self._real.get_namespace_labels(namespace)
+
     def list_waiting_leaders(self) -> Iterable[PodView]:
         """Return the leader pods that are bound to no node."""
         return self._real.list_waiting_leaders()

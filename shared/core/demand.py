@@ -23,6 +23,8 @@ from shared.core.settings import Settings, is_allowed
 from shared.core.wanted_shapes import find_wanted_shape
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from shared.core.kinds.kind import Kind, SliceOfPod
     from shared.core.shapes import Shape
     from shared.core.workloads import PodTemplate, PodView, WorkloadView
@@ -221,6 +223,20 @@ def _find_template_obstacle(template: PodTemplate) -> Decision | None:
             "the pod selects a node pool that exists or existed; a new pool would not help it",
         ),
     )
+
+
+def find_namespace_obstacle(demand: Demand, namespace_labels: Mapping[str, str]) -> Decision | None:
+    """Return why nothing is bought for a demand's namespace, whose labels are given; None when something may be.
+
+    The label of one pod does for a whole namespace too, with ``gpu`` for its GPUs only.
+    """
+    value = namespace_labels.get(labels.DISABLE_AUTOPROVISIONING, "")
+    said = f"namespace {demand.claim.namespace} carries {labels.DISABLE_AUTOPROVISIONING}={value}"
+    if value == "true" or (value == "gpu" and demand.shape.gpus):
+        return _nothing(Reason.DEMAND_OPTED_OUT, f"{said}: others provision for it")
+    if value in ("", "false", "gpu"):
+        return None
+    return _refuse(Reason.REQUEST_NOT_ALLOWED, f"{said}, which means nothing; valid: true, gpu, false")
 
 
 def _find_first(*rows: tuple[bool, Reason, str]) -> Decision | None:

@@ -113,6 +113,9 @@ class Cluster(Protocol):
         May raise `Unreadable` too.
         """
 
+    def get_namespace_labels(self, namespace: str) -> Mapping[str, str]:
+        """Return the labels of a namespace as they are now; none when it is gone."""
+
     def list_waiting_leaders(self) -> Iterable[PodView]:
         """Return the pods that speak for a slice of any kind that is served, and that are bound to no node."""
 

@@ -6,6 +6,8 @@ import hashlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from shared.core import labels
 from shared.core.elastic import speaks
 from shared.core.errors import AlreadyExists, NotFound, Unavailable
@@ -20,7 +22,7 @@ from shared.core.kinds.table import (
 )
 from shared.core.ports import BoundPod, Notice, SurplusMark
 from shared.core.times import parse_time
-from shared.edges.kubernetes_objects import JsonObject, Record
+from shared.edges.kubernetes_objects import JsonObject, ObjectMeta, Record
 from shared.edges.node_taints import Node, read_surplus, replace_surplus
 from shared.edges.workload_objects import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
 
@@ -42,6 +44,10 @@ NOTICE_FRESH_SECONDS = 600.0
 """An Event that was written or counted up less than this ago is not counted up again: the sweep says the same
 every minute. Far less than the hour for which API servers keep Events by default, which counting up begins anew:
 https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/ (--event-ttl)."""
+
+
+class _Namespace(Record):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
 
 class _Notice(Record):
@@ -88,6 +94,13 @@ class KubernetesCluster:
         except NotFound:
             return None
         return read_parent_now(found, parent, body)
+
+    def get_namespace_labels(self, namespace: str) -> dict[str, str]:
+        """Return the labels of a namespace as they are now; none when it is gone."""
+        try:
+            return self._api.get(f"/api/v1/namespaces/{namespace}", _Namespace).metadata.labels or {}
+        except NotFound:
+            return {}
 
     def list_waiting_leaders(self) -> Iterator[PodView]:
         """Yield the pods that speak for a slice and are bound to no node, kind by kind and page by page."""

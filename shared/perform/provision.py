@@ -20,6 +20,7 @@ from shared.core.names import build_pool_name
 from shared.core.nodepool import build_node_pool
 from shared.core.provision import decide_provision, measure_usage
 from shared.perform.explain import explain
+from shared.perform.namespaces import read_namespace_obstacle
 from shared.perform.occupancy import judge_holder, judge_takers
 from shared.perform.outcome import Outcome, Ports, describe_demand
 from shared.perform.sizes import grow_pool, measure_elastic
@@ -150,7 +151,7 @@ def _attempt(demand: Demand, attempt: int, ports: Ports, pools: Sequence[PoolSna
         known = ports.pools.get(demand.claim.cluster, name)
         decision = decide_provision(demand, known, now=now, settings=settings, usage=usage)
     if decision.verdict == Verdict.CREATE:
-        return _create(demand, attempt, decision, ports)
+        return read_namespace_obstacle(demand, ports) or _create(demand, attempt, decision, ports)
     if decision.verdict == Verdict.DELETE and known is not None:
         return _replace(demand, known, decision, ports)
     if demand.elastic and known is not None and decision.reason == Reason.POOL_SERVES:

@@ -14,6 +14,7 @@ from shared.core.errors import Busy, InvalidRequest, NoCapacity
 from shared.core.pools import PoolStatus
 from shared.core.settings import Mode
 from shared.core.sizes import NodeState, decide_growth, plan_shrink
+from shared.perform.namespaces import read_namespace_obstacle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +45,8 @@ def grow_pool(demand: Demand, pool: PoolSnapshot, ports: Ports, *, usage: Usage 
     decision = decide_growth(demand, pool.name, size=size, settings=ports.settings, usage=usage)
     if decision.verdict != Verdict.RESIZE:
         return decision
+    if obstacle := read_namespace_obstacle(demand, ports):
+        return obstacle
     try:
         ports.pools.resize(cluster, pool.name, demand.shape.node_count)
     except Busy as error:

@@ -156,6 +156,7 @@ class FakeCluster(Plans):
         self.workloads: dict[tuple[str, str, str], WorkloadView] = {}
         self.parents: dict[str, Parent] = {}
         """By UID."""
+        self.namespace_labels: dict[str, dict[str, str]] = {}
         self.bound: dict[str, list[BoundPod]] = {}
         self.nodes: dict[str, list[str]] = {}
         self.marks: dict[str, SurplusMark] = {}
@@ -203,6 +204,10 @@ class FakeCluster(Plans):
     def get_parent(self, parent: Parent, kind: str) -> Parent | None:
         self.begin("get_parent")
         return self.parents.get(parent.uid)
+
+    def get_namespace_labels(self, namespace: str) -> dict[str, str]:
+        self.begin("get_namespace_labels")
+        return self.namespace_labels.get(namespace, {})
 
     def list_waiting_leaders(self) -> Iterator[PodView]:
         self.begin("list_waiting_leaders")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shared.core import labels
 from shared.core.errors import Busy
 from shared.core.events import Event, EventType, ObjectName, Observed
 from shared.core.ports import SurplusMark
@@ -74,6 +75,17 @@ def test_one_pool_is_made_for_all_pods_of_the_spec(world: World) -> None:
     world.sweep()
     assert world.pools.names(CLUSTER) == [elastic.pool]
     assert world.pools.count("resize") == 0
+
+
+@pytest.mark.parametrize("value", ["true", "gpu"])
+def test_a_namespace_that_leaves_gpus_to_others_gets_no_pool_and_no_node_more(world: World, value: str) -> None:
+    elastic = Elastic(world, pods=1)
+    world.cluster.namespace_labels["default"] = {labels.DISABLE_AUTOPROVISIONING: value}
+    elastic.want(3)
+    world.deliver(a_demand(elastic.pod))
+
+    assert world.says() == ("nothing", "demand_opted_out")
+    assert (world.pools.count("create"), world.pools.count("resize")) == (1, 0)
 
 
 def test_it_grows_when_the_spec_wants_more_and_the_message_costs_one_call_more(world: World) -> None:

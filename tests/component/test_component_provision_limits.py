@@ -31,6 +31,35 @@ def test_in_a_quiet_mode_nothing_is_created_and_the_owner_hears_why(world: World
     assert world.pools.calls == []
 
 
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("true", ("nothing", "demand_opted_out")),
+        ("gpu", ("create", "pool_absent")),
+        ("false", ("create", "pool_absent")),
+        ("yes", ("refuse", "request_not_allowed")),
+    ],
+)
+def test_a_label_of_the_namespace_leaves_its_pods_to_others(
+    world: World, value: str, says: tuple[str, str]
+) -> None:
+    world.cluster.namespace_labels["default"] = {labels.DISABLE_AUTOPROVISIONING: value}
+    world.deliver(a_demand_event())
+
+    assert world.says() == says
+    assert world.pools.count("create") == (says[0] == "create")
+
+
+def test_a_label_of_the_namespace_that_means_nothing_is_told_with_what_would(world: World) -> None:
+    world.cluster.namespace_labels["default"] = {labels.DISABLE_AUTOPROVISIONING: "gpus"}
+    world.deliver(a_demand_event())
+
+    (on_job, on_pod) = world.cluster.notices
+    assert on_job.message == on_pod.message
+    assert f"namespace default carries {labels.DISABLE_AUTOPROVISIONING}=gpus" in on_job.message
+    assert "valid: true, gpu, false" in on_job.message
+
+
 def test_in_report_only_a_failed_pool_is_not_deleted_either(world: World) -> None:
     world.pools.add(CLUSTER, a_pool("ERROR"))
     world.use(mode="report-only", limit_slices=9)
@@ -89,7 +118,7 @@ def test_a_pinned_slice_s_pool_carries_label_and_taint(world: World) -> None:
     assert jobset_keys.NO_SCHEDULE_TAINT in str(body["config"]["taints"])
 
 
-@pytest.mark.parametrize("method", ["get_pod", "get_workload"])
+@pytest.mark.parametrize("method", ["get_pod", "get_workload", "get_namespace_labels"])
 def test_a_cluster_that_cannot_be_read_hands_the_message_back(world: World, method: str) -> None:
     world.cluster.fail_next(method, Unavailable("connection refused"))
 

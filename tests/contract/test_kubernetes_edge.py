@@ -93,6 +93,11 @@ def test_what_is_not_there_is_none(cluster: KubernetesCluster) -> None:
     assert cluster.get_pod("default", "no-such-pod") is None
     assert cluster.get_workload("JobSet", "default", "no-such-jobset") is None
     assert cluster.get_workload("JobSet", "no-such-namespace", "no-such-jobset") is None
+    assert cluster.get_namespace_labels("no-such-namespace") == {}
+
+
+def test_the_labels_of_a_namespace_are_read(cluster: KubernetesCluster) -> None:
+    assert cluster.get_namespace_labels("default") == {"kubernetes.io/metadata.name": "default"}
 
 
 def test_only_the_leaders_that_wait_are_listed(leaders: list[PodView]) -> None:
@@ -230,6 +235,7 @@ def test_an_api_out_of_reach_is_unavailable_and_never_absence() -> None:
     for read in (
         lambda: nowhere.get_pod("default", "p"),
         lambda: nowhere.get_workload("JobSet", "default", "j"),
+        lambda: nowhere.get_namespace_labels("default"),
         lambda: list(nowhere.list_waiting_leaders()),
         lambda: list(nowhere.list_waiting_followers()),
         lambda: nowhere.list_pool_pods("n"),

@@ -104,10 +104,7 @@ class Account:
 
     def act_as_function(self) -> None:
         cluster = self.wired()
-        if self.name == PROVISION:
-            assert cluster.get_pod(self.world.namespace, self.world.pods()[0]["metadata"]["name"])
-        if self.name == SWEEP:
-            assert [pod for pod in cluster.list_waiting_leaders() if pod.namespace == self.world.namespace]
+        self.read_demand(cluster)
         found = cluster.get_workload("JobSet", self.world.namespace, "train")
         assert found is not None
         for kind in KINDS:
@@ -138,6 +135,15 @@ class Account:
         for path in self.list_notices():  # only one that was written long ago is counted up
             self.plane.api.patch(path, {"lastTimestamp": "2026-01-01T00:00:00Z"})
         cluster.write_notice(notice)
+
+    def read_demand(self, cluster: Cluster) -> None:
+        """Read the pods that ask, and what their namespace says of them, as the functions that answer them do."""
+        if self.name == PROVISION:
+            assert cluster.get_pod(self.world.namespace, self.world.pods()[0]["metadata"]["name"])
+        if self.name == SWEEP:
+            assert [pod for pod in cluster.list_waiting_leaders() if pod.namespace == self.world.namespace]
+        if self.name != COLLECT:
+            assert cluster.get_namespace_labels(self.world.namespace)["kubernetes.io/metadata.name"]
 
     def wired(self) -> Cluster:
         """The cluster as the functions are configured for it: address, authority and token file."""
