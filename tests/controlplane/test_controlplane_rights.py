@@ -21,7 +21,7 @@ from exporter.lease import LeaseLock
 from exporter.settings import Settings as ExporterSettings
 from local.controlplane.manifests import read_kustomization
 from local.controlplane.objects import apply
-from shared.core.errors import Denied, NotFound, ProvisionerError, Unavailable
+from shared.core.errors import Denied, NotFound, ProvisionerError, StaleView, Unavailable
 from shared.core.kinds.table import KINDS
 from shared.core.ports import Notice
 from shared.core.settings import ClusterSettings, Credentials, Settings
@@ -117,9 +117,8 @@ class Account:
                     assert cluster.get_parent(parent, kind.name) is None
         cluster.list_pool_pods(f"{self.world.namespace}-{POOL}")
         if self.name == SWEEP:
-            (node,) = cluster.list_surplus_marks(f"{self.world.namespace}-{POOL}")
-            cluster.mark_surplus(node, 1.0)
-            cluster.mark_surplus(node, None)
+            self.mark_node(cluster, 1.0)
+            self.mark_node(cluster, None)
         notice = Notice(
             kind="JobSet",
             namespace=self.world.namespace,
@@ -144,6 +143,15 @@ class Account:
             assert [pod for pod in cluster.list_waiting_leaders() if pod.namespace == self.world.namespace]
         if self.name != COLLECT:
             assert cluster.get_namespace_labels(self.world.namespace)["kubernetes.io/metadata.name"]
+
+    def mark_node(self, cluster: Cluster, since: float | None) -> None:
+        """Mark the pool's node; Kubernetes writes on it too, so it may take more than one reading."""
+        (node,) = cluster.list_surplus_marks(f"{self.world.namespace}-{POOL}")
+        for _ in range(20):
+            with contextlib.suppress(StaleView):
+                cluster.mark_surplus(node, since)
+                return
+        raise AssertionError(f"{node} is written by others all the time")
 
     def wired(self) -> Cluster:
         """The cluster as the functions are configured for it: address, authority and token file."""
