@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from local.controlplane.cache import Build
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = (ETCD, API_SERVER, CONTROLLERS, SCHEDULER, JOBSET)
@@ -45,7 +45,7 @@ class Server:
             self.process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output, env=environment)
 
     def wait(self) -> None:
-        wait_for("the ports file", lambda: self.ports.exists() or self.process.poll() is not None, seconds=60)
+        wait_for("the ports file", lambda: self.ports.exists() or self.process.poll() is not None, seconds=180)
         assert self.process.poll() is None, self.log.read_text()
 
     def records(self) -> list[dict[str, str]]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 T = TypeVar("T")
 
-WAIT_SECONDS = 90.0
+WAIT_SECONDS = 240.0
 """Generous: several of these tests may share two cores with others."""
 _POLL_SECONDS = 0.1
 MERGE = {"Content-Type": "application/merge-patch+json"}
