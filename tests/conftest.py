@@ -105,9 +105,12 @@ def plane(build: Build) -> Iterator[ControlPlane]:
         yield plane
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def plane_with(build: Build) -> Iterator[Callable[..., ControlPlane]]:
-    """Start a real control plane with further controllers, one per set of names, for what does not break it."""
+    """Start a real control plane with further controllers, one per set of names, for what does not break it.
+
+    For one module: those of a whole session, half a dozen at the end, would slow each other down.
+    """
     started: dict[tuple[str, ...], ControlPlane] = {}
     with ExitStack() as planes:
 
