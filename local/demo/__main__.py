@@ -6,7 +6,6 @@ Exit codes: 0 the end state was verified, 1 it was not, 2 what was given cannot 
 from __future__ import annotations
 
 import shutil
-import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -22,19 +21,17 @@ from local.demo.views import LiveView, PlainView, View
 from local.demo.writing import BadReportPath, parse_report_paths, write_report
 from local.stack.clusters import ClusterKind, ClusterMissing, check_present
 from local.stack.commands import StackSettings
+from local.stack.ending import exit_on_sigterm
 from local.stack.layout import PROJECT_ROOT, Layout
 from local.stack.readiness import NotReady
 from local.stack.stack import Stack, StagingFailed
 from local.stack.supervisor import ProcessDied
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from local.demo.outcome import Outcome
 
 DEFAULT_MANIFEST = PROJECT_ROOT / "examples" / "v6e-two-slices.yaml"
 _PLAIN_WIDTH = 200
-_TERMINATED = 143
 
 Manifests = Annotated[
     list[str] | None,
@@ -73,7 +70,7 @@ def demo(
     expect_all: ExpectAll = False,
 ) -> None:
     """Start a stack, apply the manifests, show what happens, verify that nothing is left, and end everything."""
-    signal.signal(signal.SIGTERM, _end_by_signal)
+    exit_on_sigterm()
     console = Console() if sys.stdout.isatty() else Console(width=_PLAIN_WIDTH)
     try:
         documents = load(manifests or [str(DEFAULT_MANIFEST)])
@@ -129,12 +126,6 @@ def _describe_logs(home: Path, settings: StackSettings) -> str:
 def _refuse(error: Exception) -> NoReturn:
     typer.echo(f"error: {error}", err=True)
     raise typer.Exit(2) from error
-
-
-def _end_by_signal(_number: int, _frame: FrameType | None) -> None:
-    """Turn the first SIGTERM into an ordinary exit, so that everything that was started is ended."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise SystemExit(_TERMINATED)
 
 
 if __name__ == "__main__":

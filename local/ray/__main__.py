@@ -6,7 +6,6 @@ Exit codes: 0 all was as it should be, 1 it was not, 2 something that it needs i
 from __future__ import annotations
 
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -38,13 +37,12 @@ from local.ray.recording import BadRecord, check_record, write_record
 from local.ray.running import Run
 from local.stack.clusters import ClusterKind
 from local.stack.commands import StackSettings
+from local.stack.ending import exit_on_sigterm
 from local.stack.readiness import NotReady
 from local.stack.stack import Stack, StagingFailed
 from local.stack.supervisor import ProcessDied
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from local.controlplane.cache import Build
     from local.ray.installing import Installation
     from local.ray.running import Outcome
@@ -52,7 +50,6 @@ if TYPE_CHECKING:
 
 KUBERAY = "kuberay-1.6"
 ALL_KINDS = ",".join(GROUPS)
-_TERMINATED = 143
 
 Speed = Annotated[float, typer.Option(help="Virtual seconds per real second, for GKE.", min=0.1, max=1000)]
 Timeout = Annotated[float, typer.Option(help="Give up after this many real seconds.", min=1)]
@@ -85,7 +82,7 @@ def status() -> None:
 @app.command()
 def demo(speed: Speed = 30.0, timeout: Timeout = 900.0, record: Record = None, kinds: Kinds = ALL_KINDS) -> None:
     """Start a real control plane with KubeRay and a stack, run Ray on it, check the end, and end everything."""
-    signal.signal(signal.SIGTERM, _end_by_signal)
+    exit_on_sigterm()
     asked = tuple(kinds.split(","))
     if unknown := sorted(set(asked) - set(GROUPS)):
         _refuse(f"--kinds: {', '.join(unknown)} is not valid; valid: {', '.join(GROUPS)}")
@@ -158,12 +155,6 @@ class Printer:
 def _refuse(text: str) -> NoReturn:
     typer.echo(f"error: {text}", err=True)
     raise typer.Exit(2)
-
-
-def _end_by_signal(_number: int, _frame: FrameType | None) -> None:
-    """Turn the first SIGTERM into an ordinary exit, so that everything that was started is ended."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise SystemExit(_TERMINATED)
 
 
 if __name__ == "__main__":

@@ -133,10 +133,9 @@ def find_slice_name(pod: PodView, workload: WorkloadView | None) -> str:
     return found.name if found else pod.controller_name or pod.name
 
 
-def _resolve(
-    cluster: str, workload: WorkloadView, found: SliceOfPod, template: PodTemplate, settings: Settings
-) -> Demand | Decision:
-    claim = Claim(
+def claim_slice(cluster: str, workload: WorkloadView, found: SliceOfPod) -> Claim:
+    """Return the claim of one slice of a live workload."""
+    return Claim(
         cluster=cluster,
         kind=workload.kind,
         namespace=workload.namespace,
@@ -144,6 +143,12 @@ def _resolve(
         owner_uid=workload.uid,
         slice_key=f"{workload.namespace}/{found.name}",
     )
+
+
+def _resolve(
+    cluster: str, workload: WorkloadView, found: SliceOfPod, template: PodTemplate, settings: Settings
+) -> Demand | Decision:
+    claim = claim_slice(cluster, workload, found)
     try:
         return _build_demand(claim, workload, found, template, settings)
     except Rejected as error:

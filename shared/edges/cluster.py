@@ -6,8 +6,6 @@ import hashlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from shared.core import labels
 from shared.core.elastic import speaks
 from shared.core.errors import AlreadyExists, NotFound, Unavailable
@@ -22,7 +20,7 @@ from shared.core.kinds.table import (
 )
 from shared.core.ports import BoundPod, Notice, SurplusMark
 from shared.core.times import parse_time
-from shared.edges.kubernetes_objects import JsonObject, ObjectMeta, Record
+from shared.edges.kubernetes_objects import JsonObject, Record, Stored
 from shared.edges.node_taints import Node, read_surplus, replace_surplus
 from shared.edges.workload_objects import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
 
@@ -44,10 +42,6 @@ NOTICE_FRESH_SECONDS = 600.0
 """An Event that was written or counted up less than this ago is not counted up again: the sweep says the same
 every minute. Far less than the hour for which API servers keep Events by default, which counting up begins anew:
 https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/ (--event-ttl)."""
-
-
-class _Namespace(Record):
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
 
 class _Notice(Record):
@@ -98,31 +92,32 @@ class KubernetesCluster:
     def get_namespace_labels(self, namespace: str) -> dict[str, str]:
         """Return the labels of a namespace as they are now; none when it is gone."""
         try:
-            return self._api.get(f"/api/v1/namespaces/{namespace}", _Namespace).metadata.labels or {}
+            return self._api.get(f"/api/v1/namespaces/{namespace}", Stored).metadata.labels or {}
         except NotFound:
             return {}
 
     def list_waiting_leaders(self) -> Iterator[PodView]:
         """Yield the pods that speak for a slice and are bound to no node, kind by kind and page by page."""
         for kind in self._kinds:
-            for page in self._api.list_pages("/api/v1/pods", Pod, UNBOUND | {"labelSelector": select_pods(kind)}):
-                for each in page.items:
-                    pod = view_pod(each)
-                    # One kind's selector may show pods of another, for example of the Jobs that a kind makes.
-                    if find_kind_of_pod(pod) is kind and speaks(kind, pod):
-                        yield pod
+            for pod in self._list_unbound(kind, select_pods(kind)):
+                if speaks(kind, pod):
+                    yield pod
 
     def list_waiting_followers(self) -> Iterator[PodView]:
         """Yield the accelerator pods that do not speak for their slice and are bound to no node."""
         for kind in self._kinds:
             selected = select_members(kind)
-            if not selected:
-                continue
-            for page in self._api.list_pages("/api/v1/pods", Pod, UNBOUND | {"labelSelector": selected}):
-                for each in page.items:
-                    pod = view_pod(each)
-                    if find_kind_of_pod(pod) is kind and pod.template.wants_accelerator and not speaks(kind, pod):
-                        yield pod
+            for pod in self._list_unbound(kind, selected) if selected else ():
+                if pod.template.wants_accelerator and not speaks(kind, pod):
+                    yield pod
+
+    def _list_unbound(self, kind: Kind, selector: str) -> Iterator[PodView]:
+        for page in self._api.list_pages("/api/v1/pods", Pod, UNBOUND | {"labelSelector": selector}):
+            for each in page.items:
+                pod = view_pod(each)
+                # One kind's selector may show pods of another, for example of the Jobs that a kind makes.
+                if find_kind_of_pod(pod) is kind:
+                    yield pod
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return the live accelerator pods of a workload; none where its kind does not say which they are."""

@@ -9,10 +9,10 @@ import logging
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from shared.core.demand import claim_slice
 from shared.core.elastic import find_slice
 from shared.core.errors import ProvisionerError, Rejected
 from shared.core.kinds.table import find_kind_of_pod
-from shared.core.names import Claim
 from shared.core.pools import PoolStatus
 from shared.perform.explain import explain
 from shared.perform.occupancy import judge_takers
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from shared.core.kinds.kind import Kind
+    from shared.core.names import Claim
     from shared.core.pools import PoolSnapshot
     from shared.core.workloads import PodView, WorkloadView
     from shared.perform.outcome import Ports
@@ -101,13 +102,4 @@ def _find_claim(cluster: str, kind: Kind, pod: PodView, workload: WorkloadView |
         found = find_slice(kind, pod, workload)
     except Rejected:
         return None
-    if found is None:
-        return None
-    return Claim(
-        cluster=cluster,
-        kind=kind.name,
-        namespace=workload.namespace,
-        name=workload.name,
-        owner_uid=workload.uid,
-        slice_key=f"{workload.namespace}/{found.name}",
-    )
+    return claim_slice(cluster, workload, found) if found else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -32,6 +33,14 @@ START_SECONDS_MAX = 300
 """For a test that may start a plane with further controllers: their definitions are megabytes, and cores few."""
 STRATEGIC = "application/strategic-merge-patch+json"
 _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; a zombie, which nobody waited for, does not."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def wait_for(what: str, look: Callable[[], T], *, seconds: float = 40) -> T:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from controlplane_worlds import is_alive, wait_for
 from rich.console import Console
 
 from local.controlplane import recipe
@@ -39,14 +40,6 @@ def make(go: FakeGo, said: io.StringIO | None = None):
 
 def left_in(cache: Path) -> list[str]:
     return sorted(path.name for path in cache.iterdir() if path.name != "lock")
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        # A child of nobody that waits for it stays as a zombie: dead, too.
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def test_a_build_has_every_program_and_jobsets_manifests(fake_go: FakeGo):
@@ -207,10 +200,8 @@ def test_an_interrupted_build_leaves_nothing_and_ends_the_compiler(fake_go: Fake
     assert builder.returncode == 130
     assert "interrupted; nothing half-built was kept" in complaint
     assert left_in(fake_go.cache) == []
-    deadline = time.monotonic() + 20
-    while is_alive(int(said)):  # killed, but on a busy machine not dead at once
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    # Killed, but on a busy machine not dead at once.
+    wait_for("the compiler's end", lambda: not is_alive(int(said)), seconds=20)
 
 
 def test_drafts_of_builders_that_were_killed_are_removed_by_the_next(fake_go: FakeGo):

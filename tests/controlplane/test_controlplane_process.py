@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from controlplane_worlds import wait_for
+from controlplane_worlds import is_alive, wait_for
 
 from local.controlplane.commands import API_SERVER, CONTROLLERS, ETCD, JOBSET, SCHEDULER
 from shared.edges.kubernetes_api import Expired, KubernetesApi, connection_from_kubeconfig
@@ -68,13 +68,6 @@ def serving(folder: Path, *options: str) -> Iterator[Server]:
         if server.process.poll() is None:
             server.process.terminate()
         server.process.wait(timeout=10)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def wait_for_the_end_of(pids: dict[str, int]) -> None:

@@ -6,7 +6,7 @@ Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from local.cluster.controllers.indexes import format_indexes, parse_indexes
@@ -107,13 +107,14 @@ class JobController:
             return self._after_the_end(stored, job, pods)
         return _Sync(self, stored, job, pods).run()
 
-    def release(self, stored: Stored) -> None:
-        """Take the tracking finalizer off a pod: it has been counted, or nobody counts any more."""
+    def release(self, stored: Stored) -> Stored:
+        """Return a pod without the tracking finalizer: it has been counted, or nobody counts any more."""
         body = stored.body()
         finalizers = body["metadata"].get("finalizers", [])
-        if JOB_TRACKING in finalizers:
-            finalizers.remove(JOB_TRACKING)
-            self.registry.write(POD, stored, body)
+        if JOB_TRACKING not in finalizers:
+            return stored
+        finalizers.remove(JOB_TRACKING)
+        return self.registry.write(POD, stored, body)
 
     def _after_the_end(self, stored: Stored, job: JobView, pods: list[JobPod]) -> float | None:
         for pod in pods:
@@ -288,10 +289,7 @@ class _Sync:
 
         As ``deleteJobPods`` of https://github.com/kubernetes/kubernetes/blob/v1.34.0/pkg/controller/job/job_controller.go
         """
-        self._controller.release(pod.stored)
-        for free in self._refreshed():
-            if free.stored.uid == pod.stored.uid:
-                self._delete(free)
+        self._delete(replace(pod, stored=self._controller.release(pod.stored)))
 
     def _delete(self, pod: JobPod) -> None:
         delete(self._registry, pod.stored, BACKGROUND)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -32,6 +31,7 @@ from local.demo.manifests import BadManifest, read_documents
 from local.demo.views import format_line
 from local.stack.clusters import ClusterKind, ClusterMissing, check_present
 from local.stack.commands import StackSettings
+from local.stack.ending import exit_on_sigterm
 from local.stack.layout import PROJECT_ROOT, Layout
 from local.stack.readiness import NotReady
 from local.stack.stack import Stack, StagingFailed
@@ -39,11 +39,9 @@ from local.stack.supervisor import ProcessDied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
 
 EXAMPLES = (PROJECT_ROOT / "examples" / "v6e-node-selector.yaml", PROJECT_ROOT / "examples" / "kinds")
 _PLAIN_WIDTH = 200
-_TERMINATED = 143
 _FAILURES = (ProcessDied, NotReady, StagingFailed, plane.ProcessDied, plane.NotReady)
 _FOR_EVER = 1_000_000.0
 """Virtual seconds that pods run: until their workload is deleted."""
@@ -69,7 +67,7 @@ def demo(
 
     Needs the real control plane (make controlplane); a kind whose controller is not built is named and left out.
     """
-    signal.signal(signal.SIGTERM, _end_by_signal)
+    exit_on_sigterm()
     console = Console() if sys.stdout.isatty() else Console(width=_PLAIN_WIDTH)
     try:
         cases = list_cases(read_documents(manifests or [str(path) for path in EXAMPLES]))
@@ -213,12 +211,6 @@ def _report(cases: list[Case], left_out: list[str], problems: list[str], started
 def _refuse(error: Exception) -> NoReturn:
     typer.echo(f"error: {error}", err=True)
     raise typer.Exit(2) from error
-
-
-def _end_by_signal(_number: int, _frame: FrameType | None) -> None:
-    """Turn the first SIGTERM into an ordinary exit, so that everything that was started is ended."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise SystemExit(_TERMINATED)
 
 
 if __name__ == "__main__":
