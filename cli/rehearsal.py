@@ -139,4 +139,4 @@ def rehearse_pools(
     """Yield each pool of ours with what would be decided about it; arguments as for `rehearse_leaders`."""
     for pool in pools:
         if pool.owner is not None:
-            yield pool, collect_pool(cluster, pool, ports)
+            yield pool, collect_pool(cluster, pool, ports, pools=pools)

@@ -118,7 +118,7 @@ class Removal:
     def _find_use(self, cluster: str, pool: PoolSnapshot) -> str:
         owner = pool.owner
         try:
-            facts, _ = gather_facts(cluster, pool, self.ports)
+            facts, _ = gather_facts(cluster, pool, self.ports, pools=())
             pods = self.ports.clusters[cluster].list_pool_pods(pool.name)
         except ProvisionerError as error:
             return f"its workload is unknown: {error}"

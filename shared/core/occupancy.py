@@ -111,6 +111,12 @@ def is_surplus(found: Occupancy, slice_name: str) -> bool:
     return slice_name in whole and len(whole) >= mine.group.replicas
 
 
+def list_waiting_slices(found: Occupancy) -> list[SliceOfPod]:
+    """Return the slices of a workload with a pod that no node has and no queue holds, each once."""
+    known = (found.find_slice(pod) for pod in found.waiting if not pod.gated)
+    return list({each.name: each for each in known if each is not None}.values())
+
+
 def find_holder(found: Occupancy, asking: PodView, *, hosts: int) -> Holder:
     """Return who holds the pool that was made for the slice of a pod that waits.
 

@@ -39,7 +39,7 @@ def collect(event: Event, ports: Ports) -> list[Outcome]:
     errors: list[ProvisionerError] = []
     for pool in found:
         try:
-            outcomes.append(collect_pool(event.cluster, pool, ports))
+            outcomes.append(collect_pool(event.cluster, pool, ports, pools=found))
         except ProvisionerError as error:
             errors.append(error)
     if errors:  # what a person must mend comes before what a retry will
@@ -62,16 +62,16 @@ def _is_of(pool: PoolSnapshot, event: Event) -> bool:
     return owner.owner_uid in ("", subject.uid)
 
 
-def collect_pool(cluster: str, pool: PoolSnapshot, ports: Ports) -> Outcome:
-    """Decide about one pool of ours and carry it out.
+def collect_pool(cluster: str, pool: PoolSnapshot, ports: Ports, *, pools: Sequence[PoolSnapshot]) -> Outcome:
+    """Decide about one pool of ours, out of those of its workload at least, and carry it out.
 
     Raises:
         Retryable: something could not be read or is held by another operation.
     """
-    facts, workload = gather_facts(cluster, pool, ports)
+    facts, workload = gather_facts(cluster, pool, ports, pools=pools)
     decision = decide_collect(facts, now=ports.clock.now(), settings=ports.settings)
     if decision.verdict == Verdict.DELETE:
-        decision = release_pool(cluster, pool, ports)
+        decision = release_pool(cluster, pool, ports, pools=pools)
     explain(ports.clusters[cluster], decision, objects=(workload, *list_parents(decision, facts)))
     return Outcome(
         decision=decision,
@@ -82,14 +82,16 @@ def collect_pool(cluster: str, pool: PoolSnapshot, ports: Ports) -> Outcome:
     )
 
 
-def gather_facts(cluster: str, pool: PoolSnapshot, ports: Ports) -> tuple[PoolFacts, WorkloadView | None]:
+def gather_facts(
+    cluster: str, pool: PoolSnapshot, ports: Ports, *, pools: Sequence[PoolSnapshot]
+) -> tuple[PoolFacts, WorkloadView | None]:
     """Return what is known about a pool's owner, without the pods on it: enough to decide that it stays."""
     owner = pool.owner
     if owner is None or owner.kind not in ports.settings.kinds:
         return PoolFacts(pool=pool, owner=OwnerState.UNKNOWN), None
     workload, pods = read_owner(cluster, owner, ports)
     state, since = classify_owner(owner, workload, pods)
-    state = judge_use(cluster, pool, state, workload, pods, ports)
+    state = judge_use(cluster, pool, state, workload, pods, ports, pools=pools)
     gone = state == OwnerState.GONE
     parent = find_parent(ports.clusters[cluster], workload) if state == OwnerState.LIVE and workload else None
     return PoolFacts(pool=pool, owner=state, owner_since=since, parent=parent), None if gone else workload
@@ -130,7 +132,7 @@ def classify_owner(
     return (OwnerState.LIVE, None) if held is None else (OwnerState.SUSPENDED, held)
 
 
-def release_pool(cluster: str, seen: PoolSnapshot, ports: Ports) -> Decision:
+def release_pool(cluster: str, seen: PoolSnapshot, ports: Ports, *, pools: Sequence[PoolSnapshot]) -> Decision:
     """Delete a pool after one more look at everything that matters: pool, owner by UID, pods really bound.
 
     The second decision counts. A pool that changed in between is judged by what it is now.
@@ -141,7 +143,7 @@ def release_pool(cluster: str, seen: PoolSnapshot, ports: Ports) -> Decision:
     pool = ports.pools.get(cluster, seen.name)
     if pool is None:
         return Decision(Verdict.NOTHING, Reason.POOL_GONE, f"node pool {seen.name} is gone")
-    facts, _ = gather_facts(cluster, pool, ports)
+    facts, _ = gather_facts(cluster, pool, ports, pools=pools)
     pods = ports.clusters[cluster].list_pool_pods(pool.name)
     now = ports.clock.now()
     facts = PoolFacts(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from shared.core.collect import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.elastic import leave_out_elastic, list_elastic
+from shared.core.demand import Demand, read_planned_demand
+from shared.core.elastic import has_slice, leave_out_elastic, list_elastic
 from shared.core.errors import ProvisionerError
 from shared.core.kinds.table import get_kind, select_pods_of
 from shared.core.occupancy import (
@@ -20,6 +21,7 @@ from shared.core.occupancy import (
     find_holder,
     find_takers,
     is_surplus,
+    list_waiting_slices,
     measure_occupancy,
 )
 from shared.core.pools import PoolStatus
@@ -27,7 +29,7 @@ from shared.core.pools import PoolStatus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.core.demand import Demand
+    from shared.core.occupancy import Occupancy
     from shared.core.pools import PoolSnapshot
     from shared.core.workloads import PodView, WorkloadView
     from shared.perform.outcome import Ports
@@ -43,11 +45,14 @@ def judge_use(
     workload: WorkloadView | None,
     pods: Sequence[PodView] | None,
     ports: Ports,
+    *,
+    pools: Sequence[PoolSnapshot],
 ) -> OwnerState:
     """Return what the owner's state means for one pool once it is known who stands on it.
 
     A slice that was scaled away, or that waits in a queue by itself, keeps a pool on which another one of its
-    workload runs, and a live slice gives back one that stands empty while it runs elsewhere.
+    workload runs, and a live slice gives back one that stands empty while it runs elsewhere. What a slice that was
+    scaled away leaves empty stays for one of its workload that waits for the same: it is about to land there.
 
     Args:
         cluster: ``projects/P/locations/L/clusters/C``.
@@ -56,6 +61,7 @@ def judge_use(
         workload: the owner as it is now.
         pods: its pods; None for a kind whose slices all end together.
         ports: the outside world.
+        pools: the workload's pools, or all of the cluster.
     """
     owner = pool.owner
     if owner is None or workload is None or pods is None:
@@ -67,9 +73,37 @@ def judge_use(
         return state
     nodes = ports.clusters[cluster].list_pool_nodes(pool.name)
     seen = measure_occupancy(get_kind(workload.kind), workload, pods, nodes)
-    if state != OwnerState.LIVE:
-        return OwnerState.LIVE if seen.here else state
-    return OwnerState.GONE if is_surplus(seen, owner.slice_name) else OwnerState.LIVE
+    if state == OwnerState.LIVE:
+        return OwnerState.GONE if is_surplus(seen, owner.slice_name) else OwnerState.LIVE
+    awaited = state == OwnerState.GONE and _is_awaited(cluster, pool, seen, ports, pools=pools)
+    return OwnerState.LIVE if seen.here or awaited else state
+
+
+def _is_awaited(
+    cluster: str, pool: PoolSnapshot, seen: Occupancy, ports: Ports, *, pools: Sequence[PoolSnapshot]
+) -> bool:
+    """Return whether a slice that waits could take this pool, whose own was scaled away: as many stay as wait."""
+    owner, workload = pool.owner, seen.workload
+    if owner is None:
+        return False
+    demands = (
+        read_planned_demand(cluster, workload, each, ports.settings)
+        for each in list_waiting_slices(seen)
+        if has_slice(seen.kind, workload, each.name, seen.pods)
+    )
+    waiting = sum(isinstance(each, Demand) and owner.fingerprint in ("", each.fingerprint) for each in demands)
+    if not waiting:
+        return False
+    before = [
+        each.name
+        for each in pools
+        if each.name < pool.name
+        and each.status not in _LOST
+        and each.owner
+        and each.owner.owner_uid == owner.owner_uid
+        and not has_slice(seen.kind, workload, each.owner.slice_name, seen.pods)
+    ]
+    return len(before) < waiting
 
 
 def has_spare_pool(owned: Sequence[PoolSnapshot], workload: WorkloadView | None) -> bool:

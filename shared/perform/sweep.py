@@ -76,7 +76,7 @@ def _sweep_pools(cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, repo
         final = decision
         if decision.verdict == Verdict.DELETE:
             try:
-                final = release_pool(cluster, pool, ports)
+                final = release_pool(cluster, pool, ports, pools=ours)
             except ProvisionerError as error:
                 report.errors.append((f"node pool {pool.name}", error))
                 continue
@@ -153,7 +153,7 @@ def _read_owners(
             state, since = classify_owner(owner, workload, pods)
             mine = [each for each in pools if each.owner and each.owner.owner_uid == owner.owner_uid]
             if state in (OwnerState.GONE, OwnerState.SUSPENDED) or has_spare_pool(mine, workload):
-                state = judge_use(cluster, pool, state, workload, pods, ports)
+                state = judge_use(cluster, pool, state, workload, pods, ports, pools=mine)
             live = None if state == OwnerState.GONE else workload
             if live and state == OwnerState.LIVE and live.uid not in parents:
                 parents[live.uid] = find_parent(ports.clusters[cluster], live)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shared.core.errors import Unavailable
+from shared.core.events import ObjectName
 from shared.core.names import build_pool_name
-from tests.builders import CLUSTER, a_claim, a_pool, settings
+from tests.builders import CLUSTER, a_claim, a_pool, an_over_event, settings
 from tests.component.world import Records, World
 from tests.unit.rayclusters import UID, a_group, a_raycluster, a_worker, indexed, webhooked
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from shared.core.pools import PoolSnapshot
 
 NODES = 2
+RAYCLUSTER = ObjectName(kind="RayCluster", namespace="default", name="llm", uid=UID)
 
 
 def claim_of(slot: int) -> Claim:
@@ -182,3 +184,52 @@ def test_the_pool_of_an_earlier_shape_is_replaced_once_it_is_empty(rays: RayWorl
         rays.pools.move(CLUSTER, old, "gone")
         rays.sweep()
         assert len(rays.pools.bodies) == 1
+
+
+def test_the_empty_pool_of_a_departed_replica_stays_while_another_one_waits_for_the_same(rays: RayWorld) -> None:
+    rays.add_pool(0)  # its nodes take nothing at present
+    rays.wait(0)
+    left = rays.add_pool(2)
+    rays.want(1)
+
+    rays.collect(an_over_event("drained", subject=RAYCLUSTER))
+    rays.sweep()
+    assert rays.names() == {name_of(0), left}
+
+    rays.cluster.pods.clear()
+    rays.run(0, left)
+    rays.sweep()
+    assert rays.names() == {left}, "it landed there, and its own is the one too many"
+
+
+def test_of_many_pools_left_behind_as_many_stay_as_slices_wait(rays: RayWorld) -> None:
+    rays.add_pool(0)
+    rays.wait(0)
+    left = {rays.add_pool(slot) for slot in (3, 4, 5)}
+    rays.want(1)
+
+    rays.sweep()
+
+    assert rays.names() == {name_of(0), min(left)}
+
+
+@pytest.mark.parametrize(
+    ("pool", "pod"),
+    [
+        ({"fingerprint": "1-anothershape"}, {"unschedulable": True}),
+        ({}, {"gated": True, "queued_since": 0.0}),
+        ({}, {"unschedulable": True, "deleting": True}),
+    ],
+    ids=["another shape", "held by a queue", "ending"],
+)
+def test_a_pool_left_behind_goes_where_nobody_waits_for_it(
+    rays: RayWorld, pool: dict[str, Any], pod: dict[str, Any]
+) -> None:
+    rays.run(1, rays.add_pool(1))
+    rays.cluster.add(a_worker(name="llm-tpu-worker-w0", said=indexed(0), affinity=True, **pod))
+    left = rays.add_pool(2, **pool)
+    rays.want(1 if pod.get("deleting") else 2)
+
+    rays.sweep()
+
+    assert left not in rays.names()

@@ -148,6 +148,13 @@ class Life:
         found = self.cloud.items(f"/api/v1/namespaces/{self.namespace}/events")
         return [each for each in found if each["reason"] == reason]
 
+    def wait_told(self, reason: str, said: str) -> None:
+        """Return once an Event says so: Events are written after what they tell, which may have shown by then."""
+        wait_for(
+            f"{self.name}: an Event {reason} with {said}",
+            lambda: any(said in each["message"] for each in self.events(reason)),
+        )
+
     def refusals(self) -> list[str]:
         return [each["message"] for each in self.events("NodePoolRefused")]
 

@@ -1,24 +1,42 @@
-"""The rules are pure: whatever opens a connection in these tests is a mistake, and fails at once."""
+"""The rules are pure: whatever opens a connection in these tests is a mistake, and fails at once.
+
+That goes for a test's own thread and those that it starts. A process of the test run may have other tests' stacks
+still running, whose threads reconnect whenever they like.
+"""
 
 from __future__ import annotations
 
+import functools
 import socket
-from typing import NoReturn
+import threading
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class ConnectionInAUnitTest(AssertionError):
     """A unit test reached for the network."""
 
 
-def _refuse(*_args: object, **_kwargs: object) -> NoReturn:
-    raise ConnectionInAUnitTest("tests/unit must not use the network; tests of edges live in tests/contract")
-
-
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = set(threading.enumerate()) - {threading.current_thread()}
+
+    def guard(real: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(real)
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            if threading.current_thread() in others:
+                return real(*args, **kwargs)
+            raise ConnectionInAUnitTest(
+                "tests/unit must not use the network; tests of edges live in tests/contract"
+            )
+
+        return guarded
+
     for name in ("connect", "connect_ex", "bind", "sendto"):
-        monkeypatch.setattr(socket.socket, name, _refuse)
-    monkeypatch.setattr(socket, "getaddrinfo", _refuse)
-    monkeypatch.setattr(socket, "create_connection", _refuse)
+        monkeypatch.setattr(socket.socket, name, guard(getattr(socket.socket, name)))
+    for name in ("getaddrinfo", "create_connection"):
+        monkeypatch.setattr(socket, name, guard(getattr(socket, name)))
