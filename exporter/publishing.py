@@ -144,10 +144,6 @@ class Outbox:
 
     def _note_success(self, batch: list[_Waiting], ids: list[str]) -> None:
         now = self._clock()
-        with self._changed:
-            for _ in batch:
-                self._queue.popleft()
-            self._changed.notify_all()
         self._pauses.reset()
         self._batch_max = BATCH_MAX
         for waiting, message_id in zip(batch, ids, strict=False):
@@ -155,6 +151,11 @@ class Outbox:
             self._metrics.published.labels(event.type, event.observed).inc()
             self._metrics.publish_seconds.observe(now - waiting.seen_at)
             _logger.info("published", extra=_facts(event) | {"message_id": message_id})
+        # Last, since whoever drains may end the process once the queue is empty: by then all is counted and told.
+        with self._changed:
+            for _ in batch:
+                self._queue.popleft()
+            self._changed.notify_all()
 
     def _note_failure(self, batch: list[_Waiting], error: ProvisionerError) -> None:
         self._metrics.publish_failures.labels(error.reason).inc()

@@ -115,12 +115,12 @@ def test_it_ends_cleanly_when_asked_to(folder: Path, tmp_path_factory: Any) -> N
     process = subprocess.Popen(
         [*command, f"--ports-file={ports}"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not ports.exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate(timeout=10)
+    output, _ = process.communicate(timeout=60)
 
     assert process.returncode == 0
     assert [json.loads(line)["message"] for line in output.splitlines()][-1] == "stopped"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def wait_until(question: Callable[[], T], *, seconds: float = 10.0) -> T:
+def wait_until(question: Callable[[], T], *, seconds: float = 60.0) -> T:
     """Ask until the answer is truthy, and return it."""
     deadline = time.monotonic() + seconds
     while True:

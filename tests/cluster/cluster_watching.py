@@ -36,9 +36,9 @@ def version_now(http: httpx.Client, namespace: str) -> str:
 def watch(
     http: httpx.Client, namespace: str, *, count: int, accept: str = "application/json", **query: str
 ) -> list[Json]:
-    """Return the first events of a watch; the server ends it after two seconds at most."""
+    """Return the first events of a watch; the server ends it when as many do not come, or as the query says."""
     events: list[Json] = []
-    query = {"watch": "true", "timeoutSeconds": "2"} | query
+    query = {"watch": "true", "timeoutSeconds": "30"} | query
     with http.stream("GET", pods_path(namespace), params=query, headers={"Accept": accept}) as answer:
         answer.raise_for_status()
         lines: Iterator[str] = answer.iter_lines()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE_SECONDS = 40
+PATIENCE_SECONDS = 90
 QUIET_SECONDS = 1.6
 """Longer than any pause that a controller makes between two steps of one task."""
 POLL_SECONDS = 0.05
@@ -45,7 +45,7 @@ class RealWorld(World):
 
     def __init__(self, kubeconfig: Path) -> None:
         self.namespace = f"world-{next(_numbers)}"
-        self._http = open_kubernetes(kubeconfig, timeout_seconds=30)
+        self._http = open_kubernetes(kubeconfig, timeout_seconds=60)
 
     def __enter__(self) -> Self:
         self._clear()

@@ -177,7 +177,7 @@ def test_get_watch_prints_changes_as_they_come(kubectl: Kubectl):
         assert watching.stdout.readline().split()[:2] == ["DELETED", "a"]
     finally:
         watching.terminate()
-        watching.communicate(timeout=5)
+        watching.communicate(timeout=60)
 
 
 def test_describe_tells_conditions_and_events(kubectl: Kubectl):

@@ -53,7 +53,7 @@ def test_the_official_client_watches_from_a_list(
         core.list_namespaced_pod,
         namespace,
         resource_version=version,
-        timeout_seconds=1,
+        timeout_seconds=3,
     )
 
     assert [(event["type"], event["object"].metadata.name) for event in stream] == [

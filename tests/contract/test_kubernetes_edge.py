@@ -53,7 +53,7 @@ def cluster(url: str) -> KubernetesCluster:
 
 def eventually(read: Callable[[], Any]) -> Any:
     """Return the first reading that is not empty; controllers and the scheduler need a moment."""
-    give_up_at = time.monotonic() + 30
+    give_up_at = time.monotonic() + 90
     while not (found := read()):
         assert time.monotonic() < give_up_at, "nothing came"
         time.sleep(0.05)

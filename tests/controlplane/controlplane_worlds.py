@@ -43,7 +43,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def wait_for(what: str, look: Callable[[], T], *, seconds: float = 40) -> T:
+def wait_for(what: str, look: Callable[[], T], *, seconds: float = 90) -> T:
     """Return what `look` finds as soon as that is something."""
     deadline = time.monotonic() + seconds
     while not (found := look()):
@@ -72,7 +72,7 @@ class World:
         self.api, self.namespace = api, namespace
         self.nodes: list[str] = []
         api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
-        wait_for("the namespace's default account", self._has_account, seconds=10)
+        wait_for("the namespace's default account", self._has_account)
 
     def submit(self, body: Json) -> Json:
         """Create a JobSet and return what the API server stored."""

@@ -137,7 +137,6 @@ def test_nothing_that_only_the_build_knows_is_left_open(rendered: str):
     assert sorted(bound) == sorted(OUTPUTS["accounts"]["value"].values())
 
 
-@pytest.mark.timeout(240)
 def test_a_real_api_server_takes_all_of_it_twice_and_makes_two_pods(
     plane: ControlPlane, apply: Callable[..., subprocess.CompletedProcess[str]], rendered: str
 ):

@@ -69,7 +69,7 @@ def test_jobset_can_be_installed_later_and_its_webhooks_can_be_down(bare: Contro
     with pytest.raises(ProvisionerError, match=r'failed calling webhook "mjobset\.kb\.io"'):
         world.submit(jobset("train"))
     bare.start(JOBSET)
-    wait_for("an admitted JobSet", lambda: _submitted(world), seconds=10)
+    wait_for("an admitted JobSet", lambda: _submitted(world))
 
     wait_for("its leaders", lambda: len(world.pods()) == 2)
 

@@ -83,7 +83,7 @@ def test_slices_are_bound_to_a_pool_each_and_the_jobset_completes(world: World):
 
     for pod in pods:
         world.finish(pod, "Succeeded")
-    wait_for("completion", lambda: world.jobset("train")["status"].get("terminalState") == "Completed")
+    wait_for("completion", lambda: world.jobset("train").get("status", {}).get("terminalState") == "Completed")
     assert len(world.pods()) == 8
 
 

@@ -164,7 +164,6 @@ def bound(world: World) -> dict[str, str]:
     }
 
 
-@pytest.mark.timeout(180)
 def test_each_slice_of_a_jobset_runs_on_its_own_pool_whichever_comes_first(world: World):
     world.submit(jobset("train", slices=2))
     leaders = wait_for("both leaders", lambda: found if len(found := world.unschedulable()) == 2 else [])
@@ -184,7 +183,6 @@ def test_each_slice_of_a_jobset_runs_on_its_own_pool_whichever_comes_first(world
     assert bound(world)["train-slice-0"] == f"{world.namespace}-of-0"
 
 
-@pytest.mark.timeout(120)
 def test_a_jobset_whose_jobs_opt_out_runs_on_whatever_fits(world: World):
     body = jobset("train", slices=1)
     body["spec"]["replicatedJobs"][0]["template"]["metadata"] = {"labels": OPT_OUT}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from controlplane_worlds import is_alive, wait_for
+from controlplane_worlds import START_SECONDS_MAX, is_alive, wait_for
 
 from local.controlplane.commands import API_SERVER, CONTROLLERS, ETCD, JOBSET, SCHEDULER
 from shared.edges.kubernetes_api import Expired, KubernetesApi, connection_from_kubeconfig
@@ -25,11 +25,14 @@ if TYPE_CHECKING:
 
     from local.controlplane.cache import Build
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(START_SECONDS_MAX)]
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = (ETCD, API_SERVER, CONTROLLERS, SCHEDULER, JOBSET)
 PODS = "/api/v1/pods"
+END_SECONDS_MAX = 60
+QUICK_SECONDS = 15
+"""Three on a machine that does nothing else: each part is asked to end, and killed after a second and a half."""
 
 
 class Server:
@@ -67,14 +70,14 @@ def serving(folder: Path, *options: str) -> Iterator[Server]:
     finally:
         if server.process.poll() is None:
             server.process.terminate()
-        server.process.wait(timeout=10)
+        server.process.wait(timeout=END_SECONDS_MAX)
 
 
 def wait_for_the_end_of(pids: dict[str, int]) -> None:
-    wait_for("the end of every process", lambda: not any(map(is_alive, pids.values())), seconds=5)
+    wait_for("the end of every process", lambda: not any(map(is_alive, pids.values())))
 
 
-def test_it_starts_in_seconds_and_ends_in_less_than_three(build: Build, tmp_path: Path):
+def test_it_starts_in_seconds_and_ends_quickly(build: Build, tmp_path: Path):
     with serving(tmp_path) as server:
         pids = server.pids()
         assert set(pids) == set(PARTS)
@@ -84,8 +87,8 @@ def test_it_starts_in_seconds_and_ends_in_less_than_three(build: Build, tmp_path
         begun = time.monotonic()
         server.process.terminate()
 
-        assert server.process.wait(timeout=10) == 0
-        assert time.monotonic() - begun < 3
+        assert server.process.wait(timeout=END_SECONDS_MAX) == 0
+        assert time.monotonic() - begun < QUICK_SECONDS
     assert server.records()[-1]["message"] == "stopped"
     assert not any(map(is_alive, pids.values()))
     assert server.leftovers() == []
@@ -99,8 +102,8 @@ def test_it_can_be_ended_while_it_starts(build: Build, tmp_path: Path):
     begun = time.monotonic()
     server.process.terminate()
 
-    assert server.process.wait(timeout=10) == 0
-    assert time.monotonic() - begun < 3
+    assert server.process.wait(timeout=END_SECONDS_MAX) == 0
+    assert time.monotonic() - begun < QUICK_SECONDS
     assert [each["message"] for each in server.records()][-2:] == [
         "told to end before the start was over",
         "stopped",
@@ -115,7 +118,7 @@ def test_a_part_that_dies_is_named_with_its_last_lines_and_all_else_ends(part: s
         pids = server.pids()
         os.kill(pids[part], signal.SIGKILL)
 
-        assert server.process.wait(timeout=10) == 1
+        assert server.process.wait(timeout=END_SECONDS_MAX) == 1
     last = server.records()[-1]
     assert last["severity"] == "CRITICAL"
     assert last["message"].startswith(f"the process '{part}' ended with code -9; its last lines were:\n    ")
@@ -144,7 +147,7 @@ def test_a_taken_port_is_named_and_nothing_is_started(build: Build, tmp_path: Pa
         port = holder.getsockname()[1]
         server = Server(tmp_path, f"--port={port}")
 
-        assert server.process.wait(timeout=20) == 1
+        assert server.process.wait(timeout=END_SECONDS_MAX) == 1
     assert f"port {port} on 127.0.0.1 is in use; name another one, or 0 for a free one" in server.log.read_text()
     assert server.leftovers() == []
 
@@ -152,7 +155,7 @@ def test_a_taken_port_is_named_and_nothing_is_started(build: Build, tmp_path: Pa
 def test_without_a_build_the_command_that_makes_one_is_named(tmp_path: Path):
     server = Server(tmp_path, f"--cache-folder={tmp_path / 'empty'}")
 
-    assert server.process.wait(timeout=20) == 1
+    assert server.process.wait(timeout=END_SECONDS_MAX) == 1
     assert "no complete build" in server.log.read_text()
     assert "make one: python -m local.controlplane build" in server.log.read_text()
 
@@ -173,7 +176,7 @@ def test_a_controller_that_cannot_be_had_is_refused_before_anything_is_started(
     (tmp_path / "cache" / build.folder.name).symlink_to(build.folder)
     server = Server(tmp_path, f"--cache-folder={tmp_path / 'cache'}", *(f"--with={name}" for name in names))
 
-    assert server.process.wait(timeout=20) == 1
+    assert server.process.wait(timeout=END_SECONDS_MAX) == 1
     assert complaint in server.records()[-1]["message"]
     assert [record["message"] for record in server.records()][:-1] == []
     assert server.leftovers() == []
@@ -186,7 +189,7 @@ def test_a_further_controller_is_a_part_like_the_others(build: Build, tmp_path: 
         assert set(pids) == {*PARTS, "kuberay-1.6"}
         os.kill(pids["kuberay-1.6"], signal.SIGKILL)
 
-        assert server.process.wait(timeout=10) == 1
+        assert server.process.wait(timeout=END_SECONDS_MAX) == 1
     assert server.records()[-1]["message"].startswith("the process 'kuberay-1.6' ended with code -9; its last")
     assert not any(map(is_alive, pids.values()))
 
@@ -195,7 +198,7 @@ def test_a_part_that_refuses_its_configuration_is_named_and_nothing_is_left(buil
     # The number of a port, but beyond what the API server accepts for the compaction.
     server = Server(tmp_path, "--compaction-seconds=99999999999999")
 
-    assert server.process.wait(timeout=30) == 1
+    assert server.process.wait(timeout=END_SECONDS_MAX) == 1
     last = server.records()[-1]
     assert last["message"].startswith("the process 'kube-apiserver' ended with code ")
     assert "etcd-compaction-interval" in last["message"]
@@ -229,4 +232,4 @@ def test_old_resource_versions_expire_after_the_compaction_that_was_asked_for(bu
                 return True
             return False
 
-        wait_for("410", expired, seconds=20)
+        wait_for("410", expired)

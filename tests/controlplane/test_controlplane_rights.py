@@ -222,7 +222,7 @@ def _prepared_denial(account: Account) -> str:
 def test_without_this_right_something_fails(account: Account, kind: str, index: int, verb: str):
     apply(account.plane.api, [without(account.name, kind, index, verb)])
 
-    denial = wait_for("a denial", lambda: _prepared_denial(account), seconds=10)
+    denial = wait_for("a denial", lambda: _prepared_denial(account))
     assert f"cannot {verb} resource" in denial or "could not be given back" in denial
 
 
@@ -315,7 +315,7 @@ def test_a_functions_google_account_is_bound_to_its_role(plane: ControlPlane, na
         answer = plane.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", body, dict)
         return bool(answer["status"]["allowed"])
 
-    wait_for("the binding to be known", lambda: review("list", "pods"), seconds=10)
+    wait_for("the binding to be known", lambda: review("list", "pods"))
     assert review("get", "pods")
     assert not review("delete", "pods")
     assert not review("list", "secrets")
@@ -323,7 +323,7 @@ def test_a_functions_google_account_is_bound_to_its_role(plane: ControlPlane, na
 
 def test_the_namespace_admits_only_restricted_pods(plane: ControlPlane):
     plane.apply(objects())
-    wait_for("the default account", lambda: _has_account(plane), seconds=10)
+    wait_for("the default account", lambda: _has_account(plane))
     loose = {"containers": [{"name": "c", "image": "c"}]}
     strict = {
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},

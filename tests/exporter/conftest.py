@@ -32,7 +32,7 @@ def kubernetes() -> Iterator[ScriptedKubernetes]:
 
 @pytest.fixture
 def api(kubernetes: ScriptedKubernetes) -> Iterator[KubernetesApi]:
-    client = KubernetesApi(Connection(url=kubernetes.url), timeout_seconds=2)
+    client = KubernetesApi(Connection(url=kubernetes.url), timeout_seconds=10)
     yield client
     client.close()
 
@@ -66,7 +66,7 @@ class Following:
             self.reported.append(event)
             self.changed.notify_all()
 
-    def wait_for(self, *facts: tuple[str, str], seconds: float = 5) -> list[tuple[str, str]]:
+    def wait_for(self, *facts: tuple[str, str], seconds: float = 30) -> list[tuple[str, str]]:
         """Wait until exactly these (observed, uid) have been reported, and return all that have."""
         with self.changed:
             self.changed.wait_for(lambda: len(self.reported) >= len(facts), seconds)
@@ -81,7 +81,7 @@ class Following:
 
     def stop(self) -> None:
         self.follower.stop()
-        self.thread.join(5)
+        self.thread.join(30)
         assert not self.thread.is_alive(), "the follower did not end"
 
 
@@ -89,7 +89,7 @@ class Following:
 def follow(api: KubernetesApi) -> Iterator[Callable[..., Following]]:
     begun: list[Following] = []
 
-    def start(kind: Any, silence_seconds: float = 5) -> Following:
+    def start(kind: Any, silence_seconds: float = 30) -> Following:
         begun.append(Following(api, kind, silence_seconds))
         return begun[-1]
 

@@ -90,7 +90,7 @@ class ScriptedKubernetes:
             if each.path.endswith(plural) and each.is_watch is watch and not each.asks_for_version
         ]
 
-    def wait_for_requests(self, plural: str, count: int, *, watch: bool, seconds: float = 5) -> list[Request]:
+    def wait_for_requests(self, plural: str, count: int, *, watch: bool, seconds: float = 30) -> list[Request]:
         with self.changed:
             done = self.changed.wait_for(lambda: len(self.asked(plural, watch=watch)) >= count, seconds)
         assert done, f"fewer than {count} {plural} requests: {self.requests}"
@@ -212,7 +212,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
             return
         if stream.ending == HANG:
-            self.script.closing.wait(20)
+            self.script.closing.wait(120)
         self.close_connection = True
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the signature of http.server

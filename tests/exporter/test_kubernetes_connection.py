@@ -113,7 +113,7 @@ def a_kubeconfig(
 
 
 def ask(path: Path) -> None:
-    api = KubernetesApi(connection_from_kubeconfig(path), timeout_seconds=2)
+    api = KubernetesApi(connection_from_kubeconfig(path), timeout_seconds=10)
     try:
         api.get("/api", Stored)
     finally:

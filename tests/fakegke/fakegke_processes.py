@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 CLI = [sys.executable, "-m", "local.fakegke"]
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class FakeProcess:

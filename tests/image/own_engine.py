@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-START_SECONDS_MAX = 30.0
+START_SECONDS_MAX = 90.0
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def running(folder: Path, module: str, *arguments: str) -> Iterator[Json]:
         yield json.loads(ports.read_text())
     finally:
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
 
 
 def constrained(engine: Engine, environment: dict[str, str], kubeconfig: Path) -> DockerContainer:
@@ -194,5 +194,5 @@ def test_started_without_settings_it_says_which_and_ends(engine: Engine):
     )
     with container:
         inside = container.get_wrapped_container()
-        assert inside.wait(timeout=30)["StatusCode"] == 2
+        assert inside.wait(timeout=120)["StatusCode"] == 2
         assert b"TPU_PROVISIONER_CLUSTER: is required" in inside.logs()

@@ -34,7 +34,7 @@ def rendered(tmp_path: Path) -> str:
     outputs = tmp_path / "outputs.json"
     outputs.write_text(json.dumps({"clusters": {"value": served}, "accounts": {"value": ACCOUNTS}}))
     command = [sys.executable, str(BUILD / "render_exporter.py"), "--outputs", str(outputs), "--cluster=main"]
-    subprocess.run([*command, f"--image={IMAGE}", "--folder", str(tmp_path / "overlay")], timeout=20, check=True)
+    subprocess.run([*command, f"--image={IMAGE}", "--folder", str(tmp_path / "overlay")], timeout=60, check=True)
     command = [kubectl, "kustomize", str(tmp_path / "overlay")]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
 

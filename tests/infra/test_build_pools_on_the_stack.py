@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEED = 120.0
-SECONDS_MAX = 40.0
+SECONDS_MAX = 90.0
 
 
 @pytest.fixture

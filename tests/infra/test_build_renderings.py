@@ -85,7 +85,7 @@ def test_a_file_of_variables_that_is_no_object_is_refused_by_name(tmp_path: Path
     (tmp_path / "v.json").write_text("[]")
     command = [sys.executable, str(BUILD / "render_variables.py"), "--output", str(tmp_path / "out")]
     environ = inputs(OLD_COMMAND_LINE) | {"TERRAFORM_VARIABLES": str(tmp_path / "v.json")}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
 
     assert done.returncode == 1
     assert "error: TERRAFORM_VARIABLES: " in done.stderr

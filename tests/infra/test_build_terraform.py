@@ -15,7 +15,7 @@ from tests.infra.terraform_cli import copy_workspace
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.terraform, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.terraform, pytest.mark.timeout(600)]
 
 PROJECT = "training-project"
 """As the module's mocks call it."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from subprocess import CompletedProcess
 
-pytestmark = [pytest.mark.terraform, pytest.mark.timeout(300)]  # several commands, each with a limit of its own
+pytestmark = [pytest.mark.terraform, pytest.mark.timeout(600)]  # several commands, each with a limit of its own
 
 FIXTURE = Path(__file__).parent / "fixtures/static_pools"
 CLUSTER = "projects/training-project/locations/us-east5/clusters/alpha"

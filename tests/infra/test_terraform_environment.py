@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FOLDERS = ("modules/environment", "modules/environment/tpu_pools", "complete")
-pytestmark = [pytest.mark.terraform, pytest.mark.timeout(240)]  # every run of a configuration starts the provider
+pytestmark = [pytest.mark.terraform, pytest.mark.timeout(600)]  # every run of a configuration starts the provider
 
 
 @pytest.fixture(scope="module", params=FOLDERS)

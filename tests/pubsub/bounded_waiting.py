@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def eventually(condition: Callable[[], bool], *, seconds: float = 10.0, what: str = "the condition") -> None:
+def eventually(condition: Callable[[], bool], *, seconds: float = 30.0, what: str = "the condition") -> None:
     """Return as soon as the condition holds; fail when the bound has passed."""
     until = time.monotonic() + seconds
     while not condition():

@@ -133,5 +133,5 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=5)
-    process.wait(timeout=5)
+            process.wait(timeout=20)
+    process.wait(timeout=20)

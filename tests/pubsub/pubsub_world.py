@@ -85,7 +85,7 @@ class World:
             time.sleep(0.02)  # some servers answer an empty pull at once
         return []
 
-    def pull_count(self, subscription: str, count: int, *, seconds: float = 8.0) -> list[Any]:
+    def pull_count(self, subscription: str, count: int, *, seconds: float = 30.0) -> list[Any]:
         """Pull until so many have come in; fail when they do not."""
         until = time.monotonic() + seconds
         received: list[Any] = []
@@ -117,7 +117,7 @@ class World:
             }
         )
 
-    def stream(self, subscription: str, count: int, *, act: Callable[[Any], None], seconds: float = 10.0) -> None:
+    def stream(self, subscription: str, count: int, *, act: Callable[[Any], None], seconds: float = 30.0) -> None:
         """Receive so many messages over StreamingPull and act on each."""
         done = threading.Semaphore(0)
 
@@ -131,7 +131,7 @@ class World:
                 assert done.acquire(timeout=seconds), f"the stream did not deliver {count} messages"
         finally:
             future.cancel()
-            future.result(timeout=10)
+            future.result(timeout=30)
 
 
 def texts(received: list[Any]) -> list[str]:

@@ -95,6 +95,6 @@ class Receiver:
             time.sleep(0.01)
         return found
 
-    def wait_for(self, count: int, *, seconds: float = 10.0) -> list[Push]:
+    def wait_for(self, count: int, *, seconds: float = 30.0) -> list[Push]:
         eventually(lambda: len(self.pushes) >= count, seconds=seconds, what=f"{count} pushes")
         return self.pushes

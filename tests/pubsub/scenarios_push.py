@@ -203,5 +203,5 @@ def a_dead_letter_of_an_ordered_key_frees_the_key(world: World) -> object:
     topic, _ = _pushed(world, receiver, dead_letter_policy=policy, enable_message_ordering=True)
     world.publish(topic, "bad", "good", key="k")
     receiver.wait_for(5, seconds=25)
-    received = texts(world.pull(letters, seconds=4))
-    return received, receiver.has_come("good", seconds=4)
+    received = texts(world.pull(letters, seconds=10))
+    return received, receiver.has_come("good", seconds=10)

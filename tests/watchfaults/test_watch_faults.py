@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 LISTINGS_MAX = 2
 """Full listings of one kind by the exporter for one outage: one that finds the server, one for a 410 after it."""
@@ -45,7 +45,9 @@ def served(loop: Loop, jobsets: dict[str, int]) -> None:
         wait_for(f"the end of {name}", lambda name=name: loop.phase(name) == "Completed")
         wait_for(f"word of {name}", lambda name=name: loop.said("completed", name))
         for number in range(slices):
-            assert loop.said("unschedulable", f"{name}-s-{number}-0-"), f"{name}: slice {number} was not reported"
+            # Where the sweep may serve a slice, it may do so before the exporter has told of it.
+            leader = f"{name}-s-{number}-0-"
+            wait_for(f"word of {leader}", lambda leader=leader: loop.said("unschedulable", leader))
 
 
 def ended_well(loop: Loop, jobsets: dict[str, int], *, gone: int = 0) -> None:
@@ -181,7 +183,7 @@ def test_without_jobsets_webhooks_what_is_refused_comes_later_and_what_is_over_i
     assert loop.pods("half") == []
     loop.delete("leaving", propagation="Foreground")
     wait_for("the end of its pool", lambda: len(loop.deleted()) == 1)
-    assert loop.said("deleted", "leaving")
+    wait_for("word of it", lambda: loop.said("deleted", "leaving"))  # the sweep may have been first
     assert loop.phase("leaving") != "gone", "its last finalizer cannot be taken off: that is an update"
 
     plane.start(JOBSET)
