@@ -42,7 +42,7 @@ WATCHES: dict[str, tuple[str, dict[str, str]]] = {
     TAGGED: ("/api/v1/pods", {"labelSelector": "tag in (in, inside)"}),
     RUNNING: ("/api/v1/pods", {"fieldSelector": "status.phase=Running"}),
 }
-_SECONDS_MAX = 60.0
+_SECONDS_MAX = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Observer:
 
     def rest(self, quiet_seconds: float = 0.5) -> None:
         """Return when nothing but Events has come for a while."""
-        self.wait("the cluster's rest", lambda: time.monotonic() - self._moved_at > quiet_seconds, seconds=15)
+        self.wait("the cluster's rest", lambda: time.monotonic() - self._moved_at > quiet_seconds, seconds=60)
 
     def mark_rest(self, namespace: str) -> None:
         """Note that what is seen now is no passing state."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 SPEED = 1
 """Of the embedded cluster: its time passes as the real one's does."""
-_START_SECONDS_MAX = 30.0
+_START_SECONDS_MAX = 90.0
 _END_SECONDS = 3.0
 
 

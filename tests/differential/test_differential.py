@@ -12,7 +12,7 @@ from differential_run import play_on_both
 if TYPE_CHECKING:
     from local.controlplane.plane import ControlPlane
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,7 @@ class Dashboards:
 
     def has(self, submission: str) -> bool:
         """Return whether a job was submitted."""
-        return any(known == submission for _, known in self.jobs)
+        return any(known == submission for _, known in list(self.jobs))  # the server adds to them
 
     def end(self, submission: str, status: str) -> None:
         """Let a job end."""

@@ -15,7 +15,7 @@ from tests.kinds.plain import Plain, a_tpu_pod
 if TYPE_CHECKING:
     from tests.lives.cloud import Cloud
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.slow, ON_REAL]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow, ON_REAL]
 
 
 @pytest.mark.proves("Deployment", "pods that speak", on="kubernetes")

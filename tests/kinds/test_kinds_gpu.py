@@ -12,7 +12,7 @@ from tests.kinds.plain import L4, Plain, a_gpu_pod
 if TYPE_CHECKING:
     from tests.lives.cloud import Cloud
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 
 @pytest.mark.proves("Job", "pods that speak", on=("kubernetes", "embedded"))

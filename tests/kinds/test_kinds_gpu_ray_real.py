@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from local.controlplane.plane import ControlPlane
 
 KUBERAY = "kuberay-1.6"
-pytestmark = [pytest.mark.cluster, pytest.mark.controller(KUBERAY), pytest.mark.timeout(500), pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.controller(KUBERAY), pytest.mark.timeout(900), pytest.mark.slow]
 
 Json = dict[str, Any]
 

@@ -27,7 +27,7 @@ KUEUE, KUBERAY = "kueue-0.15", "kuberay-1.6"
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.controller(KUEUE, KUBERAY),
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
     pytest.mark.slow,
 ]
 

@@ -34,7 +34,7 @@ KUEUE, KUBERAY, LWS = "kueue-0.15", "kuberay-1.6", "lws-0.7"
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.controller(KUEUE, KUBERAY, LWS),
-    pytest.mark.timeout(500),
+    pytest.mark.timeout(900),
     pytest.mark.slow,
 ]
 GRACE_SECONDS = 40
@@ -229,6 +229,7 @@ def _demands(cloud: Cloud, queue: Queue) -> list[dict[str, str]]:
 
 def _records(stack: Stack, workload: str) -> list[dict[str, str]]:
     """Return the decisions of the function about a workload's pods."""
-    lines = stack.layout.log("provision").read_text().splitlines()
+    whole, _, _ = stack.layout.log("provision").read_text().rpartition("\n")  # the last line may be half written
+    lines = whole.splitlines()
     found = [json.loads(line) for line in lines if line.startswith("{") and f'"{workload}' in line]
     return [each for each in found if each.get("reason")]

@@ -16,7 +16,7 @@ from tests.lives.jobset_bodies import EXCLUSIVE, GRACE_SECONDS, HOSTS, LIFE, RUN
 if TYPE_CHECKING:
     from tests.lives.cloud import Cloud
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 Json = dict[str, Any]
 TOPOLOGY = "2x4"

@@ -29,7 +29,7 @@ BEFORE, AFTER = "kuberay-1.5", "kuberay-1.6"
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.controller(BEFORE, AFTER),
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
     pytest.mark.slow,
 ]
 

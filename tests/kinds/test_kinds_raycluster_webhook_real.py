@@ -29,7 +29,7 @@ KUBERAY = "kuberay-1.5"
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.controller(KUBERAY),
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
     pytest.mark.slow,
 ]
 

@@ -28,7 +28,7 @@ KUBERAY = "kuberay-1.6"
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.controller(KUBERAY),
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
     pytest.mark.slow,
 ]
 COMPLETE, FAILED, SUSPENDED = "Complete", "Failed", "Suspended"

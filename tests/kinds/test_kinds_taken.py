@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.kinds.plain import Json
     from tests.lives.cloud import Cloud
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 
 def submit_stranger(cloud: Cloud, life: Plain) -> Plain:

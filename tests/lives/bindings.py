@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from typing import Self
 
 Json = dict[str, Any]
-_LISTED_SECONDS_MAX = 20.0
+_NODES, _PODS = "/api/v1/nodes", "/api/v1/pods"
+_LISTED_SECONDS_MAX = 60.0
 _END_SECONDS_MAX = 5.0
 _JOB_NAME = "batch.kubernetes.io/job-name"
 _RESTART = "jobset.sigs.k8s.io/restart-attempt"
@@ -96,9 +97,11 @@ class Bindings:
         self._hosts: dict[str, Host] = {}
         self._sightings: list[Sighting] = []
         self._standing: set[str] = set()
+        self._newest = {_NODES: 0, _PODS: 0}
+        """The version of the newest change that each watch has shown."""
         self._watches = [
-            ResourceWatch(kubeconfig, "/api/v1/nodes", self._see_node, _ignore),
-            ResourceWatch(kubeconfig, "/api/v1/pods", self._see_pod, _ignore),
+            ResourceWatch(kubeconfig, _NODES, self._see_node, _ignore),
+            ResourceWatch(kubeconfig, _PODS, self._see_pod, _ignore),
         ]
 
     def __enter__(self) -> Self:
@@ -115,6 +118,15 @@ class Bindings:
             watch.end()
         for watch in self._watches:
             watch.join(_END_SECONDS_MAX)
+
+    def has_seen(self, nodes: Iterable[Json], pods: Iterable[Json]) -> bool:
+        """Return whether all has passed here that happened before these states, which were just read."""
+        with self._lock:
+            return all(
+                int(body["metadata"]["resourceVersion"]) <= self._newest[path]
+                for path, found in ((_NODES, nodes), (_PODS, pods))
+                for body in found
+            )
 
     def hosts(self, namespace: str = "") -> list[Host]:
         """Return every node of the provisioner's that ever was, of one workload namespace or of all."""
@@ -165,7 +177,19 @@ class Bindings:
                         problems.append(f"pool {host.pool} held {' and '.join(names)}")
             return list(dict.fromkeys(problems))
 
+    def _note(self, path: str, body: Json) -> None:
+        with self._lock:
+            self._newest[path] = max(self._newest[path], int(body["metadata"]["resourceVersion"]))
+
     def _see_node(self, body: Json, at: float, *, gone: bool = False) -> None:
+        self._keep_node(body, gone=gone)
+        self._note(_NODES, body)
+
+    def _see_pod(self, body: Json, at: float, *, gone: bool = False) -> None:
+        self._keep_pod(body, gone=gone)
+        self._note(_PODS, body)
+
+    def _keep_node(self, body: Json, *, gone: bool) -> None:
         found = body["metadata"].get("labels") or {}
         if found.get(labels.MANAGER) != labels.MANAGER_VALUE:
             return
@@ -183,7 +207,7 @@ class Bindings:
             self._hosts.setdefault(name, host)
             (self._standing.discard if gone else self._standing.add)(name)
 
-    def _see_pod(self, body: Json, at: float, *, gone: bool = False) -> None:
+    def _keep_pod(self, body: Json, *, gone: bool) -> None:
         metadata = body["metadata"]
         found = metadata.get("labels") or {}
         if jobset_keys.JOB_KEY not in found:

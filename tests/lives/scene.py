@@ -190,7 +190,9 @@ class Scene:
         return self._bindings.standing(each.pool for each in self._bindings.hosts(self.namespace))
 
     def bindings(self) -> list[Binding]:
-        """Return every binding of a pod of this life, in order."""
+        """Return every binding of a pod of this life so far, in order: a busy machine's watch may lag behind."""
+        pods, nodes = self.pods(), self.cloud.items("/api/v1/nodes")
+        wait_for(f"{self.name}: the watches", lambda: self._bindings.has_seen(nodes, pods))
         return self._bindings.of(self.namespace)
 
     def calls(self, method: str = "") -> list[Json]:

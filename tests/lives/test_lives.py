@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.lives.catalogue import Life
     from tests.lives.running import Run
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 """The first test of a cluster waits for its stack and for all lives, which happen at the same time."""
 
 

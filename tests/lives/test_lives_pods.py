@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 """The first test of a cluster waits for its stack."""
 
 CHIPS = "google.com/tpu"

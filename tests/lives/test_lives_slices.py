@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SEED = 20261121
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(1500), pytest.mark.slow]
 """The first test of a cluster waits for its stack and for 65 pairs of JobSets."""
 
 

@@ -100,7 +100,7 @@ def test_a_run_with_random_deaths_ends_right(arena: Arena, seed: int, tmp_path: 
     manifest.write_text(yaml.safe_dump(body | {"metadata": body["metadata"] | {"namespace": f"chaos-{seed}"}}))
     before = sum(state.restarts for state in stack.supervisor.states())
     chaos = Chaos(arena, seed)
-    run = Run(stack, PlainView(Console(quiet=True)), RunOptions(timeout_seconds=100), on_look=chaos.look)
+    run = Run(stack, PlainView(Console(quiet=True)), RunOptions(timeout_seconds=300), on_look=chaos.look)
     outcome = run.perform(load([str(manifest)]))
     restarts = sum(state.restarts for state in stack.supervisor.states()) - before
     assert outcome.verified, outcome.problems

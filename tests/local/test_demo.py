@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 CALLS_PER_SLICE_MAX = 5
 """Create, one look, delete; and where a sweep falls into the end of a workload, its look and its delete too."""
+LATE_SECONDS = 3.0
+"""A step is told at the moment when it was seen or when it was logged, and on a busy machine a watch sees late."""
 both_clusters = pytest.mark.timeout(TEST_SECONDS_MAX)
 
 
@@ -43,7 +45,7 @@ def test_the_default_demo_is_verified_cheap_and_leaves_nothing(cluster_kind: Clu
         assert list(one["seconds"]) == [str(step) for step in STEPS]
         # Nodes come one after the other, and the leader takes the first: that is no order to insist on.
         in_order = [moment for step, moment in one["seconds"].items() if step != "nodes_ready"]
-        assert all(earlier <= later + 0.5 for earlier, later in pairwise(in_order))
+        assert all(earlier <= later + LATE_SECONDS for earlier, later in pairwise(in_order))
         assert (one["machine_type"], one["node_count"], one["placement"], one["tier"], one["reason"]) == (
             "ct6e-standard-4t",
             4,
@@ -63,9 +65,10 @@ def test_the_default_demo_is_verified_cheap_and_leaves_nothing(cluster_kind: Clu
 def test_a_run_that_takes_too_long_ends_with_code_1_and_says_what_is_missing(
     cluster_kind: ClusterKind, tmp_path: Path
 ):
-    answer = run("local.demo", tmp_path, f"--cluster={cluster_kind}", "--speed=10", "--timeout=2")
+    # Time enough to see the slices on a busy machine, and at this speed no pool is ready by then.
+    answer = run("local.demo", tmp_path, f"--cluster={cluster_kind}", "--speed=1", "--timeout=10")
     assert answer.returncode == 1
-    assert "not finished within 2 s: v6e-two-slices-slice-0: not reached: " in answer.stdout
+    assert "not finished within 10 s: v6e-two-slices-slice-0: not reached: " in answer.stdout
     assert "NOT VERIFIED" in answer.stdout
     assert "logs of every process are kept" in answer.stdout
     assert list_processes(tmp_path) == []
@@ -89,7 +92,7 @@ def test_nothing_outlives_a_demo_that_is_ended_in_the_middle(
         assert len(list_processes(tmp_path)) > 8
         demo.send_signal(number)
         demo.stdout.read()
-        assert demo.wait(10) == (143 if number == signal.SIGTERM else -signal.SIGKILL)
+        assert demo.wait(60) == (143 if number == signal.SIGTERM else -signal.SIGKILL)
     if number == signal.SIGTERM:
         assert list_processes(tmp_path) == []
         assert list(tmp_path.iterdir()) == []

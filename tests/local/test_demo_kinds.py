@@ -56,7 +56,7 @@ def test_each_example_gets_its_pools_and_gives_them_back(tmp_path: Path):
 @pytest.mark.slow
 @pytest.mark.timeout(TEST_SECONDS_MAX)
 def test_the_embedded_cluster_runs_what_needs_no_further_controller_and_names_the_rest(tmp_path: Path):
-    options = ("--cluster=embedded", "--speed=60", "--timeout=120", f"--report={tmp_path / 'out.json'}")
+    options = ("--cluster=embedded", "--speed=60", "--timeout=350", f"--report={tmp_path / 'out.json'}")
     answer = run("local.demo.kinds", tmp_path, *options)
 
     assert answer.returncode == 0, answer.stdout[-6000:] + answer.stderr[-3000:]

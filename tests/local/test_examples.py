@@ -50,7 +50,7 @@ CALLS_PER_SLICE_MAX = 8
 def report(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> dict:
     folder = tmp_path_factory.mktemp("examples")
     path = folder / "out.json"
-    options = (f"--cluster={cluster_kind}", "--speed=60", "--timeout=140", f"--report={path}")
+    options = (f"--cluster={cluster_kind}", "--speed=60", "--timeout=350", f"--report={path}")
     answer = run("local.demo", folder, str(EXAMPLES), *options)
     assert answer.returncode == 0, answer.stdout[-6000:] + answer.stderr[-3000:]
     found = json.loads(path.read_text())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from local_commands import TEST_SECONDS_MAX, until
 from rich.console import Console
 
 from local.demo.manifests import BadManifest, load
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
     from local.demo.outcome import Outcome
     from local.stack.stack import Stack
+
+pytestmark = pytest.mark.timeout(TEST_SECONDS_MAX)
+"""The first test of a cluster waits for its stack."""
 
 SELECTOR = {
     "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
@@ -89,7 +93,7 @@ def run(stack: Stack, folder: Path, documents: list[dict]) -> Outcome:
     path = folder / "odd.yaml"
     path.write_text(yaml.safe_dump_all(documents))
     view = PlainView(Console(quiet=True))
-    return Run(stack, view, RunOptions(timeout_seconds=60)).perform(load([str(path)]))
+    return Run(stack, view, RunOptions(timeout_seconds=240)).perform(load([str(path)]))
 
 
 def check_refusals(outcome: Outcome, expected: dict[str, tuple[str, str, str]]) -> None:
@@ -139,7 +143,21 @@ def test_a_run_whose_time_is_up_says_what_the_cluster_has_not_created(stack: Sta
     path = tmp_path / "odd.yaml"
     path.write_text(yaml.safe_dump(jobset("hasty", pod={"priorityClassName": "missing"})))
     view = PlainView(Console(quiet=True))
-    outcome = Run(stack, view, RunOptions(timeout_seconds=3)).perform(load([str(path)]))
+    with open_kubernetes(stack.addresses.kubeconfig) as client:
+
+        def is_refused() -> bool:
+            events = client.get("/api/v1/namespaces/odd/events").raise_for_status().json()["items"]
+            about = [each["involvedObject"]["name"] for each in events if each["reason"] == "FailedCreate"]
+            return "hasty-slice-0" in about
+
+        # However slow the machine, its time is not up before the cluster has said something.
+        run = Run(
+            stack,
+            view,
+            RunOptions(timeout_seconds=3),
+            on_look=lambda _: until("an Event FailedCreate", is_refused),
+        )
+        outcome = run.perform(load([str(path)]))
     assert not outcome.verified
     said = "odd/hasty: hasty-slice-0: no pods: FailedCreate: Error creating: pods "
     assert any(said in problem for problem in outcome.problems), outcome.problems

@@ -117,7 +117,7 @@ def test_a_deleted_pod_s_processes_end_before_the_pod_is_gone(images: Images, tm
     async def live() -> None:
         kubelet = Kubelet(api.client, speed=60, run_seconds=1, images=images, logs=tmp_path / "logs")
         kubelet.see(pod, gone=False)
-        await until(notes.exists)
+        await until(lambda: notes.exists() and notes.read_text())  # it is there before anything stands in it
         deleted = pod | {"metadata": pod["metadata"] | {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
         kubelet.see(deleted, gone=False)
         await until(lambda: api.deleted)

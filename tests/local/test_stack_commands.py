@@ -69,6 +69,14 @@ def place(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -
     place.call("down")
 
 
+def has_ended(process: psutil.Process) -> bool:
+    """Return whether a process is gone, or only waits to be reaped."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 class TestOnBothClusters:
     pytestmark = both_clusters
 
@@ -106,7 +114,9 @@ class TestOnBothClusters:
             assert (cluster.get("token_file"), cluster.get("ca_file")) == (token, authority)
 
     def test_a_killed_supervisor_leaves_nothing_running_and_the_next_stack_nothing_at_all(self, place: Place):
-        os.kill(place.up().supervisor_pid, signal.SIGKILL)
+        supervisor = psutil.Process(place.up().supervisor_pid)
+        os.kill(supervisor.pid, signal.SIGKILL)
+        until("the supervisor's end", lambda: has_ended(supervisor))
         status = place.call("status")
         assert status.returncode == 1
         assert "is gone (its supervisor ended); start it with: make up" in status.stderr

@@ -20,14 +20,16 @@ from local.stack.supervisor import ProcessDied, Supervisor
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SLEEPER = "import time; print('started', flush=True); time.sleep(60)"
+SLEEPER = "import time; print('started', flush=True); time.sleep(600)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
 NEST = f"""
 import signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print(subprocess.Popen([sys.executable, "-c", {STUBBORN!r}], start_new_session=True).pid, flush=True)
-time.sleep(60)
+time.sleep(600)
 """
+SECONDS_MAX = 60
+"""A busy machine is no failure."""
 CRASHER = "print('the reason', flush=True); raise SystemExit(3)"
 
 
@@ -49,9 +51,9 @@ def command(name: str, code: str, *, restartable: bool = True) -> Command:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 8
+    deadline = time.monotonic() + SECONDS_MAX
     while not condition():
-        assert time.monotonic() < deadline, "did not happen within 8 s"
+        assert time.monotonic() < deadline, f"did not happen within {SECONDS_MAX} s"
         time.sleep(0.02)
 
 
@@ -82,12 +84,11 @@ def test_a_process_that_may_not_restart_is_named_with_its_last_lines(supervisor:
 
 
 def test_a_crash_loop_backs_off(supervisor: Supervisor):
-    supervisor.start(command("crasher", CRASHER))
-    until(lambda: supervisor.states()[0].restarts >= 2)
     started = time.monotonic()
-    restarts = supervisor.states()[0].restarts
-    until(lambda: supervisor.states()[0].restarts > restarts)
-    assert time.monotonic() - started > 0.1
+    supervisor.start(command("crasher", CRASHER))
+    until(lambda: supervisor.states()[0].restarts >= 3)
+    # From the very start: when one restart is seen, the next one may be due already. The pauses double from 0.1 s.
+    assert time.monotonic() - started > 0.1 + 0.2 + 0.4
 
 
 def test_restart_ends_politely_and_starts_again(supervisor: Supervisor):
@@ -105,7 +106,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(supervisor: Supervisor):
 
 
 def test_the_end_kills_what_does_not_listen(layout: Layout, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("local.stack.supervisor._END_SECONDS", 0.5)
+    monkeypatch.setattr("local.stack.supervisor._END_SECONDS", 5)
     with Supervisor(layout) as supervisor:
         supervisor.start(command("stubborn", STUBBORN))
         supervisor.start(command("polite", SLEEPER))
@@ -119,7 +120,8 @@ def test_what_does_not_listen_takes_along_all_that_it_has_started(layout: Layout
     monkeypatch.setattr("local.stack.supervisor._END_SECONDS", 0.1)
     with Supervisor(layout) as supervisor:
         supervisor.start(command("nest", NEST))
-        until(lambda: "started" in last_lines(layout.log("nest"), 2))
+        # Which of the two writes first is not said.
+        until(lambda: len(lines := last_lines(layout.log("nest"), 2)) == 2 and "started" in lines)
         below = next(int(line) for line in last_lines(layout.log("nest"), 2) if line.isdigit())
         assert runs(below)
         assert supervisor.end_all() == ["nest"]
@@ -136,7 +138,7 @@ from local.stack.supervisor import Supervisor
 with Supervisor(Layout(Path({str(layout.home)!r}))) as supervisor:
     supervisor.start(Command(name="c", arguments=(sys.executable, "-c", {SLEEPER!r}), folder=Path.cwd()))
     print(supervisor.states()[0].pid, flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     with parent:
