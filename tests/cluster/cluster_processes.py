@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from local.controlplane.plane import ControlPlane
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 END_SECONDS = 60.0
 REQUEST_SECONDS = 60.0
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 IMAGE = "gcr.io/google.com/cloudsdktool/google-cloud-cli:528.0.0-emulators"
 """The release on which the differences were observed."""
 
