@@ -108,11 +108,15 @@ class Queue:
     def delete(self, kind: str, name: str = "") -> None:
         self.cloud.delete(f"{self._folder(kind)}/{name or self.workload}")
 
-    def clear(self) -> None:
-        """Return once nothing is left of pools and nodes; the queue goes, too."""
+    def wait_no_pools(self) -> None:
+        """Return once its workloads have neither pools nor nodes."""
         wait_for(f"{self.name}: no pools", lambda: not self.pools())
         nodes = {"labelSelector": f"{LIFE}={self.name}"}
         wait_for(f"{self.name}: no nodes", lambda: not self.cloud.items("/api/v1/nodes", **nodes))
+
+    def clear(self) -> None:
+        """Return once nothing is left of pools and nodes; the queue goes, too."""
+        self.wait_no_pools()
         for path in reversed(self._made):
             self.cloud.delete(path)
 

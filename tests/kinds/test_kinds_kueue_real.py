@@ -166,7 +166,7 @@ def test_another_flavor_within_the_grace_is_refused_by_name_and_after_it_is_anot
     assert "pool_differs" in message
 
     queue.evict()
-    wait_for("the pool of the first flavor goes", lambda: not queue.pools(), seconds=RELEASE_SECONDS)
+    queue.wait_no_pools()
     queue.readmit()
     assert queue.accelerators_of(queue.wait_running(2)) == {V5E}
     queue.delete("JobSet")
@@ -187,7 +187,7 @@ def test_a_pod_with_a_gate_of_kueue_s_is_left_alone_until_it_is_free(cloud: Clou
     assert {each["name"].startswith(f"{free}-") for each in _demands(cloud, queue)} == {True}
 
     queue.delete("Job", free)
-    wait_for("the end of its pool", lambda: not queue.pools())
+    queue.wait_no_pools()
     for name in held:
         for pod in queue.pods(name):
             path = f"/api/v1/namespaces/{queue.namespace}/pods/{pod['metadata']['name']}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.lives.bindings import Bindings
 from tests.lives.catalogue import LIVES
-from tests.lives.cloud import Cloud, wait_for
+from tests.lives.cloud import Cloud
 from tests.lives.scene import Scene
 
 if TYPE_CHECKING:
@@ -110,7 +110,6 @@ def _live(life: Life, cloud: Cloud, bindings: Bindings) -> tuple[Scene, float]:
     try:
         life.script(scene)
         scene.wait_no_pools()
-        wait_for(f"{life.name}: no nodes", lambda: not scene.nodes())
     except BaseException:
         scene.clear_faults()
         scene.delete()

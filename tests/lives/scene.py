@@ -124,8 +124,12 @@ class Scene:
         return wait_for(f"{self.name}: a pool that is {said}", lambda: self._pool_that_is(statuses))
 
     def wait_no_pools(self) -> None:
-        """Return once GKE has no pool of this life."""
+        """Return once GKE has no pool of this life, and Kubernetes none of their nodes.
+
+        On a busy machine the fake GKE's minutes are over before it has closed the nodes: pods could still land.
+        """
         wait_for(f"{self.name}: no pools", lambda: not self.pools())
+        wait_for(f"{self.name}: no nodes", lambda: not self.nodes())
 
     def wait_closed(self, pool: str) -> None:
         """Return once no pod can be bound to a pool that is being deleted: all its nodes are cordoned or gone."""
