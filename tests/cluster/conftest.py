@@ -46,11 +46,14 @@ def kubeconfig(
         yield cluster.kubeconfig
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def breakable(
     cluster_kind: ClusterKind, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[BreakableCluster]:
-    """Each of the two clusters in turn, for tests that make them forget and break off."""
+    """Each of the two clusters in turn, for tests that make them forget and break off.
+
+    For one module: a history that is forgotten every second keeps a core busy to no end.
+    """
     if cluster_kind is ClusterKind.REAL:
         with ControlPlane(request.getfixturevalue("build"), Choices(compaction_seconds=1)) as plane:
             yield BreakableReal(plane)
