@@ -158,9 +158,8 @@ def _etcd(plan: Plan) -> tuple[str, ...]:
         f"--initial-cluster=local={peers}",
         # Nothing here has to survive a power cut, and waiting for the disk is most of a small write's time.
         "--unsafe-no-fsync",
-        # The only member still waits for its own election; with the defaults that is a second of every start.
-        "--heartbeat-interval=20",
-        "--election-timeout=100",
+        # The only member still waits for its own election; with the default that is a second of every start.
+        "--election-timeout=500",
     )
 
 
