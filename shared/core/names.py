@@ -123,6 +123,10 @@ class PoolOwner:
     """Unix seconds; GKE itself tells no creation time of a pool."""
     fingerprint: str = ""
 
+    def was_made_for(self, fingerprint: str) -> bool:
+        """Return whether the pool is of the shape that was asked for; one that does not say is taken to be."""
+        return self.fingerprint in ("", fingerprint)
+
 
 def build_owner_labels(claim: Claim, *, attempt: int, created_at: int, fingerprint: str) -> dict[str, str]:
     """Return the labels that say whose pool this is; the inverse of `parse_owner`.

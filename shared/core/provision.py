@@ -49,7 +49,7 @@ def decide_provision(
             Reason.FOREIGN_LABELS,
             f"node pool {pool.name} exists and its labels do not say that it is this slice's",
         )
-    same = owner.fingerprint in ("", demand.fingerprint)
+    same = owner.was_made_for(demand.fingerprint)
     mode = settings.find_mode(demand.claim.namespace)
     # Where a workload's shape may change while it lives, the pool of its earlier shape is of no more use to it.
     changeable = get_kind(demand.claim.kind).reshapes

@@ -91,7 +91,7 @@ def _is_awaited(
         for each in list_waiting_slices(seen)
         if has_slice(seen.kind, workload, each.name, seen.pods)
     )
-    waiting = sum(isinstance(each, Demand) and owner.fingerprint in ("", each.fingerprint) for each in demands)
+    waiting = sum(isinstance(each, Demand) and owner.was_made_for(each.fingerprint) for each in demands)
     if not waiting:
         return False
     before = [

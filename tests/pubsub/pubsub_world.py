@@ -94,7 +94,7 @@ class World:
         assert len(received) >= count, f"{len(received)} of {count} messages came within {seconds} s"
         return received
 
-    def drain(self, subscription: str, *, seconds: float = 0.7, first_seconds: float | None = None) -> list[str]:
+    def drain(self, subscription: str, *, seconds: float = 1.5, first_seconds: float | None = None) -> list[str]:
         """Return the texts of everything that is delivered until nothing comes for a while; acknowledge it all."""
         found: list[str] = []
         while batch := self.pull(subscription, seconds=seconds if found else first_seconds or seconds):
