@@ -32,8 +32,8 @@ once.
 _PASSING_AT_THE_END = re.compile(r"status\.(active|ready|terminating)")
 """Likewise of what was deleted: the garbage collector may take a Job before or after its pods' end is counted.
 
-The real Job controller counts once a second, which is longer than what is taken for rest, and goes on while the
-Job is being deleted; the embedded one does not. So these are compared only up to the deletion.
+The real Job controller counts once a second and goes on while the Job is being deleted; the embedded one does not.
+So these are compared only up to the deletion.
 """
 _DELETION = "metadata.deletionTimestamp"
 

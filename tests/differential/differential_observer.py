@@ -10,6 +10,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from differential_rest import list_unwritten
+
 from exporter.kinds import watch_pods
 from shared.core.kinds.jobset import JOBSET
 
@@ -111,9 +113,20 @@ class Observer:
                 self._changed.wait(0.05)
         return found
 
-    def rest(self, quiet_seconds: float = 0.5) -> None:
-        """Return when nothing but Events has come for a while."""
-        self.wait("the cluster's rest", lambda: time.monotonic() - self._moved_at > quiet_seconds, seconds=60)
+    def rest(self, namespace: str, quiet_seconds: float = 0.5) -> None:
+        """Return when nothing but Events has come for a while, and what was written of a namespace is complete."""
+        deadline = time.monotonic() + _SECONDS_MAX
+        while (unwritten := self._list_unwritten(namespace)) or time.monotonic() - self._moved_at <= quiet_seconds:
+            if self._trouble:
+                raise self._trouble[0]
+            assert time.monotonic() < deadline, (
+                f"{namespace}: no rest within {_SECONDS_MAX} s: {unwritten or 'moves'}"
+            )
+            with self._changed:
+                self._changed.wait(0.05)
+
+    def _list_unwritten(self, namespace: str) -> list[str]:
+        return list_unwritten(*(self.live(watch, namespace) for watch in (JOBSETS, JOBS, PODS)))
 
     def mark_rest(self, namespace: str) -> None:
         """Note that what is seen now is no passing state."""

@@ -99,6 +99,8 @@ def fail_and_restart(scene: Scene) -> None:
         scene.add_pool(name, labels={"slot": name})
         scene.submit(jobset(name, replicated_job(selector={"slot": name}), failurePolicy=policy))
     for name in ("twice", "ruled", "blocking"):
+        scene.wait_bound(name, 2)
+    for name in ("twice", "ruled", "blocking"):
         run_slice(scene, name)
         scene.finish(follower_of(scene, name), exit_code=1)
     scene.wait_condition("ruled", "Failed", reaping=True)
@@ -142,6 +144,7 @@ def delete_and_recreate(scene: Scene) -> None:
     first = jobset("first", replicated_job(selector={"slot": "a"}))
     scene.submit(first)
     scene.submit(jobset("second", replicated_job(selector={"slot": "b"}), annotations={}))
+    scene.wait_bound("second", 2)
     run_slice(scene, "first")
     run_slice(scene, "second")
     scene.delete("jobsets", "first", propagation="Background")
@@ -177,6 +180,8 @@ def start_in_order(scene: Scene) -> None:
     scene.submit(jobset("chained", light_job("one"), light_job("two", dependsOn=waits), annotations={}))
     success = {"operator": "Any", "targetReplicatedJobs": ["two"]}
     scene.submit(jobset("any", light_job("one"), light_job("two"), annotations={}, successPolicy=success))
+    scene.wait_bound("chained", 1)
+    scene.wait_bound("any", 2)
     run_slice(scene, "ordered", 1)
     start_waiting(scene, "ordered", 3)
     scene.wait_condition("ordered", "StartupPolicyCompleted")

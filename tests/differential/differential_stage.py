@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from differential_observer import JOBS, JOBSETS, NODES, PODS, PREFIX, Observer
+from differential_rest import TRACKING
 
 from local.fakegke.events import NodesDown, NodesDraining, NodeUp
 from local.fakegke.kubernetes_api import connect
@@ -35,7 +36,6 @@ Json = dict[str, Any]
 CLUSTER = ClusterName("demo", "us-east5", "alpha")
 ZONE, TOPOLOGY, MACHINE = "us-east5-b", "2x4", "ct6e-standard-4t"
 JOBSET_PATH = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
-TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 JSON_PATCH, APPLY = "application/json-patch+json", "application/apply-patch+yaml"
@@ -248,8 +248,8 @@ class Scene:
         self.wait(f"{names} gone", gone, reaping=True)
 
     def rest(self) -> None:
-        """Wait until nothing moves, and note it."""
-        self.stage.observer.rest()
+        """Wait until nothing moves here and nothing is left to be written, and note it."""
+        self.stage.observer.rest(self.namespace)
         self.stage.observer.mark_rest(self.namespace)
 
     def close(self) -> None:

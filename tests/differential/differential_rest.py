@@ -1,0 +1,111 @@
+"""What a cluster's controllers have yet to write: while there is any, quiet is no rest.
+
+The real Job controller counts once a second and a busy machine makes that longer, so no length of silence tells
+that a count is the last one. Counts that agree with what they count do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Json = dict[str, Any]
+
+TRACKING = "batch.kubernetes.io/job-tracking"
+"""The finalizer that a pod carries until its Job has counted its end."""
+_JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
+_REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+_RESTART = "jobset.sigs.k8s.io/restart-attempt"
+_ENDED = ("Succeeded", "Failed")
+
+
+def list_unwritten(jobsets: Iterable[Json], jobs: Iterable[Json], pods: Iterable[Json]) -> list[str]:
+    """Return what is yet to be written about the objects of one namespace, in words; nothing when it is at rest.
+
+    What is over or being deleted is passed over: nobody need write about it any more.
+    """
+    pods, jobs = list(pods), list(jobs)
+    return [
+        *(text for job in jobs if _lives(job) for text in _list_uncounted(job, pods)),
+        *(text for jobset in jobsets if _lives(jobset) for text in _list_unseen_jobs(jobset, jobs)),
+        *(f"pod {_name(pod)} has no word from the scheduler" for pod in pods if _is_unjudged(pod)),
+    ]
+
+
+def _list_uncounted(job: Json, pods: list[Json]) -> Iterator[str]:
+    mine = [pod for pod in pods if _owner(pod) == job["metadata"]["uid"]]
+    going = [pod for pod in mine if _is_going(pod) and not _has_ended(pod)]
+    active = [pod for pod in mine if not _is_going(pod) and not _has_ended(pod)]
+    counted = {
+        "active": len(active),
+        "ready": sum(_condition(pod, "Ready") == "True" for pod in active),
+        "terminating": len(going),
+    }
+    for field, count in counted.items():
+        if (said := job.get("status", {}).get(field, 0)) != count:
+            yield f"job {_name(job)} says {said} {field} of {count}"
+    for pod in mine:
+        if _has_ended(pod) and TRACKING in pod["metadata"].get("finalizers", ()):
+            yield f"job {_name(job)} has not counted the end of pod {_name(pod)}"
+
+
+def _list_unseen_jobs(jobset: Json, jobs: list[Json]) -> Iterator[str]:
+    status = jobset.get("status", {})
+    mine = [job for job in jobs if _label(job, _JOBSET_NAME) == _name(jobset) and _lives(job)]
+    # Jobs of an earlier attempt are on their way out and are not counted.
+    mine = [job for job in mine if _label(job, _RESTART) == str(status.get("restarts", 0))]
+    for said in status.get("replicatedJobsStatus", ()):
+        each = [job for job in mine if _label(job, _REPLICATED_JOB) == said["name"]]
+        counted = {"active": sum(map(_is_active, each)), "ready": sum(map(_is_ready, each))}
+        for field, count in counted.items():
+            if said.get(field, 0) != count:
+                yield f"jobset {_name(jobset)} says {said.get(field, 0)} {field} {said['name']} of {count}"
+
+
+def _lives(body: Json) -> bool:
+    return not _is_going(body) and not any(
+        _condition(body, end) == "True" for end in ("Complete", "Completed", "Failed")
+    )
+
+
+def _is_going(body: Json) -> bool:
+    return "deletionTimestamp" in body["metadata"]
+
+
+def _has_ended(pod: Json) -> bool:
+    return pod["status"].get("phase") in _ENDED
+
+
+def _is_unjudged(pod: Json) -> bool:
+    return not _is_going(pod) and _condition(pod, "PodScheduled") is None
+
+
+def _is_active(job: Json) -> bool:
+    return bool(job.get("status", {}).get("active", 0))
+
+
+def _is_ready(job: Json) -> bool:
+    spec, status = job["spec"], job.get("status", {})
+    width = min(spec.get("parallelism", 1), spec.get("completions", spec.get("parallelism", 1)))
+    return bool(status.get("ready", 0) + status.get("succeeded", 0) >= width)
+
+
+def _condition(body: Json, kind: str) -> str | None:
+    found = (each["status"] for each in body.get("status", {}).get("conditions", ()) if each["type"] == kind)
+    return next(found, None)
+
+
+def _owner(body: Json) -> str:
+    return next(
+        (each["uid"] for each in body["metadata"].get("ownerReferences", ()) if each.get("controller")), ""
+    )
+
+
+def _label(body: Json, label: str) -> str:
+    return str(body["metadata"].get("labels", {}).get(label, ""))
+
+
+def _name(body: Json) -> str:
+    return str(body["metadata"]["name"])
