@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -19,6 +18,7 @@ from controlplane_worlds import START_SECONDS_MAX, is_alive, wait_for
 from local.controlplane.commands import API_SERVER, CONTROLLERS, ETCD, JOBSET, SCHEDULER
 from shared.edges.kubernetes_api import Expired, KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_objects import Stored
+from tests.log_records import read_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ class Server:
         assert self.process.poll() is None, self.log.read_text()
 
     def records(self) -> list[dict[str, str]]:
-        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        return read_records(self.log, among_text=True)
 
     def pids(self) -> dict[str, int]:
         return next(record["processes"] for record in self.records() if record["message"] == "listening")  # type: ignore[return-value]

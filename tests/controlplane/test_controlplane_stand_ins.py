@@ -15,6 +15,7 @@ import pytest
 from controlplane_worlds import POOL, World, jobset, wait_for
 
 from local.controlplane.manifests import read_kustomization
+from tests.log_records import read_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +47,7 @@ def running(
 
 
 def complaints(log: Path) -> list[dict[str, Any]]:
-    records = [json.loads(line) for line in log.read_text().splitlines()]
+    records = read_records(log)
     return [record for record in records if record["severity"] not in ("DEBUG", "INFO")]
 
 

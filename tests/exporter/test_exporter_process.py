@@ -19,6 +19,7 @@ from exporter_builders import CLUSTER, TOPIC, a_jobset, a_leader, completed
 from scripted_kubernetes import Listing, ScriptedKubernetes, Stream, event
 
 from shared.core.events import Observed, parse_message
+from tests.log_records import read_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,9 +44,7 @@ class Process:
             )
 
     def records(self) -> list[dict[str, Any]]:
-        # A line that is being written at this moment is not yet a record.
-        whole = self.log.read_text().rpartition("\n")[0]
-        return [json.loads(line) for line in whole.splitlines()]
+        return read_records(self.log)
 
     def messages(self, text: str) -> list[dict[str, Any]]:
         return [record for record in self.records() if record["message"] == text]

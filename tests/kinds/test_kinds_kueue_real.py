@@ -24,6 +24,7 @@ from tests.kinds.queues import (
     a_pinned_job,
 )
 from tests.lives.cloud import Cloud, wait_for
+from tests.log_records import read_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -229,7 +230,5 @@ def _demands(cloud: Cloud, queue: Queue) -> list[dict[str, str]]:
 
 def _records(stack: Stack, workload: str) -> list[dict[str, str]]:
     """Return the decisions of the function about a workload's pods."""
-    whole, _, _ = stack.layout.log("provision").read_text().rpartition("\n")  # the last line may be half written
-    lines = whole.splitlines()
-    found = [json.loads(line) for line in lines if line.startswith("{") and f'"{workload}' in line]
-    return [each for each in found if each.get("reason")]
+    found = read_records(stack.layout.log("provision"), among_text=True)
+    return [each for each in found if each.get("reason") and f'"{workload}' in json.dumps(each)]

@@ -20,6 +20,7 @@ from local.controlplane.commands import API_SERVER
 from local.demo.verification import Verifier
 from local.stack.access import open_kubernetes
 from local.stack.layout import TOPIC
+from tests.log_records import read_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,8 +67,8 @@ class Since:
 
     messages: int
     calls: int
-    log_lines: int
-    audit_lines: int
+    log_records: int
+    audit_records: int
 
 
 class Loop:
@@ -229,8 +230,7 @@ class Loop:
         }
 
     def exporter_log(self) -> list[Json]:
-        lines = self.stack.layout.log("exporter").read_text().splitlines()[self.since.log_lines :]
-        return [json.loads(line) for line in lines if line.startswith("{")]
+        return read_records(self.stack.layout.log("exporter"), among_text=True)[self.since.log_records :]
 
     def listings(self) -> dict[str, int]:
         """How often the exporter has listed each kind in full, by its own log."""
@@ -241,8 +241,7 @@ class Loop:
         """The lists and watches that the API server was asked for, by its own account."""
         if not self.plane:
             return []
-        lines = self.plane.layout.audit_log.read_text().splitlines()[self.since.audit_lines :]
-        return [json.loads(line) for line in lines]
+        return read_records(self.plane.layout.audit_log)[self.since.audit_records :]
 
     def problems(self, jobsets: list[str]) -> list[str]:
         """What is not as it should be once all is over."""
