@@ -158,6 +158,8 @@ def shuffle(stack: Stack, seed: int) -> Shuffle:
                     seconds=_ALL_DONE_SECONDS,
                 )
             wait_for("all pools gone", lambda: not _pools(cloud), seconds=_ALL_DONE_SECONDS)
+            nodes, pods = cloud.items("/api/v1/nodes"), cloud.items("/api/v1/pods")
+            wait_for("every binding seen", lambda: bindings.has_seen(nodes, pods))
         finally:
             for number in faults:
                 cloud.clear_fault(number)
