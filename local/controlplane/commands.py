@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from local.controlplane import users
 from local.controlplane.controller import Setting
-from local.controlplane.layout import HOST, Layout, Ports
+from local.ports import HOST
 from local.stack.child import Command
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from local.controlplane.cache import Build
     from local.controlplane.controller import Controller
+    from local.controlplane.layout import Layout, Ports
 
 ETCD, API_SERVER = "etcd", "kube-apiserver"
 CONTROLLERS, SCHEDULER, JOBSET = "kube-controller-manager", "kube-scheduler", "jobset"

@@ -11,8 +11,8 @@ import base64
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from local.controlplane.layout import HOST
 from local.controlplane.manifests import ManifestBroken, read_folder, read_objects
+from local.ports import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

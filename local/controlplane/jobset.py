@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from local.controlplane.controller import Controller, Json, Probe, Setting, Webhooks
-from local.controlplane.layout import HOST
+from local.ports import HOST
 
 _OF_JOBSETS_PODS = {"matchExpressions": [{"key": "jobset.sigs.k8s.io/jobset-name", "operator": "Exists"}]}
 POD_WEBHOOKS = ("mpod.kb.io", "vpod.kb.io")

@@ -6,7 +6,7 @@ No webhook: its releases leave theirs off (`config/default` in its module).
 from __future__ import annotations
 
 from local.controlplane.controller import Controller, Setting
-from local.controlplane.layout import HOST
+from local.ports import HOST
 
 
 def _arguments(setting: Setting) -> tuple[str, ...]:

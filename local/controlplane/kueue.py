@@ -7,7 +7,7 @@ nothing here asks for it: what shows pending workloads through an aggregated API
 from __future__ import annotations
 
 from local.controlplane.controller import Controller, Json, OwnCertificates, Probe, Setting, Webhooks
-from local.controlplane.layout import HOST
+from local.ports import HOST
 
 _NAMESPACE = "kueue-system"
 _SECRET, _SERVICE = "kueue-webhook-server-cert", "kueue-webhook-service"

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import random
-import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from local.ports import HOST, PortTaken, draw_ports, is_free
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-HOST = "127.0.0.1"
-_FIRST_PORT, _LAST_PORT = 15_000, 29_999
-"""Below what systems hand out to outgoing connections (Linux from 32768, others from 49152): a port that was free
-a moment ago is then not taken by a client before our server binds it."""
-_TRIES = 500
-
-
-class PortTaken(Exception):
-    """A port cannot be had; the text says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,37 +131,14 @@ def choose_ports(api: int = 0, *, controllers: Sequence[str] = ()) -> Ports:
     Raises:
         PortTaken: that port is in use, or no free ones were found.
     """
-    if api and not _is_free(api):
+    if api and not is_free(api):
         raise PortTaken(f"port {api} on {HOST} is in use; name another one, or 0 for a free one")
-    chosen = iter(_draw([api] if api else [], 5 + 2 * len(controllers)))
+    chosen = iter(draw_ports(5 + 2 * len(controllers), besides=api))
     return Ports(
-        api=next(chosen),
+        api=api or next(chosen),
         etcd=next(chosen),
         etcd_peers=next(chosen),
         controllers=next(chosen),
         scheduler=next(chosen),
         of_controllers={name: ControllerPorts(health=next(chosen), webhooks=next(chosen)) for name in controllers},
     )
-
-
-def _draw(chosen: list[int], count: int) -> list[int]:
-    # The system's randomness: two control planes that start together must not draw the same ports.
-    draw = random.SystemRandom()
-    for _ in range(_TRIES):
-        if len(chosen) == count:
-            return chosen
-        port = draw.randint(_FIRST_PORT, _LAST_PORT)
-        if port not in chosen and _is_free(port):
-            chosen.append(port)
-    raise PortTaken(f"no free ports on {HOST} between {_FIRST_PORT} and {_LAST_PORT}")
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        # As servers bind: a connection that has just ended must not count as somebody listening.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-        return True

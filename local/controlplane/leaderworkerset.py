@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from local.controlplane.controller import Controller, Json, Probe, Setting, Webhooks
-from local.controlplane.layout import HOST
+from local.ports import HOST
 
 _OF_ITS_PODS = {"matchExpressions": [{"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"}]}
 _PODS = {

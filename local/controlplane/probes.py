@@ -9,7 +9,7 @@ import httpx
 import msgspec
 
 from local.controlplane.commands import API_SERVER, CONTROLLERS, ETCD, SCHEDULER
-from local.controlplane.layout import HOST
+from local.ports import HOST
 from shared.core.errors import NotFound, ProvisionerError
 from shared.edges.kubernetes_objects import Stored
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from local.controlplane.cache import BuildBroken
 from local.controlplane.controllers import ControllersClash
-from local.controlplane.layout import PortTaken
 from local.controlplane.manifests import ManifestBroken
 from local.controlplane.plane import ControlPlane, NotReady, ProcessDied, StartEnded
 from local.controlplane.recipe import RecipeBroken, UnknownAddition
 from local.controlplane.users import write_private
+from local.ports import PortTaken
 from shared.core.errors import ProvisionerError
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from local.demo.verification import Verifier
+from local.ports import draw_ports
 from local.ray import manifests
 from local.ray.checks import list_problems
 from local.ray.image import PROGRAMS
@@ -15,7 +16,7 @@ from local.ray.looking import Looker
 from local.ray.story import Line, Story
 from local.stack.access import open_kubernetes
 from local.stack.child import Child, Command, describe_last_words
-from local.stack.readiness import free_ports, listens
+from local.stack.readiness import listens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,7 @@ class Run:
         self._tell, self._seconds_max = tell, seconds_max
         self._story = Story()
         self._driver: Child | None = None
-        self._gcs_port, self._client_port = free_ports(2)
+        self._gcs_port, self._client_port = draw_ports(2)
         self._deadline = 0.0
 
     def perform(self, kinds: tuple[str, ...]) -> Outcome:

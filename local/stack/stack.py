@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 from local.controlplane.manifests import read_kustomization
 from local.controlplane.serving import Outputs
 from local.controlplane.users import write_private
+from local.ports import draw_ports
 from local.stack import commands
 from local.stack.child import describe_last_words
 from local.stack.clusters import ClusterKind
 from local.stack.commands import Addresses, StackSettings
 from local.stack.cpu_node import register_cpu_node
 from local.stack.layout import FUNCTIONS, PROJECT_ROOT, Layout
-from local.stack.readiness import NotReady, answers, free_ports, listens, read_ports, wait_until
+from local.stack.readiness import NotReady, answers, listens, read_ports, wait_until
 from local.stack.subscriptions import create_subscriptions
 from local.stack.supervisor import Supervisor
 
@@ -132,7 +133,7 @@ class Stack:
         register_cpu_node(self.layout.kubeconfig)
         self._say("starting GKE and the functions")
         gke, broker = self._ports("fakegke"), self._ports("pubsub")
-        function_ports = dict(zip((*FUNCTIONS, "exporter"), free_ports(len(FUNCTIONS) + 1), strict=True))
+        function_ports = dict(zip((*FUNCTIONS, "exporter"), draw_ports(len(FUNCTIONS) + 1), strict=True))
         self._addresses = Addresses(
             kubernetes=kubernetes,
             kubeconfig=str(self.layout.kubeconfig),

@@ -20,6 +20,7 @@ import pytest
 import urllib3
 from functions_framework import create_app
 
+from local.ports import draw_ports
 from shared.core.errors import Throttled
 from shared.perform.outcome import Ports
 from shared.wiring import use
@@ -107,9 +108,7 @@ class Started:
 
 @contextmanager
 def started(bundle: Path, target: str, environ: dict[str, str]) -> Iterator[Started]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    port = draw_ports(1)[0]
     command = [str(BIN / "functions-framework"), "--source", "main.py", "--target", target]
     command += ["--signature-type", "http", "--host", "127.0.0.1", "--port", str(port)]
     process = subprocess.Popen(

@@ -18,10 +18,11 @@ from local.controlplane.controller import render_secret
 from local.controlplane.controllers import CONTROLLERS, ControllersClash, choose_controllers
 from local.controlplane.folders import PREFIX, OwnFolder, remove_abandoned
 from local.controlplane.jobset import JOBSET
-from local.controlplane.layout import HOST, Layout, PortTaken, choose_ports
+from local.controlplane.layout import Layout, choose_ports
 from local.controlplane.manifests import ManifestBroken, read_kustomization
 from local.controlplane.objects import path_of
 from local.controlplane.recipe import ADDITIONS, UnknownAddition
+from local.ports import HOST, PortTaken
 from shared.edges.kubernetes_connection import connection_from_kubeconfig
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "infra/kubernetes"

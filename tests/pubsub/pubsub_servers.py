@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,8 @@ import httpx
 from emulator_choice import REMEDY, EmulatorMissingError, Way, choose_way, find_launcher
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
+
+from local.ports import draw_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +49,7 @@ def running_broker(folder: Path, *options: str) -> Iterator[dict[str, str]]:
 @contextlib.contextmanager
 def running_emulator(folder: Path) -> Iterator[dict[str, str]]:
     """Run Google's emulator and yield its addresses (gRPC and REST share a port)."""
-    way, port = choose_way(), _free_port()
+    way, port = choose_way(), draw_ports(1)[0]
     start = _installed_emulator if way is Way.INSTALLED else _contained_emulator
     with start(folder, port):
         yield {"grpc": f"127.0.0.1:{port}", "rest": f"http://127.0.0.1:{port}"}
@@ -120,12 +121,6 @@ def _wait(process: subprocess.Popen[bytes], ready: object, log: Path) -> None:
         if process.poll() is not None or time.monotonic() > until:
             raise RuntimeError(f"the server did not start; its log ends with:\n{log.read_text()[-2000:]}")
         time.sleep(0.05)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
