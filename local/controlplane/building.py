@@ -30,6 +30,7 @@ from local.controlplane.cache import (
     open_build,
     write_stamp,
 )
+from local.controlplane.interrupts import hold_interrupts
 from local.controlplane.recipe import PRODUCTS, find_additions, hash_sources, list_binaries
 from local.controlplane.toolchain import NoToolchain, Toolchain, find_toolchain, go_environment
 
@@ -180,26 +181,31 @@ def _running(arguments: list[str], folder: Path, nice: int) -> Iterator[subproce
     """Give a running command whose whole process group is gone when the block ends, however it ends."""
     if nice:
         arguments = ["nice", "-n", str(nice), *arguments]
-    process = subprocess.Popen(
-        arguments,
-        cwd=folder,
-        env=go_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    if nice:
-        _step_back(process.pid, nice)
-    with process:
-        try:
-            yield process
-        finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    with contextlib.ExitStack() as ending:
+        # An interrupt in the moment of the start would leave a compiler that nobody knows.
+        with hold_interrupts():
+            process = subprocess.Popen(
+                arguments,
+                cwd=folder,
+                env=go_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+            ending.enter_context(process)
+            ending.callback(_end_group, process)
+        if nice:
+            _step_back(process.pid, nice)
+        yield process
+
+
+def _end_group(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _step_back(session: int, nice: int) -> None:

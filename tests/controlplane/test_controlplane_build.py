@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from controlplane_worlds import is_alive, wait_for
@@ -200,6 +200,33 @@ def test_an_interrupted_build_leaves_nothing_and_ends_the_compiler(fake_go: Fake
     assert left_in(fake_go.cache) == []
     # Killed, but on a busy machine not dead at once.
     wait_for("the compiler's end", lambda: not is_alive(int(said)))
+
+
+class InterruptedAtItsStart(subprocess.Popen):
+    """A start that is interrupted when the process runs and its starter does not have it yet."""
+
+    pids: ClassVar[list[int]] = []
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if arguments[0][1] == "build":
+            self.pids.append(self.pid)
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_a_build_that_is_interrupted_as_the_compiler_starts_ends_it_too(
+    fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch
+):
+    fake_go.hang.touch()
+    monkeypatch.setattr(subprocess, "Popen", InterruptedAtItsStart)
+
+    with pytest.raises(KeyboardInterrupt):
+        make(fake_go)
+
+    assert len(InterruptedAtItsStart.pids) == 1
+    assert not any(is_alive(pid) for pid in InterruptedAtItsStart.pids)
+    assert left_in(fake_go.cache) == []
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_drafts_of_builders_that_were_killed_are_removed_by_the_next(fake_go: FakeGo):
