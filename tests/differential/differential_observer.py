@@ -102,31 +102,34 @@ class Observer:
             found = [body for body in self._live[watch].values() if _is_in(body, namespace)]
         return sorted(found, key=lambda body: body["metadata"]["name"])
 
-    def wait(self, what: str, look: Callable[[], T], *, seconds: float = _SECONDS_MAX) -> T:
+    def wait(
+        self,
+        what: str,
+        look: Callable[[], T],
+        *,
+        seconds: float = _SECONDS_MAX,
+        list_missing: Callable[[], object] = lambda: "",
+    ) -> T:
         """Return what `look` finds as soon as that is something; it is asked after every event."""
         deadline = time.monotonic() + seconds
         while not (found := look()):
             if self._trouble:
                 raise self._trouble[0]
-            assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+            assert time.monotonic() < deadline, f"{what}: not within {seconds} s {list_missing()}"
             with self._changed:
                 self._changed.wait(0.05)
         return found
 
     def rest(self, namespace: str, quiet_seconds: float = 0.5) -> None:
         """Return when nothing but Events has come for a while, and what was written of a namespace is complete."""
-        deadline = time.monotonic() + _SECONDS_MAX
-        while (unwritten := self._list_unwritten(namespace)) or time.monotonic() - self._moved_at <= quiet_seconds:
-            if self._trouble:
-                raise self._trouble[0]
-            assert time.monotonic() < deadline, (
-                f"{namespace}: no rest within {_SECONDS_MAX} s: {unwritten or 'moves'}"
-            )
-            with self._changed:
-                self._changed.wait(0.05)
 
-    def _list_unwritten(self, namespace: str) -> list[str]:
-        return list_unwritten(*(self.live(watch, namespace) for watch in (JOBSETS, JOBS, PODS)))
+        def missing() -> list[str]:
+            return list_unwritten(*(self.live(watch, namespace) for watch in (JOBSETS, JOBS, PODS)))
+
+        def is_at_rest() -> bool:
+            return time.monotonic() - self._moved_at > quiet_seconds and not missing()
+
+        self.wait(f"{namespace}: rest", is_at_rest, list_missing=missing)
 
     def mark_rest(self, namespace: str) -> None:
         """Note that what is seen now is no passing state."""
