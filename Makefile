@@ -11,9 +11,15 @@ FAULTS ?=
 CLUSTER ?=
 NICE ?=
 RECORD ?=
+INPUTS ?=
+BORDER ?=
+RECIPE ?=
+SEED ?=
+SEEDS ?= 0:5000
+PROGRAM ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-kinds demo-ray ray up down status env test test-tools test-terraform test-image controlplane controllers test-cluster lint check format bench requirements clean
+.PHONY: help demo demo-kinds demo-ray ray up down status env quick simulate test fuzz test-tools test-terraform test-image controlplane controllers test-cluster lint check format bench bench-field requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -27,55 +33,68 @@ help: ## List the targets
 	@echo "  FAULTS=faults.yaml           faults of the fake GKE (docs/fake-gke.md)"
 	@echo "  RECORD=docs/demo-ray.md      make demo-ray writes its timeline there"
 	@echo "  CLUSTER=real                 on a real control plane (make controlplane first)"
+	@echo "  INPUTS=20000                 how many inputs make fuzz passes; BORDER, SEED and RECIPE narrow it"
+	@echo "  SEEDS=0:5000                 the stories of make simulate; one seed is told line by line"
+	@echo "  PROGRAM=path/to/manager      the Go TPU Provisioner of make bench-field; without it only ours runs"
 	@echo "  NICE=19                      make controlplane and controllers step back behind others"
 
 demo: $(VENV)/.demo ## Run a two-slice JobSet on a local cloud and show how it gets its node pools
-	@$(BIN)/python -m local.demo $(JOBSET) $(STACK_OPTIONS) \
+	@$(BIN)/python -m demo.loop $(JOBSET) $(STACK_OPTIONS) \
 		$(foreach path,$(REPORT),--report=$(path)) $(if $(TIMEOUT),--timeout=$(TIMEOUT))
 
 demo-kinds: $(VENV)/.demo ## Run one manifest of each kind of workload, with its controller (make controlplane controllers first)
-	@$(BIN)/python -m local.demo.kinds $(JOBSET) $(if $(SPEED),--speed=$(SPEED)) \
+	@$(BIN)/python -m demo.kinds $(JOBSET) $(if $(SPEED),--speed=$(SPEED)) \
 		$(if $(REPORT),--report=$(REPORT)) $(if $(TIMEOUT),--timeout=$(TIMEOUT))
 
 demo-ray: $(VENV)/.demo ## Let Ray's own autoscaler get and give back pools (make controllers first)
-	@$(BIN)/python -m local.ray demo $(if $(SPEED),--speed=$(SPEED)) $(if $(TIMEOUT),--timeout=$(TIMEOUT)) \
+	@$(BIN)/python -m demo.ray demo $(if $(SPEED),--speed=$(SPEED)) $(if $(TIMEOUT),--timeout=$(TIMEOUT)) \
 		$(if $(RECORD),--record=$(RECORD))
 
 ray: $(VENV)/.demo ## Install Ray in an environment of its own in the user's cache (75 MB, once)
-	@$(BIN)/python -m local.ray install
+	@$(BIN)/python -m demo.ray install
 
 up: $(VENV)/.demo ## Start the local cloud and keep it, for kubectl and gcloud
-	@$(BIN)/python -m local.stack up $(STACK_OPTIONS)
+	@$(BIN)/python -m demo.stack up $(STACK_OPTIONS)
 
 down: $(VENV)/.demo ## End the local cloud
-	@$(BIN)/python -m local.stack down
+	@$(BIN)/python -m demo.stack down
 
 status: $(VENV)/.demo ## Show the processes of the local cloud
-	@$(BIN)/python -m local.stack status
+	@$(BIN)/python -m demo.stack status
 
 env: $(VENV)/.demo ## Print the variables that point kubectl, gcloud and tpu-provisioner at the local cloud
-	@$(BIN)/python -m local.stack env
+	@$(BIN)/python -m demo.stack env
+
+quick: lint ## Lint, then run the unit and component tests: an answer in half a minute
+	@$(BIN)/python -m pytest -q --no-header tests/unit tests/component
+
+simulate: $(VENV)/.development ## Run thousands of stories of faults in virtual time (docs/develop/simulator.md)
+	@$(BIN)/python -m tests.simulation $(SEEDS)
 
 test: $(VENV)/.development ## Run every test that needs nothing but PyPI
-	@$(BIN)/python tests/run.py
+	@$(BIN)/python -m tests.run
+
+fuzz: $(VENV)/.development ## Pass spoilt inputs over every border (INPUTS=1000000 takes about an hour)
+	@$(BIN)/python -m tests.fuzz $(if $(INPUTS),--inputs=$(INPUTS)) $(if $(BORDER),--border=$(BORDER)) \
+		$(if $(SEED),--seed=$(SEED)) $(if $(RECIPE),--recipe=$(RECIPE))
 
 test-tools: $(VENV)/.development ## Run the tests that need gcloud, kubectl and the Pub/Sub emulator
-	@$(BIN)/python tests/run.py --tools
+	@$(BIN)/python -m tests.run --tools
 
 test-terraform: $(VENV)/.development ## Run the tests that need Terraform and its google provider
-	@$(BIN)/python tests/run.py --terraform
+	@$(BIN)/python -m tests.run --terraform
 
 test-image: $(VENV)/.development ## Run the tests that build and run the exporter's image
-	@$(BIN)/python tests/run.py --image
+	@$(BIN)/python -m tests.run --image
 
 controlplane: $(VENV)/.demo ## Build a real Kubernetes control plane once (needs Go; 12 minutes and more)
-	@$(BIN)/python -m local.controlplane build $(if $(NICE),--nice=$(NICE))
+	@$(BIN)/python -m standins.controlplane build $(if $(NICE),--nice=$(NICE))
 
 controllers: $(VENV)/.demo ## Build KubeRay, LeaderWorkerSet and Kueue for it (minutes each, once)
-	@$(BIN)/python -m local.controlplane build --with=all $(if $(NICE),--nice=$(NICE))
+	@$(BIN)/python -m standins.controlplane build --with=all $(if $(NICE),--nice=$(NICE))
 
 test-cluster: $(VENV)/.development ## Run the tests on that control plane
-	@$(BIN)/python tests/run.py --cluster
+	@$(BIN)/python -m tests.run --cluster
 
 lint: $(VENV)/.development ## Check style, types and the import rules
 	@$(BIN)/ruff check .
@@ -84,7 +103,7 @@ lint: $(VENV)/.development ## Check style, types and the import rules
 	@PYTHONPATH=. $(BIN)/lint-imports
 
 check: lint ## Lint, then run every test that this machine can
-	@$(BIN)/python tests/run.py --all
+	@$(BIN)/python -m tests.run --all
 
 format: $(VENV)/.development ## Bring the code into shape
 	@$(BIN)/ruff format .
@@ -92,6 +111,11 @@ format: $(VENV)/.development ## Bring the code into shape
 
 bench: $(VENV)/.development ## Measure against the budgets
 	@$(BIN)/python -m benchmarks
+
+bench-field: $(VENV)/.development ## Same work for ours and for the Go TPU Provisioner, in real time (make controlplane first; hours)
+	@$(BIN)/python -m benchmarks.field run $(if $(PROGRAM),--program=$(PROGRAM),--side=ours)
+	@$(BIN)/python -m benchmarks.field fan-out
+	@$(BIN)/python -m benchmarks.field page
 
 COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version=3.11 \
 	--custom-compile-command="make requirements"
@@ -102,12 +126,12 @@ requirements: $(VENV)/.development ## Pin all dependencies anew, within requirem
 	@$(COMPILE) requirements/exporter.in --constraints=requirements/development.txt \
 		--output-file=exporter/requirements.txt
 	@$(COMPILE) requirements/cli.in --constraints=requirements/development.txt --output-file=cli/requirements.txt
-	@$(COMPILE) requirements/ray.in --output-file=local/ray/requirements.txt
-	@$(COMPILE) requirements/local.in --constraints=requirements/development.txt --output-file=local/requirements.txt
+	@$(COMPILE) requirements/ray.in --output-file=demo/ray/requirements.txt
+	@$(COMPILE) requirements/demo.in --constraints=requirements/development.txt --output-file=demo/requirements.txt
 
 clean: ## Remove the virtual environment, caches and the local cloud's files
-	@if [ -x $(BIN)/python ]; then $(BIN)/python -m local.stack down >/dev/null 2>&1 || true; fi
-	@rm -rf $(VENV) .local .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m demo.stack down >/dev/null 2>&1 || true; fi
+	@rm -rf $(VENV) .local .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build *.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps say what was installed from which lock; a second call finds them fresh and does nothing.
@@ -123,10 +147,10 @@ $(BIN)/python:
 	echo "error: no Python 3.11 or newer found (tried python3.13, python3.12, python3.11, python3)." >&2; \
 	echo "Install one, or name it: make PYTHON=/path/to/python3 demo" >&2; exit 1
 
-$(VENV)/.demo: local/requirements.txt | $(BIN)/python
+$(VENV)/.demo: demo/requirements.txt | $(BIN)/python
 	@if [ ! -f $(VENV)/.development ]; then \
 		echo "Installing the demo's dependencies from PyPI (about 40 s, once)"; \
-		$(INSTALL) -r local/requirements.txt; \
+		$(INSTALL) -r demo/requirements.txt; \
 	fi
 	@touch $@
 

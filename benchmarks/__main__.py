@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import cold_start, decoding, packages, publishing_clients, report, staging, warm_event
+from benchmarks import (
+    cold_start,
+    decoding,
+    limit_calls,
+    packages,
+    report,
+    staging,
+    sweep_cost,
+    warm_event,
+)
 from benchmarks.budgets import Verdict
 from benchmarks.cloud_stand_in import CloudStandIn
 from benchmarks.exporter_load import ExporterBench, StagedExporter
@@ -30,17 +39,8 @@ if TYPE_CHECKING:
 console = Console() if sys.stdout.isatty() else Console(width=160)
 progress = Console(stderr=True)
 INSTALLED_SECTION = "installed packages"
-INSTALLED = {
-    "functions": ("requirements.txt", ("google-auth", "requests")),
-    "exporter": ("exporter/requirements.txt", ("google-cloud-pubsub",)),
-}
-"""What is deployed: the file that pins it, and the packages that it would need with Google's own clients."""
-PUBLISHING_PACKAGES: dict[str, tuple[str, ...]] = {
-    "": (),
-    "pubsub_grpc": ("grpcio", "protobuf"),
-    "pubsub_generated": ("google-cloud-pubsub",),
-}
-"""What each variant of the exporter needs beside the exporter's own packages."""
+INSTALLED = {"functions": "requirements.txt", "exporter": "exporter/requirements.txt"}
+"""What is deployed, and the file that pins it."""
 
 
 class Part(StrEnum):
@@ -50,8 +50,9 @@ class Part(StrEnum):
     WARM = "warm"
     EXPORTER = "exporter"
     DECODING = "decoding"
-    PUBLISHING = "publishing"
     SIZE = "size"
+    LIMITS = "limits"
+    SWEEP = "sweep"
 
 
 class Bench:
@@ -67,8 +68,9 @@ class Bench:
             Part.WARM: self._warm,
             Part.EXPORTER: self._exporter,
             Part.DECODING: self._decoding,
-            Part.PUBLISHING: self._publishing,
             Part.SIZE: self._size,
+            Part.LIMITS: self._limits,
+            Part.SWEEP: self._sweep,
         }[part]()
 
     def _runs(self, quick: int, full: int) -> int:
@@ -88,21 +90,20 @@ class Bench:
     def _decoding(self) -> list[Figure]:
         return decoding.measure(self._folder, self._runs(3, 7), self._say)
 
-    def _publishing(self) -> list[Figure]:
-        with self._exporter_bench().empty_world() as addresses:
-            return publishing_clients.measure(addresses, self._runs(2, 5), self._say)
-
     def _size(self) -> list[Figure]:
         figures = []
-        for name, (path, others) in INSTALLED.items():
+        for name, path in INSTALLED.items():
             found = packages.read_distributions(staging.ROOT / path)
-            size = packages.installed_mebibytes(found)
             what = f"{name}: {len(found)} packages of {path}"
-            figures.append(_size_figure(what, size, budget_key=f"installed_{name}"))
-            more = packages.with_dependencies(found, *others)
-            what = f"{name} with {' and '.join(others)}: {len(more)} packages"
-            figures.append(_size_figure(what, packages.installed_mebibytes(more), baseline=size))
+            size = packages.installed_mebibytes(found)
+            figures.append(Figure(section=INSTALLED_SECTION, what=what, unit="MiB", samples=(size,)))
         return figures
+
+    def _limits(self) -> list[Figure]:
+        return limit_calls.measure(self._runs(25, 101), self._say)
+
+    def _sweep(self) -> list[Figure]:
+        return sweep_cost.measure(self._runs(1, 3), self._say)
 
     def _site(self) -> Site:
         folder = Path(tempfile.mkdtemp(dir=self._folder))
@@ -112,14 +113,10 @@ class Bench:
     def _exporter_bench(self) -> ExporterBench:
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         pinned = packages.read_distributions(staging.ROOT / "exporter/requirements.txt")
-        staged = {}
-        for topic, added in PUBLISHING_PACKAGES.items():
-            place = folder / (topic or "deployed")
-            needed = packages.with_dependencies(pinned, *added)
-            staged[topic] = StagedExporter(
-                code=staging.stage_exporter(place / "code", topic=topic),
-                python=packages.make_environment(needed, place / "environment"),
-            )
+        staged = StagedExporter(
+            code=staging.stage_exporter(folder / "code"),
+            python=packages.make_environment(pinned, folder / "environment"),
+        )
         return ExporterBench(staged, folder)
 
 
@@ -167,17 +164,6 @@ def _measure_all(parts: Iterable[Part], *, quick: bool) -> tuple[list[Figure], l
                 progress.print(f"[bold red]{part} could not be measured:[/bold red]")
                 progress.print(traceback.format_exc(limit=-1), markup=False, highlight=False, soft_wrap=True)
     return figures, failed
-
-
-def _size_figure(what: str, size: float, *, baseline: float | None = None, budget_key: str = "") -> Figure:
-    return Figure(
-        section=INSTALLED_SECTION,
-        what=what,
-        unit="MiB",
-        samples=(size,),
-        baseline=() if baseline is None else (baseline,),
-        budget_key=budget_key,
-    )
 
 
 def _conclude(out: list[Figure], failed: list[Part]) -> None:

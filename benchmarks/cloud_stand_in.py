@@ -1,4 +1,4 @@
-"""What a function talks to: metadata server, GKE (REST and gRPC), Kubernetes API; canned answers, counted.
+"""What a function talks to: metadata server, GKE, Kubernetes API; canned answers, counted.
 
 It judges nothing: the stand-ins under ``local/`` do. Here an answer must only cost as little as possible.
 """
@@ -8,20 +8,18 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-import grpc
-from google.cloud.container_v1.types import Operation
-
-from benchmarks.local_http import HOST, Answer, LocalServer
-from benchmarks.sample_objects import CLUSTER, running_jobset, waiting_leader
+from benchmarks.local_http import Answer, LocalServer
+from benchmarks.sample_objects import CLUSTER, SINCE, running_jobset, waiting_leader
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
 _OPERATION = {"name": "operation-1", "operationType": "CREATE_NODE_POOL", "status": "RUNNING"}
+_NAMESPACE = b'{"metadata": {"name": "default", "uid": "of-default"}}'
 _TOKEN = {"access_token": "bench", "expires_in": 3599, "token_type": "Bearer"}
 _METADATA: dict[str, bytes] = {
     "/": b"computeMetadata/\n",
@@ -42,25 +40,14 @@ class CloudStandIn:
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._http = LocalServer(self._answer)
-        self._grpc = grpc.server(ThreadPoolExecutor(4))
-        handler = grpc.unary_unary_rpc_method_handler(self._create_over_grpc)
-        methods = grpc.method_handlers_generic_handler(
-            "google.container.v1.ClusterManager", {"CreateNodePool": handler}
-        )
-        self._grpc.add_generic_rpc_handlers((methods,))
-        self._grpc_address = f"{HOST}:{self._grpc.add_insecure_port(f'{HOST}:0')}"
-        operation = Operation(name="operation-1", status=Operation.Status.RUNNING)
-        self._operation = bytes(Operation.serialize(operation))
 
     def __enter__(self) -> Self:
         self._http.__enter__()
-        self._grpc.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._grpc.stop(grace=None)
         self._http.__exit__(kind, error, trace)
 
     def environment(self) -> dict[str, str]:
@@ -75,7 +62,6 @@ class CloudStandIn:
             "GCE_METADATA_IP": self._http.address,
             # No configuration of this machine's user may answer first.
             "CLOUDSDK_CONFIG": "/nonexistent",
-            "BENCHMARK_GKE_GRPC": self._grpc_address,
         }
 
     def take_counts(self) -> Counter[str]:
@@ -99,10 +85,9 @@ class CloudStandIn:
         if method == "POST" and path.endswith("/events"):
             self._count("event")
             return 201, body
-        kind = {"pods": self._pod, "jobsets": self._jobset}.get(path.split("/")[-2])
+        kinds = {"pods": self._pod, "jobsets": self._jobset, "namespaces": _NAMESPACE}
+        kind = kinds.get(path.split("/")[-2])
         self._count("get" if kind else f"unknown {method} {path}")
-        return (200, kind) if kind else (404, b"{}")
-
-    def _create_over_grpc(self, _request: bytes, _context: Any) -> bytes:
-        self._count("create")
-        return self._operation
+        # A pool is created without a look only for a pod of the last seconds.
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return (200, kind.replace(SINCE.encode(), now.encode())) if kind else (404, b"{}")

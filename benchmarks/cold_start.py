@@ -26,11 +26,8 @@ ANONYMOUS = Variant(
 )
 OTHERS = (
     ANONYMOUS,
-    with_clients("REST over urllib3, token by google-auth (and requests)", "auth"),
-    with_clients("REST and token by google-auth's AuthorizedSession (requests)", "session"),
-    with_clients("google-cloud-container", "container"),
-    with_clients("container + google-cloud-logging", "container,logging"),
-    with_clients("container + logging + kubernetes", "container,logging,kubernetes"),
+    with_clients("and google-cloud-logging", "logging"),
+    with_clients("and google-cloud-logging and kubernetes", "logging,kubernetes"),
 )
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -18,11 +17,11 @@ from benchmarks.figures import Figure, percentile
 from benchmarks.metering import Consumption, Failed, MeteredProcess
 from benchmarks.sample_objects import CLUSTER, TOPIC
 from benchmarks.staging import ROOT
-from exporter.kinds import list_watched
+from exporter.watched_kinds import list_watched
 from shared.core.kinds.table import KIND_NAMES, choose_kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
 SECTION = "exporter: from exec to all of a cluster of 50,000 pods listed and published"
@@ -41,8 +40,6 @@ class Scenario:
     waiting: int
     workloads: int = 1_000
     completed: int = 50
-    topic: str = ""
-    """Variant that publishes instead of the exporter's own ``shared/edges/pubsub_topic.py``, over gRPC."""
     sends_events: bool = False
     """Whether watch events follow the first listing."""
     kinds: tuple[str, ...] = ("JobSet",)
@@ -51,10 +48,6 @@ class Scenario:
 
 EMPTY = Scenario(name="an empty cluster", waiting=0, workloads=0, completed=0)
 USUAL = Scenario(name="1,000 waiting leaders, 1,000 JobSets", waiting=1_000, sends_events=True)
-USUAL_GENERATED = Scenario(
-    name=f"{USUAL.name}, google-cloud-pubsub", waiting=1_000, sends_events=True, topic="pubsub_generated"
-)
-USUAL_BARE_GRPC = Scenario(name=f"{USUAL.name}, bare gRPC", waiting=1_000, sends_events=True, topic="pubsub_grpc")
 WORST = Scenario(name="5,000 waiting leaders, 1,000 JobSets", waiting=5_000)
 UNFILTERED = Scenario(
     name="selectors filter nothing: 50,000 pods, 1,000 of them demands", fresh=49_000, waiting=1_000
@@ -74,7 +67,7 @@ UNFILTERED_OF_ALL = Scenario(
 )
 OF_ALL = {USUAL_OF_ALL: USUAL, WORST_OF_ALL: WORST, UNFILTERED_OF_ALL: UNFILTERED}
 """What is measured once more with all kinds on, and what it stands beside: as many objects, of JobSets alone."""
-SCENARIOS = (EMPTY, USUAL, WORST, UNFILTERED, *OF_ALL, EMPTY_OF_ALL, USUAL_BARE_GRPC, USUAL_GENERATED)
+SCENARIOS = (EMPTY, USUAL, WORST, UNFILTERED, *OF_ALL, EMPTY_OF_ALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +92,11 @@ class _Run:
 class ExporterBench:
     """Runs the exporter from staged folders."""
 
-    def __init__(self, staged: Mapping[str, StagedExporter], folder: Path) -> None:
+    def __init__(self, staged: StagedExporter, folder: Path) -> None:
         """Prepare.
 
         Args:
-            staged: The exporter as it is deployed, by the empty name, and with each variant of `Scenario.topic`.
+            staged: The exporter as it is deployed.
             folder: For logs and ports files.
         """
         self._staged, self._folder = staged, folder
@@ -120,6 +113,9 @@ class ExporterBench:
         for scenario in SCENARIOS[1:]:
             beside = OF_ALL.get(scenario, EMPTY)
             figures += _listing_figures(scenario, done[scenario.name], done[beside.name])
+            empty = EMPTY_OF_ALL if scenario.kinds == KIND_NAMES else EMPTY
+            if scenario is not empty:
+                figures.append(_growth_figure(scenario, done[scenario.name], done[empty.name]))
         ours = done[USUAL.name]
         for scenario in SCENARIOS:
             if scenario.sends_events:
@@ -127,7 +123,7 @@ class ExporterBench:
         return figures
 
     def _run_once(self, scenario: Scenario, seconds: float) -> _Run:
-        staged, log = self._staged[scenario.topic], self._folder / "exporter.log"
+        staged, log = self._staged, self._folder / "exporter.log"
         with self._world(scenario) as world:
             addresses = self._addresses(world)
             exporter = MeteredProcess(
@@ -158,12 +154,6 @@ class ExporterBench:
             latencies=_latencies(sent, log),
             end=end,
         )
-
-    @contextmanager
-    def empty_world(self) -> Iterator[dict[str, str]]:
-        """Yield the addresses of a world without an exporter, for other clients of its Pub/Sub."""
-        with self._world(EMPTY) as world:
-            yield self._addresses(world)
 
     def _world(self, scenario: Scenario) -> MeteredProcess:
         (self._folder / "world.json").unlink(missing_ok=True)
@@ -202,9 +192,7 @@ class ExporterBench:
             "TPU_PROVISIONER_KUBECONFIG": str(kubeconfig),
             "TPU_PROVISIONER_HTTP_PORT": "0",
             "TPU_PROVISIONER_KINDS": ",".join(kinds),
-            "TPU_PROVISIONER_PUBSUB_ENDPOINT": addresses["pubsub_rest"],
-            "TPU_PROVISIONER_CREDENTIALS": "anonymous",
-            "BENCHMARK_PUBSUB_GRPC": addresses["pubsub_grpc"],
+            "PUBSUB_EMULATOR_HOST": addresses["pubsub_grpc"],
         }
 
 
@@ -244,7 +232,7 @@ def _listing_figures(scenario: Scenario, runs: list[_Run], floor: list[_Run]) ->
             unit="MiB",
             samples=tuple(run.end.peak_mebibytes for run in runs),
             baseline=tuple(run.end.peak_mebibytes for run in floor),
-            budget_key="" if scenario.topic else "exporter_memory",
+            budget_key="exporter_memory",
         ),
         Figure(
             section=SECTION,
@@ -252,9 +240,20 @@ def _listing_figures(scenario: Scenario, runs: list[_Run], floor: list[_Run]) ->
             unit="s",
             samples=tuple(run.synced.cpu_seconds for run in runs),
             baseline=tuple(run.synced.cpu_seconds for run in floor),
-            budget_key="" if scenario.topic else "exporter_sync",
+            budget_key="exporter_sync",
         ),
     ]
+
+
+def _growth_figure(scenario: Scenario, runs: list[_Run], empty: list[_Run]) -> Figure:
+    pairs = zip(runs, empty, strict=True)
+    return Figure(
+        section=SECTION,
+        what=f"growth of memory over an empty cluster, {scenario.name}",
+        unit="MiB",
+        samples=tuple(run.end.peak_mebibytes - floor.end.peak_mebibytes for run, floor in pairs),
+        budget_key="exporter_growth",
+    )
 
 
 def _event_figures(scenario: Scenario, runs: list[_Run], ours: list[_Run]) -> list[Figure]:
@@ -272,7 +271,7 @@ def _event_figures(scenario: Scenario, runs: list[_Run], ours: list[_Run]) -> li
             unit="ms",
             samples=tuple(read(run) for run in runs),
             baseline=tuple(read(run) for run in ours),
-            budget_key="" if scenario.topic else key,
+            budget_key=key,
         )
         for what, read, key in rows
     ]

@@ -162,10 +162,6 @@ class World:
         ids = self._take(len(PublishRequest.pb().FromString(request).messages))
         return bytes(PublishResponse.serialize(PublishResponse(message_ids=ids)))
 
-    def answer_pubsub(self, _method: str, _path: str, body: bytes) -> Answer:
-        """Take one batch over REST and acknowledge it."""
-        return 200, json.dumps({"messageIds": self._take(len(json.loads(body)["messages"]))}).encode()
-
     def _take(self, count: int) -> list[str]:
         with self._changed:
             first, self._published = self._published, self._published + count
@@ -273,13 +269,11 @@ def serve(world: World, ports_file: Path) -> None:
     with (
         LocalServer(world.answer_kubernetes, bound) as kubernetes,
         LocalServer(world.answer_control) as control,
-        LocalServer(world.answer_pubsub) as pubsub,
     ):
         addresses = {
             "kubernetes": kubernetes.url,
             "control": control.url,
             "pubsub_grpc": f"{HOST}:{port}",
-            "pubsub_rest": pubsub.url,
         }
         draft = ports_file.with_suffix(".part")
         draft.write_text(json.dumps(addresses), encoding="utf-8")

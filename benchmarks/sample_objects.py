@@ -15,12 +15,13 @@ NAMESPACE = "team-a"
 NUMBER = "NNNNNNNNN"
 """The mark that every object's own number takes the place of; of the same length as that number."""
 _VERSION = "VVVVVVVVV"
-_SINCE = "2026-11-20T10:00:00Z"
+SINCE = "2026-11-20T10:00:00Z"
+"""Every time in a sample."""
 _UNSCHEDULABLE = {
     "type": "PodScheduled",
     "status": "False",
     "lastProbeTime": None,
-    "lastTransitionTime": _SINCE,
+    "lastTransitionTime": SINCE,
     "reason": "Unschedulable",
     "message": "0/812 nodes are available: 112 node(s) had untolerated taint(s), "
     "700 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate, "
@@ -58,7 +59,7 @@ def running_jobset() -> Template:
 
 def completed_jobset() -> Template:
     """Return JobSets that are over."""
-    over = {"type": "Completed", "status": "True", "lastTransitionTime": _SINCE, "reason": "AllJobsCompleted"}
+    over = {"type": "Completed", "status": "True", "lastTransitionTime": SINCE, "reason": "AllJobsCompleted"}
     return Template(_jobset([over]))
 
 
@@ -127,7 +128,7 @@ def _metadata(name: str, uid: str, **fields: Any) -> dict[str, Any]:
         "uid": uid,
         "resourceVersion": _VERSION,
         "generation": 1,
-        "creationTimestamp": _SINCE,
+        "creationTimestamp": SINCE,
         **fields,
     }
 
@@ -260,12 +261,12 @@ def _managed_fields(writer: str, spec: dict[str, Any], identity: dict[str, str])
     }
     fields = {"f:metadata": metadata, "f:spec": {"f:containers": containers, **{f"f:{key}": {} for key in spec}}}
     return [
-        {"manager": writer, "operation": "Update", "apiVersion": "v1", "time": _SINCE, "fieldsV1": fields},
+        {"manager": writer, "operation": "Update", "apiVersion": "v1", "time": SINCE, "fieldsV1": fields},
         {
             "manager": "kube-scheduler",
             "operation": "Update",
             "apiVersion": "v1",
-            "time": _SINCE,
+            "time": SINCE,
             "fieldsV1": {
                 "f:status": {"f:conditions": {".": {}, 'k:{"type":"PodScheduled"}': {".": {}, "f:reason": {}}}}
             },

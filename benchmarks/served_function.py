@@ -15,7 +15,7 @@ from benchmarks import packages
 from benchmarks.local_http import HOST
 from benchmarks.metering import Failed, MeteredProcess
 from benchmarks.sample_objects import CLUSTER, NAMESPACE, jobset_name, jobset_uid, pod_name, pod_uid
-from shared.core.events import Event, EventType, ObjectName, Observed, format_message
+from shared.core.messages import Event, EventType, ObjectName, Observed, format_message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,12 +61,8 @@ NOOP = Variant(
     signature="cloudevent",
     creates=0,
 )
-OURS = Variant(name="our bundle, REST over urllib3", source="main.py")
+OURS = Variant(name="our bundle", source="main.py")
 _PACKAGES = {
-    # Without requests, google-auth finds no account on the platform.
-    "auth": ("google-auth", "requests"),
-    "session": ("google-auth", "requests"),
-    "container": ("google-cloud-container",),
     "logging": ("google-cloud-logging",),
     "kubernetes": ("kubernetes",),
 }

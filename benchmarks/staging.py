@@ -22,19 +22,10 @@ def stage_bundle(folder: Path) -> Path:
     return folder
 
 
-def stage_exporter(folder: Path, *, topic: str = "") -> Path:
-    """Return a fresh folder with ``exporter`` and ``shared``, as the image holds them.
-
-    Args:
-        folder: Where.
-        topic: Name of the variant to put in the place of the module that publishes; empty: as it is deployed.
-    """
+def stage_exporter(folder: Path) -> Path:
+    """Return a fresh folder with ``exporter`` and ``shared``, as the image holds them."""
     for package in ("exporter", "shared"):
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__", "*.txt"))
-    if topic:
-        # Raises when the module has moved: otherwise the variant would lie there unused.
-        (folder / "shared/edges/pubsub_topic.py").unlink()
-        shutil.copyfile(VARIANTS / f"{topic}.py", folder / "shared/edges/pubsub_topic.py")
     _compile(folder)
     return folder
 

@@ -1,1 +1,1 @@
-"""The operator's hand: look at a deployment, plan, replay, find what is wrong. Only `replay` changes anything."""
+"""The operator's commands: look, plan, replay, check. Only `replay` changes anything."""

@@ -1,4 +1,4 @@
-"""The commands of ``tpu-provisioner``: options in, one call, answer out. What they do stands in other modules."""
+"""The commands of ``tpu-provisioner``: their options and exit codes. Other modules do the work."""
 
 from __future__ import annotations
 
@@ -8,31 +8,33 @@ from typing import Annotated
 
 import typer
 
-from cli import replaying
-from cli.deployment import open_deployment
+from cli import replay as replaying
+from cli.cli_settings import read_plan_settings
 from cli.doctor import examine
 from cli.endings import EPILOG, Ending, end_with, told
 from cli.findings import Result, print_findings
 from cli.manifests import read_manifests
+from cli.operator_access import open_deployment
 from cli.plan import find_zone, print_plan, summarize
 from cli.plan import plan as plan_manifests
 from cli.printing import Format, choose_format, open_console, print_data
-from cli.settings import read_plan_settings
 from cli.status import print_status, read_status
 from cli.why import add_present, parse_workload, print_story
 from cli.why import tell as tell_story
+from shared.version import VERSION
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Look at a TPU Provisioner, plan, replay, and find what is wrong. "
-    'Settings come from TPU_PROVISIONER_* as the functions read them; on a laptop: eval "$(make -s env)".',
+    help="Look at a deployment of TPU Provisioner, plan, replay messages, and find problems. "
+    "The settings are the functions' environment variables, TPU_PROVISIONER_*. "
+    'For the local stack: eval "$(make -s env)".',
     epilog=EPILOG,
 )
 
-Output = Annotated[Format, typer.Option("--output", "-o", help="How to print it.")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Only workloads of this namespace.")]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Show only workloads of this namespace.")]
 
 
 class Function(StrEnum):
@@ -40,13 +42,30 @@ class Function(StrEnum):
 
     PROVISION = "provision"
     COLLECT = "collect"
+    SETTLE = "settle"
+
+
+def _print_version(asked: bool) -> None:  # noqa: FBT001 -- how typer calls it
+    if asked:
+        typer.echo(f"tpu-provisioner {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def tpu_provisioner(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Take the options that belong to no command."""
 
 
 @app.command(epilog=EPILOG)
 def status(namespace: Namespace = "", output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
-    """Show every node pool with its owner, and every slice that waits, each with what is decided and why.
+    """Show each node pool with its owner, and each waiting slice, with the decision and the reason.
 
-    Ends with 1 when something needs a person.
+    The exit code is 1 if something needs a person.
     """
     with told():
         form = choose_format(output, as_json=as_json)
@@ -63,14 +82,14 @@ def status(namespace: Namespace = "", output: Output = Format.TABLE, *, as_json:
 @app.command(epilog=EPILOG)
 def why(
     workload: Annotated[str, typer.Argument(help="NAME or NAMESPACE/NAME of a workload of any kind.")],
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Its namespace.")] = "",
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the workload.")] = "",
     output: Output = Format.TABLE,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Tell the story of one workload in order of time: Events, pods, pools, GKE's operations and logs.
+    """Show the history of one workload in order of time: Events, pods, pools, operations, logs.
 
-    Ends with 1 when nothing is known of it, or one of its slices needs a person.
+    The exit code is 1 if the workload is unknown, or if one of its slices needs a person.
     """
     with told():
         form = choose_format(output, as_json=as_json)
@@ -87,7 +106,7 @@ def why(
         if not form.for_programs:
             print_story(console, story, several=len(deployment.ports.clusters) > 1, wide=form is Format.WIDE)
     if not known:
-        typer.echo(f"nothing is known of a workload {home}/{name}", err=True)
+        typer.echo(f"workload {home}/{name} is unknown: no object, Event, pool or log names it", err=True)
         for unread in (each for story in stories for each in story.unread):
             typer.echo(f"not read: {unread}", err=True)
     stuck = any(story.now.stuck for story in known)
@@ -96,19 +115,24 @@ def why(
 
 @app.command(epilog=EPILOG)
 def plan(
-    files: Annotated[list[str], typer.Argument(help="Manifests: files, folders, or - for standard input.")],
+    files: Annotated[list[str], typer.Argument(help="Manifest files or folders, or - for standard input.")],
     cluster: Annotated[
         str,
-        typer.Option(help="projects/P/locations/L/clusters/C to plan for. Default: the first of the settings."),
+        typer.Option(
+            help="Plan for projects/P/locations/L/clusters/C. Default: the first cluster of the settings."
+        ),
     ] = "",
-    zone: Annotated[str, typer.Option(help="Zone of new pools, instead of the cluster's setting.")] = "",
+    zone: Annotated[
+        str, typer.Option(help="Zone of new pools. Default: the zone of the cluster in the settings.")
+    ] = "",
     output: Output = Format.TABLE,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Say which node pools a manifest would get, before it is applied. Asks no cluster.
+    """Show which node pools a manifest would get, before it is applied. No cluster is contacted.
 
-    Without settings it plans for a made-up cluster, whose zone is open. Ends with 1 when a slice would be refused.
+    Without settings, the plan is for an invented cluster in any zone. The exit code is 1 if a slice
+    would be refused.
     """
     with told():
         form = choose_format(output, as_json=as_json)
@@ -127,26 +151,29 @@ def plan(
 @app.command(epilog=EPILOG)
 def replay(
     since: Annotated[
-        str, typer.Option(help="Push again what was published since then: RFC 3339, or 15m, 2h, 3d.")
+        str, typer.Option(help="Push again all messages since this time: RFC 3339, or 15m, 2h, 3d.")
     ] = "",
-    snapshot: Annotated[str, typer.Option(help="Put the subscriptions back to this snapshot.")] = "",
+    snapshot: Annotated[str, typer.Option(help="Seek the subscriptions to this snapshot.")] = "",
     reason: Annotated[
-        list[str] | None, typer.Option(help="Only dead letters of this reason. May be repeated.")
+        list[str] | None, typer.Option(help="Only dead letters with this reason. Can be repeated.")
     ] = None,
     function: Annotated[
-        list[Function] | None, typer.Option(help="Only messages of this function. May be repeated.")
+        list[Function] | None, typer.Option(help="Only messages for this function. Can be repeated.")
     ] = None,
-    most: Annotated[int, typer.Option("--max", help="Dead letters at most.", min=1, max=100_000)] = 1000,
+    most: Annotated[int, typer.Option("--max", help="Largest number of dead letters.", min=1, max=100_000)] = 1000,
     output: Output = Format.TABLE,
     *,
     dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Publish dead letters again.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be decided now.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing; show what would be decided now.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let messages be answered again: by time, from a snapshot, or dead letters. Always safe.
+    """Deliver messages again: since a time, from a snapshot, or dead letters. This is always safe.
 
-    A message is a hint to look; what is decided depends on what is there now. Give exactly one of --since,
-    --snapshot and --dead-letters. Ends with 1 when nothing can come back, or --dry-run foresees a refusal.
+    A function decides from the present state, never from the content of a message. Give exactly one
+    of --since, --snapshot and --dead-letters. The exit code is 1 if no message can be delivered
+    again, or if --dry-run shows a refusal.
     """
     with told():
         request = replaying.Request(
@@ -166,9 +193,9 @@ def replay(
 
 @app.command(epilog=EPILOG)
 def doctor(output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
-    """Check a deployment end to end, and name the command that mends each finding.
+    """Check a deployment end to end, and show the command that repairs each finding.
 
-    Ends with 1 when something is bad. Nothing is changed; dead letters are looked at and stay.
+    The exit code is 1 if something is bad. Nothing is changed. Dead letters are not removed.
     """
     with told():
         form = choose_format(output, as_json=as_json)

@@ -1,4 +1,4 @@
-"""The checks of `doctor` on each cluster: GKE's API, Kubernetes, its kinds of workload, rights, the exporter."""
+"""The checks of `doctor` on each cluster: GKE, Kubernetes, kinds of workload, rights, exporter."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ import urllib3
 
 from cli.findings import Finding, Result, look
 from cli.printing import short_cluster
+from shared.core import labels
+from shared.core.decisions import Reason
 from shared.core.errors import Denied, NotFound
 from shared.core.kinds.table import choose_kinds
 from shared.core.times import parse_time
 from shared.edges.kubernetes_objects import JsonObject, Lease, Record
+from shared.edges.ledger_objects import NAME as LEDGER
+from shared.perform.emergency_stop import read_stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cli.deployment import Deployment
+    from cli.operator_access import Deployment
     from shared.core.kinds.kind import Kind
     from shared.edges.kubernetes_api import KubernetesApi
 
@@ -32,8 +36,11 @@ RIGHTS = (
     ("", "events", "get"),
     ("", "events", "patch"),
 )
-"""What the functions need together, besides to get the workloads of each kind: group, resource, verb. As
-`infra/kubernetes/base/functions-rights.yaml` grants it."""
+"""What the functions need together, besides to get the workloads of each kind: group, resource,
+verb. As `infra/kubernetes/base/functions-rights.yaml` grants it."""
+LEDGER_RIGHTS = (("", "create"), (LEDGER, "get"), (LEDGER, "update"))
+"""What `provision` and `sweep` need in their own namespace if a limit is set: the name of the
+ConfigMap, verb. A create cannot be limited to a name."""
 LEASE_SECONDS_MAX = 60.0
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}"
@@ -67,10 +74,12 @@ def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
             for finding in look(
                 f"{shown} {kind.name}",
                 partial(_check_kind, api, kind, shown),
-                f"{describe} (is its DNS endpoint open?)",
+                f"{describe} (is the DNS endpoint enabled?)",
             )
         ),
         *look(f"{shown} rights", lambda: _check_rights(deployment, cluster, api, shown), _MANIFESTS),
+        *look(f"{shown} reservations", lambda: _check_ledger(deployment, cluster, api, shown), _MANIFESTS),
+        *look(f"{shown} emergency stop", lambda: _check_stop(deployment, cluster, shown), _MANIFESTS),
         *look(f"{shown} exporter", lambda: _check_lease(deployment, api, shown), _MANIFESTS),
     ]
 
@@ -83,7 +92,9 @@ def check_exporter(deployment: Deployment) -> Iterator[Finding]:
     try:
         answer = deployment.http.request("GET", f"{url.rstrip('/')}/readyz", timeout=5.0, retries=False)
     except urllib3.exceptions.HTTPError as error:
-        yield Finding(check="exporter", result=Result.BAD, text=f"does not answer at {url}: {error}", mend=_LOGS)
+        yield Finding(
+            check="exporter", result=Result.BAD, text=f"there is no answer at {url}: {error}", mend=_LOGS
+        )
         return
     said = " ".join(answer.data.decode("utf-8", "replace").split())[:200]
     ready = answer.status == 200  # noqa: PLR2004 -- HTTP
@@ -101,7 +112,9 @@ _LOGS = "kubectl --namespace=tpu-provisioner logs deployment/tpu-provisioner-exp
 def _check_gke(deployment: Deployment, cluster: str, shown: str) -> Iterator[Finding]:
     pools = deployment.ports.pools.list(cluster)
     ours = sum(pool.owner is not None for pool in pools)
-    yield Finding(check=f"{shown} GKE", result=Result.OK, text=f"{len(pools)} node pools, {ours} of them ours")
+    yield Finding(
+        check=f"{shown} GKE", result=Result.OK, text=f"{len(pools)} node pools, {ours} created by the provisioner"
+    )
 
 
 def _check_kind(api: KubernetesApi, kind: Kind, shown: str) -> Iterator[Finding]:
@@ -112,37 +125,84 @@ def _check_kind(api: KubernetesApi, kind: Kind, shown: str) -> Iterator[Finding]
         yield Finding(
             check=check,
             result=Result.BAD if kind.install else Result.SKIPPED,
-            text=f"Kubernetes answers, and {kind.name} is not installed",
+            text=f"Kubernetes answers, but {kind.name} is not installed",
             mend=kind.install,
         )
         return
     yield Finding(check=check, result=Result.OK, text=f"Kubernetes answers, and {kind.name} is installed")
 
 
+def _check_stop(deployment: Deployment, cluster: str, shown: str) -> Iterator[Finding]:
+    """Yield whether the label of the provisioner's own namespace lets the functions act."""
+    check, name = f"{shown} emergency stop", deployment.settings.own_namespace
+    stop = read_stop(cluster, deployment.ports)
+    if stop is None:
+        yield Finding(check=check, result=Result.OK, text=f"off: namespace {name} lets the functions act")
+        return
+    absent = stop.reason == Reason.MODE_UNKNOWN and deployment.ports.clusters[cluster].get_namespace(name) is None
+    yield Finding(
+        check=check,
+        result=Result.BAD if stop.reason == Reason.MODE_UNKNOWN else Result.WARN,
+        text=f"the mode is {stop.mode}: {stop.cause}",
+        mend=f"{_MANIFESTS}, or set TPU_PROVISIONER_OWN_NAMESPACE"
+        if absent
+        else f"kubectl label namespace {name} {labels.MODE}-",
+    )
+
+
 def _check_rights(deployment: Deployment, cluster: str, api: KubernetesApi, shown: str) -> Iterator[Finding]:
-    """Yield which rights are missing; bad only for the functions' own account, for an operator needs fewer."""
-    functions_own = bool(deployment.settings.clusters[cluster].token_file) and not deployment.own.kubeconfig
+    """Yield the missing rights: bad for the functions' account, a warning for an operator."""
+    functions_own = _is_functions_own(deployment, cluster)
     rights = list_rights(choose_kinds(deployment.settings.kinds))
     missing = [f"{verb} {resource}" for group, resource, verb in rights if not _may(api, group, resource, verb)]
     if missing:
         yield Finding(
             check=f"{shown} rights",
             result=Result.BAD if functions_own else Result.WARN,
-            text=f"the identity in use may not: {', '.join(missing)}",
-            mend=f"{_MANIFESTS}, with the functions' accounts bound to its ClusterRoles"
+            text=f"this identity does not have the rights: {', '.join(missing)}",
+            mend=f"{_MANIFESTS}, and bind the functions' accounts to its ClusterRoles"
             if functions_own
-            else "for the functions' account it is said by: kubectl auth can-i VERB RESOURCE -A --as=ACCOUNT",
+            else "check the functions' account with: kubectl auth can-i VERB RESOURCE -A --as=ACCOUNT",
         )
         return
-    text = f"the identity in use has all {len(rights)} rights that the functions need"
+    text = f"this identity has all {len(rights)} rights that the functions need"
     yield Finding(check=f"{shown} rights", result=Result.OK, text=text)
 
 
-def _may(api: KubernetesApi, group: str, resource: str, verb: str) -> bool:
+def _is_functions_own(deployment: Deployment, cluster: str) -> bool:
+    """Return whether the identity in use is the functions' own account."""
+    return bool(deployment.settings.clusters[cluster].token_file) and not deployment.own.kubeconfig
+
+
+def _check_ledger(deployment: Deployment, cluster: str, api: KubernetesApi, shown: str) -> Iterator[Finding]:
+    """Yield the missing rights on the reservations, if a limit is set."""
+    check, own = f"{shown} reservations", deployment.settings.own_namespace
+    if not deployment.settings.limited:
+        yield Finding(check=check, result=Result.SKIPPED, text="not needed: no limit is set")
+        return
+    missing = [
+        f"{verb} configmaps/{name}" if name else f"{verb} configmaps"
+        for name, verb in LEDGER_RIGHTS
+        if not _may(api, "", "configmaps", verb, namespace=own, name=name)
+    ]
+    if not missing:
+        text = f"this identity can keep ConfigMap {own}/{LEDGER}, which the limits need"
+        yield Finding(check=check, result=Result.OK, text=text)
+        return
+    yield Finding(
+        check=check,
+        result=Result.BAD if _is_functions_own(deployment, cluster) else Result.WARN,
+        text=f"a limit is set, but in {own} this identity does not have the rights: {', '.join(missing)}",
+        mend="kubectl apply -f infra/kubernetes/base/functions-rights.yaml (with your project's id)",
+    )
+
+
+def _may(api: KubernetesApi, group: str, resource: str, verb: str, *, namespace: str = "", name: str = "") -> bool:
+    asked = {"group": group, "resource": resource, "verb": verb, "namespace": namespace, "name": name}
     body = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": {"group": group, "resource": resource, "verb": verb}},
+        "spec": {"resourceAttributes": {key: value for key, value in asked.items() if value or key == "group"}},
     }
     return api.create(_REVIEWS, body, _Review).status.allowed
 
@@ -151,7 +211,9 @@ def _check_lease(deployment: Deployment, api: KubernetesApi, shown: str) -> Iter
     own, check = deployment.own, f"{shown} exporter"
     if not own.lease_name:
         yield Finding(
-            check=check, result=Result.SKIPPED, text="runs without an election: there is no Lease to read"
+            check=check,
+            result=Result.SKIPPED,
+            text="not checked: TPU_PROVISIONER_LEASE_NAME is empty (no election)",
         )
         return
     where = f"Lease {own.lease_namespace}/{own.lease_name}"
@@ -159,19 +221,22 @@ def _check_lease(deployment: Deployment, api: KubernetesApi, shown: str) -> Iter
         lease = api.get(_LEASE.format(own.lease_namespace, own.lease_name), Lease)
     except NotFound:
         yield Finding(
-            check=check, result=Result.BAD, text=f"{where} is absent: no exporter has run", mend=_MANIFESTS
+            check=check, result=Result.BAD, text=f"{where} does not exist: no exporter has run", mend=_MANIFESTS
         )
         return
     except Denied as error:
-        yield Finding(check=check, result=Result.SKIPPED, text=f"{where} may not be read: {error}")
+        yield Finding(
+            check=check, result=Result.SKIPPED, text=f"not checked: this identity may not read {where}: {error}"
+        )
         return
     renewed = parse_time(lease.spec.renew_time)
     holder = lease.spec.holder_identity or ""
     age = float("inf") if renewed is None else deployment.ports.clock.now() - renewed
     if holder and age <= LEASE_SECONDS_MAX:
-        yield Finding(check=check, result=Result.OK, text=f"{holder} leads, renewed {age:.0f} s ago")
+        yield Finding(
+            check=check, result=Result.OK, text=f"{holder} is the leader and renewed its Lease {age:.0f} s ago"
+        )
         return
-    text = (
-        f"nobody leads: {where} was last renewed {age:.0f} s ago" if renewed else f"nobody leads: {where} is free"
-    )
+    state = f"was last renewed {age:.0f} s ago" if renewed else "has no holder"
+    text = f"no exporter is the leader: {where} {state}"
     yield Finding(check=check, result=Result.BAD, text=text, mend=_LOGS)

@@ -1,4 +1,4 @@
-"""How every command ends: the exit codes, and errors told in a sentence instead of a traceback."""
+"""The exit codes of the commands, and error messages in place of tracebacks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import typer
 
 from shared.core.errors import Misconfigured, ProvisionerError
+from shared.edges.google_errors import find_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LAPTOP_HINT = (
-    'On a laptop: `make up`, then `eval "$(make -s env)"`. '
-    "In the cloud: docs/cli.md says how to get them from Terraform."
+    'For the local stack: `make up`, then `eval "$(make -s env)"`. '
+    "In the cloud: docs/cli.md shows how to get the settings from Terraform."
 )
 
 
@@ -24,14 +25,14 @@ class Ending(IntEnum):
 
     FINE = 0
     FINDINGS = 1
-    """The answer needs a person: something is stuck, refused, broken or unknown."""
+    """A person must act: something is stuck, refused, broken or unknown."""
     BAD_INPUT = 2
-    """An option, a file or a setting is wrong; nothing was done."""
+    """An option, a file or a setting is wrong. Nothing was changed."""
     UNREACHABLE = 3
-    """GKE, Kubernetes or Pub/Sub could not be asked, or refused."""
+    """GKE, Kubernetes or Pub/Sub did not answer, or refused."""
 
 
-EPILOG = "Exit codes: 0 fine; 1 something needs a person; 2 wrong option, file or setting; 3 could not ask."
+EPILOG = "Exit codes: 0 fine; 1 a person must act; 2 wrong option, file or setting; 3 no answer, or refused."
 
 
 class BadInput(Exception):
@@ -50,7 +51,9 @@ def told() -> Iterator[None]:
         typer.echo(f"error: {error}\n{LAPTOP_HINT}", err=True)
         raise typer.Exit(Ending.BAD_INPUT) from error
     except ProvisionerError as error:
-        typer.echo(f"error ({error.reason}): {error}", err=True)
+        request = find_request(error)
+        where = f" [{request}]" if request else ""
+        typer.echo(f"error ({error.reason}): {error}{where}", err=True)
         raise typer.Exit(Ending.UNREACHABLE) from error
 
 

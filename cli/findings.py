@@ -1,4 +1,4 @@
-"""What a check of `doctor` found, with the command that mends it."""
+"""The result of a check of `doctor`, with the command that repairs it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Result(StrEnum):
 
     OK = "ok"
     WARN = "warn"
-    """Works, and a person should look."""
+    """It works, but a person should look."""
     BAD = "bad"
     SKIPPED = "skipped"
-    """Not looked at; the text says why."""
+    """Not checked. The text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +57,7 @@ def look(name: str, check: Check, mend: str = "") -> list[Finding]:
     try:
         return list(check())
     except ProvisionerError as error:
-        return [
-            Finding(check=name, result=Result.BAD, text=f"cannot be asked ({error.reason}): {error}", mend=mend)
-        ]
+        return [Finding(check=name, result=Result.BAD, text=f"no answer ({error.reason}): {error}", mend=mend)]
 
 
 _LOOKS = {Result.OK: "ok", Result.WARN: "warn", Result.BAD: "bad", Result.SKIPPED: "dim"}

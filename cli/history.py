@@ -1,4 +1,4 @@
-"""What the cluster and GKE remember of one workload: objects, Events and operations, each as one dated entry."""
+"""The history of one workload in the cluster and in GKE: each Event or operation is one entry."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from shared.core.elastic import speaks
 from shared.core.errors import NotFound, Unavailable
+from shared.core.kinds.elastic import is_leader
 from shared.core.kinds.table import KIND_NAMES, find_kind_of_pod, select_pods
 from shared.core.times import parse_time
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
 from shared.edges.workload_objects import Pod, view_pod
+from shared.json_text import JSON_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from shared.core.identity.pools import PoolSnapshot
     from shared.core.kinds.kind import Kind
-    from shared.core.pools import PoolSnapshot
-    from shared.edges.google_rest import GoogleRest
+    from shared.edges.google_session import GoogleSession
     from shared.edges.kubernetes_api import KubernetesApi
 
 _OURS = "NodePool"
@@ -38,7 +39,7 @@ class Entry:
     text: str
     bad: bool = False
     message: str = ""
-    """What the provisioner said, where it is the speaker: the same in Events and logs."""
+    """The provisioner's own message, which is the same in Events and logs."""
     detail: bool = False
     """Kubernetes' own steps, and repetitions: the wide story only."""
 
@@ -87,7 +88,7 @@ class _OperationError(msgspec.Struct):
 
 
 class _Operation(msgspec.Struct, rename="camel"):
-    """https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.operations."""
+    """An operation of GKE, as in its REST v1 resource ``projects.locations.operations``."""
 
     name: str = ""
     operation_type: str | int = ""
@@ -116,13 +117,13 @@ def read_workload_dates(api: KubernetesApi, kind: Kind, namespace: str, name: st
 
 
 def read_leaders(api: KubernetesApi, kind: Kind, namespace: str, name: str) -> list[Entry]:
-    """Return what is known of the pods that speak for the slices of a workload."""
+    """Return what is known of the leader pods of a workload."""
     found: list[Entry] = []
     path, selector = f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": select_pods(kind)}
     for page in api.list_pages(path, Pod, selector):
         for pod in page.items:
             view = view_pod(pod)
-            if find_kind_of_pod(view) is not kind or kind.find_owner(view) != name or not speaks(kind, view):
+            if find_kind_of_pod(view) is not kind or kind.find_owner(view) != name or not is_leader(kind, view):
                 continue
             about = f"Pod {pod.metadata.name}"
             scheduled = [each for each in pod.status.conditions or () if each.type == "PodScheduled"]
@@ -131,7 +132,7 @@ def read_leaders(api: KubernetesApi, kind: Kind, namespace: str, name: str) -> l
 
 
 def read_events(api: KubernetesApi, namespace: str, name: str) -> list[Entry]:
-    """Return the Events on a workload, its parts and its pods; Kubernetes keeps them for an hour."""
+    """Return the Events of a workload, its parts and its pods. Kubernetes keeps them 1 hour."""
     found: list[Entry] = []
     for page in api.list_pages(f"/api/v1/namespaces/{namespace}/events", _Event):
         for event in page.items:
@@ -166,9 +167,7 @@ def read_pools(pools: Iterable[PoolSnapshot]) -> list[Entry]:
     for pool in pools:
         owner = pool.owner
         if owner and owner.created_at is not None:
-            said = (
-                f"asked for: {pool.node_count} x {pool.machine_type}, slice {owner.slice_name}; now {pool.status}"
-            )
+            said = f"requested {pool.node_count} x {pool.machine_type} for {owner.slice_name}; now {pool.status}"
             found.append(
                 Entry(
                     at=float(owner.created_at),
@@ -181,13 +180,13 @@ def read_pools(pools: Iterable[PoolSnapshot]) -> list[Entry]:
     return found
 
 
-def read_operations(gke: GoogleRest, cluster: str, names: set[str]) -> list[Entry]:
+def read_operations(gke: GoogleSession, cluster: str, names: set[str]) -> list[Entry]:
     """Return the operations of GKE on pools of these names; GKE keeps them for a day or more."""
     parent = cluster.rpartition("/clusters/")[0]
     body = gke.call("GET", f"v1/{parent}/operations")
     try:
         answer = msgspec.json.decode(body or b"{}", type=_Operations)
-    except msgspec.DecodeError as error:
+    except JSON_ERRORS as error:
         raise Unavailable(f"GKE's answer cannot be read: {error}") from error
     ours = f"/clusters/{cluster.rpartition('/')[2]}/nodePools/"
     found: list[Entry] = []
@@ -213,7 +212,7 @@ def _read_operation(operation: _Operation, pool: str) -> Iterator[Entry]:
 def _read_dates(source: str, about: str, metadata: ObjectMeta) -> Iterator[Entry]:
     for text, said in (
         ("created", metadata.creation_timestamp),
-        ("deletion asked for", metadata.deletion_timestamp),
+        ("deletion requested", metadata.deletion_timestamp),
     ):
         at = parse_time(said)
         if at is not None:

@@ -1,39 +1,45 @@
 """Dead letters: look at them, say what would be decided about each now, publish them again.
 
-A letter is acknowledged only after its copy was stored, so an interruption can duplicate a message and never lose
-one; duplicates are harmless, for a message is only a hint to look. Letters that are not chosen are given back.
+A letter is acknowledged only after its copy was stored, so an interruption can duplicate a message
+and never lose one; duplicates are harmless, for a message is only a hint to look. Letters that are
+not chosen are given back.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.errors import ProvisionerError, Rejected, UnknownCluster
-from shared.core.events import EventType, Message, parse_message
+from shared.core.decide.error_answers import decide_letter_error
+from shared.core.errors import ProvisionerError, UnknownCluster
+from shared.core.messages import EventType, Message, parse_message
+from shared.core.operations import parse_entry
 from shared.core.times import parse_time
 from shared.deliver import (
     ERROR_ATTRIBUTE,
     FUNCTION_ATTRIBUTE,
     MESSAGE_ID_ATTRIBUTE,
     REASON_ATTRIBUTE,
+    SETTLE,
 )
-from shared.perform.collect import collect
-from shared.perform.provision import provision
+from shared.perform.answer_demand import provision
+from shared.perform.release_pools import collect
+from shared.perform.settle import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cli.subscriptions import Letter, PubsubAdmin
+    from shared.core.decisions import Decision
+    from shared.core.ports import Ports
     from shared.edges.pubsub_topic import PubsubTopic
-    from shared.perform.outcome import Ports
 
 GIVEN_UP = "attempts_exhausted"
 """The reason of a letter that Pub/Sub itself forwarded after its last delivery attempt."""
 FORWARDED = "CloudPubSubDeadLetterSource"
-"""Prefix of the attributes that Pub/Sub adds then (https://cloud.google.com/pubsub/docs/dead-letter-topics)."""
+"""Prefix of the attributes that Pub/Sub adds then
+(https://cloud.google.com/pubsub/docs/dead-letter-topics)."""
 OURS = (REASON_ATTRIBUTE, ERROR_ATTRIBUTE, FUNCTION_ATTRIBUTE, MESSAGE_ID_ATTRIBUTE)
 HOLD_SECONDS = 600
 EMPTY_PULLS = 3
@@ -80,11 +86,17 @@ class Choice:
     reasons: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
     most: int = 1000
+    operations: bool = True
+    """Whether the ends of node pool operations are meant too."""
 
     def fits(self, letter: DeadLetter) -> bool:
         """Return whether a letter is meant."""
         right_reason = not self.reasons or letter.reason in self.reasons
-        return right_reason and (not self.functions or letter.function in self.functions)
+        return (
+            right_reason
+            and (not self.functions or letter.function in self.functions)
+            and (self.operations or letter.function != SETTLE)
+        )
 
 
 class LetterBox:
@@ -93,7 +105,8 @@ class LetterBox:
     Args:
         admin: Pub/Sub.
         subscription: its full name.
-        now: unix seconds; letters that come later (our own, refused again) are left for another run.
+        now: unix seconds; letters that come later (our own, refused again) are left for another
+            run.
     """
 
     def __init__(self, admin: PubsubAdmin, subscription: str, *, now: float) -> None:
@@ -102,7 +115,7 @@ class LetterBox:
         self._seen: set[str] = set()
 
     def pull_batches(self, choice: Choice, report: LetterReport) -> Iterator[list[tuple[Letter, DeadLetter]]]:
-        """Yield batches of the letters that are meant, each one held; the rest is noted in the report."""
+        """Yield batches of the chosen letters, each one held. The report counts the others."""
         empty = 0
         while empty < EMPTY_PULLS:
             pulled = self._admin.pull(self._subscription)
@@ -167,7 +180,12 @@ def strip(message: Message) -> Message:
 
 
 def publish_again(
-    box: LetterBox, topic: PubsubTopic, choice: Choice, *, progress: Callable[[int], None]
+    box: LetterBox,
+    topic: PubsubTopic,
+    choice: Choice,
+    *,
+    operations: PubsubTopic | None = None,
+    progress: Callable[[int], None],
 ) -> LetterReport:
     """Publish the chosen dead letters again, batch by batch, and take them away.
 
@@ -175,12 +193,19 @@ def publish_again(
         box: where they are.
         topic: where they go.
         choice: which of them.
-        progress: told the number of letters after each batch.
+        operations: where the ends of node pool operations go; None to leave them where they are.
+        progress: called with the number of letters after each batch.
     """
     report = LetterReport()
+    choice = replace(choice, operations=operations is not None)
     try:
         for batch in box.pull_batches(choice, report):
-            topic.publish([strip(letter.message) for letter, _ in batch])
+            events = [strip(letter.message) for letter, read in batch if read.function != SETTLE]
+            ends = [strip(letter.message) for letter, read in batch if read.function == SETTLE]
+            if events:
+                topic.publish(events)
+            if operations is not None and ends:
+                operations.publish(ends)
             box.acknowledge([letter for letter, _ in batch])
             report.published += len(batch)
             progress(report.published)
@@ -202,25 +227,25 @@ def rehearse_letters(box: LetterBox, ports: Ports, choice: Choice) -> LetterRepo
     try:
         for batch in box.pull_batches(choice, report):
             for letter, read in batch:
-                decided += _describe(read, _decide(strip(letter.message), ports))
+                decided += _describe(read, _decide(strip(letter.message), read.function, ports))
     finally:
         box.give_back()
     report.letters = decided
     return report
 
 
-def _decide(message: Message, ports: Ports) -> list[Decision]:
+def _decide(message: Message, function: str, ports: Ports) -> list[Decision]:
     try:
+        if function == SETTLE:
+            return [outcome.decision for outcome in settle(parse_entry(message.data), ports)]
         event = parse_message(message.data, message.attributes)
         if event.cluster not in ports.clusters:
-            raise UnknownCluster(f"{event.cluster} is not served by this deployment")
+            raise UnknownCluster(f"this deployment does not serve {event.cluster}")
         if event.type == EventType.DEMAND:
             return [provision(event, ports).decision]
         return [outcome.decision for outcome in collect(event, ports)]
-    except Rejected as error:
-        return [Decision(Verdict.REFUSE, Reason(error.reason), f"comes back as a dead letter: {error}")]
     except ProvisionerError as error:
-        return [Decision(Verdict.WAIT, Reason(error.reason), f"cannot be said: {error}")]
+        return [decide_letter_error(error)]
 
 
 def _describe(letter: DeadLetter, decisions: list[Decision]) -> list[DeadLetter]:

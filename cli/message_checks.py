@@ -1,4 +1,4 @@
-"""The checks of `doctor` on the messages: topic, subscriptions, dead letters, and how long messages wait."""
+"""The checks of `doctor` on topic, subscriptions, dead letters and the age of waiting messages."""
 
 from __future__ import annotations
 
@@ -8,25 +8,28 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from cli.cli_settings import DEAD_LETTERS, PUSHED
 from cli.findings import Finding, Result
 from cli.letters import Choice, LetterBox, LetterReport
 from cli.moments import format_moment
-from cli.settings import DEAD_LETTERS, PUSHED
-from cli.subscriptions import PubsubAdmin
 from shared.core.errors import Unavailable
+from shared.deliver import SETTLE
+from shared.json_text import JSON_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cli.deployment import Deployment
-    from cli.subscriptions import Subscription
-    from shared.edges.google_rest import GoogleRest
+    from google.pubsub_v1.types import Subscription
+
+    from cli.operator_access import Deployment
+    from shared.edges.google_session import GoogleSession
 
 FILTERS = {
     "provision": 'hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")',
     "collect": 'NOT hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")',
+    SETTLE: "",
 }
-"""Which events each function gets."""
+"""Which messages of its topic each function gets."""
 LETTERS_MAX = 100
 WAIT_SECONDS_MAX = 600.0
 _APPLY = "terraform apply (the module sets it)"
@@ -37,33 +40,33 @@ def check_topic(deployment: Deployment) -> Iterator[Finding]:
     """Yield whether the topic of events exists, and whether it keeps them for a replay."""
     name = deployment.own.topic
     if not name:
-        yield Finding(check="topic", result=Result.SKIPPED, text="TPU_PROVISIONER_TOPIC is not set")
+        yield Finding(check="topic", result=Result.SKIPPED, text="not checked: TPU_PROVISIONER_TOPIC is empty")
         return
-    topic = PubsubAdmin(deployment.pubsub).find_topic(name)
+    topic = deployment.pubsub.find_topic(name)
     if topic is None:
-        yield Finding(check="topic", result=Result.BAD, text=f"{name} is absent", mend="terraform apply")
+        yield Finding(check="topic", result=Result.BAD, text=f"{name} does not exist", mend="terraform apply")
     elif not topic.message_retention_duration:
         yield Finding(
             check="topic",
             result=Result.WARN,
-            text=f"{name} keeps nothing: replay by time brings nothing back",
+            text=f"{name} keeps no messages, so replay --since cannot deliver them again",
             mend=f"gcloud pubsub topics update {name} --message-retention-duration=7d",
         )
     else:
-        text = f"{name} keeps messages for {topic.message_retention_duration}"
+        text = f"{name} keeps messages for {topic.message_retention_duration.total_seconds() / 86_400:g} days"
         yield Finding(check="topic", result=Result.OK, text=text)
 
 
 def check_subscription(deployment: Deployment, function: str) -> Iterator[Finding]:
-    """Yield whether one push subscription is as the functions need it; each flaw is a finding of its own."""
+    """Yield whether one push subscription is correct; each flaw is a finding of its own."""
     check, name = f"subscription {function}", deployment.own.subscriptions.get(function)
     if not name:
-        text = f"TPU_PROVISIONER_SUBSCRIPTIONS names no {function!r}"
+        text = f"not checked: TPU_PROVISIONER_SUBSCRIPTIONS has no entry {function!r}"
         yield Finding(check=check, result=Result.SKIPPED, text=text)
         return
-    found = PubsubAdmin(deployment.pubsub).find_subscription(name)
+    found = deployment.pubsub.find_subscription(name)
     if found is None:
-        yield Finding(check=check, result=Result.BAD, text=f"{name} is absent", mend="terraform apply")
+        yield Finding(check=check, result=Result.BAD, text=f"{name} does not exist", mend="terraform apply")
         return
     flaws = list(_find_flaws(deployment, function, found))
     for text, mend in flaws:
@@ -74,29 +77,35 @@ def check_subscription(deployment: Deployment, function: str) -> Iterator[Findin
 
 def _find_flaws(deployment: Deployment, function: str, found: Subscription) -> Iterator[tuple[str, str]]:
     update = f"gcloud pubsub subscriptions update {found.name}"
-    letters, topic = deployment.settings.dead_letter_topic, deployment.own.topic
+    letters, own = deployment.settings.dead_letter_topic, deployment.own
+    topic = own.operations_topic if function == SETTLE else own.topic
     if topic and found.topic != topic:
-        yield f"is of {found.topic}, not of {topic}", _APPLY
+        yield f"belongs to {found.topic} instead of {topic}", _APPLY
     if not found.push_config.push_endpoint:
-        yield "pushes nowhere", _APPLY
-    elif found.push_config.oidc_token is None:
-        yield "pushes without an identity: the function refuses it", _APPLY
+        yield "has no push endpoint", _APPLY
+    elif "oidc_token" not in found.push_config:
+        yield "pushes without an identity, so the function refuses the messages", _APPLY
     if _plain(found.filter) != _plain(FILTERS[function]):
-        yield f"has the filter {found.filter or 'none'}, not {FILTERS[function]}", _APPLY
-    if found.dead_letter_policy is None:
+        yield f"has the filter {found.filter or 'none'} instead of {FILTERS[function] or 'none'}", _APPLY
+    if "dead_letter_policy" not in found:
         yield (
-            "has no dead letters: what fails is retried until it is dropped",
+            "has no dead-letter topic: a message that fails is retried until it expires",
             f"{update} --dead-letter-topic={letters or 'TOPIC'}",
         )
     elif letters and found.dead_letter_policy.dead_letter_topic != letters:
-        yield f"sends dead letters to {found.dead_letter_policy.dead_letter_topic}, not to {letters}", _APPLY
-    if found.retry_policy is None:
+        yield f"sends dead letters to {found.dead_letter_policy.dead_letter_topic} instead of {letters}", _APPLY
+    if "retry_policy" not in found:
         yield (
-            "has no retry policy: failures are repeated at once",
+            "has no retry policy: failed messages are delivered again at once",
             f"{update} --min-retry-delay=5s --max-retry-delay=600s",
         )
-    if found.expiration_policy is None or found.expiration_policy.ttl:
-        yield "expires when it is not used", f"{update} --expiration-period=never"
+    if _expires(found):
+        yield "expires if it is not used", f"{update} --expiration-period=never"
+
+
+def _expires(found: Subscription) -> bool:
+    """Return whether it is removed when it is not used: without a policy, after 31 days."""
+    return "expiration_policy" not in found or "ttl" in found.expiration_policy
 
 
 def _plain(text: str) -> str:
@@ -104,26 +113,28 @@ def _plain(text: str) -> str:
 
 
 def check_dead_letters(deployment: Deployment) -> Iterator[Finding]:
-    """Yield whether dead letters are kept, and how many wait for a person; they stay where they are."""
+    """Yield whether dead letters are kept, and how many there are. They are not removed."""
     check, name = "dead letters", deployment.own.subscriptions.get(DEAD_LETTERS)
     if not name:
         yield Finding(
-            check=check, result=Result.SKIPPED, text=f"TPU_PROVISIONER_SUBSCRIPTIONS names no {DEAD_LETTERS!r}"
+            check=check,
+            result=Result.SKIPPED,
+            text=f"not checked: TPU_PROVISIONER_SUBSCRIPTIONS has no entry {DEAD_LETTERS!r}",
         )
         return
-    admin = PubsubAdmin(deployment.pubsub)
-    found = admin.find_subscription(name)
+    found = deployment.pubsub.find_subscription(name)
     if found is None:
         yield Finding(
-            check=check, result=Result.BAD, text=f"{name} is absent: they are lost", mend="terraform apply"
+            check=check,
+            result=Result.BAD,
+            text=f"{name} does not exist, so dead letters are lost",
+            mend="terraform apply",
         )
         return
-    if found.expiration_policy is None or found.expiration_policy.ttl:
+    if _expires(found):
         mend = f"gcloud pubsub subscriptions update {name} --expiration-period=never"
-        yield Finding(
-            check=check, result=Result.BAD, text="their subscription expires when it is not used", mend=mend
-        )
-    box, report = LetterBox(admin, name, now=deployment.ports.clock.now()), LetterReport()
+        yield Finding(check=check, result=Result.BAD, text=f"{name} expires if it is not used", mend=mend)
+    box, report = LetterBox(deployment.pubsub, name, now=deployment.ports.clock.now()), LetterReport()
     try:
         for _ in box.pull_batches(Choice(most=LETTERS_MAX), report):
             pass
@@ -159,9 +170,13 @@ class _TimeSeries(msgspec.Struct, rename="camel"):
 
 
 def check_backlog(deployment: Deployment) -> Iterator[Finding]:
-    """Yield how long each push subscription's oldest message has waited, by Cloud Monitoring's latest point."""
+    """Yield the age of each push subscription's oldest message, from Cloud Monitoring."""
     if deployment.monitoring is None:
-        yield Finding(check="backlog", result=Result.SKIPPED, text="TPU_PROVISIONER_MONITORING_ENDPOINT is empty")
+        yield Finding(
+            check="backlog",
+            result=Result.SKIPPED,
+            text="not checked: TPU_PROVISIONER_MONITORING_ENDPOINT is empty",
+        )
         return
     now = deployment.ports.clock.now()
     for function in PUSHED:
@@ -172,13 +187,13 @@ def check_backlog(deployment: Deployment) -> Iterator[Finding]:
             yield Finding(
                 check=f"backlog {function}",
                 result=Result.BAD if late else Result.OK,
-                text=f"the oldest message waits for {seconds:.0f} s",
+                text=f"the oldest message has waited for {seconds:.0f} s",
                 mend="docs/runbook.md, Alert: messages wait" if late else "",
             )
 
 
-def _read_oldest_seconds(monitoring: GoogleRest, subscription: str, *, now: float) -> float:
-    """Return the metric's newest value; 0 when there is none, for an empty subscription reports none.
+def _read_oldest_seconds(monitoring: GoogleSession, subscription: str, *, now: float) -> float:
+    """Return the metric's newest value; 0 without one, as an empty subscription reports none.
 
     https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list
     """
@@ -191,6 +206,6 @@ def _read_oldest_seconds(monitoring: GoogleRest, subscription: str, *, now: floa
     body = monitoring.call("GET", f"v3/projects/{project}/timeSeries?{urlencode(query)}")
     try:
         series = msgspec.json.decode(body or b"{}", type=_TimeSeries).time_series
-    except msgspec.DecodeError as error:
+    except JSON_ERRORS as error:
         raise Unavailable(f"Cloud Monitoring's answer cannot be read: {error}") from error
     return max((float(each.points[0].value.int64_value) for each in series if each.points), default=0.0)

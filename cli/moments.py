@@ -16,7 +16,7 @@ def parse_since(text: str, *, now: float) -> float:
     """Return the unix seconds of a moment in the past.
 
     Raises:
-        BadInput: it cannot be read, has no zone, or lies in the future.
+        BadInput: it cannot be read, has no zone, or is in the future.
     """
     ago = _AGO.fullmatch(text.strip())
     if ago:
@@ -24,12 +24,14 @@ def parse_since(text: str, *, now: float) -> float:
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError as error:
-        raise BadInput(f"--since: not a time (got {text!r}); valid: {_VALID}") from error
+        raise BadInput(f"--since: is not a time (got {text!r}); valid: {_VALID}") from error
     if moment.tzinfo is None:
-        raise BadInput(f"--since: a time without a zone (got {text!r}); valid: {_VALID}")
+        raise BadInput(f"--since: has no time zone (got {text!r}); valid: {_VALID}")
     if moment.timestamp() > now:
-        # Pub/Sub takes it, and then drops everything that waits.
-        raise BadInput(f"--since: lies in the future (got {text!r}), which would drop what waits; valid: the past")
+        # Pub/Sub accepts a future time, and then drops all waiting messages.
+        raise BadInput(
+            f"--since: is in the future (got {text!r}), so waiting messages would be lost; valid: the past"
+        )
     return moment.timestamp()
 
 

@@ -1,4 +1,4 @@
-"""What would be created for a manifest before it is applied, slice by slice, by the functions' own rules."""
+"""Computes what a manifest would get before it is applied, by the rules that the functions use."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from cli.printing import count, print_columns, print_line, styled
 from shared.core import labels
+from shared.core.decide.demands import decide_planned_demand, refuse_rejected
+from shared.core.decide.limits import Usage
+from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.demand import Demand, read_planned_demand
+from shared.core.demand.demand import Demand
 from shared.core.errors import LabelBudgetExceeded, Rejected
 from shared.core.kinds.table import list_slices
 from shared.core.nodepool import build_node_pool, describe_placement
-from shared.core.provision import Usage, decide_provision
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,13 +25,14 @@ if TYPE_CHECKING:
     from cli.manifests import Manifest
     from shared.core.kinds.kind import SliceOfPod
     from shared.core.settings import Settings
-    from shared.core.shapes import Shape
+    from shared.core.shapes.shape import Shape
     from shared.core.workloads import WorkloadView
 
 PLANNED_UID = "00000000-0000-0000-0000-000000000000"
-"""Kubernetes gives the UID when the workload is applied; names of pools hash it, so they are not known before."""
+"""Kubernetes gives the UID when the workload is applied; names of pools hash it, so they are not
+known before."""
 QUIET = frozenset({Reason.NOT_AN_ACCELERATOR_DEMAND})
-"""Jobs that need no accelerator are no news in a plan."""
+"""A plan does not show Jobs that need no accelerator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +52,11 @@ class PlannedSlice:
 
     @property
     def refused(self) -> bool:
-        """Return whether a person must change something first."""
+        """Return whether the slice would be refused."""
         return self.decision.verdict == Verdict.REFUSE
 
     def as_data(self) -> dict[str, Any]:
-        """Return it for programs; the pool as it would be sent, but for its name, claim and time."""
+        """Return it for programs: the pool as it would be sent, without name, claim and time."""
         demand = self.demand
         return {
             "namespace": self.namespace,
@@ -77,7 +80,7 @@ class PlannedSlice:
 
 
 def plan(manifests: Sequence[Manifest], cluster: str, settings: Settings) -> list[PlannedSlice]:
-    """Return every slice of some workloads, in their order; limits count what stands before in the plan.
+    """Return every slice of some workloads, in their order. Limits count the slices before it.
 
     Args:
         manifests: from `cli.manifests`.
@@ -104,21 +107,21 @@ def plan(manifests: Sequence[Manifest], cluster: str, settings: Settings) -> lis
 
 
 def _refuse(workload: WorkloadView, error: Rejected) -> PlannedSlice:
-    """Return that the slices of a workload cannot be told, in the place of all of them."""
+    """Return one refusal for all slices of a workload whose slices are unknown."""
     return PlannedSlice(
         kind=workload.kind,
         namespace=workload.namespace,
         workload=workload.name,
         group="",
         slice=workload.name,
-        decision=Decision(Verdict.REFUSE, Reason(error.reason), str(error)),
+        decision=refuse_rejected(error),
     )
 
 
 def _plan_slice(
     each: SliceOfPod, workload: WorkloadView, cluster: str, settings: Settings, usage: Usage
 ) -> Decision:
-    found = read_planned_demand(cluster, workload, each, settings)
+    found = decide_planned_demand(cluster, workload, each, settings)
     if isinstance(found, Decision):
         return found
     decision = decide_provision(found, None, now=0.0, settings=settings, usage=usage if settings.limited else None)
@@ -126,14 +129,14 @@ def _plan_slice(
         try:
             build_node_pool(found, attempt=0, created_at=0, settings=settings)
         except LabelBudgetExceeded as error:
-            return Decision(Verdict.REFUSE, Reason.LABELS_OVER_BUDGET, str(error))
+            return refuse_rejected(error)
     return decision
 
 
 def _describe(
     each: SliceOfPod, workload: WorkloadView, decision: Decision, cluster: str, settings: Settings
 ) -> PlannedSlice:
-    found = read_planned_demand(cluster, workload, each, settings)
+    found = decide_planned_demand(cluster, workload, each, settings)
     demand = found if isinstance(found, Demand) else None
     body = None
     if demand and decision.verdict == Verdict.CREATE:
@@ -164,9 +167,9 @@ def _measure(planned: Sequence[PlannedSlice], namespace: str) -> Usage:
 def _read_notes(workload: WorkloadView) -> tuple[str, ...]:
     notes = []
     if workload.suspended:
-        notes.append("it starts suspended (a queue admits it): pools come when it is resumed")
+        notes.append("it starts suspended (a queue admits it); its pools are created when it is resumed")
     if workload.managed_elsewhere:
-        notes.append("spec.managedBy names another controller: nothing is created in this cluster")
+        notes.append("spec.managedBy names another controller; nothing is created in this cluster")
     return tuple(notes)
 
 
@@ -205,7 +208,7 @@ def _identity(each: PlannedSlice) -> tuple[str, ...]:
 
 
 def print_plan(console: Console, planned: Sequence[PlannedSlice], others: Sequence[str]) -> None:
-    """Print a plan for people: a line per kind of slice, then the refusals in full, then the sum."""
+    """Print a plan for people: one line for each kind of slice, all refusals, and the sum."""
     groups = _group(planned)
     headings = ["JOB", "POOLS", "NODES", "MACHINE", "TOPOLOGY", "TIER", "ZONE", "DECISION"]
     if groups:
@@ -222,7 +225,7 @@ def print_plan(console: Console, planned: Sequence[PlannedSlice], others: Sequen
     ):
         print_line(console, f"{name}: {note}")
     if others:
-        print_line(console, f"not planned, no workload: {', '.join(others)}")
+        print_line(console, f"not planned, because they are not workloads: {', '.join(others)}")
     print_line(console, summarize(planned))
 
 
@@ -235,7 +238,7 @@ def summarize(planned: Sequence[PlannedSlice]) -> str:
     left = len(planned) - len(made) - refused
     tail = f"; {refused} refused" * bool(refused) + f"; {left} not for this provisioner" * bool(left)
     if not planned:
-        return "nothing here asks for accelerators"
+        return "no workload needs accelerators"
     return f"{count(len(made), 'pool')} with {count(nodes, 'node')} and {count(chips, 'chip')}{tail}"
 
 

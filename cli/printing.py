@@ -1,7 +1,7 @@
 """How answers look: columns for people (as kubectl prints them), JSON and YAML for programs.
 
-On a terminal the columns fold at its width and carry colour (never with NO_COLOR); elsewhere every row is one
-line, whatever its length, so that grep and awk can be trusted.
+On a terminal the columns fold at its width and carry colour (never with NO_COLOR); elsewhere every
+row is one line, whatever its length, so that grep and awk can be trusted.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ def print_data(data: Any, form: Format) -> None:
 
 def print_columns(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> None:
     """Print rows in columns: folded on a terminal, one line each elsewhere."""
+    rows = [[_escape(cell) for cell in row] for row in rows]
     if not console.is_terminal:
         _print_lines(console, headings, [[str(cell) for cell in row] for row in rows])
         return
@@ -89,20 +90,30 @@ def _print_lines(console: Console, headings: Sequence[str], rows: Sequence[Seque
 
 def print_line(console: Console, text: str | Text = "") -> None:
     """Print one line; it folds on a terminal and stays whole elsewhere."""
+    text = _escape(text)
     if console.is_terminal:
         console.print(text)
     else:
         console.out(str(text), highlight=False)
 
 
+def _escape(text: str | Text) -> str | Text:
+    """Return a text whose control characters, which objects may hold, do nothing to a terminal."""
+    plain = str(text)
+    if plain.isprintable():
+        return text
+    shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in plain)
+    return Text(shown, style=text.style) if isinstance(text, Text) else shown
+
+
 def styled(text: str, look: str) -> Text:
-    """Return a text that stands out on a terminal: ``ok``, ``warn``, ``bad`` or ``dim``."""
+    """Return a text with a style for terminals: ``ok``, ``warn``, ``bad`` or ``dim``."""
     return Text(text, style=STYLES[look])
 
 
-def format_age(seconds: float) -> str:
-    """Return an age as kubectl writes it: ``45s``, ``12m``, ``3h5m``, ``2d4h``; ``?`` when it is not known."""
-    if seconds == float("inf"):
+def format_age(seconds: float | None) -> str:
+    """Return an age as kubectl writes it: ``45s``, ``12m``, ``3h5m``, ``2d4h``; ``?``: unknown."""
+    if seconds is None:
         return "?"
     whole = int(seconds)
     if whole < 2 * MINUTE:

@@ -1,6 +1,7 @@
 """The functions' own code with its hands tied: what would be decided now, and nothing is changed.
 
-A create that would conflict conflicts here too, so that the rehearsed path is the real one to its end.
+A create that would conflict conflicts here too, so that the rehearsed path is the real one to its
+end.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from shared.core.errors import AlreadyExists
-from shared.perform.collect import collect_pool
+from shared.perform.answer_demand import provision_pod
+from shared.perform.creation_list import Creations
 from shared.perform.followers import judge_followers
-from shared.perform.provision import provision_pod
+from shared.perform.release_pools import collect_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from shared.core.pools import PoolSnapshot
-    from shared.core.ports import BoundPod, Cluster, NodePools, Notice, SurplusMark
-    from shared.core.workloads import Parent, PodView, WorkloadView
-    from shared.perform.outcome import Outcome, Ports
+    from shared.core.identity.creations import Creation
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import BoundPod, Cluster, Ledger, Namespace, NodePools, Notice, Ports, SurplusMark
+    from shared.core.workloads import NodeView, Parent, PodView, WorkloadView
+    from shared.perform.outcome import Outcome
 
 
 class RehearsedPools:
@@ -41,6 +44,10 @@ class RehearsedPools:
     def list(self, cluster: str) -> list[PoolSnapshot]:
         """Return every pool."""
         return self._real.list(cluster)
+
+    def list_creations(self, cluster: str) -> Sequence[Creation]:
+        """Return the creations of pools that GKE still lists."""
+        return self._real.list_creations(cluster)
 
     def delete(self, cluster: str, name: str) -> None:
         """Accept a deletion; nothing is sent."""
@@ -74,9 +81,17 @@ class RehearsedCluster:
         """Return what made a workload, or None."""
         return self._real.get_parent(parent, kind)
 
-    def get_namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """Return the labels of a namespace."""
-        return self._real.get_namespace_labels(namespace)
+    def get_namespace(self, name: str) -> Namespace | None:
+        """Return one namespace, or None."""
+        return self._real.get_namespace(name)
+
+    def read_ledger(self, namespace: str) -> Ledger:
+        """Return the reservations."""
+        return self._real.read_ledger(namespace)
+
+    def write_ledger(self, namespace: str, ledger: Ledger) -> Ledger:  # noqa: ARG002 -- as the port has it
+        """Write nothing."""
+        return ledger
 
     def list_waiting_leaders(self) -> Iterable[PodView]:
         """Return the leader pods that are bound to no node."""
@@ -86,12 +101,20 @@ class RehearsedCluster:
         """Return the other pods of slices that are bound to no node."""
         return self._real.list_waiting_followers()
 
+    def list_waiting_pods(self, kind: str, namespace: str) -> list[PodView]:
+        """Return the pods of a kind's workloads in a namespace that are bound to no node."""
+        return self._real.list_waiting_pods(kind, namespace)
+
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return the live accelerator pods of a workload."""
         return self._real.list_workload_pods(workload)
 
-    def list_pool_nodes(self, pool_name: str) -> list[str]:
-        """Return the names of a pool's nodes."""
+    def find_pools_of_nodes(self, pool_names: Sequence[str], *, some: bool = False) -> dict[str, str]:
+        """Return the nodes of these pools by name, each with the name of its pool."""
+        return self._real.find_pools_of_nodes(pool_names, some=some)
+
+    def list_pool_nodes(self, pool_name: str) -> list[NodeView]:
+        """Return the nodes of a pool."""
         return self._real.list_pool_nodes(pool_name)
 
     def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
@@ -120,23 +143,23 @@ def rehearse(ports: Ports) -> Ports:
 
 
 def rehearse_leaders(cluster: str, pools: list[PoolSnapshot], ports: Ports) -> Iterator[tuple[PodView, Outcome]]:
-    """Yield each waiting leader of a cluster with what would be decided about it, and followers with a reason.
+    """Yield each waiting leader of a cluster with its decision, and each refused follower.
 
     Args:
         cluster: ``projects/P/locations/L/clusters/C``.
         pools: every pool of it, just listed.
         ports: from `rehearse`.
     """
-    answered: set[str] = set()
+    answered, creations = set[str](), Creations(cluster, ports)
     for pod in ports.clusters[cluster].list_waiting_leaders():
-        yield pod, provision_pod(cluster, pod, ports, pools=pools, answered=answered)
+        yield pod, provision_pod(cluster, pod, ports, pools=pools, answered=answered, creations=creations)
     yield from judge_followers(cluster, ports, pools=pools, answered=answered)
 
 
 def rehearse_pools(
     cluster: str, pools: list[PoolSnapshot], ports: Ports
 ) -> Iterator[tuple[PoolSnapshot, Outcome]]:
-    """Yield each pool of ours with what would be decided about it; arguments as for `rehearse_leaders`."""
+    """Yield each pool of ours with its decision. The arguments are those of `rehearse_leaders`."""
     for pool in pools:
         if pool.owner is not None:
             yield pool, collect_pool(cluster, pool, ports, pools=pools)

@@ -1,138 +1,154 @@
-"""Replay: put the push subscriptions back to a time or a snapshot; what a replay would lead to, without one."""
+"""One run of ``replay``: check what was asked for, do it, print it."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from cli.moments import format_exact, format_moment
-from cli.rehearsal import rehearse, rehearse_leaders, rehearse_pools
-from cli.settings import PUSHED, find_subscription
-from shared.core.decisions import Verdict
-from shared.core.errors import NotFound
+from cli.cli_settings import DEAD_LETTERS, find_subscription, find_topic
+from cli.endings import BadInput, Ending
+from cli.letters import GIVEN_UP, Choice, LetterBox, LetterReport, publish_again, rehearse_letters
+from cli.moments import parse_since
+from cli.printing import Format, print_columns, print_data, print_line, styled
+from cli.rehearsal import rehearse
+from cli.seeking import Foreseen, Sought, foresee, seek_to_snapshot, seek_to_time
+from shared.core.decisions import Reason, Verdict
+from shared.edges.pubsub_topic import PubsubTopic
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from rich.console import Console
 
-    from cli.settings import OperatorSettings
-    from cli.subscriptions import PubsubAdmin
-    from shared.perform.outcome import Outcome, Ports
+    from cli.operator_access import Deployment
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sought:
-    """One subscription that was put back, or would be."""
-
-    function: str
-    subscription: str
-    to: str
-    problem: str = ""
-    """Why nothing (or not everything) comes back."""
-
-    def as_data(self) -> dict[str, str]:
-        """Return it for programs."""
-        return asdict(self)
+REASONS = (*(str(reason) for reason in Reason), GIVEN_UP, "unknown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foreseen:
-    """One decision that a replay would lead to."""
+class Request:
+    """What the command line asked for."""
 
-    cluster: str
-    function: str
-    subject: str
-    decision: str
-    reason: str
-    message: str
-
-    def as_data(self) -> dict[str, str]:
-        """Return it for programs."""
-        return asdict(self)
+    since: str = ""
+    snapshot: str = ""
+    dead_letters: bool = False
+    reasons: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    most: int = 1000
+    dry_run: bool = False
 
 
-def seek_to_time(
-    admin: PubsubAdmin, own: OperatorSettings, functions: Sequence[str], moment: float, *, dry_run: bool
-) -> list[Sought]:
-    """Let everything that was published since a moment be pushed again.
+def check(request: Request) -> None:
+    """Accept a request that says one thing.
 
-    What waits unacknowledged from before counts as acknowledged then, as
-    https://cloud.google.com/pubsub/docs/replay-overview says; the sweep answers it.
+    Raises:
+        BadInput: it names none or several sources, or a filter that does not belong to its source.
     """
-    found = []
-    for function in functions or PUSHED:
-        name = find_subscription(own, function)
-        problem = _find_time_problem(admin, name)
-        if not dry_run and not problem:
-            admin.seek(name, time=format_exact(moment))
-        found.append(Sought(function=function, subscription=name, to=format_moment(moment), problem=problem))
-    return found
+    named = {"--since": request.since, "--snapshot": request.snapshot, "--dead-letters": request.dead_letters}
+    given = [name for name, said in named.items() if said]
+    if len(given) != 1:
+        raise BadInput(
+            f"replay: needs one source (got {' and '.join(given) or 'none'}); valid: {' or '.join(named)}"
+        )
+    if request.reasons and not request.dead_letters:
+        raise BadInput(f"--reason: works only with --dead-letters (got {given[0]}); valid: no --reason")
+    for reason in request.reasons:
+        if reason not in REASONS:
+            raise BadInput(f"--reason: is not a reason (got {reason!r}); valid: {', '.join(REASONS)}")
 
 
-def seek_to_snapshot(
-    admin: PubsubAdmin, own: OperatorSettings, functions: Sequence[str], snapshot: str, *, dry_run: bool
-) -> list[Sought]:
-    """Put subscriptions back to what a snapshot remembers.
-
-    Args:
-        admin: Pub/Sub.
-        own: the operator's settings.
-        functions: whose subscriptions; none names both.
-        snapshot: its name; a bare one is in the subscription's project.
-        dry_run: change nothing.
-    """
-    found = []
-    for function in functions or PUSHED:
-        name = find_subscription(own, function)
-        project = "/".join(name.split("/")[:2])
-        full = snapshot if "/" in snapshot else f"{project}/snapshots/{snapshot}"
-        problem = ""
-        if dry_run:
-            problem = "" if admin.find_snapshot(full) else f"there is no snapshot {full}"
-        else:
-            try:
-                admin.seek(name, snapshot=full)
-            except NotFound as error:
-                problem = str(error)
-        found.append(Sought(function=function, subscription=name, to=full, problem=problem))
-    return found
+def run(request: Request, deployment: Deployment, console: Console, form: Format) -> Ending:
+    """Carry out a request and print what came of it."""
+    if request.dead_letters:
+        return _run_letters(request, deployment, console, form)
+    admin, own = deployment.pubsub, deployment.own
+    if request.since:
+        moment = parse_since(request.since, now=deployment.ports.clock.now())
+        sought = seek_to_time(admin, own, request.functions, moment, dry_run=request.dry_run)
+    else:
+        sought = seek_to_snapshot(admin, own, request.functions, request.snapshot, dry_run=request.dry_run)
+    foreseen = foresee(deployment.ports, request.functions) if request.dry_run else []
+    if form.for_programs:
+        data: dict[str, Any] = {"subscriptions": [each.as_data() for each in sought], "dry_run": request.dry_run}
+        if request.dry_run:
+            data["decisions"] = [each.as_data() for each in foreseen]
+        print_data(data, form)
+    else:
+        _print_sought(console, sought, foreseen, dry_run=request.dry_run)
+    refused = any(each.decision == Verdict.REFUSE for each in foreseen)
+    return Ending.FINDINGS if refused or any(each.problem for each in sought) else Ending.FINE
 
 
-def _find_time_problem(admin: PubsubAdmin, name: str) -> str:
-    subscription = admin.find_subscription(name)
-    if subscription is None:
-        return f"there is no subscription {name}"
-    topic = admin.find_topic(subscription.topic)
-    kept = (topic is not None and topic.message_retention_duration) or subscription.retain_acked_messages
-    if kept:
-        return ""
-    command = f"gcloud pubsub topics update {subscription.topic} --message-retention-duration=7d"
-    return f"nothing acknowledged is kept, so nothing would come back; from now on it is with: {command}"
-
-
-def foresee(ports: Ports, functions: Sequence[str]) -> list[Foreseen]:
-    """Return every decision that replaying any messages could lead to now, those that change nothing left out.
-
-    Messages cannot be listed without taking them; but a message is only a hint to look, so all that a replay can
-    do is what the waiting leaders and the pools call for.
-    """
-    ports = rehearse(ports)
-    wanted = functions or PUSHED
-    found: list[Foreseen] = []
-    for cluster in ports.clusters:
-        pools = ports.pools.list(cluster)
-        if "provision" in wanted:
-            found += [_foresee("provision", each) for _, each in rehearse_leaders(cluster, pools, ports)]
-        if "collect" in wanted:
-            found += [_foresee("collect", each) for _, each in rehearse_pools(cluster, pools, ports)]
-    return [each for each in found if each.decision not in (Verdict.NOTHING, Verdict.KEEP)]
-
-
-def _foresee(function: str, outcome: Outcome) -> Foreseen:
-    return Foreseen(
-        cluster=outcome.cluster,
-        function=function,
-        subject=outcome.subject,
-        decision=str(outcome.decision.verdict),
-        reason=str(outcome.decision.reason),
-        message=outcome.decision.message,
+def _print_sought(console: Console, sought: list[Sought], foreseen: list[Foreseen], *, dry_run: bool) -> None:
+    would = "would be set back to" if dry_run else "is set back to"
+    for each in sought:
+        text = f"{each.subscription}: {each.problem}" if each.problem else f"{each.subscription} {would} {each.to}"
+        print_line(console, styled(text, "bad" if each.problem else ""))
+    if not dry_run:
+        return
+    print_line(console)
+    if not foreseen:
+        print_line(console, "a replay would change nothing now")
+        return
+    headings = ["FUNCTION", "SUBJECT", "DECISION", "REASON", "MESSAGE"]
+    print_columns(
+        console,
+        headings,
+        [[each.function, each.subject, each.decision, each.reason, each.message] for each in foreseen],
     )
+
+
+def _run_letters(request: Request, deployment: Deployment, console: Console, form: Format) -> Ending:
+    choice = Choice(reasons=request.reasons, functions=request.functions, most=request.most)
+    subscription = find_subscription(deployment.own, DEAD_LETTERS)
+    box = LetterBox(deployment.pubsub, subscription, now=deployment.ports.clock.now())
+    if request.dry_run:
+        report = rehearse_letters(box, rehearse(deployment.ports), choice)
+    else:
+        topic = PubsubTopic(deployment.open_publisher, find_topic(deployment.own))
+        ends = deployment.own.operations_topic
+        operations = PubsubTopic(deployment.open_publisher, ends) if ends else None
+        report = publish_again(box, topic, choice, operations=operations, progress=_say_progress)
+    if form.for_programs:
+        print_data(_letter_data(report, request), form)
+    else:
+        _print_letters(console, report, dry_run=request.dry_run)
+    refused = any(letter.decision == Verdict.REFUSE for letter in report.letters)
+    return Ending.FINDINGS if refused else Ending.FINE
+
+
+def _say_progress(published: int) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{published} published again")
+        sys.stderr.flush()
+
+
+def _letter_data(report: LetterReport, request: Request) -> dict[str, Any]:
+    return {
+        "letters": [letter.as_data() for letter in report.letters],
+        "published": report.published,
+        "left": report.kept,
+        "bounded": report.bounded,
+        "dry_run": request.dry_run,
+    }
+
+
+def _print_letters(console: Console, report: LetterReport, *, dry_run: bool) -> None:
+    if sys.stderr.isatty() and report.published:
+        sys.stderr.write("\n")
+    if report.letters:
+        headings = ["PUBLISHED", "FUNCTION", "REASON", "SUBJECT"]
+        rows = [
+            [each.publish_time, each.function or "-", each.reason, each.subject or "-"] for each in report.letters
+        ]
+        if dry_run:
+            headings += ["DECISION NOW", "BECAUSE", "MESSAGE"]
+            rows = [
+                [*row, each.decision, each.decided_because, each.message]
+                for row, each in zip(rows, report.letters, strict=True)
+            ]
+        print_columns(console, headings, rows)
+        print_line(console)
+    done = f"{len(report.letters)} read, none published" if dry_run else f"{report.published} published again"
+    print_line(console, f"{done}, {report.kept} not selected")
+    if report.bounded:
+        print_line(console, styled("stopped at --max; there can be more", "warn"))

@@ -1,4 +1,4 @@
-"""What is there now: every pool of ours with its owner, and every slice that waits, each with what is decided."""
+"""The present state: every pool of ours and every waiting slice, each with its decision."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 from cli.printing import count, format_age, print_columns, print_line, short_cluster, styled
 from cli.rehearsal import rehearse, rehearse_leaders, rehearse_pools
-from shared.core.catalogue import FAMILIES
-from shared.core.decisions import Reason, Verdict
+from shared.core.decide.limits import count_pool_chips
+from shared.core.decisions import FAILURE_REASONS, Reason, Verdict
 from shared.core.errors import ProvisionerError
-from shared.perform.sizes import measure_elastic
+from shared.perform.emergency_stop import read_stop
+from shared.perform.pool_sizes import measure_elastic
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from shared.core.pools import PoolSnapshot
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import Ports
     from shared.core.workloads import PodView
-    from shared.perform.outcome import Outcome, Ports
+    from shared.perform.outcome import Outcome
 
-CHIPS = {machine.name: machine.chips for family in FAMILIES for machine in family.machines}
-STUCK = frozenset(
+STUCK = FAILURE_REASONS | frozenset(
     {
-        Reason.POOL_STUCK,
-        Reason.POOL_FAILED,
         Reason.POOL_DEGRADED,
         Reason.POOL_DIFFERS,
+        Reason.POD_UNPLACED,
         Reason.STATUS_UNKNOWN,
         Reason.OWNER_UNKNOWN,
         Reason.PARENT_OVER,
         Reason.FOREIGN_LABELS,
     }
 )
-"""With these a person should look, whatever the provisioner does next."""
+"""With these reasons a person must look, whatever the provisioner does next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +83,8 @@ class Status:
     waiting: list[WaitingRow] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     """What could not be asked."""
+    stops: dict[str, str] = field(default_factory=dict)
+    """By cluster: why its emergency stop is on, in a sentence."""
 
     @property
     def stuck(self) -> int:
@@ -102,11 +104,12 @@ class Status:
             "waiting": [asdict(row) for row in self.waiting],
             "stuck": self.stuck,
             "errors": self.errors,
+            "stops": self.stops,
         }
 
 
 def read_status(ports: Ports, *, namespace: str = "") -> Status:
-    """Return the status of every cluster; one that cannot be asked is an error and never hides the others.
+    """Return the status of every cluster. A cluster that does not answer is listed as an error.
 
     Args:
         ports: the deployment; nothing is changed.
@@ -116,6 +119,8 @@ def read_status(ports: Ports, *, namespace: str = "") -> Status:
     status = Status()
     for cluster in ports.clusters:
         try:
+            if stop := read_stop(cluster, ports):
+                status.stops[cluster] = f"the mode is {stop.mode}: {stop.cause}"
             pools = ports.pools.list(cluster)
             for pool, outcome in rehearse_pools(cluster, pools, ports):
                 status.pools.append(_pool_row(cluster, pool, outcome, ports))
@@ -132,16 +137,8 @@ def read_status(ports: Ports, *, namespace: str = "") -> Status:
     return status
 
 
-def _measure(pool: PoolSnapshot, ports: Ports) -> PoolSnapshot:
-    """Return a pool with its present size; with its first one where nobody lets us ask."""
-    try:
-        return measure_elastic([pool], ports)[0]
-    except ProvisionerError:
-        return pool
-
-
 def _pool_row(cluster: str, pool: PoolSnapshot, outcome: Outcome, ports: Ports) -> PoolRow:
-    pool = _measure(pool, ports)
+    pool = measure_elastic([pool], ports)[0][0]
     owner, decision = pool.owner, outcome.decision
     age = pool.age_seconds(ports.clock.now())
     return PoolRow(
@@ -153,10 +150,10 @@ def _pool_row(cluster: str, pool: PoolSnapshot, outcome: Outcome, ports: Ports) 
         owner_uid=owner.owner_uid if owner else "",
         state=str(pool.status),
         nodes=pool.node_count,
-        chips=pool.node_count * (pool.gpus_per_node or CHIPS.get(pool.machine_type, 0)),
+        chips=count_pool_chips(pool),
         machine_type=pool.machine_type,
         topology=pool.topology,
-        age_seconds=None if age == float("inf") else round(age, 1),
+        age_seconds=None if age is None else round(age, 1),
         decision=str(decision.verdict),
         reason=str(decision.reason),
         message=decision.message,
@@ -206,12 +203,15 @@ def print_status(console: Console, status: Status, *, wide: bool) -> None:
         f"{count(len(status.pools), 'pool')} with {count(chips, 'chip')}, "
         f"{count(len(status.waiting), 'slice')} waiting{tail}",
     )
+    for cluster, why in status.stops.items():
+        text = f"{short_cluster(cluster)}: {why}"
+        print_line(console, styled(text, "bad"))
     for trouble in status.troubles:
         print_line(console, styled(trouble, "warn"))
 
 
 def _pool_cells(row: PoolRow, *, wide: bool) -> list[Any]:
-    age = format_age(float("inf") if row.age_seconds is None else row.age_seconds)
+    age = format_age(row.age_seconds)
     look = "bad" if row.stuck else "ok" if row.state == "RUNNING" else "warn"
     cells = [
         row.pool,
@@ -233,7 +233,7 @@ def _pool_cells(row: PoolRow, *, wide: bool) -> list[Any]:
 
 
 def _waiting_cells(row: WaitingRow, *, wide: bool) -> list[Any]:
-    waited = format_age(float("inf") if row.waiting_seconds is None else row.waiting_seconds)
+    waited = format_age(row.waiting_seconds)
     cells = [
         row.slice,
         f"{row.namespace}/{row.workload}",

@@ -1,4 +1,4 @@
-"""The story of one workload: everything that is known of it in order of time, and how each slice stands now."""
+"""The history of one workload in order of time, and the present state of each of its slices."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from cli.endings import BadInput
 from cli.history import Entry, read_events, read_leaders, read_operations, read_pools, read_workload_dates
-from cli.logs import read_logs
+from cli.log_search import read_logs
 from cli.moments import format_moment
 from cli.printing import print_columns, print_line, short_cluster, styled
 from cli.status import Status, read_status
 from shared.core.errors import ProvisionerError, Rejected
+from shared.core.identity.names import Claim, build_pool_name, parse_pool_name
 from shared.core.kinds.table import KIND_NAMES, KINDS, choose_kinds, list_slices
-from shared.core.names import Claim, build_pool_name, parse_pool_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from cli.deployment import Deployment
-    from shared.core.pools import PoolSnapshot
+    from cli.operator_access import Deployment
+    from shared.core.identity.pools import PoolSnapshot
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _WORD = re.compile(r"[a-z][-a-z0-9]{13,39}")
@@ -73,20 +73,18 @@ def parse_workload(text: str, namespace: str) -> tuple[str, str]:
     """
     said, slash, name = text.rpartition("/")
     if slash and namespace and said != namespace:
-        raise BadInput(
-            f"WORKLOAD: {text!r} and --namespace={namespace!r} contradict each other; valid: one of the two"
-        )
+        raise BadInput(f"WORKLOAD: contradicts --namespace={namespace!r} (got {text!r}); valid: one of the two")
     home = said or namespace or "default"
     for what, value in (("namespace", home), ("name", name)):
         if not _NAME.fullmatch(value):
             raise BadInput(
-                f"WORKLOAD: {what} is no name of Kubernetes (got {value!r}); valid: NAME or NAMESPACE/NAME"
+                f"WORKLOAD: the {what} is not a Kubernetes name (got {value!r}); valid: NAME or NAMESPACE/NAME"
             )
     return home, name
 
 
 def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> Story:
-    """Return the story of a workload in one cluster; a source that cannot be read is named and left out."""
+    """Return the history of a workload in one cluster. A source that fails is named in it."""
     story = Story(cluster=cluster, namespace=namespace, name=name)
     api, ports = deployment.apis[cluster], deployment.ports
     for kind in choose_kinds(ports.settings.kinds):
@@ -106,18 +104,19 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> Sto
     names = {pool.name for pool in pools} | _find_names(story, deployment)
     if names:
         _add(story, "GKE's operations", lambda: read_operations(deployment.gke, cluster, names))
-    if deployment.logging is not None:
-        rest = deployment.logging
+    if deployment.open_logs is not None:
+        open_logs = deployment.open_logs
         now = ports.clock.now()
-        _add(story, "logs", lambda: read_logs(rest, cluster, namespace, name, now=now))
+        _add(story, "logs", lambda: read_logs(open_logs, cluster, namespace, name, now=now))
     story.entries = mark_repetitions(sorted(story.entries, key=lambda each: each.at))
     return story
 
 
 def mark_repetitions(entries: list[Entry]) -> list[Entry]:
-    """Return the entries, those marked as details that say once more what stands before them.
+    """Return the entries; those that repeat an earlier entry are marked as details.
 
-    The provisioner writes each Event on the workload and on the leader pod, and logs it; one of them is enough.
+    The provisioner writes each Event on the workload and on the leader pod, and logs it; one of
+    them is enough.
     """
     told_by_workload = {each.message for each in entries if each.message and _is_on_workload(each)}
     seen: set[str] = set()
@@ -133,7 +132,7 @@ def mark_repetitions(entries: list[Entry]) -> list[Entry]:
 
 
 def add_present(story: Story, deployment: Deployment) -> None:
-    """Add how the workload's pools and waiting slices stand now."""
+    """Add the present state of the workload's pools and waiting slices."""
     status = read_status(deployment.ports, namespace=story.namespace)
     story.now = Status(
         pools=[row for row in status.pools if (row.cluster, row.workload) == (story.cluster, story.name)],
@@ -155,7 +154,7 @@ def _is_of(pool: PoolSnapshot, namespace: str, name: str) -> bool:
 
 
 _KINDS_WITH_PODS = frozenset(kind.name for kind in KINDS if kind.watched)
-"""Where the same is said of a workload and of its pods, it is told of the workload; a bare pod is both."""
+"""If a workload and its pods have the same text, the workload's is shown; a bare pod is both."""
 
 
 def _is_on_workload(entry: Entry) -> bool:
@@ -170,7 +169,7 @@ def _guess_kind(story: Story, pools: list[PoolSnapshot]) -> str:
 
 
 def _find_names(story: Story, deployment: Deployment) -> set[str]:
-    """Return names of pools that may be gone: from what was said of them, and from the slices' claims."""
+    """Return names of pools that may be gone: from texts about them, and from the claims."""
     said = {word for each in story.entries for word in _WORD.findall(each.text) if parse_pool_name(word)}
     if not story.exists:
         return said
@@ -200,7 +199,7 @@ def _find_names(story: Story, deployment: Deployment) -> set[str]:
 
 
 def print_story(console: Console, story: Story, *, several: bool, wide: bool) -> None:
-    """Print a story for people: what happened, then how each slice stands now; details only when `wide`."""
+    """Print a history for people, then the present state; details only when `wide`."""
     if several:
         print_line(console, styled(short_cluster(story.cluster), "dim"))
     rows: list[list[str | Text]] = [
@@ -213,7 +212,7 @@ def print_story(console: Console, story: Story, *, several: bool, wide: bool) ->
         print_line(console)
     hidden = len(story.entries) - len(rows)
     if hidden:
-        print_line(console, styled(f"{hidden} more with -o wide: Kubernetes' own steps, and repetitions", "dim"))
+        print_line(console, styled(f"{hidden} more with -o wide: steps of Kubernetes, and repetitions", "dim"))
     for row in story.now.pools:
         print_line(
             console, styled(f"now: pool {row.pool} is {row.state}: {row.message} [{row.reason}]", _look(row.stuck))
@@ -222,7 +221,7 @@ def print_story(console: Console, story: Story, *, several: bool, wide: bool) ->
         said = f"now: slice {waiting.slice} waits: {waiting.message} [{waiting.reason}]"
         print_line(console, styled(said, _look(waiting.stuck)))
     if not story.now.pools and not story.now.waiting:
-        state = "has no pools and waits for none" if story.exists else "is gone, and so are its pools"
+        state = "has no pools and needs none" if story.exists else "does not exist, and has no pools"
         print_line(console, f"now: {story.kind or 'workload'} {story.namespace}/{story.name} {state}")
     for each in story.unread:
         print_line(console, styled(f"not read: {each}", "warn"))

@@ -1,7 +1,7 @@
-"""What the kubelet and people may ask: /healthz (does the process live?), /readyz (what is missing?), /metrics.
+"""The HTTP answers: /healthz (is the process alive?), /readyz (what is missing?), /metrics.
 
-Liveness is the heartbeat of the loops and never the reachability of Pub/Sub or of the API server: an outage of
-theirs must not become a storm of restarts here.
+Liveness is the heartbeat of the loops and never the reachability of Pub/Sub or of the API server:
+an outage of theirs must not become a storm of restarts here.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 HEARTBEAT_SECONDS_MAX = 180.0
-"""A loop shows itself at least every 90 s of silence plus the pauses and time-outs of one attempt: twice that."""
+"""A loop shows itself at least every 90 s of silence plus the pauses and time-outs of one attempt:
+twice that."""
 
 
 class Role(StrEnum):
-    """What this process is to the others."""
+    """The role of this process among the exporters of the cluster."""
 
     STARTING = "starting"
     STANDBY = "standby"
-    """Another one reports; this one waits for the lease."""
+    """Another exporter reports. This one waits for the lease."""
     LEADER = "leader"
     ENDING = "ending"
 
 
 class Health:
-    """What every loop last said of itself; written by the loops, read by the HTTP server."""
+    """The state of every loop: written by the loops, read by the HTTP server."""
 
     def __init__(self, expected: tuple[str, ...], clock: Callable[[], float] = time.monotonic) -> None:
         """Begin as starting.
@@ -49,7 +50,7 @@ class Health:
         self.role = Role.STARTING
 
     def beat(self, loop: str) -> None:
-        """Note that a loop lives."""
+        """Note that a loop runs."""
         self._beats[loop] = self._clock()
 
     def note_listed(self, resource: str) -> None:
@@ -59,12 +60,12 @@ class Health:
             self._lacks.pop(resource, None)
 
     def note_settled(self, resource: str) -> None:
-        """Note that a kind need not be listed: the cluster does not know it, and may well not."""
+        """Note that a kind is not installed in the cluster, and does not have to be."""
         with self._lock:
             self._listed.add(resource)
 
     def note_lack(self, resource: str, what: str) -> None:
-        """Note what a loop cannot do at present; empty when all is well again."""
+        """Note what a loop cannot do now; an empty text when it can again."""
         with self._lock:
             if what:
                 self._lacks[resource] = what
@@ -72,20 +73,20 @@ class Health:
                 self._lacks.pop(resource, None)
 
     def liveness(self) -> tuple[bool, Mapping[str, object]]:
-        """Return whether every loop has shown itself lately, and how long ago each did."""
+        """Return whether every loop has run lately, and how long ago each did."""
         now = self._clock()
         ages = {loop: round(now - beat, 1) for loop, beat in self._beats.items()}
         alive = all(age <= HEARTBEAT_SECONDS_MAX for age in ages.values())
         return alive, {"alive": alive, "heartbeat_age_seconds": ages}
 
     def readiness(self) -> tuple[bool, Mapping[str, object]]:
-        """Return whether this process does its part, and what is missing if not."""
+        """Return whether this process is ready, and what is missing if it is not."""
         with self._lock:
             lacks = dict(self._lacks)
             unlisted = [name for name in self._expected if name not in self._listed]
         if self.role is Role.LEADER:
             for name in unlisted:
-                lacks.setdefault(name, "not listed yet")
+                lacks.setdefault(name, "the first list is not complete yet")
         ready = self.role is Role.STANDBY or (self.role is Role.LEADER and not unlisted)
         return ready, {"ready": ready, "role": self.role, "missing": lacks}
 
@@ -118,7 +119,7 @@ class HealthServer:
         ).start()
 
     def stop(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -141,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
             status, content_type, body = (
                 HTTPStatus.NOT_FOUND,
                 "text/plain",
-                f"not here; valid: {valid}\n".encode(),
+                f"there is no such page; valid: {valid}\n".encode(),
             )
         else:
             status, content_type, body = answer()
@@ -152,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the signature of http.server
-        """Say nothing: probes come every few seconds."""
+        """Log nothing: probes come every few seconds."""
 
 
 def _judged(good: bool, facts: Mapping[str, object]) -> tuple[HTTPStatus, str, bytes]:  # noqa: FBT001 -- spread from a pair

@@ -1,9 +1,9 @@
-"""Leader election by a Kubernetes Lease: one exporter reports, the others stand by.
+"""Leader election by a Kubernetes Lease: one exporter reports, the others wait.
 
-Written for these failures: every error while renewing, and every lost race, ends the leadership here before
-anybody else may take it; writes carry the resource version that was read, so two can never both succeed; a clean
-end gives the lease back. Clocks of different machines are never compared: a standby counts how long the record
-stood still.
+Written for these failures: every error while renewing, and every lost race, ends the leadership
+here before another process may take it; writes carry the resource version that was read, so two can
+never both succeed; a clean end gives the lease back. Clocks of different machines are never
+compared: a standby counts how long the record stood still.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _logger = logging.getLogger(__name__)
 
 
 class LeaseLost(Exception):
-    """This process leads no more and must end at once."""
+    """This process is no longer the leader and must end at once."""
 
 
 @dataclass(slots=True)
 class _Observed:
-    """A record as last read, and since when it has stood still."""
+    """A record as last read, and since when it has not changed."""
 
     version: str = ""
     since: float = 0.0
@@ -57,7 +57,7 @@ class LeaseLock:
             namespace: Of the Lease.
             name: Of the Lease.
             identity: Who we are; must be unique to this process.
-            lease_seconds: How long others must see the record stand still before they may take it.
+            lease_seconds: Seconds without a change of the record after which others may take it.
             clock: Seconds that only grow.
         """
         self._api, self._identity, self._lease_seconds, self._clock = api, identity, lease_seconds, clock
@@ -73,15 +73,15 @@ class LeaseLock:
         return self._lease_seconds / 6
 
     def is_held(self) -> bool:
-        """Tell whether nobody else can have taken the lease yet.
+        """Return whether this process still holds the lease for certain.
 
-        True for two thirds of the lease after the last renewal was *sent*; the rest is the margin for a request or
-        a batch that is still under way.
+        True for two thirds of the lease after the last renewal was *sent*; the rest is the margin
+        for a request or a batch that is still under way.
         """
         return self._held is not None and self._clock() < self._valid_until
 
     def try_acquire(self) -> bool:
-        """Take the lease if it is free or its holder was silent for its whole length; tell whether it is ours.
+        """Take the lease if it is free or expired; return whether this process holds it.
 
         Raises:
             ProvisionerError: the API could not be asked; the outcome is unknown, ask again.
@@ -107,22 +107,22 @@ class LeaseLock:
         return True
 
     def renew(self) -> None:
-        """Show that we live, or learn that we lead no more.
+        """Renew the lease, or find that another process holds it.
 
         Raises:
-            LeaseLost: somebody else holds the lease, or ours could not be renewed in time.
+            LeaseLost: another process holds the lease, or ours could not be renewed in time.
         """
         started = self._clock()
         if self._held is None or not self.is_held():
-            raise LeaseLost("the lease ran out before it could be renewed")
+            raise LeaseLost("the lease expired before it was renewed")
         try:
             self._renew_held(self._held, started)
         except (StaleView, NotFound) as error:
             self._held = None
-            raise LeaseLost(f"somebody else changed or removed the lease: {error}") from error
+            raise LeaseLost(f"another process changed or removed the lease: {error}") from error
         except ProvisionerError as error:
             _logger.warning(
-                "lease not renewed",
+                "the lease was not renewed and will be tried again",
                 extra={
                     "problem": str(error),
                     "seconds_left": round(self._valid_until - self._clock(), 1),
@@ -133,7 +133,7 @@ class LeaseLock:
                 raise LeaseLost(f"the lease could not be renewed in time: {error}") from error
 
     def release(self) -> bool:
-        """Give the lease back so that a standby can take it at once; tell whether that worked."""
+        """Release the lease, so that a standby takes it at once; return whether that worked."""
         held, self._held = self._held, None
         if held is None:
             return False
@@ -147,7 +147,9 @@ class LeaseLock:
         try:
             self._api.update(f"{self._folder}/{self._name}", self._body(held, spec))
         except ProvisionerError as error:
-            _logger.warning("lease not released", extra={"problem": str(error)})
+            _logger.warning(
+                "the lease was not released; a standby takes it when it expires", extra={"problem": str(error)}
+            )
             return False
         return True
 
@@ -162,8 +164,8 @@ class LeaseLock:
         try:
             self._write(held, spec, started)
         except StaleView:
-            # An earlier renewal whose answer was lost, or an edit of a label, changes the version as well: only
-            # the holder's name decides.
+            # An earlier renewal whose answer was lost, or an edit of a label, changes the version
+            # as well: only the holder's name decides.
             found = self._read()
             if found.spec.holder_identity != self._identity:
                 raise
@@ -202,7 +204,7 @@ class LeaseLock:
 
     def _note_held(self, stored: Lease, started: float) -> None:
         self._held = stored
-        # Counted from before the request: the record stands still for others from some later moment on.
+        # Counted from before the request: for others, the record is unchanged since a later moment.
         self._valid_until = started + self._lease_seconds * 2 / 3
 
     def _body(self, read: Lease, spec: LeaseSpec) -> Lease:

@@ -1,6 +1,6 @@
-"""The command: reads the settings, starts the parts, waits for a signal, ends in order.
+"""The exporter's command: it reads the settings, starts the parts, waits for a signal, and ends.
 
-Exit codes: 0 a clean end, 1 the lease was lost or a part failed (start again), 2 the settings are wrong.
+Exit codes: 0 a clean end, 1 the lease was lost or a part failed (start again), 2 wrong settings.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from exporter.settings import explain_settings, parse_settings
+from exporter.exporter_settings import ExporterSettings, read_exporter_settings
 from shared.core.errors import Misconfigured
-from shared.edges.logs import start_logging
+from shared.edges.structured_logs import start_logging
+from shared.environment import explain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,12 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     start_logging("exporter")
     try:
-        settings = parse_settings(os.environ)
+        settings = read_exporter_settings(os.environ)
         if options.check:
-            _logger.info("settings are valid", extra={"cluster": settings.cluster, "topic": settings.topic})
+            _logger.info("the settings are valid", extra={"cluster": settings.cluster, "topic": settings.topic})
             return EXIT_CLEAN
         stop = _stop_on_signal()
-        # Imported only now: --help and --check should not have to load gRPC.
+        # Imported here, because --help and --check need neither the HTTP client nor the metrics.
         from exporter.process import run_exporter  # noqa: PLC0415 -- see above
 
         return EXIT_CLEAN if run_exporter(settings, stop, options.ports_file) else EXIT_FAILED
@@ -52,21 +53,22 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m exporter",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description=(
-            "Watch one GKE cluster and publish a hint to Pub/Sub for every TPU slice without nodes, and for\n"
-            "every workload that is over. Decides nothing. Configured by the environment; logs JSON to stdout."
+            "Watch one GKE cluster. Publish an event to Pub/Sub for each accelerator pod without a node, and for\n"
+            "each workload that is over. The functions decide what happens then. Settings are environment\n"
+            "variables. Logs are JSON lines on stdout."
         ),
         epilog=(
-            f"environment:\n{explain_settings()}\n"
-            "exit codes: 0 clean end, 1 lease lost or a part failed (start again), 2 wrong settings.\n"
+            f"environment:\n{explain(ExporterSettings)}\n"
+            "exit codes: 0 clean end; 1 the lease was lost or a part failed: start again; 2 wrong settings.\n"
             "See docs/exporter.md."
         ),
     )
-    parser.add_argument("--check", action="store_true", help="only validate the settings, then exit")
+    parser.add_argument("--check", action="store_true", help="check the settings and exit")
     parser.add_argument(
         "--ports-file",
         type=Path,
         metavar="PATH",
-        help='write {"http": "http://HOST:PORT"} there once the health server listens',
+        help='write {"http": "http://HOST:PORT"} to this file when the health server listens',
     )
     return parser
 
@@ -75,7 +77,7 @@ def _stop_on_signal() -> threading.Event:
     stop = threading.Event()
 
     def note(number: int, _frame: FrameType | None) -> None:
-        _logger.info("ending", extra={"signal": signal.Signals(number).name})
+        _logger.info("the exporter ends because of a signal", extra={"signal": signal.Signals(number).name})
         stop.set()
 
     signal.signal(signal.SIGTERM, note)

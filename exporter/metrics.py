@@ -1,4 +1,4 @@
-"""What the exporter counts, in its own registry: no default collectors of the process or the platform.
+"""The exporter's metrics, in their own registry without the default collectors.
 
 Names begin with ``tpu_provisioner_exporter_`` and are listed for operators in docs/exporter.md.
 """
@@ -12,9 +12,12 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    Info,
     disable_created_metrics,
     generate_latest,
 )
+
+from shared.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,24 +38,29 @@ class Metrics:
         )
         self.publish_seconds = Histogram(
             "publish_seconds",
-            "From the arrival of a watch event to its event being stored by Pub/Sub.",
+            "Seconds from the arrival of a watch event until Pub/Sub has stored the event.",
             namespace=PREFIX,
             registry=self.registry,
             buckets=_LATENCY_SECONDS,
         )
         self.watch_restarts = self._counter(
             "watch_restarts",
-            "Watches begun anew, by what ended the one before.",
+            "Watches that were started again, by the reason why the previous one ended.",
             ("resource", "reason"),
         )
-        self.watch_events = self._counter("watch_events", "Events received.", ("resource", "type"))
+        self.watch_events = self._counter("watch_events", "Watch events received.", ("resource", "type"))
         self.unreadable = self._counter(
-            "objects_unreadable", "Objects passed over because a field has an unexpected type.", ("resource",)
+            "objects_unreadable", "Objects skipped because they could not be read.", ("resource",)
         )
-        self.list_seconds = self._gauge("list_seconds", "How long the last full listing took.", ("resource",))
-        self.listed = self._gauge("listed", "1 once a full listing has succeeded.", ("resource",))
-        self.absent = self._gauge("resource_absent", "1 while the cluster does not know the kind.", ("resource",))
-        self.is_leader = self._gauge("is_leader", "1 while this process reports.", ())
+        self.list_seconds = self._gauge("list_seconds", "Seconds that the last full list took.", ("resource",))
+        self.listed = self._gauge("listed", "1 after a full list has succeeded.", ("resource",))
+        self.absent = self._gauge(
+            "resource_absent", "1 while the kind is not installed in the cluster.", ("resource",)
+        )
+        Info("build", "The version that runs.", namespace=PREFIX, registry=self.registry).info(
+            {"version": VERSION}
+        )
+        self.is_leader = self._gauge("is_leader", "1 while this exporter is the leader.", ())
 
     def observe(self, name: str, help_text: str, read: Callable[[], float]) -> None:
         """Add a gauge whose value is asked for at each scrape."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Pauses:
-    """A back-off: doubling from `first_seconds` to `longest_seconds`, each shortened by up to a half at random.
+    """A back-off that doubles from `first_seconds` to `longest_seconds`, with random jitter.
 
     The randomness keeps many exporters from asking a recovering server in step.
     """
@@ -20,7 +20,7 @@ class Pauses:
     chance: random.Random = field(default_factory=random.Random)
 
     def next_seconds(self, advised_seconds: float | None = None) -> float:
-        """Count one more failure and return the pause after it, at least as long as the other side advised."""
+        """Count one more failure and return the pause: at least as long as the server advised."""
         growing = self.first_seconds * 2.0 ** min(self.failures, 30)
         self.failures += 1
         jittered = min(growing, self.longest_seconds) * (1 - self.chance.random() / 2)

@@ -1,7 +1,8 @@
-"""One running exporter: puts the parts together, keeps the lease, and ends everything in the right order.
+"""One running exporter: it builds the parts, keeps the lease, and stops the parts in order.
 
-The main thread keeps the lease; one thread per watched kind follows it, one publishes, one answers probes.
-Whatever ends a thread other than the stop signal ends the process, so that the kubelet starts a whole one again.
+The main thread keeps the lease; one thread per watched kind follows it, one publishes, one answers
+probes. Whatever ends a thread other than the stop signal ends the process, so that the kubelet
+starts a whole one again.
 """
 
 from __future__ import annotations
@@ -17,47 +18,42 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import urllib3
-
 from exporter.health import Health, HealthServer, Role
-from exporter.kinds import list_watched
 from exporter.lease import LeaseLock, LeaseLost
 from exporter.metrics import Metrics
 from exporter.publishing import Outbox
 from exporter.sightings import PodSightings, WorkloadSightings
 from exporter.watch import Follower
+from exporter.watched_kinds import list_watched
 from shared.core.errors import Misconfigured, ProvisionerError
 from shared.core.kinds.table import choose_kinds
-from shared.core.settings import Credentials
-from shared.edges.google_access import google_token_source
-from shared.edges.google_rest import GoogleRest
 from shared.edges.kubernetes_api import (
     KubernetesApi,
     connection_from_kubeconfig,
     connection_in_cluster,
 )
-from shared.edges.pubsub_topic import PubsubTopic
+from shared.edges.pubsub_topic import PubsubTopic, open_publisher
+from shared.environment import describe_problem, name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from exporter.settings import Settings
-    from shared.core.events import Event
+    from exporter.exporter_settings import ExporterSettings
+    from shared.core.messages import Event
     from shared.edges.kubernetes_api import Connection
 
 USER_AGENT = "tpu-provisioner-exporter"
-PUBLISH_SECONDS_MAX = 10.0
-"""The longest wait for the answer to one batch; then it is sent again."""
 TICK_SECONDS = 1.0
 """How often the main thread looks around when it has no lease to renew."""
 JOIN_SECONDS = 0.3
-"""How long to wait for a thread that was told to end; they are daemons, so a stuck one holds up nobody."""
+"""How long to wait for a thread that was told to end; they are daemons, so a stuck one does not
+block the end."""
 _logger = logging.getLogger(__name__)
 
 
-def run_exporter(settings: Settings, stop: threading.Event, ports_file: Path | None = None) -> bool:
-    """Run until `stop` is set, or until the lease is lost or a part fails; tell whether the end was a clean one.
+def run_exporter(settings: ExporterSettings, stop: threading.Event, ports_file: Path | None = None) -> bool:
+    """Run until `stop` is set, the lease is lost or a part fails; return whether the end is clean.
 
     Raises:
         Misconfigured: the cluster or Pub/Sub cannot be addressed with these settings.
@@ -73,7 +69,7 @@ def run_exporter(settings: Settings, stop: threading.Event, ports_file: Path | N
 class _Exporter:
     """The parts of one process."""
 
-    def __init__(self, settings: Settings, stop: threading.Event) -> None:
+    def __init__(self, settings: ExporterSettings, stop: threading.Event) -> None:
         self._settings, self._stop = settings, stop
         self._failed = threading.Event()
         self._metrics = Metrics()
@@ -84,8 +80,7 @@ class _Exporter:
         )
         self._api = KubernetesApi(connection, user_agent=USER_AGENT)
         self._lease = _build_lease(settings, connection) if settings.lease_seconds else None
-        self._http = urllib3.PoolManager(maxsize=2)
-        self._topic = _build_topic(settings, self._http)
+        self._topic = PubsubTopic(open_publisher, settings.topic)
         self._outbox = Outbox(
             self._topic.publish,
             capacity=settings.buffer_max,
@@ -114,7 +109,8 @@ class _Exporter:
         try:
             server = HealthServer(host, self._settings.http_port, self._health, self._metrics.render)
         except OSError as error:
-            raise Misconfigured((f"cannot listen on {host}:{self._settings.http_port}: {error}",)) from error
+            problem = f"cannot listen on {host}:{self._settings.http_port}: {error}"
+            raise Misconfigured((describe_problem(name_variable("http_port"), problem),)) from error
         server.start()
         self._server = server
         url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{server.port}"  # noqa: S104 -- compared, not bound
@@ -127,32 +123,32 @@ class _Exporter:
             unfinished.rename(ports_file)
 
     def run(self) -> bool:
-        """Stand by until the lease is ours, then report until the end; tell whether the end is a clean one."""
+        """Wait for the lease, then report until the end; return whether the end is clean."""
         if not self._stand_by():
             return True
         self._health.role = Role.LEADER
         self._metrics.is_leader.set(1)
         _logger.info("leading", extra={"election": self._lease is not None})
-        self._start("outbox", self._outbox.run)
+        self._start("outbox", self._publish)
         for kind, follower in zip(self._watched, self._followers, strict=True):
             self._start(kind.name, follower.run)
         try:
             self._lead()
         except LeaseLost as error:
-            # What is queued belongs to the next leader now, who reports all that stands.
+            # The next leader reports everything that is true now, so the queue is not needed.
             self._outbox.stop()
-            _logger.critical("lease lost, ending", extra={"problem": str(error)})
+            _logger.critical("the lease is lost, the exporter ends", extra={"problem": str(error)})
             return False
         return not self._failed.is_set()
 
     def end(self) -> None:
-        """End the parts: no more watching, then what is queued, then the lease; say what was left undone."""
+        """Stop the parts: first the watches, then the outbox, then the lease; log what is left."""
         self._health.role = Role.ENDING
         for follower in self._followers:
             follower.stop()
         left = self._outbox.drain(self._settings.drain_seconds)
         self._outbox.stop()
-        self._http.clear()
+        self._topic.close()
         released = self._lease.release() if self._lease else None
         self._metrics.is_leader.set(0)
         for thread in self._threads:
@@ -164,7 +160,7 @@ class _Exporter:
         log("ended", extra={"events_left_to_the_next_start": left, "lease_released": released})
 
     def _stand_by(self) -> bool:
-        """Wait for the lease; tell whether it was had before the end."""
+        """Wait for the lease; return whether this process got it before the end."""
         lease = self._lease
         if lease is None:
             return not self._stop.is_set()
@@ -178,7 +174,7 @@ class _Exporter:
                 self._health.note_lack("lease", "")
             except ProvisionerError as error:
                 self._health.note_lack("lease", str(error))
-                _logger.warning("cannot ask for the lease", extra={"problem": str(error)})
+                _logger.warning("the lease could not be read or written", extra={"problem": str(error)})
             self._stop.wait(lease.retry_seconds)
         return False
 
@@ -186,7 +182,7 @@ class _Exporter:
         """Renew the lease until the end.
 
         Raises:
-            LeaseLost: somebody else may lead from now on.
+            LeaseLost: another process may lead from now on.
         """
         pause = self._lease.retry_seconds if self._lease else TICK_SECONDS
         while not self._stop.wait(pause):
@@ -201,24 +197,34 @@ class _Exporter:
         self._threads.append(thread)
         thread.start()
 
+    def _publish(self) -> None:
+        """Publish until the end. The connection is opened first, so that no demand waits for it."""
+        try:
+            self._topic.connect()
+        except ProvisionerError as error:
+            _logger.warning("there is no connection to Pub/Sub yet", extra={"problem": str(error)})
+        self._outbox.run()
+
     def _guarded(self, name: str, body: Callable[[], None]) -> None:
         """Run the body of a thread; if it ends by itself, the whole process has to end."""
         try:
             body()
         finally:
             if self._health.role is not Role.ENDING and not self._stop.is_set():
-                _logger.critical("a part has ended by itself", extra={"part": name})
+                _logger.critical("a part of the exporter failed, the exporter ends", extra={"part": name})
                 self._failed.set()
 
     def _observe(self) -> None:
         outbox = self._outbox
         self._metrics.observe(
-            "oldest_unpublished_age_seconds", "Age of the oldest event not yet stored.", outbox.oldest_age_seconds
+            "oldest_unpublished_age_seconds",
+            "Age of the oldest event that Pub/Sub has not stored yet.",
+            outbox.oldest_age_seconds,
         )
-        self._metrics.observe("buffered", "Events not yet stored by Pub/Sub.", lambda: float(len(outbox)))
+        self._metrics.observe("buffered", "Events that Pub/Sub has not stored yet.", lambda: float(len(outbox)))
         self._metrics.observe(
             "leaders_unschedulable",
-            "Leader pods that wait for nodes now.",
+            "Leader pods that are unschedulable now.",
             partial(self._count_standing, PodSightings),
         )
         self._metrics.observe(
@@ -228,7 +234,7 @@ class _Exporter:
         )
         self._metrics.observe_labelled(
             "objects_watched",
-            "Objects in the watch now.",
+            "Objects that the watch shows now.",
             {name: partial(_length, each) for name, each in self._sightings.items()},
         )
 
@@ -244,13 +250,7 @@ def _length(sightings: Any) -> float:
     return float(len(sightings))
 
 
-def _build_topic(settings: Settings, http: urllib3.PoolManager) -> PubsubTopic:
-    token = google_token_source(http) if settings.credentials == Credentials.GOOGLE else None
-    rest = GoogleRest(settings.pubsub_endpoint, http=http, token=token, timeout_seconds=PUBLISH_SECONDS_MAX)
-    return PubsubTopic(rest, settings.topic)
-
-
-def _build_lease(settings: Settings, connection: Connection) -> LeaseLock:
+def _build_lease(settings: ExporterSettings, connection: Connection) -> LeaseLock:
     # An API of its own with short time-outs: a renewal that hangs must fail well within the lease.
     api = KubernetesApi(connection, timeout_seconds=settings.lease_seconds / 6, user_agent=f"{USER_AGENT}-lease")
     return LeaseLock(

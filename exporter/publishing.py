@@ -1,8 +1,8 @@
-"""The outbox: a bounded queue of events and the one thread that publishes them until each is stored.
+"""The outbox: a bounded queue of events, and the thread that publishes until each is stored.
 
-A lone event goes out at once; what gathers while a batch is under way goes out together in the next one. When the
-queue is full, whoever wants to add waits: nothing is dropped. What is still here when the process ends is reported
-again by the next start, because it still stands.
+A lone event goes out at once; what gathers while a batch is under way goes out together in the next
+one. When the queue is full, a thread that adds an event waits: nothing is dropped. The next start
+reports again what is still in the queue at the end, because it is still true.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING
 
 from exporter.pauses import Pauses
 from shared.core.errors import InvalidRequest, ProvisionerError
-from shared.core.events import KINDS_PLURAL, format_message
+from shared.core.messages import KINDS_PLURAL, format_message
 from shared.traces import add_trace, build_log_field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from exporter.metrics import Metrics
-    from shared.core.events import Event, Message
+    from shared.core.messages import Event, Message
 
 BATCH_MAX = 100
-"""A message is about 1 kB, so a batch stays near 100 kB, a hundredth of what the service accepts."""
+"""A message is about 1 kB, so a batch stays near 100 kB, a hundredth of what the service
+accepts."""
 WAIT_SECONDS = 1.0
 """How often a thread that waits shows that it lives."""
 _logger = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ class Outbox:
                 self._note_success(batch, ids)
 
     def drain(self, seconds: float) -> int:
-        """Take no more events, wait until all are stored or the time is over, and return how many are left."""
+        """Refuse new events, wait until all are stored or time is up; return how many are left."""
         until = self._clock() + seconds
         with self._changed:
             self._closed = True
@@ -125,12 +126,12 @@ class Outbox:
         return len(self._queue)
 
     def oldest_age_seconds(self) -> float:
-        """Return how long ago the oldest event that is not yet stored arrived; 0 when there is none."""
+        """Return the age of the oldest event that is not stored yet; 0 without one."""
         with self._changed:
             return self._clock() - self._queue[0].seen_at if self._queue else 0.0
 
     def _next_batch(self) -> list[_Waiting]:
-        """Wait for events and return the oldest ones; they stay in the queue until they are stored."""
+        """Wait for events and return the oldest; they remain in the queue until they are stored."""
         with self._changed:
             while not self._stopped and not (self._queue and self._may_publish()):
                 self._changed.wait(WAIT_SECONDS)
@@ -151,7 +152,7 @@ class Outbox:
             self._metrics.published.labels(event.type, event.observed).inc()
             self._metrics.publish_seconds.observe(now - waiting.seen_at)
             _logger.info("published", extra=_facts(event) | {"message_id": message_id})
-        # Last, since whoever drains may end the process once the queue is empty: by then all is counted and told.
+        # Last, because the process may end as soon as the queue is empty.
         with self._changed:
             for _ in batch:
                 self._queue.popleft()
@@ -170,8 +171,8 @@ class Outbox:
             },
         )
         if isinstance(error, InvalidRequest):
-            # One message of the batch may be what the service refuses: send them singly, and let each refused
-            # one go to the end, so that it holds up nobody.
+            # One message of the batch may be what the service refuses: send them singly, and let
+            # each refused one go to the end, so that it does not block the others.
             self._batch_max = 1
             if len(batch) == 1:
                 with self._changed:

@@ -1,7 +1,8 @@
 """Turns what a watch shows into events, each fact once: the exporter's whole memory.
 
-Pure: no I/O, no clock. One small entry per object that is in the watch now, dropped when it leaves or when a
-listing no longer shows it. Losing the memory is harmless: what stands is then reported once more.
+Pure: no I/O, no clock. One small entry per object that is in the watch now, dropped when it leaves
+or when a listing no longer shows it. Losing the memory is harmless: what is true then is reported
+once more.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from exporter.predicates import has_surplus, is_demand, standing_of, wants_fewer
-from shared.core.elastic import hint_slice
-from shared.core.events import Event, EventType, ObjectName, Observed
+from shared.core.kinds.elastic import hint_slice
+from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.core.times import format_time
 from shared.edges.workload_objects import view_pod
 
@@ -38,8 +39,14 @@ class Sightings(Protocol[T_contra]):
     def lose(self, gone: T_contra) -> Iterable[Event]:
         """Return the events that an object's leaving the watch gives rise to."""
 
+    def miss(self, uid: str) -> None:
+        """Note that an object is there, but cannot be read: a listing has not shown that it left.
+
+        Without a UID it may be any object, so the listing shows of none that it left.
+        """
+
     def finish_listing(self) -> Iterable[Event]:
-        """Return the events of all that left while nobody watched."""
+        """Return the events of all that left during a break of the watch."""
 
     @property
     def standing(self) -> int:
@@ -62,6 +69,12 @@ class _Generations(Generic[Entry]):
     def mark(self, uid: str) -> None:
         self._unseen.discard(uid)
 
+    def miss(self, uid: str) -> None:
+        if uid:
+            self._unseen.discard(uid)
+        else:
+            self._unseen.clear()
+
     def sweep(self) -> list[tuple[str, Entry]]:
         """Remove and return the entries that the listing did not show."""
         gone = [(uid, self.entries.pop(uid)) for uid in self._unseen if uid in self.entries]
@@ -70,11 +83,12 @@ class _Generations(Generic[Entry]):
 
 
 class PodSightings:
-    """Slices without nodes: each is reported once, when a pod that speaks for it is first seen to be a demand.
+    """Slices without nodes: each is reported once, when its leader pod first needs nodes.
 
-    Under the selector ``spec.nodeName=`` a pod leaves the watch by being bound as well as by being deleted, and
-    the last body is the old one in both cases; so nothing is ever reported of a pod that left. Where several pods
-    speak for one slice, another of them that still waits is then reported in its place.
+    Under the selector ``spec.nodeName=`` a pod leaves the watch by being bound as well as by being
+    deleted, and the last body is the old one in both cases; so nothing is ever reported of a pod
+    that left. If a slice has several leader pods, another one that still waits is then reported in
+    its place.
     """
 
     def __init__(self, cluster: str, kind: Kind) -> None:
@@ -85,7 +99,7 @@ class PodSightings:
         self._slices: dict[str, str] = {}
         """The slice of a pod, by UID, where it is more than the pod itself."""
         self._others: dict[str, dict[str, Event]] = {}
-        """By slice, the demands of further pods that speak for it."""
+        """By slice, the demands of its other leader pods."""
 
     def begin_listing(self) -> None:
         """Start a listing."""
@@ -100,13 +114,17 @@ class PodSightings:
             self._others.get(self._slices.get(uid, uid), {}).pop(uid, None)
             return ()
         slice_key = self._find_slice(seen)
-        speaker = self._reported.get(slice_key)
-        if speaker is None:
+        leader = self._reported.get(slice_key)
+        if leader is None:
             self._reported[slice_key] = uid
             return (self._demand(seen),)
-        if speaker != uid:
+        if leader != uid:
             self._others.setdefault(slice_key, {})[uid] = self._demand(seen)
         return ()
+
+    def miss(self, uid: str) -> None:
+        """Note an unreadable object, as in `Sightings`."""
+        self._generations.miss(uid)
 
     def lose(self, gone: Pod) -> Iterable[Event]:
         """Forget a pod; return the demand of another that waits for the same slice."""
@@ -126,7 +144,7 @@ class PodSightings:
         return len(self._generations.entries)
 
     def _find_slice(self, pod: Pod) -> str:
-        """Return what is the same for all pods that speak for one slice; the pod's UID when it speaks alone."""
+        """Return the key that all leader pods of one slice share; the UID of a lone leader."""
         uid = pod.metadata.uid
         known = self._slices.get(uid)
         if known is not None:
@@ -185,9 +203,9 @@ class _Entry:
 
 
 class WorkloadSightings:
-    """Workloads of one kind that are over: completed, failed, suspended, being deleted, gone; drained after that.
+    """Workloads of one kind that are over: completed, failed, suspended, deleted; then drained.
 
-    And those that want fewer slices than before.
+    And those that need fewer slices than before.
     """
 
     def __init__(self, cluster: str, kind: Kind) -> None:
@@ -199,7 +217,7 @@ class WorkloadSightings:
         self._generations.begin()
 
     def see(self, seen: WorkloadView) -> Iterable[Event]:
-        """Return what is new about a workload: that it is over, is being deleted, has drained, wants less."""
+        """Return the new facts about a workload: over, being deleted, drained, scaled down."""
         if self._has_no_slices(seen):
             return ()
         self._generations.mark(seen.uid)
@@ -214,6 +232,10 @@ class WorkloadSightings:
             *self._left(entry, seen),
         ]
 
+    def miss(self, uid: str) -> None:
+        """Note an unreadable object, as in `Sightings`."""
+        self._generations.miss(uid)
+
     def lose(self, gone: WorkloadView) -> Iterable[Event]:
         """Return that a workload is gone."""
         if self._has_no_slices(gone):
@@ -222,7 +244,7 @@ class WorkloadSightings:
         return (self._over(_name(gone), Observed.DELETED, ""),)
 
     def finish_listing(self) -> Iterable[Event]:
-        """Return the workloads that were deleted while nobody watched."""
+        """Return the workloads that were deleted during a break of the watch."""
         return [self._over(entry.name, Observed.DELETED, "") for _, entry in self._generations.sweep()]
 
     @property
@@ -235,7 +257,7 @@ class WorkloadSightings:
         return len(self._generations.entries)
 
     def _has_no_slices(self, seen: WorkloadView) -> bool:
-        """Tell whether a workload cannot have a pool: it runs elsewhere, or never asked for accelerators."""
+        """Return whether a workload cannot have a pool: run elsewhere, or without accelerators."""
         elsewhere = seen.managed_elsewhere or bool(seen.part_of)
         return elsewhere or (not seen.groups and seen.uid not in self._generations.entries)
 
@@ -247,14 +269,14 @@ class WorkloadSightings:
         return () if standing is None else (self._over(entry.name, *standing),)
 
     def _new_termination(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
-        """Return that a foreground deletion has begun; that it has ended is a second event, from `lose`."""
+        """Return that a foreground deletion has begun. `lose` reports its end."""
         if not seen.deleting or entry.terminating:
             return ()
         entry.terminating = True
         return (self._over(entry.name, Observed.DELETED, format_time(seen.deleting_since)),)
 
     def _drained(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
-        """Return that all of a workload which is over has stopped, if it had not when that was reported."""
+        """Return that the last pods of a workload which is over have stopped."""
         if entry.standing is None:
             return ()
         if seen.active:
@@ -267,7 +289,7 @@ class WorkloadSightings:
         return (self._over(entry.name, Observed.DRAINED, f"{observed}@{since}"),)
 
     def _scaled(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
-        """Return that fewer slices are wanted than before; of a workload that is over, that says nothing new."""
+        """Return that fewer slices are needed than before, unless the workload is over."""
         before, entry.wanted = entry.wanted, {group.name: group.replicas for group in seen.groups}
         if entry.standing is not None or entry.terminating or not wants_fewer(before, entry.wanted):
             return ()
@@ -275,7 +297,7 @@ class WorkloadSightings:
         return (self._over(entry.name, Observed.SCALED, f"generation {seen.generation}"),)
 
     def _left(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
-        """Return that what is no longer wanted has stopped, if it had not when that was reported."""
+        """Return that the pods of removed slices have stopped."""
         if not entry.leaving or has_surplus(seen):
             return ()
         entry.leaving = False

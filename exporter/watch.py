@@ -1,7 +1,8 @@
-"""The ladder: list, then watch from there, resume after a break, list again when the version is too old or new.
+"""Follows one kind of object: list, watch, resume after a break, list again when it must.
 
-One `Follower` per watched kind, each in its own thread, for ever. It holds no objects: each goes straight to the
-kind's sightings. After kopf's ladder (https://github.com/nolar/kopf, kopf/_cogs/clients/watching.py).
+One `Follower` per watched kind, each in its own thread. It holds no objects: each goes
+straight to the kind's sightings. After kopf's ladder (https://github.com/nolar/kopf,
+kopf/_cogs/clients/watching.py).
 """
 
 from __future__ import annotations
@@ -11,12 +12,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import msgspec
-
 from exporter.pauses import Pauses
 from exporter.publishing import Closed
 from shared.core.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled
-from shared.core.kinds.objects import UnexpectedValue
 from shared.edges.kubernetes_api import UNREADABLE, Expired, Silence
 from shared.edges.kubernetes_watch import read_stored, report_unreadable
 
@@ -24,24 +22,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from exporter.health import Health
-    from exporter.kinds import WatchedKind
     from exporter.metrics import Metrics
     from exporter.sightings import Sightings
-    from shared.core.events import Event
+    from exporter.watched_kinds import WatchedKind
+    from shared.core.messages import Event
     from shared.edges.kubernetes_api import KubernetesApi, Watch
     from shared.edges.kubernetes_objects import WatchEvent
 
 T = TypeVar("T")
 SILENCE_SECONDS = 90.0
-"""Bookmarks come about once a minute; half as long again without one means that nobody is there any more."""
+"""Bookmarks come about once a minute; half as long again without one means that the connection is
+dead."""
 WATCH_SECONDS = 300
 """How long the server keeps one watch open; client-go asks for five to ten minutes."""
-PAGE_SIZE = 100
-"""Pods are up to 15 kB, so a page is about 1.5 MB and costs some 4 MB to read; pages of 500 cost 20 MB."""
+PAGE_SIZE = 50
+"""Pods are up to 15 kB, so a page is about 0.7 MB and costs some 2 MB to read. After a start each
+watch has one in memory, so with all kinds pages of 100 cost 10 MB more."""
 ABSENT_SECONDS = 5.0
 """How often a kind that the cluster does not know is looked for."""
 SHORT_SECONDS = 1.0
-"""A watch that ends sooner than this without a single event counts as a failure, so that it cannot spin."""
+"""A watch that ends sooner than this without a single event counts as a failure, so that it cannot
+spin."""
 _REASONS: tuple[tuple[type[ProvisionerError], str], ...] = (
     (Expired, "expired"),
     (Silence, "silence"),
@@ -75,7 +76,8 @@ class Follower(Generic[T]):
             api: The cluster.
             watched: What to follow.
             sightings: The memory that turns objects into events.
-            report: Takes an event and when its cause arrived (monotonic seconds); may block; raises `Closed`.
+            report: Takes an event and when its cause arrived (monotonic seconds); may block; raises
+                `Closed`.
             metrics: Where to count.
             health: Where to show that this thread lives and what it lacks.
             silence_seconds: How long a watch may say nothing.
@@ -106,7 +108,7 @@ class Follower(Generic[T]):
             watch.close()
 
     def _follow_once(self) -> None:
-        """List if necessary, then watch until the watch ends; count and log why, and pause if it was a failure."""
+        """List if necessary, then watch until the watch ends; pause after a failure."""
         self._beat()
         try:
             if self._version and self._was_set_back():
@@ -125,10 +127,10 @@ class Follower(Generic[T]):
             self._stop.wait(self._pauses.next_seconds())
 
     def _was_set_back(self) -> bool:
-        """Tell whether the cluster shows an older version than was seen here, as after its backup was restored.
+        """Return whether the cluster went back to an older version, as after a restored backup.
 
-        A watch from a version of the future is not refused: the server keeps it open and leaves out, without a
-        word, all that happens until that version is reached once more
+        A watch from a version of the future is not refused: the server keeps it open and leaves
+        out, without a word, all that happens until that version is reached once more
         (https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go).
         """
         shown = self._api.read_version(self._watched.path)
@@ -136,13 +138,13 @@ class Follower(Generic[T]):
             return False
         self._count_restart("rewound")
         _logger.warning(
-            "the cluster's data was set back, listing again",
+            "the cluster went back to older data, listing again",
             extra={"resource": self._watched.name, "version_seen": self._version, "version_shown": shown},
         )
         return True
 
     def _list(self) -> str:
-        """Show every object to the sightings, then what has left meanwhile; return the list's version."""
+        """Pass every object to the sightings, then those that left; return the list's version."""
         started, version = time.monotonic(), ""
         self._sightings.begin_listing()
         for page in self._api.list_pages(
@@ -150,6 +152,9 @@ class Follower(Generic[T]):
         ):
             version = version or page.metadata.resource_version
             self._beat()
+            self._metrics.unreadable.labels(self._watched.name).inc(len(page.left_out))
+            for uid in page.left_out:
+                self._sightings.miss(uid)
             for item in page.items:
                 self._show(item, self._sightings.see)
         self._send_on(self._sightings.finish_listing())
@@ -179,7 +184,8 @@ class Follower(Generic[T]):
                     # Only now: had `_take` been interrupted, the event would have to come again.
                     self._version = event.resource_version or self._version
             finally:
-                # However it ended, it had been a good one: what failed before has nothing to do with it.
+                # However it ended, it had been a good one: what failed before has nothing to do
+                # with it.
                 if heard or time.monotonic() - started >= SHORT_SECONDS:
                     self._pauses.reset()
         return heard or time.monotonic() - started >= SHORT_SECONDS
@@ -196,20 +202,24 @@ class Follower(Generic[T]):
             self._show(event.object, self._sightings.lose)
         else:
             _logger.warning(
-                "unknown type of watch event, passed over",
+                "watch event of an unknown type skipped",
                 extra={"resource": self._watched.name, "type": event.type},
             )
 
     def _show(self, item: Any, look: Callable[[T], Iterable[Event]]) -> None:
-        """Show one object to the sightings; one that cannot be read is counted, logged and passed over."""
+        """Pass one object to the sightings.
+
+        An object about which anything is raised is counted, logged and skipped: the others go on.
+        """
         try:
-            seen = self._watched.read(item)
-        except (UnexpectedValue, msgspec.ValidationError) as error:
+            events = list(look(self._watched.read(item)))
+        except Exception as error:  # noqa: BLE001 -- the net of this object
             self._metrics.unreadable.labels(self._watched.name).inc()
-            metadata = read_stored(item).metadata
+            metadata = getattr(item, "metadata", None) or read_stored(item).metadata
             report_unreadable(self._watched.path, metadata.namespace, metadata.name, error)
+            self._sightings.miss(metadata.uid)
             return
-        self._send_on(look(seen))
+        self._send_on(events)
 
     def _send_on(self, events: Iterable[Event]) -> None:
         arrived = time.monotonic()
@@ -236,8 +246,9 @@ class Follower(Generic[T]):
             return
         advised = getattr(error, "retry_after_seconds", None)
         pause = self._pauses.next_seconds(self._absent_seconds if reason == "absent" else advised)
-        # After a single lost connection the watch resumes where it was. A second failure in a row may mean that
-        # another API server with another history answers: only a listing is sure to show the present.
+        # After a single lost connection the watch resumes where it was. A second failure in a row
+        # may mean that another API server with another history answers: only a listing is sure to
+        # show the present.
         if reason not in ("disconnected", "throttled") or self._pauses.failures > 1:
             self._version = ""
         self._health.note_lack(self._watched.name, self._advise(reason, error))
@@ -262,13 +273,13 @@ class Follower(Generic[T]):
         self._health.beat(self._watched.name)
 
     def _severity(self, reason: str) -> int:
-        """Return how loud an interruption is: that nobody installed what need not be there is no news."""
+        """Return the severity of an interruption: an optional kind that is absent is normal."""
         return logging.DEBUG if reason == "absent" and self._watched.optional else logging.WARNING
 
     def _advise(self, reason: str, error: ProvisionerError) -> str:
         path = self._watched.path
         if reason == "absent":
-            return f"the cluster does not know {path}: is the {self._watched.operator} operator installed?"
+            return f"{path} does not exist in the cluster: is the {self._watched.operator} operator installed?"
         if reason == "denied":
-            return f"may not list or watch {path}: grant the exporter's account these verbs ({error})"
+            return f"the exporter's account may not list or watch {path}: apply infra/kubernetes/base ({error})"
         return str(error)

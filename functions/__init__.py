@@ -1,1 +1,1 @@
-"""The Cloud Functions: parse, call, answer; nothing else. Not imported by exporter, CLI or `shared`."""
+"""The Cloud Functions: parse, call, answer. Exporter, CLI and `shared` do not import them."""

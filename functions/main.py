@@ -1,7 +1,8 @@
-"""Entry points of the Cloud Functions: `provision` and `collect` for Pub/Sub pushes, `sweep` for the scheduler.
+"""Entry points of the Cloud Functions: `provision`, `collect`, `settle` and `sweep`.
 
-HTTP functions, not CloudEvent functions: the framework's reading of a push drops the delivery attempt and answers
-400 to messages without data, and a CloudEvent function cannot answer 503 (docs/decisions/0004-http-functions.md).
+Pub/Sub calls the first three, Cloud Scheduler the last. They are HTTP functions, not CloudEvent
+functions: the framework's reading of a push drops the delivery attempt and answers 400 to messages
+without data, and a CloudEvent function cannot answer 503 (docs/decisions/0004-http-functions.md).
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import functions_framework
 from flask import Response, jsonify
 
 from shared.deliver import deliver, deliver_sweep
-from shared.edges.logs import start_logging
-from shared.wiring import get_ports
+from shared.edges.structured_logs import start_logging
+from shared.wiring import check_settings, get_ports, open_ports
 
 if TYPE_CHECKING:
     from flask import Request
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
 start_logging(os.environ.get("K_SERVICE") or os.environ.get("FUNCTION_TARGET") or "functions")
 # Parsed when the instance starts: a wrong setting stops the deployment, not the first event.
-get_ports()
+check_settings()
+# gunicorn imports this module once and forks its workers, which must not share a connection. So the
+# imports above are paid once, and each worker opens its own clients before its first event.
+os.register_at_fork(after_in_child=open_ports)
 
 _TRACE = re.compile(r"[0-9a-f]{32}")
 
@@ -39,6 +43,12 @@ def provision(request: Request) -> Response:
 def collect(request: Request) -> Response:
     """Answer a push about a workload that is over: its node pools are given back."""
     return _respond(deliver("collect", request.get_data(cache=False), get_ports(), _read_trace(request)))
+
+
+@functions_framework.http
+def settle(request: Request) -> Response:
+    """Answer a push about a node pool operation that has ended: the slice that waits goes on."""
+    return _respond(deliver("settle", request.get_data(cache=False), get_ports(), _read_trace(request)))
 
 
 @functions_framework.http
@@ -58,7 +68,7 @@ def _respond(answer: Answer) -> Response:
 
 
 def _read_trace(request: Request) -> dict[str, str]:
-    """Return the log field that ties all records of one delivery together; empty without a trace."""
+    """Return the log field that joins all records of one delivery; empty without a trace."""
     header = request.headers.get("traceparent", "") or request.headers.get("X-Cloud-Trace-Context", "")
     found = _TRACE.search(header.lower())
     if not found:

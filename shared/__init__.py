@@ -1,4 +1,4 @@
-"""What the deployables share: `core` (pure), `edges` (one module per outside thing), `perform` and `wiring`.
+"""Shared by all that is deployed: `core` (pure), `edges`, `perform` and `wiring`.
 
 Functions, exporter and CLI may import everything below this package; nothing here imports them.
 """

@@ -1,6 +1,7 @@
-"""The acknowledgement table: what an outcome or an error means to Pub/Sub, and how loudly it is logged.
+"""The acknowledgement table: the HTTP answer and the log severity of each outcome and error.
 
-Only 2xx acknowledges. What a retry cannot mend is acknowledged and kept; what it can is handed back.
+Only 2xx acknowledges. A message that no retry can help is acknowledged and kept as a dead letter.
+Other errors are answered with 5xx, so that Pub/Sub delivers the message again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ logging.addLevelName(NOTICE, "NOTICE")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is said to Pub/Sub, and with which severity."""
+    """The HTTP answer to Pub/Sub, and the severity of the log record."""
 
     status: int
     severity: int
@@ -46,12 +47,13 @@ SEVERITIES = {
     Verdict.KEEP: logging.INFO,
     Verdict.NOTHING: logging.INFO,
 }
-"""Every decision is acknowledged: WAIT too, for the sweep (or the end of the operation) looks again."""
+"""Every decision is acknowledged: WAIT too, for the sweep (or the end of the operation) looks
+again."""
 
 ERRORS: tuple[tuple[type[ProvisionerError], Answer], ...] = (
     (Rejected, Answer(200, logging.WARNING)),
     (Retryable, Answer(503, logging.WARNING)),
-    # A leaf that should have become a decision: the queue tries again, a person is told.
+    # These should have become decisions: Pub/Sub tries again, and the record is an error.
     (NoCapacity, Answer(503, logging.ERROR)),
     (AlreadyExists, Answer(503, logging.ERROR)),
     (NotFound, Answer(503, logging.ERROR)),
@@ -61,7 +63,8 @@ ERRORS: tuple[tuple[type[ProvisionerError], Answer], ...] = (
     (Misconfigured, Answer(500, logging.CRITICAL)),
     (Broken, Answer(500, logging.CRITICAL)),
 )
-"""First match counts. 500 crashes loudly; the message comes back and, in the end, to the dead letters."""
+"""First match counts. 500 crashes loudly; the message comes back and, in the end, to the dead
+letters."""
 
 
 def answer_decision(verdict: Verdict) -> Answer:

@@ -1,30 +1,40 @@
-"""One delivery from body to answer: parse, check, dispatch, log, keep what can never succeed. No framework."""
+"""One delivery from body to answer: parse, check, dispatch, log. Keeps hopeless messages."""
 
 from __future__ import annotations
 
 import logging
+import traceback
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from shared.answer import Answer, answer_decision, answer_error
-from shared.core.decisions import Verdict
-from shared.core.errors import ProvisionerError, Rejected, UnknownCluster
-from shared.core.events import Event, EventType, Message, parse_message
-from shared.perform.collect import collect
-from shared.perform.provision import provision
+from shared.core.decisions import Reason, Verdict
+from shared.core.errors import Broken, KindAbsent, ProvisionerError, Rejected, UnknownCluster
+from shared.core.messages import Event, EventType, Message, parse_message
+from shared.core.operations import parse_entry
+from shared.edges.google_errors import find_request
+from shared.perform.answer_demand import provision
+from shared.perform.bounded_ports import bound_ports
+from shared.perform.release_pools import collect
+from shared.perform.settle import settle
 from shared.perform.sweep import sweep
+from shared.perform.sweep_report import name_error
 from shared.push import Push, parse_push
 from shared.traces import LOG_FIELD, build_log_field, read_trace_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from shared.perform.outcome import Outcome, Ports
+    from shared.core.ports import Ports
+    from shared.perform.outcome import Outcome
 
 _LOG = logging.getLogger("functions")
+SETTLE = "settle"
+"""The function that is sent entries of the audit log; all others are sent events."""
 REASON_ATTRIBUTE = "tpu-provisioner-reason"
 ERROR_ATTRIBUTE = "tpu-provisioner-error"
 FUNCTION_ATTRIBUTE = "tpu-provisioner-function"
+CLAIM_ATTRIBUTE = "tpu-provisioner-claim"
 MESSAGE_ID_ATTRIBUTE = "tpu-provisioner-message-id"
 _ATTRIBUTE_BYTES_MAX = 1024
 _ATTRIBUTES_MAX = 90
@@ -34,40 +44,53 @@ Trace = dict[str, str]
 
 
 def deliver(function: str, body: bytes, ports: Ports, trace: Trace) -> Answer:
-    """Answer one push to ``provision`` or ``collect``; every path logs what was decided and why."""
-    push: Push | None = None
+    """Answer one push to a function; every path logs what was decided and why."""
+    ports = bound_ports(ports, ports.clock.now() + ports.settings.work_seconds)
+    push, event = None, None
     try:
         push = parse_push(body)
-        event = parse_message(push.message.data, push.message.attributes)
-        if event.cluster not in ports.clusters:
-            raise UnknownCluster(
-                "this deployment does not serve the cluster",
-                field="ce-source",
-                value=event.cluster,
-                valid=", ".join(ports.clusters),
-            )
-        trace = _join_trace(push, event, trace)
-        outcomes = _ANSWERING[event.type](event, ports)
+        if function == SETTLE:
+            outcomes = settle(parse_entry(push.message.data), ports)
+        else:
+            event = parse_message(push.message.data, push.message.attributes)
+            _check_cluster(event, ports)
+            trace = _join_trace(push, event, trace)
+            outcomes = _ANSWERING[event.type](event, ports)
     except Rejected as error:
+        error.claim = error.claim or (_describe_event(event) if event else None)
         kept = push.message if push else Message(body[:_RAW_BYTES_MAX], {})
         return _keep(function, error, kept, push, ports, trace)
-    except ProvisionerError as error:
-        answer = answer_error(error)
-        _log(answer.severity, str(error), function, push, trace, {"reason": error.reason, "decision": "none"})
+    except Exception as error:  # noqa: BLE001 -- an unexpected error is answered and logged too
+        found = name_error(error)
+        found.claim = found.claim or (_describe_event(event) if event else None)
+        answer = answer_error(found)
+        _log(answer.severity, str(found), function, push, trace, _describe_error(found))
         return answer
     for outcome in outcomes:
         _log_outcome(function, outcome, push, trace)
     return answer_decision(outcomes[0].decision.verdict)
 
 
+def _check_cluster(event: Event, ports: Ports) -> None:
+    if event.cluster not in ports.clusters:
+        raise UnknownCluster(
+            "this deployment does not serve this cluster",
+            field="ce-source",
+            value=event.cluster,
+            valid=", ".join(ports.clusters),
+        )
+
+
 def deliver_sweep(ports: Ports, trace: Trace) -> tuple[Answer, dict[str, int]]:
-    """Answer one call of the scheduler: sweep, log what was done, and return the counts by decision."""
-    report = sweep(ports)
+    """Answer one call of the scheduler: sweep, log the outcomes, return counts by decision."""
+    report = sweep(bound_ports(ports, ports.clock.now() + ports.settings.work_seconds))
     counts = Counter(str(outcome.decision.verdict) for outcome in report.outcomes)
     reasons = Counter(str(outcome.decision.reason) for outcome in report.outcomes)
     for outcome in report.outcomes:
-        # A pool that stays is no news: hundreds of them, every minute, would bury what is.
-        if outcome.decision.verdict not in (Verdict.KEEP, Verdict.NOTHING):
+        # Pools that stay are not logged: hundreds of records every minute would hide the others.
+        # One that only pods of others keep is rare, and costs what nobody asked for.
+        taken = outcome.decision.reason == Reason.POOL_IN_USE
+        if taken or outcome.decision.verdict not in (Verdict.KEEP, Verdict.NOTHING):
             _log_outcome("sweep", outcome, None, trace)
     for about, error in report.errors:
         answer = answer_error(error)
@@ -77,19 +100,52 @@ def deliver_sweep(ports: Ports, trace: Trace) -> tuple[Answer, dict[str, int]]:
             "sweep",
             None,
             trace,
-            {"reason": error.reason, "decision": "none"},
+            _describe_error(error),
         )
     if report.over_cap:
-        message = "more deletions were due than sweep_deletions_max allows: nothing was deleted"
+        message = (
+            "more pools were due than TPU_PROVISIONER_SWEEP_DELETIONS_MAX lets one sweep delete without a word of "
+            "their owners; the next sweep continues: see sweep_over_cap in docs/runbook.md"
+        )
         _log(logging.CRITICAL, message, "sweep", None, trace, {"reason": "sweep_over_cap", "decision": "keep"})
+    unproven = reasons[str(Reason.CLUSTER_UNPROVEN)]
+    if unproven:
+        message = (
+            f"{unproven} decisions rest on an API that is not proven to be its cluster's, so nothing was done: "
+            "see cluster_unproven in docs/runbook.md"
+        )
+        _log(logging.CRITICAL, message, "sweep", None, trace, {"reason": "cluster_unproven", "decision": "keep"})
     counts["errors"] = len(report.errors)
+    if report.left:
+        counts["left"] = report.left
     _log(logging.INFO, "swept", "sweep", None, trace, {"counts": dict(counts), "reasons": dict(reasons)})
-    worst = max((answer_error(error).status for _, error in report.errors), default=200)
+    # An absent kind is a final answer: no retry installs it.
+    repeatable = (error for _, error in report.errors if not isinstance(error, KindAbsent))
+    worst = max((answer_error(error).status for error in repeatable), default=200)
     return Answer(200 if worst < 500 else worst, logging.INFO), dict(counts)  # noqa: PLR2004 -- HTTP
 
 
+def _describe_event(event: Event) -> dict[str, str]:
+    """Return what a message says of the claim: its workload, or its pod for lack of that."""
+    about = event.workload or event.subject
+    found = {"kind": about.kind, "namespace": about.namespace, "name": about.name, "owner_uid": about.uid}
+    return {"cluster": event.cluster, **found, "slice": ""}
+
+
+def _describe_claim(error: ProvisionerError) -> dict[str, Any]:
+    return {"claim": error.claim} if error.claim else {}
+
+
+def _describe_error(error: ProvisionerError) -> dict[str, Any]:
+    said: dict[str, Any] = {"reason": error.reason, "decision": "none", "request": find_request(error)}
+    said |= _describe_claim(error)
+    if error.__cause__ is not None and isinstance(error, Broken):
+        said["stack_trace"] = "".join(traceback.format_exception(error.__cause__))
+    return said
+
+
 def _join_trace(push: Push, event: Event, request: Trace) -> Trace:
-    """Return the log fields of the event's trace, which began at the exporter, and this request's beside."""
+    """Return the log fields of the event's trace, and of this request's trace."""
     joined = build_log_field(event.cluster, read_trace_id(push.message.attributes))
     return {**joined, "request_trace": request.get(LOG_FIELD, "")} if joined else request
 
@@ -102,7 +158,8 @@ _ANSWERING: Mapping[EventType, Callable[[Event, Ports], Sequence[Outcome]]] = {
     EventType.DEMAND: _provision,
     EventType.WORKLOAD_OVER: collect,
 }
-"""By the event's own type, so that a wrongly routed message is still answered rightly."""
+"""By the event's own type: an event that reaches the wrong one of the two is still answered
+correctly."""
 
 _RAW_BYTES_MAX = 1_000_000
 
@@ -111,7 +168,8 @@ def _keep(
     function: str, error: Rejected, message: Message, push: Push | None, ports: Ports, trace: Trace
 ) -> Answer:
     """Keep a message that can never succeed, with its reason; hand it back if it cannot be kept."""
-    fields = {"reason": error.reason, "decision": "reject", "field": error.field, "valid": error.valid}
+    fields: dict[str, Any] = {"decision": "reject", "field": error.field, "valid": error.valid}
+    fields |= _describe_claim(error) | {"reason": error.reason}
     answer = answer_error(error)
     if ports.dead_letters is None:
         # Pub/Sub's own dead-letter policy keeps it, after its attempts.
@@ -123,6 +181,8 @@ def _keep(
         attributes[FUNCTION_ATTRIBUTE] = function
         if push and push.message_id:
             attributes[MESSAGE_ID_ATTRIBUTE] = _cut(push.message_id)
+        if error.claim:
+            attributes[CLAIM_ATTRIBUTE] = _cut("{kind} {namespace}/{name}".format(**error.claim))
         try:
             ports.dead_letters.keep(Message(message.data, attributes))
         except ProvisionerError as failure:
@@ -160,5 +220,5 @@ def _log(
             "message_id": push.message_id,
             "delivery_attempt": push.delivery_attempt,
         }
-    # Nobody outside writes our log fields by format strings: the message is data.
+    # The message is data, never a format string.
     _LOG.log(severity, "%s", message, extra={"function": function, **event, **trace, **fields})

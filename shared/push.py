@@ -1,4 +1,4 @@
-"""The envelope of a Pub/Sub push, read by hand: the framework's own reading drops what we need.
+"""Reads the envelope of a Pub/Sub push. The framework's own reader drops fields that we need.
 
 https://cloud.google.com/pubsub/docs/push#receive_push
 """
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import msgspec
 
 from shared.core.errors import MalformedEvent
-from shared.core.events import Message
+from shared.core.messages import Message
+from shared.json_text import JSON_ERRORS
 
 BODY_BYTES_MAX = 14_000_000
 """A message has at most 10 MB, base64 adds a third."""
@@ -50,11 +51,11 @@ def parse_push(body: bytes) -> Push:
         MalformedEvent: it is not a wrapped Pub/Sub push.
     """
     if len(body) > BODY_BYTES_MAX:
-        raise MalformedEvent("too long", field="body", value=f"{len(body)} bytes", valid=f"≤ {BODY_BYTES_MAX}")
+        raise MalformedEvent("is too long", field="body", value=f"{len(body)} bytes", valid=f"≤ {BODY_BYTES_MAX}")
     try:
         envelope = _ENVELOPE.decode(body)
         data = base64.b64decode(envelope.message.data, validate=True)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except JSON_ERRORS as error:
         shown = body[:80].decode("utf-8", "replace")
         raise MalformedEvent(
             str(error), field="body", value=shown, valid="a wrapped Pub/Sub push: {message: {data, attributes}}"

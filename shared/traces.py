@@ -1,8 +1,9 @@
-"""What ties the log records of one event together, from the exporter through Pub/Sub to the function.
+"""Joins the log records of one event, from the exporter through Pub/Sub to the function.
 
 W3C Trace Context (https://www.w3.org/TR/trace-context/) in CloudEvents' attribute ``traceparent``
-(https://github.com/cloudevents/spec/blob/main/cloudevents/extensions/distributed-tracing.md). The trace has the
-id of its event: a redelivery, a replay and another exporter's report of the same sighting are one story.
+(https://github.com/cloudevents/spec/blob/main/cloudevents/extensions/distributed-tracing.md). The
+trace has the id of its event: a redelivery, a replay and another exporter's report of the same
+sighting are one story.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
-from shared.core.events import ATTRIBUTE_PREFIX, Message
+from shared.core.messages import ATTRIBUTE_PREFIX, Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shared.core.events import Event
+    from shared.core.messages import Event
 
 TRACE_ATTRIBUTE = f"{ATTRIBUTE_PREFIX}traceparent"
 LOG_FIELD = "logging.googleapis.com/trace"
@@ -31,13 +32,13 @@ def add_trace(message: Message, event: Event) -> Message:
 
 
 def read_trace_id(attributes: Mapping[str, str]) -> str:
-    """Return the id of the trace that a message belongs to: 32 hexadecimal digits, or nothing if it names none."""
+    """Return the trace id of a message, 32 hexadecimal digits, or an empty text."""
     found = _TRACEPARENT.fullmatch(attributes.get(TRACE_ATTRIBUTE, ""))
     return found.group(1) if found else ""
 
 
 def build_log_field(cluster: str, trace_id: str) -> dict[str, str]:
-    """Return the field by which Cloud Logging groups records; it is the same in the exporter's and the functions'.
+    """Return the field by which Cloud Logging groups records.
 
     Args:
         cluster: ``projects/P/locations/L/clusters/C``; the trace counts as one of its project.

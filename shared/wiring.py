@@ -1,34 +1,40 @@
 """Builds the real ports from settings, once per process; the only place that knows both sides.
 
-The clients are safe to share between threads, which the functions framework uses for concurrent requests.
+The clients are safe to share between threads, which the functions framework uses for concurrent
+requests.
 """
 
 from __future__ import annotations
 
+import logging
 import os
-import ssl
 import threading
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import urllib3
-
-from shared.configuration import read_settings
+from shared.core.errors import ProvisionerError
 from shared.core.kinds.table import choose_kinds
-from shared.core.settings import ClusterSettings, Credentials, Settings
-from shared.edges.clock import SystemClock
-from shared.edges.cluster import KubernetesCluster
+from shared.core.ports import Ports
+from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeNodePools
-from shared.edges.google_access import google_token_source
-from shared.edges.google_rest import CONNECTIONS_MAX, GoogleRest
-from shared.edges.kubernetes_api import Connection, KubernetesApi
-from shared.edges.kubernetes_connection import TokenFile
-from shared.edges.pubsub_topic import PubsubTopic
-from shared.perform.outcome import Ports
+from shared.edges.google_account import GoogleAccount
+from shared.edges.kubernetes_api import KubernetesApi
+from shared.edges.kubernetes_cluster import KubernetesCluster
+from shared.edges.kubernetes_connection import connection_from_settings
+from shared.edges.pubsub_topic import PubsubTopic, open_publisher_over_rest
+from shared.edges.threads import Threads
+from shared.environment import read_settings
+from shared.perform.settle import SharedLeaders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
+
+    from google.pubsub_v1.services.publisher import PublisherClient
+
+    from shared.core.settings import Settings
+
+
+_LOG = logging.getLogger("functions")
 
 
 class _Process:
@@ -36,6 +42,16 @@ class _Process:
 
     lock = threading.Lock()
     ports: Ports | None = None
+
+
+def check_settings() -> None:
+    """Read this process's settings and open nothing.
+
+    Raises:
+        Misconfigured: the environment is wrong; every problem is named.
+    """
+    if _Process.ports is None:
+        read_settings(os.environ)
 
 
 def get_ports() -> Ports:
@@ -50,6 +66,19 @@ def get_ports() -> Ports:
         return _Process.ports
 
 
+def open_ports() -> None:
+    """Open this process's clients and get their access token, so that its first event waits less.
+
+    A failure is logged, and the first event tries again.
+    """
+    try:
+        pools = get_ports().pools
+        if isinstance(pools, GkeNodePools):
+            pools.open()
+    except ProvisionerError as error:
+        _LOG.warning("the clients could not be opened at the start", extra={"problem": str(error)})
+
+
 @contextmanager
 def use(ports: Ports) -> Iterator[None]:
     """Put other ports in place for a while: the one switch by which tests enter."""
@@ -61,31 +90,28 @@ def use(ports: Ports) -> Iterator[None]:
 
 
 def build_ports(settings: Settings, environ: Mapping[str, str] = os.environ) -> Ports:
-    """Return the real ports that settings describe. Nothing is sent yet, but for the account's own look-up."""
-    http = urllib3.PoolManager(maxsize=CONNECTIONS_MAX)
-    token = google_token_source(http) if settings.credentials == Credentials.GOOGLE else None
-    pubsub = GoogleRest(settings.pubsub_endpoint, http=http, token=token)
+    """Return the real ports that the settings describe. Nothing is sent yet."""
+    account = GoogleAccount(settings.credentials)
     return Ports(
         settings=settings,
-        pools=GkeNodePools(
-            GoogleRest(settings.gke_endpoint, http=http, token=token),
-            GoogleRest(settings.compute_endpoint, http=http, token=token),
-        ),
+        pools=GkeNodePools(settings.gke_endpoint, account, compute_endpoint=settings.compute_endpoint),
         clusters={
             name: KubernetesCluster(
-                _build_api(cluster, token),
+                KubernetesApi(connection_from_settings(cluster, account.give_token)),
                 kinds=choose_kinds(settings.kinds),
                 component=environ.get("K_SERVICE", "tpu-provisioner"),
             )
             for name, cluster in settings.clusters.items()
         },
-        clock=SystemClock(),
-        dead_letters=PubsubTopic(pubsub, settings.dead_letter_topic) if settings.dead_letter_topic else None,
+        clock=SYSTEM_CLOCK,
+        dead_letters=_build_dead_letters(settings, account) if settings.dead_letter_topic else None,
+        threads=Threads(),
+        leaders=SharedLeaders(),
     )
 
 
-def _build_api(cluster: ClusterSettings, token: Callable[[], str] | None) -> KubernetesApi:
-    if cluster.token_file:
-        token = TokenFile(Path(cluster.token_file))
-    context = ssl.create_default_context(cafile=cluster.ca_file) if cluster.ca_file else None
-    return KubernetesApi(Connection(url=cluster.endpoint, token=token, ssl_context=context))
+def _build_dead_letters(settings: Settings, account: GoogleAccount) -> PubsubTopic:
+    def open_client() -> PublisherClient:
+        return open_publisher_over_rest(settings.pubsub_endpoint, account.find_credentials())
+
+    return PubsubTopic(open_client, settings.dead_letter_topic)

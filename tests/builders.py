@@ -12,11 +12,12 @@ import json
 from typing import Any
 
 from shared.core import labels
-from shared.core.demand import Demand, read_demand
-from shared.core.events import Event, EventType, Message, ObjectName, Observed, format_message
+from shared.core.decide.demands import decide_demand
+from shared.core.demand.demand import Demand
+from shared.core.identity.names import Claim, build_owner_labels, build_pool_name
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.kinds import jobset as jobset_keys
-from shared.core.names import Claim, build_owner_labels, build_pool_name
-from shared.core.pools import PoolSnapshot, PoolStatus
+from shared.core.messages import Event, EventType, Message, ObjectName, Observed, format_message
 from shared.core.settings import ClusterSettings, Settings
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
@@ -87,6 +88,7 @@ def a_pod(
             "template": found,
             "controller_kind": "Job",
             "controller_name": job_name,
+            "created_at": NOW - 35,
             "unschedulable": True,
             **overrides,
         }
@@ -143,7 +145,7 @@ def a_demand(
     """The demand of a leader pod, read by the real rule; `shape` goes to `a_template`."""
     pod = pod or a_pod(shape=shape)
     jobset = jobset or a_jobset(namespace=pod.namespace, template=pod.template)
-    found = read_demand(CLUSTER, pod, jobset, use or settings())
+    found = decide_demand(CLUSTER, pod, jobset, use or settings())
     assert isinstance(found, Demand), f"no demand: {found}"
     return found
 
@@ -168,6 +170,7 @@ def a_pool(
             attempt=0,
             created_at=int(NOW - (age_seconds or 0)),
             fingerprint=a_demand().fingerprint if fingerprint is None else fingerprint,
+            cluster_uid="uid-of-kube-system",
         )
     )
     if age_seconds is None:

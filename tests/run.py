@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pubsub.emulator_choice import REMEDY as EMULATOR_REMEDY
-from pubsub.emulator_choice import VARIABLE as EMULATOR_VARIABLE
-from pubsub.emulator_choice import EmulatorMissingError, choose_way
+from standins.pubsub.tests.emulator_choice import REMEDY as EMULATOR_REMEDY
+from standins.pubsub.tests.emulator_choice import VARIABLE as EMULATOR_VARIABLE
+from standins.pubsub.tests.emulator_choice import EmulatorMissingError, choose_way
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -175,13 +175,13 @@ def _run_cluster(missing: list[Tool], rest: list[str]) -> int:
 
 def _has_controllers() -> bool:
     """Return whether the further controllers are built: minutes each, so nobody gets them unasked."""
-    command = [sys.executable, "-m", "local.controlplane", "status", "--with=all"]
+    command = [sys.executable, "-m", "standins.controlplane", "status", "--with=all"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 
 def _has_ray() -> bool:
     """Return whether Ray is installed in its own environment: 75 MB, so nobody gets them unasked."""
-    command = [sys.executable, "-m", "local.ray", "status"]
+    command = [sys.executable, "-m", "demo.ray", "status"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 
@@ -209,6 +209,7 @@ def _pytest(marker: str, rest: list[str]) -> int:
     tier = marker.partition(" ")[0]
     processes = _PROCESSES.get(tier, min(4, 1 + (os.cpu_count() or 1)))
     spread = ["-n", str(processes), "--dist", "loadfile", "--no-loadscope-reorder"]
+    spread += ["-p", "tests.slowest_files"]
     environment = _ENVIRONMENTS.get(tier, {}) | os.environ
     return subprocess.call(
         [sys.executable, "-m", "pytest", *spread, "-m", marker, *rest], cwd=ROOT, env=environment

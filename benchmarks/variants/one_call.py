@@ -1,7 +1,4 @@
-"""An event that does nothing but parse and create one pool, by the clients that `BENCHMARK_CLIENTS` names.
-
-Empty: our REST edge, as in production. Otherwise as in ``other_clients``.
-"""
+"""An event that does nothing but parse and create one pool."""
 
 from __future__ import annotations
 
@@ -13,22 +10,18 @@ from typing import TYPE_CHECKING
 import functions_framework
 from flask import Response
 
-from shared.configuration import read_settings
-from shared.core.events import parse_message
+from shared.core.messages import parse_message
+from shared.edges.structured_logs import start_logging
+from shared.environment import read_settings
 from shared.push import parse_push
+from shared.wiring import build_ports
 
 if TYPE_CHECKING:
     from flask import Request
 
 BODY = json.loads(Path(__file__).with_name("node_pool.json").read_text(encoding="utf-8"))
-if os.environ.get("BENCHMARK_CLIENTS"):
-    from other_clients import PORTS  # type: ignore[import-not-found]  # lies beside this file once staged
-else:
-    from shared.edges.logs import start_logging
-    from shared.wiring import build_ports
-
-    start_logging("provision")
-    PORTS = build_ports(read_settings(os.environ))
+start_logging("provision")
+PORTS = build_ports(read_settings(os.environ))
 
 
 @functions_framework.http

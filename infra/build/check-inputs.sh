@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Checks all inputs before anything is changed, and says what will be done.
+# Checks all inputs before anything is changed, and prints what the build does.
 #
 # Always:            PROJECT_ID REGION CLUSTER_NAME
 # With CREATE_ENVIRONMENT=true (the default):
 #                    ZONE NETWORK_NAME SUBNET_NAME ARTIFACT_REPOSITORY_BUCKET_NAME
-# With CREATE_ENVIRONMENT=false, for a cluster that is there:
-#                    NODE_SERVICE_ACCOUNTS (which accounts the TPU nodes may run as), optionally CLUSTER_LOCATION,
-#                    CLUSTER_PROJECT, ZONE
-# Optional:          NAME MODE LIMIT_CHIPS NAMESPACE TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS TENSORBOARD_REGION
-#                    CREATE_TENSORBOARD JOBSET_API_VERSION KUEUE_API_VERSION TF_STATE_BUCKET TF_STATE_PREFIX
-#                    TERRAFORM_VARIABLES FORCE DELETE_STATE
-# Every input may also be given as a substitution: _REGION for REGION.
+# With CREATE_ENVIRONMENT=false, for an existing cluster:
+#                    NODE_SERVICE_ACCOUNTS (the accounts that TPU nodes may run as), and optionally
+#                    CLUSTER_LOCATION, CLUSTER_PROJECT, ZONE
+# Optional:          NAME MODE LIMIT_CHIPS NAMESPACE TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS
+#                    TENSORBOARD_REGION CREATE_TENSORBOARD JOBSET_API_VERSION KUEUE_API_VERSION
+#                    TF_STATE_BUCKET TF_STATE_PREFIX TERRAFORM_VARIABLES FORCE DELETE_STATE
+# Every input can also be a substitution: _REGION for REGION.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
@@ -21,12 +21,12 @@ allow ZONE TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS LIMIT_CHIPS TENSORBOARD_REGION TE
 allow JOBSET_API_VERSION KUEUE_API_VERSION NETWORK_NAME SUBNET_NAME ARTIFACT_REPOSITORY_BUCKET_NAME NODE_SERVICE_ACCOUNTS
 python3 "$ROOT/infra/build/third_party/versions.py" --check jobset "$JOBSET_API_VERSION" kueue "$KUEUE_API_VERSION"
 if [ -n "$TERRAFORM_VARIABLES" ]; then
-    [ -f "$ROOT/$TERRAFORM_VARIABLES" ] || fail "TERRAFORM_VARIABLES: $TERRAFORM_VARIABLES is not in the source; see also .gcloudignore"
+    [ -f "$ROOT/$TERRAFORM_VARIABLES" ] || fail "TERRAFORM_VARIABLES: the file $TERRAFORM_VARIABLES is not in the source; see also .gcloudignore"
 fi
 if [ "$CREATE_ENVIRONMENT" = true ]; then
     need ZONE NETWORK_NAME SUBNET_NAME ARTIFACT_REPOSITORY_BUCKET_NAME
-    [ "$CLUSTER_PROJECT" = "$PROJECT_ID" ] || fail "CLUSTER_PROJECT: the environment is made in $PROJECT_ID; leave it out, or set CREATE_ENVIRONMENT=false"
-    [ "$CLUSTER_LOCATION" = "$REGION" ] || fail "CLUSTER_LOCATION: the environment's cluster is regional, in $REGION; leave it out, or set CREATE_ENVIRONMENT=false"
+    [ "$CLUSTER_PROJECT" = "$PROJECT_ID" ] || fail "CLUSTER_PROJECT: is for CREATE_ENVIRONMENT=false (got: $CLUSTER_PROJECT); valid: no value, because the environment is created in $PROJECT_ID"
+    [ "$CLUSTER_LOCATION" = "$REGION" ] || fail "CLUSTER_LOCATION: is for CREATE_ENVIRONMENT=false (got: $CLUSTER_LOCATION); valid: no value, because the environment's cluster is in $REGION"
     say "An environment and its provisioner: cluster $CLUSTER_NAME in $REGION, project $PROJECT_ID, name $NAME, mode $MODE"
 else
     need NODE_SERVICE_ACCOUNTS

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Makes the account that the builds run as, NAME-deployer, with the roles that they need, and none of the basic roles
-# (owner, editor, viewer). Once, by a person who may grant roles. Again: no change.
+# Creates the account that the builds run as, NAME-deployer, with the roles that they need and
+# without the basic roles (owner, editor, viewer). A person who may grant roles runs it once. A
+# second run changes nothing.
 #
-# Inputs: PROJECT_ID; optional NAME, CREATE_ENVIRONMENT, CREATE_TENSORBOARD, CLUSTER_PROJECT: roles on the clusters are
-# granted there. It may change grants of the project, as Terraform does for it, and is as mighty as that: let few people
-# start builds. Neither build deletes it; docs/deploy.md says how to.
+# Inputs: PROJECT_ID; optional NAME, CREATE_ENVIRONMENT, CREATE_TENSORBOARD, CLUSTER_PROJECT (the
+# roles on the clusters are granted there). The account may change grants of the project, because
+# Terraform does; so it has much power: let few people start builds. Neither build deletes it;
+# docs/deploy.md shows how to.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
@@ -32,9 +34,9 @@ cluster_roles=(container.admin iam.roleAdmin logging.configWriter resourcemanage
 if ! gcloud iam service-accounts describe "$account" --project="$PROJECT_ID" --format='value(email)' >/dev/null 2>"$BUILD_FOLDER/gone"; then
     grep -q -i -E 'not found|NOT_FOUND|unknown service account' "$BUILD_FOLDER/gone" || {
         cat "$BUILD_FOLDER/gone" >&2
-        fail "$account could not be looked at"
+        fail "$account cannot be read: does this account have roles/iam.serviceAccountAdmin?"
     }
-    say "Making $account"
+    say "Creating $account"
     gcloud iam service-accounts create "$NAME-deployer" --project="$PROJECT_ID" --display-name="Builds of $NAME"
 fi
 grant() {

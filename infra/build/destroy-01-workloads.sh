@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Refuses to go on while a workload uses a pool of the provisioner's, unless FORCE=true. Changes nothing.
+# Stops the build while a workload uses a pool of the provisioner, unless FORCE=true. Changes
+# nothing.
 #
-# Inputs: PROJECT_ID; optional FORCE; needs BUILD_FOLDER/outputs.json (terraform-init.sh) and PYTHON (default: python3)
-# with requirements.txt installed. ACCESS_TOKEN by hand: $(gcloud auth print-access-token).
+# Inputs: PROJECT_ID; optional FORCE; needs BUILD_FOLDER/outputs.json (terraform-init.sh) and PYTHON
+# (default: python3) with requirements.txt installed, and application default credentials (by hand:
+# gcloud auth application-default login).
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 

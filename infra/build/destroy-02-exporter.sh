@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Stops the exporter in every served cluster and takes back what the build put there: nothing asks for pools any more.
-# Again, and where a cluster is gone: no change.
+# Stops the exporter in every served cluster and removes what the build installed there: after that,
+# nothing requests pools. A second run changes nothing, and a cluster that no longer exists is
+# skipped.
 #
-# Inputs: PROJECT_ID; optional FORCE (go on where a cluster does not answer); needs BUILD_FOLDER/outputs.json. JobSet,
-# Kueue and workloads are not touched: in an environment of ours they go with its cluster, elsewhere they belong to its
-# people.
+# Inputs: PROJECT_ID; optional FORCE (continue if a cluster does not answer); needs
+# BUILD_FOLDER/outputs.json. JobSet, Kueue and workloads are not touched: in our own environment
+# they are deleted with its cluster, in other clusters they belong to the cluster's owners.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
@@ -19,12 +20,12 @@ while IFS=$'\t' read -r key project location cluster <&3; do
     if ! choose_cluster "$key" "$project" "$location" "$cluster" 2>"$BUILD_FOLDER/gone"; then
         cat "$BUILD_FOLDER/gone" >&2
         grep -q -i -E 'not found|404' "$BUILD_FOLDER/gone" ||
-            fail "$cluster could not be asked; is it reachable, and may this account see it?"
-        say "$cluster is gone, and the exporter with it"
+            fail "$cluster cannot be read; is it reachable, and may this account read it?"
+        say "$cluster does not exist any more"
         continue
     fi
     say "Stopping the exporter in $cluster"
     if stop_exporter; then continue; fi
-    [ "$FORCE" = true ] || fail "the exporter in $cluster could not be stopped; go on without, by FORCE=true"
-    say "It could not be stopped, and that is left so: FORCE=true"
+    [ "$FORCE" = true ] || fail "the exporter in $cluster could not be stopped; to continue without that, set FORCE=true"
+    say "The exporter could not be stopped. The build continues, because FORCE=true"
 done 3<"$BUILD_FOLDER/clusters"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Stops what could still make pools: pauses the sweep's schedule, and takes the function's address from the subscription
-# that asks for pools. Both go with Terraform later. Again, and where they are gone: no change.
+# Stops what could still create pools: pauses the sweep's schedule, and removes the function's
+# address from the subscriptions for demands and for ends of operations. Terraform deletes all of
+# them later. A second run changes nothing.
 #
 # Inputs: PROJECT_ID; needs BUILD_FOLDER/outputs.json.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
@@ -12,17 +13,17 @@ unless_gone() {
     if "$@" 2>"$BUILD_FOLDER/gone"; then return 0; fi
     cat "$BUILD_FOLDER/gone" >&2
     grep -q -i -E 'not found|NOT_FOUND|not exist' "$BUILD_FOLDER/gone" || fail "could not run: $*"
-    say "It is gone already"
+    say "It does not exist any more"
 }
 
 job=$(read_outputs scheduler-job)
-subscription=$(read_outputs provision-subscription)
+subscriptions=$(read_outputs makers-subscriptions)
 if [ -n "$job" ]; then
     say "Pausing $job"
     state=$(gcloud scheduler jobs describe "$job" --format='value(state)' 2>"$BUILD_FOLDER/gone") || true
     if [ "$state" != PAUSED ]; then unless_gone gcloud scheduler jobs pause "$job" --quiet; fi
 fi
-if [ -n "$subscription" ]; then
+for subscription in $subscriptions; do
     say "Detaching $subscription from its function"
     unless_gone gcloud pubsub subscriptions modify-push-config "$subscription" --push-endpoint="" --quiet
-fi
+done

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Removes every node pool that the provisioner made, in every served cluster, and counts down until the last is gone.
-# Again: goes on where it was. Static pools, and those of the Go TPU Provisioner, are not touched.
+# Deletes every node pool that the provisioner created, in every served cluster, and counts down
+# until the last one is deleted. A second run continues. Static pools, and those of the Go TPU
+# Provisioner, are not touched.
 #
-# Inputs: PROJECT_ID; optional FORCE (go on although workloads run), POOLS_TIMEOUT_SECONDS (default 3000); needs
-# BUILD_FOLDER/outputs.json, PYTHON with requirements.txt installed; ACCESS_TOKEN by hand, as destroy-01-workloads.sh.
+# Inputs: PROJECT_ID; optional FORCE (continue although workloads run), POOLS_TIMEOUT_SECONDS
+# (default 3000); needs BUILD_FOLDER/outputs.json, and PYTHON and credentials as in
+# destroy-01-workloads.sh.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Deletes the repository of the exporter's images. Again: no change.
+# Deletes the repository of the exporter's images. A second run changes nothing.
 #
 # Inputs: PROJECT_ID, REGION; optional NAME.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
@@ -11,8 +11,8 @@ if gcloud artifacts repositories describe "$NAME-images" "${where[@]}" --format=
     say "Deleting $REPOSITORY"
     gcloud artifacts repositories delete "$NAME-images" "${where[@]}"
 elif grep -q -i -E 'not found|NOT_FOUND' "$BUILD_FOLDER/gone"; then
-    say "There is no $REPOSITORY"
+    say "$REPOSITORY does not exist"
 else
     cat "$BUILD_FOLDER/gone" >&2
-    fail "$REPOSITORY could not be looked at"
+    fail "$REPOSITORY cannot be read"
 fi

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Deletes the state of this deployment with all its versions, and its bucket if nothing else is in it: only with
-# DELETE_STATE=true. Again: no change.
+# Deletes the state of this deployment with all its versions, and its bucket if nothing else is in
+# it: only with DELETE_STATE=true. A second run changes nothing.
 #
-# Inputs: PROJECT_ID, REGION, DELETE_STATE; optional TF_STATE_BUCKET, TF_STATE_PREFIX, NAME. Refuses while the state still
-# names resources: without it nobody knows what is left to be destroyed.
+# Inputs: PROJECT_ID, REGION, DELETE_STATE; optional TF_STATE_BUCKET, TF_STATE_PREFIX, NAME. Refuses
+# while the state still has resources: without the state, the resources that are left are unknown.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
@@ -14,13 +14,13 @@ if [ "$DELETE_STATE" = false ]; then
     exit 0
 fi
 if [ -f "$BUILD_FOLDER/no-state" ]; then
-    say "There is no $bucket"
+    say "$bucket does not exist"
     exit 0
 fi
 if ! gcloud storage buckets describe "$bucket" --format='value(name)' >/dev/null 2>"$BUILD_FOLDER/gone"; then
     cat "$BUILD_FOLDER/gone" >&2
-    grep -q -i -E 'not found|404' "$BUILD_FOLDER/gone" || fail "$bucket could not be looked at"
-    say "There is no $bucket"
+    grep -q -i -E 'not found|404' "$BUILD_FOLDER/gone" || fail "$bucket cannot be read"
+    say "$bucket does not exist"
     exit 0
 fi
 # Whether there is anything, of any version; what cannot be looked at is not taken for nothing.
@@ -28,17 +28,17 @@ holds() {
     if gcloud storage ls --all-versions "$1" >/dev/null 2>"$BUILD_FOLDER/gone"; then return 0; fi
     grep -q -i 'matched no objects' "$BUILD_FOLDER/gone" && return 1
     cat "$BUILD_FOLDER/gone" >&2
-    fail "$1 could not be listed"
+    fail "$1 cannot be listed"
 }
 
-left=$(terraform_here state list) || fail "the state could not be read, so it is kept"
-[ -z "$left" ] || fail "the state is kept, for it still names: ${left//$'\n'/, }"
+left=$(terraform_here state list) || fail "the state cannot be read, so it is kept"
+[ -z "$left" ] || fail "the state is kept, because it still has: ${left//$'\n'/, }"
 if holds "$bucket/$TF_STATE_PREFIX/**"; then
     say "Deleting $bucket/$TF_STATE_PREFIX"
     gcloud storage rm --recursive --all-versions "$bucket/$TF_STATE_PREFIX/**" --quiet
 fi
 if holds "$bucket/**"; then
-    say "Kept: $bucket, which holds other things"
+    say "Kept: $bucket, which contains other objects"
 else
     gcloud storage buckets delete "$bucket" --quiet
 fi

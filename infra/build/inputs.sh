@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Read by every script here: what the inputs are, their defaults, what is valid. Scripts take inputs by environment only.
-# In Cloud Build they come as substitutions (_REGION), by hand without the underscore (REGION). Nothing here changes
-# anything outside of BUILD_FOLDER.
+# Every script here reads this file: the inputs, their defaults, and what is valid. Scripts take
+# inputs from the environment only: in Cloud Build as substitutions (_REGION), by hand without the
+# underscore (REGION). Nothing here changes anything outside BUILD_FOLDER.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-# Every input that a build file may pass: one that is not here is refused, or a misspelt one would be lost in silence.
+# Every input that a build file may pass. Others are refused, so that a misspelt one is noticed.
 INPUTS=(TF_STATE_BUCKET TF_STATE_PREFIX REGION TENSORBOARD_REGION ZONE ARTIFACT_REPOSITORY_BUCKET_NAME NETWORK_NAME
     SUBNET_NAME CLUSTER_NAME NAMESPACE TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS JOBSET_API_VERSION KUEUE_API_VERSION
     CREATE_ENVIRONMENT CREATE_TENSORBOARD NAME MODE LIMIT_CHIPS CLUSTER_LOCATION CLUSTER_PROJECT NODE_SERVICE_ACCOUNTS
@@ -28,11 +28,11 @@ answer_help() {
             sed -n '2,/^# shellcheck/{/^# shellcheck/!s/^# \{0,1\}//p}' "$0"
             exit 0
             ;;
-        *) fail "$(basename "$0") takes no arguments (got: $1); its inputs are environment variables, see --help" ;;
+        *) fail "$(basename "$0") takes no arguments (got: $1); valid: environment variables, see --help" ;;
     esac
 }
 
-# A substitution counts more than a variable: those that a container or a desktop sets for itself must not slip in.
+# A substitution is stronger than a variable: a container or a desktop sets variables of its own.
 adopt_substitutions() {
     local name substitution
     for name in "${INPUTS[@]}"; do
@@ -43,12 +43,12 @@ adopt_substitutions() {
     done
 }
 
-# Those that Cloud Build itself defines for pull requests begin with an underscore too.
+# Cloud Build's own substitutions for pull requests also begin with an underscore.
 refuse_unknown_substitutions() {
     local line name known="${INPUTS[*]} HEAD_BRANCH BASE_BRANCH HEAD_REPO_URL PR_NUMBER"
     while IFS= read -r line; do
         name=${line#_}
-        [[ " $known " == *" $name "* ]] || fail "_$name: no such substitution; known: ${INPUTS[*]/#/_}"
+        [[ " $known " == *" $name "* ]] || fail "_$name: is not a substitution; valid: ${INPUTS[*]/#/_}"
     done < <(compgen -e | grep -E '^_[A-Z][A-Z0-9_]*$' || true)
 }
 
@@ -75,7 +75,7 @@ default_inputs() {
     export TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT BUILD_FOLDER TERRAFORM_ROOT REPOSITORY
 }
 
-# What Terraform checks by itself and early is not checked again here; this is what scripts rely on before it runs.
+# These are the inputs that scripts need before Terraform runs. Terraform checks the others.
 form_of() {
     local bool='^(true|false)$' project='^[a-z][-a-z0-9]{4,28}[a-z0-9]$' cluster='^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$'
     case $1 in
@@ -95,21 +95,21 @@ form_of() {
         TPU_TYPE | NETWORK_NAME | SUBNET_NAME | TENSORBOARD_REGION) FORM='^[a-z][-a-z0-9]*$' VALID="lower-case letters, digits and hyphens" ;;
         NODE_SERVICE_ACCOUNTS) FORM='^[-a-z0-9@., ]+$' VALID="e-mail addresses, separated by spaces or commas" ;;
         TERRAFORM_VARIABLES) FORM='^[^/].*\.json$' VALID="the path of a .json file in the source, relative to its top" ;;
-        *) fail "$1 is no input of these scripts" ;;
+        *) fail "$1 is not an input of these scripts" ;;
     esac
 }
 
-# Fail unless each named input is given and has its form.
+# Fail unless each named input has a valid value.
 need() {
     local name
     for name in "$@"; do
         form_of "$name"
-        [ -n "${!name:-}" ] || fail "$name is not set; needed: $VALID"
-        [[ ${!name} =~ $FORM ]] || fail "$name: not valid (got: ${!name}); valid: $VALID"
+        [ -n "${!name:-}" ] || fail "$name: is required; valid: $VALID"
+        [[ ${!name} =~ $FORM ]] || fail "$name: is not valid (got: ${!name}); valid: $VALID"
     done
 }
 
-# Fail if a named input is given in another form than its own.
+# Fail if a named input has a value that is not valid.
 allow() {
     local name
     for name in "$@"; do
@@ -117,14 +117,14 @@ allow() {
     done
 }
 
-# Try again what may fail for a while after something was made: at most TIMES, PAUSE seconds apart.
+# Try a command again that can fail after a create: at most TIMES, PAUSE seconds apart.
 retry() {
     local times=$1 pause=${RETRY_PAUSE_SECONDS:-$2} attempt
     shift 2
     for ((attempt = 1; ; attempt++)); do
         if "$@"; then return 0; fi
         [ "$attempt" -lt "$times" ] || return 1
-        say "attempt $attempt of $times failed; again in $pause s"
+        say "Attempt $attempt of $times failed; the next one is in $pause s"
         sleep "$pause"
     done
 }
@@ -145,6 +145,6 @@ choose_cluster() {
 }
 
 answer_help "$@"
-PATH=$PATH:$ROOT/build/bin:$ROOT/build/go/bin # where the build files put exact versions of single programs
+PATH=$PATH:$ROOT/build/bin:$ROOT/build/go/bin # programs in exact versions
 adopt_substitutions
 default_inputs

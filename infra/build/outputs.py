@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Reads what Terraform put out, for the scripts of the build: one value or table as lines, columns by tabs.
+"""Reads Terraform's outputs for the build scripts: a value or a table, columns by tabs.
 
-A deployment that is not there, or only half, has fewer outputs: the answer is then empty, never an error.
+A deployment that is not there, or only half, has fewer outputs: the answer is then empty, never an
+error.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any
 _PATH = re.compile(r"projects/([^/]+)/locations/([^/]+)/clusters/([^/]+)")
 ENVIRONMENT = "environment"
 """The key of the cluster that the root `complete` makes."""
+MAKERS = ("provision", "settle")
+"""The functions that create pools when a message comes."""
 _OF_ENVIRONMENTS = ("cluster_id", "bucket_url", "node_service_account", "tpu_pools")
 
 
@@ -26,7 +29,7 @@ def read_outputs(path: Path) -> dict[str, Any]:
 
 
 def find_kind(outputs: dict[str, Any]) -> str:
-    """Return ``complete`` or ``provisioner``, whichever root made the outputs; empty when they do not tell."""
+    """Return the root that made the outputs, ``complete`` or ``provisioner``; else empty."""
     clusters = outputs.get("clusters")
     if ENVIRONMENT in (clusters or {}) or any(name in outputs for name in _OF_ENVIRONMENTS):
         return "complete"
@@ -39,7 +42,9 @@ def list_clusters(outputs: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     for key, cluster in sorted(outputs.get("clusters", {}).items()):
         match = _PATH.fullmatch(cluster["path"])
         if match is None:
-            raise ValueError(f"output clusters: {key}: {cluster['path']!r} is no full name of a cluster")
+            raise ValueError(
+                f"output clusters: {key}: is not the full name of a cluster (got {cluster['path']!r})"
+            )
         found.append((key, match[1], match[2], match[3]))
     return found
 
@@ -52,8 +57,9 @@ def render(name: str, outputs: dict[str, Any]) -> list[str]:
         return ["\t".join(row) for row in list_clusters(outputs)]
     if name == "topic":
         return [outputs["topics"]["workload_events"]] if outputs.get("topics") else []
-    if name == "provision-subscription":
-        return [outputs["subscriptions"]["provision"]] if outputs.get("subscriptions") else []
+    if name == "makers-subscriptions":
+        found = outputs.get("subscriptions", {})
+        return [found[each] for each in MAKERS if found.get(each)]
     if name == "rbac-users":
         return list(outputs.get("rbac_users", []))
     return [outputs["scheduler_job"]] if outputs.get("scheduler_job") else []
@@ -62,14 +68,14 @@ def render(name: str, outputs: dict[str, Any]) -> list[str]:
 def main() -> int:
     """Print one answer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--file", type=Path, required=True, help="what `terraform output -json` said")
-    names = ("kind", "clusters", "topic", "provision-subscription", "rbac-users", "scheduler-job")
+    parser.add_argument("--file", type=Path, required=True, help="the output of `terraform output -json`")
+    names = ("kind", "clusters", "topic", "makers-subscriptions", "rbac-users", "scheduler-job")
     parser.add_argument("name", choices=names)
     arguments = parser.parse_args()
     try:
         outputs = read_outputs(arguments.file)
     except FileNotFoundError:
-        sys.stderr.write(f"error: {arguments.file} is not there; run terraform-init.sh before\n")
+        sys.stderr.write(f"error: {arguments.file} does not exist; run terraform-init.sh first\n")
         return 1
     sys.stdout.writelines(f"{line}\n" for line in render(arguments.name, outputs))
     return 0

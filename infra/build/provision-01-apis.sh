@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Enables the APIs that everything else needs, and makes Pub/Sub's service agent. Again: no change.
+# Enables the APIs that everything else needs, and creates Pub/Sub's service agent. A second run
+# changes nothing.
 #
-# Inputs: PROJECT_ID; CREATE_ENVIRONMENT and CREATE_TENSORBOARD add the APIs that these need. Takes a minute or two in a
-# new project. APIs stay enabled when the deployment is destroyed: others may rely on them.
+# Inputs: PROJECT_ID; CREATE_ENVIRONMENT and CREATE_TENSORBOARD add their APIs. Takes a minute or
+# two in a new project. The APIs stay enabled when the deployment is destroyed, because others may
+# use them.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
@@ -13,6 +15,6 @@ apis=(artifactregistry cloudbuild cloudfunctions cloudresourcemanager cloudsched
 [ "$CREATE_TENSORBOARD" = false ] || apis+=(aiplatform)
 say "Enabling ${#apis[@]} APIs in $PROJECT_ID"
 gcloud services enable "${apis[@]/%/.googleapis.com}" --project="$PROJECT_ID" --quiet ||
-    fail "the APIs could not be enabled: the account of this build needs roles/serviceusage.serviceUsageAdmin on $PROJECT_ID"
+    fail "the APIs cannot be enabled: the account of this build needs roles/serviceusage.serviceUsageAdmin on $PROJECT_ID"
 # Grants can be given to the agent only once there is one.
 gcloud beta services identity create --service=pubsub.googleapis.com --project="$PROJECT_ID" --quiet

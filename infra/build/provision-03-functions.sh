@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Packs the functions' source as Terraform uploads it: BUILD_FOLDER/functions.zip, the same bytes for the same source.
+# Packs the functions' source as Terraform uploads it: BUILD_FOLDER/functions.zip. The same source
+# gives the same bytes.
 #
-# Inputs: none; optional BUILD_FOLDER (default: build/deploy), PYTHON (default: python3, 3.11 or newer).
+# Inputs: none; optional BUILD_FOLDER (default: build/deploy), PYTHON (default: python3, 3.11 or
+# newer).
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 

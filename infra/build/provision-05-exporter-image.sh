@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Builds the exporter's image, pushes it, and writes its name with digest to BUILD_FOLDER/exporter-image. Again: no change;
-# the tag is a hash of the source, and an image that is there is not built anew, as it would get another digest.
+# Builds the exporter's image, pushes it, and writes its name with digest to
+# BUILD_FOLDER/exporter-image. A second run changes nothing: the tag is a hash of the source, and an
+# existing image is not built again, because a new build has another digest.
 #
-# Inputs: PROJECT_ID, REGION; optional NAME. Needs docker with BuildKit, and the right to push: by hand, run
-# `gcloud auth configure-docker REGION-docker.pkg.dev` before. What is deployed is the digest, never a tag.
+# Inputs: PROJECT_ID, REGION; optional NAME. Needs docker with BuildKit, and the right to push: by
+# hand, run `gcloud auth configure-docker REGION-docker.pkg.dev` first. The digest is deployed,
+# never a tag.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
@@ -16,7 +18,7 @@ list_sources() {
 hash=$(cd "$ROOT" && list_sources | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c 1-16)
 tag=$image:source-$hash
 if docker pull --quiet "$tag"; then
-    say "The image of this source is there"
+    say "The image of this source exists"
 else
     say "Building $tag"
     DOCKER_BUILDKIT=1 docker build --platform=linux/amd64 --file="$ROOT/exporter/Dockerfile" --tag="$tag" "$ROOT"
@@ -24,7 +26,7 @@ else
     retry 5 5 docker push "$tag"
 fi
 digest=$(docker inspect --format='{{range .RepoDigests}}{{println .}}{{end}}' "$tag" | grep -F "$image@sha256:" | head -n 1) ||
-    fail "docker knows no digest of $tag in $image: was it pushed?"
+    fail "docker has no digest of $tag in $image; was it pushed?"
 printf '%s\n' "$digest" >"$BUILD_FOLDER/exporter-image.new"
 mv "$BUILD_FOLDER/exporter-image.new" "$BUILD_FOLDER/exporter-image"
 say "The exporter is $digest"

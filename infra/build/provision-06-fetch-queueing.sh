@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Gets the manifests of JobSet and Kueue from their published Go modules, verified by the checksums in
-# third_party/go.sum, into BUILD_FOLDER/queueing. Needs go. Again: the same files.
+# Downloads the manifests of JobSet and Kueue from their published Go modules into
+# BUILD_FOLDER/queueing, and checks them against third_party/go.sum. Needs go. A second run gives
+# the same files.
 #
-# Inputs: JOBSET_API_VERSION, KUEUE_API_VERSION: a version of third_party/go.sum; none; or nothing, which means the first
-# one there with CREATE_ENVIRONMENT=true, and none with false: a cluster that is there has what its people installed.
+# Inputs: JOBSET_API_VERSION, KUEUE_API_VERSION: a version of third_party/go.sum, or none. Empty
+# means the first version there with CREATE_ENVIRONMENT=true, and none with false, because an
+# existing cluster has what its owners installed.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
@@ -17,7 +19,7 @@ for product in jobset kueue; do
     version=$(python3 "$versions" --choose "$product" "$asked")
     rm -rf "${BUILD_FOLDER:?}/queueing/$product"
     if [ "$version" = none ]; then
-        say "$product is not installed by this build"
+        say "This build does not install $product"
         continue
     fi
     say "Fetching $product $version"

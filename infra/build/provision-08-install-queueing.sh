@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Installs JobSet and Kueue, as far as provision-06-fetch-queueing.sh fetched them, and waits until they answer; then, in
-# an environment of ours, the workloads' namespace, account, priorities and queue. Again: no change.
+# Installs JobSet and Kueue, if provision-06-fetch-queueing.sh downloaded them, and waits until they
+# answer. In our own environment it then creates the workloads' namespace, account, priorities and
+# queue. A second run changes nothing.
 #
-# Inputs: as check-inputs.sh has them; needs BUILD_FOLDER/outputs.json. In every served cluster with
-# CREATE_ENVIRONMENT=false, else in the environment's only.
+# Inputs: those of check-inputs.sh; needs BUILD_FOLDER/outputs.json. It installs in every served
+# cluster with CREATE_ENVIRONMENT=false, otherwise only in the environment's cluster.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
@@ -21,7 +22,7 @@ install_product() {
     local product=$1 rendered=$BUILD_FOLDER/queueing/$1.yaml
     kubectl kustomize "$BUILD_FOLDER/queueing/$product" >"$rendered"
     grep -q "image: registry\.k8s\.io/$product/$product:v" "$rendered" ||
-        fail "$product: its release image was not found in its manifests; is third_party/go.sum newer than this script?"
+        fail "$product: its manifests do not have the release image; is third_party/go.sum newer than this script?"
     say "Installing $product"
     apply "$rendered"
     kubectl --namespace="$product-system" rollout status "deployment/$product-controller-manager" --timeout=10m
@@ -44,7 +45,7 @@ install_in_cluster() {
 }
 
 read_outputs clusters >"$BUILD_FOLDER/clusters"
-[ -s "$BUILD_FOLDER/clusters" ] || fail "no cluster in $BUILD_FOLDER/outputs.json; run provision-07-terraform.sh"
+[ -s "$BUILD_FOLDER/clusters" ] || fail "$BUILD_FOLDER/outputs.json has no cluster; run provision-07-terraform.sh"
 while IFS=$'\t' read -r key project location cluster <&3; do
     if [ "$CREATE_ENVIRONMENT" = true ] && [ "$key" != environment ]; then continue; fi
     choose_cluster "$key" "$project" "$location" "$cluster"

@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
-# Puts the exporter and the functions' rights into every served cluster, and waits until the exporter is ready. Again: no
-# change.
+# Installs the exporter and the functions' rights in every served cluster, and waits until the
+# exporter is ready. A second run changes nothing.
 #
-# Inputs: PROJECT_ID; needs BUILD_FOLDER/outputs.json and BUILD_FOLDER/exporter-image (a name with digest).
+# Inputs: PROJECT_ID; needs BUILD_FOLDER/outputs.json and BUILD_FOLDER/exporter-image (a name with
+# digest).
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
 need PROJECT_ID
-[ -s "$BUILD_FOLDER/exporter-image" ] || fail "$BUILD_FOLDER/exporter-image is not there; run provision-05-exporter-image.sh"
+[ -s "$BUILD_FOLDER/exporter-image" ] || fail "$BUILD_FOLDER/exporter-image does not exist; run provision-05-exporter-image.sh"
 image=$(cat "$BUILD_FOLDER/exporter-image")
-[[ $image =~ ^[^@[:space:]]+@sha256:[0-9a-f]{64}$ ]] || fail "$BUILD_FOLDER/exporter-image: no image with digest (got: $image)"
+[[ $image =~ ^[^@[:space:]]+@sha256:[0-9a-f]{64}$ ]] || fail "$BUILD_FOLDER/exporter-image: is not an image with digest (got: $image)"
 read_outputs clusters >"$BUILD_FOLDER/clusters"
-[ -s "$BUILD_FOLDER/clusters" ] || fail "no cluster in $BUILD_FOLDER/outputs.json; run provision-07-terraform.sh"
+[ -s "$BUILD_FOLDER/clusters" ] || fail "$BUILD_FOLDER/outputs.json has no cluster; run provision-07-terraform.sh"
 while IFS=$'\t' read -r key project location cluster <&3; do
     choose_cluster "$key" "$project" "$location" "$cluster"
     python3 "$ROOT/infra/build/render_exporter.py" --outputs "$BUILD_FOLDER/outputs.json" --cluster "$key" \
         --image "$image" --folder "$BUILD_FOLDER/exporter-$key"
-    say "The exporter in $cluster"
+    say "Installing the exporter in $cluster"
     kubectl kustomize "$BUILD_FOLDER/exporter-$key" >"$BUILD_FOLDER/exporter-$key.yaml"
     kubectl apply --server-side --force-conflicts --field-manager=tpu-provisioner-build -f "$BUILD_FOLDER/exporter-$key.yaml"
     kubectl --namespace=tpu-provisioner rollout status deployment/tpu-provisioner-exporter --timeout=5m

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Makes a Python environment with exactly the functions' packages, by hash, in BUILD_FOLDER/python. Again: no change.
+# Creates a Python environment with exactly the functions' packages, by hash, in
+# BUILD_FOLDER/python. A second run changes nothing.
 #
-# Inputs: none; optional PYTHON (default: python3, 3.11 or newer). Later scripts then take PYTHON=BUILD_FOLDER/python/bin/python.
+# Inputs: none; optional PYTHON (default: python3, 3.11 or newer). Later scripts then use
+# PYTHON=BUILD_FOLDER/python/bin/python.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 

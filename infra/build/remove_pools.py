@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""Removes every node pool that this provisioner made, by the functions' own eyes and hands, and counts down.
+"""Removes every node pool that this provisioner created, and counts down.
 
-Pools of the Go TPU Provisioner, which the functions serve too, are named and left: it may still be at work.
-Without ``--force`` nothing is removed while a workload runs, or where a cluster cannot be asked about it.
+Pools of the Go TPU Provisioner, which the functions serve too, are named and left: it may still be
+at work. Without ``--force`` nothing is removed while a workload runs, or where a cluster cannot be
+asked about it. An endpoint that is not proven to be the cluster's (docs/runbook.md,
+cluster_unproven) counts as one that cannot be asked, because the workloads of another cluster say
+nothing about these pools. With ``--force`` no cluster is asked: GKE's own list and the labels of
+the pools tell which ones the installation made, and all of these are to go.
 """
 
 from __future__ import annotations
@@ -16,35 +20,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import urllib3
-
 if __name__ == "__main__":  # as a script, only this folder is on the import path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from shared.core.collect import OwnerState
+from shared.core.decide.pool_facts import OwnerState, count_pods
 from shared.core.errors import ClusterNotFound, ProvisionerError, Retryable
-from shared.core.pools import PoolSnapshot, PoolStatus
-from shared.core.settings import ClusterSettings, Settings
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.core.ports import Ports
+from shared.core.settings import ClusterSettings, Credentials, Settings
 from shared.edges.clock import SystemClock
-from shared.edges.cluster import KubernetesCluster
 from shared.edges.gke import GkeNodePools
-from shared.edges.google_access import google_token_source
-from shared.edges.google_rest import GoogleRest
+from shared.edges.google_account import GoogleAccount
 from shared.edges.kubernetes_api import Connection, KubernetesApi
-from shared.perform.collect import count_pods, gather_facts
-from shared.perform.outcome import Ports
+from shared.edges.kubernetes_cluster import KubernetesCluster
+from shared.perform.gather import OwnerReader, gather_facts
+from shared.perform.prove_cluster import is_proven
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 GKE = "https://container.googleapis.com"
 ENDPOINT_VARIABLE = "TPU_PROVISIONER_GKE_ENDPOINT"
-"""As the functions read it."""
-TOKEN_VARIABLE = "ACCESS_TOKEN"  # noqa: S105 -- the name of a variable
+CREDENTIALS_VARIABLE = "TPU_PROVISIONER_CREDENTIALS"
+"""As the functions read them."""
 LISTINGS_MAX = 6
 """How often one list is asked for, when GKE fails to answer."""
-ANONYMOUS = "anonymous"
-"""The token's value that sends none, for stand-ins."""
 
 
 class StillThere(Exception):
@@ -87,7 +87,7 @@ class Removal:
             waiting = [reason for each in left if (reason := self._delete(*each))]
             self._report(len(left), len(seen), waiting)
             if self.ports.clock.now() >= end:
-                raise StillThere(f"{len(left)} of {len(seen)} node pools are left; run this again to go on")
+                raise StillThere(f"{len(left)} of {len(seen)} node pools are left; run this again to continue")
             self.sleep(self.pause_seconds)
 
     def _list_ours(self) -> list[tuple[str, PoolSnapshot]]:
@@ -101,7 +101,7 @@ class Removal:
             for pool in pools:
                 if pool.owner and not _is_ours(pool):
                     self._report_once(
-                        f"{cluster}: node pool {pool.name} is the Go TPU Provisioner's: left as it is"
+                        f"{cluster}: node pool {pool.name} belongs to the Go TPU Provisioner and is kept"
                     )
         return found
 
@@ -118,10 +118,12 @@ class Removal:
     def _find_use(self, cluster: str, pool: PoolSnapshot) -> str:
         owner = pool.owner
         try:
-            facts, _ = gather_facts(cluster, pool, self.ports, pools=())
+            if not is_proven(cluster, pool, self.ports):
+                return "its workload is unknown, because nothing proves that the endpoint is this cluster's"
+            facts = gather_facts(pool, OwnerReader(cluster, self.ports), pools=()).facts
             pods = self.ports.clusters[cluster].list_pool_pods(pool.name)
         except ProvisionerError as error:
-            return f"its workload is unknown: {error}"
+            return f"its workload cannot be read: {error}"
         if facts.owner == OwnerState.LIVE and owner is not None:
             return f"{owner.kind} {owner.namespace}/{owner.name} runs"
         drain = self.ports.settings.drain_seconds_max
@@ -154,23 +156,19 @@ def _is_ours(pool: PoolSnapshot) -> bool:
 
 
 def read_clusters(outputs: Mapping[str, Any]) -> dict[str, ClusterSettings]:
-    """Return the served clusters by full name, from Terraform's outputs; none when nothing is deployed."""
+    """Return the full names of the served clusters, from Terraform's outputs."""
     served = outputs.get("clusters", {}).get("value") or {}
     return {each["path"]: ClusterSettings(endpoint=each["endpoint"]) for each in served.values()}
 
 
 def build_ports(clusters: dict[str, ClusterSettings], environ: Mapping[str, str]) -> Ports:
-    """Return real ports: with the token of the environment, or of the instance that this runs on."""
-    http = urllib3.PoolManager()
-    given = environ.get(TOKEN_VARIABLE, "")
-    token: Callable[[], str] | None = (lambda: given) if given else google_token_source(http)
-    if given == ANONYMOUS:
-        token = None
+    """Return real ports, with the account of the environment as the functions find it."""
+    account = GoogleAccount(Credentials(environ.get(CREDENTIALS_VARIABLE, Credentials.GOOGLE)))
     return Ports(
         settings=Settings(clusters=clusters),
-        pools=GkeNodePools(GoogleRest(environ.get(ENDPOINT_VARIABLE, GKE), http=http, token=token)),
+        pools=GkeNodePools(environ.get(ENDPOINT_VARIABLE, GKE), account),
         clusters={
-            name: KubernetesCluster(KubernetesApi(Connection(url=each.endpoint, token=token)))
+            name: KubernetesCluster(KubernetesApi(Connection(url=each.endpoint, token=account.give_token)))
             for name, each in clusters.items()
         },
         clock=SystemClock(),
@@ -184,11 +182,12 @@ def run(removal: Removal, *, check: bool, force: bool, timeout_seconds: float) -
         for line in running:
             removal.say(f"  {line}")
         removal.say(
-            f"error: {len(running)} node pools are in use; end the workloads, or set FORCE=true to end them so"
+            f"error: {len(running)} node pools are in use; end the workloads, or set FORCE=true to delete "
+            "the pools under them"
         )
         return 1
     if check:
-        removal.say("No workload is in the way")
+        removal.say("No workload uses a node pool of the provisioner")
         return 0
     count = removal.remove(timeout_seconds)
     removal.say(f"0 of {count} node pools left" if count else "There are no node pools of the provisioner")
@@ -198,11 +197,11 @@ def run(removal: Removal, *, check: bool, force: bool, timeout_seconds: float) -
 def main() -> int:
     """Do it for the clusters of Terraform's outputs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--outputs", type=Path, required=True, help="what `terraform output -json` said")
-    parser.add_argument("--check", action="store_true", help="remove nothing: only say whether workloads run")
+    parser.add_argument("--outputs", type=Path, required=True, help="the output of `terraform output -json`")
+    parser.add_argument("--check", action="store_true", help="remove nothing: only report whether workloads run")
     parser.add_argument("--force", action="store_true", help="remove pools although workloads run on them")
-    parser.add_argument("--timeout-seconds", type=float, default=3000.0, help="give up after this (default: 3000)")
-    parser.add_argument("--pause-seconds", type=float, default=10.0, help="between two looks (default: 10)")
+    parser.add_argument("--timeout-seconds", type=float, default=3000.0, help="stop after this (default: 3000)")
+    parser.add_argument("--pause-seconds", type=float, default=10.0, help="pause between two checks (default: 10)")
     arguments = parser.parse_args()
     clusters = read_clusters(json.loads(arguments.outputs.read_text(encoding="utf-8")))
     removal = Removal(build_ports(clusters, os.environ), say=_say, pause_seconds=arguments.pause_seconds)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the kustomize folder of one served cluster: infra/kubernetes, with what only the build knows.
+"""Writes the kustomize folder of one served cluster: infra/kubernetes with the build's values.
 
-That is the exporter's image by digest, its topic and cluster, and the e-mail addresses of the functions' accounts.
-Written as JSON, which kustomize reads as it reads YAML.
+That is the exporter's image by digest, its topic and cluster, and the e-mail addresses of the
+functions' accounts. Written as JSON, which kustomize reads as it reads YAML.
 """
 
 from __future__ import annotations
@@ -20,21 +20,27 @@ IMAGE = "exporter"
 """The image's name in the manifests, which kustomize replaces."""
 CONTAINER = "exporter"
 NAME = "tpu-provisioner-exporter"
-FUNCTIONS = ("provision", "collect", "sweep")
+NAMESPACE = "tpu-provisioner"
+"""Of all manifests: they name it in objects, subjects and the names that rights are limited to."""
+FUNCTIONS = ("provision", "collect", "settle", "sweep")
+RESERVING = ("provision", "settle", "sweep")
+"""They create pools, so they have a Role in our own namespace too."""
 
 
 def render(outputs: dict[str, Any], key: str, image: str, folder: Path) -> dict[str, Any]:
     """Return the kustomization for one cluster of Terraform's outputs, to be written into `folder`.
 
     Raises:
-        ValueError: the outputs know no such cluster, or the image has no digest.
+        ValueError: the outputs know no such cluster, Terraform was given another namespace than the
+            manifests have, or the image has no digest.
     """
+    _check_namespace(outputs["exporter_principals"]["value"])
     clusters = outputs["clusters"]["value"]
     if key not in clusters:
-        raise ValueError(f"--cluster: {key!r} is not served; valid: {', '.join(sorted(clusters))}")
+        raise ValueError(f"--cluster: is not served (got {key!r}); valid: {', '.join(sorted(clusters))}")
     name, at, digest = image.partition("@")
     if not at:
-        raise ValueError(f"--image: {image!r} has no digest; valid: NAME@sha256:…")
+        raise ValueError(f"--image: has no digest (got {image!r}); valid: NAME@sha256:…")
     accounts = outputs["accounts"]["value"]
     environment = clusters[key]["exporter_environment"]
     return {
@@ -42,8 +48,24 @@ def render(outputs: dict[str, Any], key: str, image: str, folder: Path) -> dict[
         "kind": "Kustomization",
         "resources": [os.path.relpath(OVERLAY, folder.resolve())],
         "images": [{"name": IMAGE, "newName": name, "digest": digest}],
-        "patches": [_render_settings(environment), *(_render_subject(each, accounts[each]) for each in FUNCTIONS)],
+        "patches": [
+            _render_settings(environment),
+            *(_render_subject("ClusterRoleBinding", each, accounts[each]) for each in FUNCTIONS),
+            *(_render_subject("RoleBinding", each, accounts[each]) for each in RESERVING),
+        ],
     }
+
+
+def _check_namespace(principals: dict[str, str]) -> None:
+    """Refuse another namespace: the functions would read their stop where they have no right."""
+    for principal in principals.values():
+        name = principal.rpartition("/subject/ns/")[2].partition("/")[0]
+        if name != NAMESPACE:
+            raise ValueError(
+                f"exporter_namespace: is not that of the manifests (got {name!r}); valid: {NAMESPACE}. "
+                "With another one collect may not read the emergency stop, so no node pool is deleted, and the "
+                "exporter may not publish. Manifests of your own need the name everywhere, also in resourceNames"
+            )
 
 
 def _render_settings(environment: dict[str, str]) -> dict[str, Any]:
@@ -51,16 +73,16 @@ def _render_settings(environment: dict[str, str]) -> dict[str, Any]:
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": NAME, "namespace": "tpu-provisioner"},
+        "metadata": {"name": NAME, "namespace": NAMESPACE},
         "spec": {"template": {"spec": {"containers": [container]}}},
     }
     return {"patch": json.dumps(deployment)}
 
 
-def _render_subject(function: str, account: str) -> dict[str, Any]:
+def _render_subject(kind: str, function: str, account: str) -> dict[str, Any]:
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": account}
     return {
-        "target": {"kind": "ClusterRoleBinding", "name": f"tpu-provisioner-{function}"},
+        "target": {"kind": kind, "name": f"tpu-provisioner-{function}"},
         "patch": json.dumps([{"op": "replace", "path": "/subjects", "value": [subject]}]),
     }
 
@@ -68,10 +90,12 @@ def _render_subject(function: str, account: str) -> dict[str, Any]:
 def main() -> int:
     """Write the folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--outputs", type=Path, required=True, help="what `terraform output -json` said")
+    parser.add_argument("--outputs", type=Path, required=True, help="the output of `terraform output -json`")
     parser.add_argument("--cluster", required=True, help="its key in the output `clusters`")
     parser.add_argument("--image", required=True, help="the exporter's image with digest")
-    parser.add_argument("--folder", type=Path, required=True, help="written anew")
+    parser.add_argument(
+        "--folder", type=Path, required=True, help="the folder to write; its old content is removed"
+    )
     arguments = parser.parse_args()
     outputs = json.loads(arguments.outputs.read_text(encoding="utf-8"))
     try:

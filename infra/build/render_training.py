@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Renders what training workloads find in the environment's cluster: namespace, account, priorities and queue.
+"""Renders the objects for training workloads: namespace, account, priorities and queue.
 
-ResourceFlavors for TPU_TYPE and the usual sizes of its generation (powers of two), one ClusterQueue with the
-flavor of TPU_TYPE and NUM_OF_CHIPS chips of it, one LocalQueue. Written as JSON, which is YAML too.
+ResourceFlavors for TPU_TYPE and the usual sizes of its generation (powers of two), one ClusterQueue
+with the flavor of TPU_TYPE and NUM_OF_CHIPS chips of it, one LocalQueue. Written as JSON, which is
+YAML too.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ CHIPS = "google.com/tpu"
 PRIORITIES = {"very-low": 100, "low": 250, "medium": 500, "high": 750, "very-high": 1000}
 ANY_NODE = "any-node"
 NO_LIMIT = {"cpu": "1000000", "memory": "1000Ti", "ephemeral-storage": "1000Ti"}
-"""Kueue admits nothing that asks for a resource which its queue does not name: these are not limited."""
+"""Kueue admits nothing that asks for a resource which its queue does not name: these are not
+limited."""
 
 Json = dict[str, Any]
 
@@ -69,12 +71,12 @@ def find_slice(name: str) -> Slice:
     if name not in slices:
         prefix = name.split("-", maxsplit=1)[0]
         near = [each for each in slices if each.startswith(f"{prefix}-")] or list(slices)
-        raise ValueError(f"TPU_TYPE: {name!r} is no TPU type; valid: {', '.join(near)}")
+        raise ValueError(f"TPU_TYPE: is not a TPU type (got {name!r}); valid: {', '.join(near)}")
     return slices[name]
 
 
 def render_queue(chosen: Slice, chips: int, namespace: str) -> list[Json]:
-    """Return Kueue's objects: flavors, the cluster's queue with a quota of chips, and the namespace's queue."""
+    """Return Kueue's objects: flavors, the cluster queue with its quota, the local queue."""
     prefix = chosen.name.split("-", maxsplit=1)[0]
     usual = {f"{prefix}-{2**power}" for power in range(2, 15)}
     named = [each for each in list_slices().values() if each == chosen or each.name in usual]
@@ -146,7 +148,7 @@ def main() -> int:
     """Print one of the two lists of objects."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=("namespace", "queue"))
-    parser.add_argument("--outputs", type=Path, required=True, help="what `terraform output -json` said")
+    parser.add_argument("--outputs", type=Path, required=True, help="the output of `terraform output -json`")
     arguments = parser.parse_args()
     outputs = json.loads(arguments.outputs.read_text(encoding="utf-8"))
     workload = outputs["workload"]["value"]

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes Terraform's variables from the build's inputs (environment variables, see check-inputs.sh) as JSON.
+"""Writes Terraform's variables as JSON, from the build's inputs (see check-inputs.sh).
 
-Values never pass through a shell's or HCL's syntax. What has no input of its own comes from the JSON file that
-TERRAFORM_VARIABLES names; the inputs win, but for `settings` and `clusters`, which are joined.
+Values never pass through a shell's or HCL's syntax. What has no input of its own comes from the
+JSON file that TERRAFORM_VARIABLES names; the inputs win, but for `settings` and `clusters`, which
+are joined.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ MAIN = "main"
 
 
 def render_variables(inputs: Mapping[str, str], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables of the root that the inputs choose; an input that is empty leaves the default."""
+    """Return the variables of the chosen root; an empty input leaves the default."""
     values: dict[str, Any] = {to: inputs[name] for name, to in _TO_VARIABLES.items() if inputs.get(name)}
     values["functions_archive"] = f"{inputs['BUILD_FOLDER']}/functions.zip"
     values["settings"] = {"mode": inputs.get("MODE") or "active"}
@@ -87,14 +88,14 @@ def _read_more(path: str) -> dict[str, Any]:
         return {}
     found = json.loads((ROOT / path).read_text(encoding="utf-8"))
     if not isinstance(found, dict):
-        raise TypeError("not a JSON object of variables")
+        raise TypeError("is not a JSON object of variables")
     return found
 
 
 def main() -> int:
     """Write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, help="a .tfvars.json file, written anew")
+    parser.add_argument("--output", type=Path, required=True, help="the .tfvars.json file to write")
     arguments = parser.parse_args()
     path = os.environ.get("TERRAFORM_VARIABLES", "")
     try:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Stages the functions' source exactly as it is deployed: ``main.py`` beside ``shared/`` and ``requirements.txt``.
+"""Stages the functions' source as it is deployed: ``main.py``, ``shared/``, ``requirements.txt``.
 
-The buildpack puts only the folder of ``main.py`` on the import path and byte-compiles every file that it finds, so
-the bundle holds what runs and nothing else. The same bytes give the same bundle: no times, sorted names.
+The buildpack puts only the folder of ``main.py`` on the import path and byte-compiles every file
+that it finds, so the bundle holds what runs and nothing else. The same bytes give the same bundle:
+no times, sorted names.
 https://github.com/GoogleCloudPlatform/buildpacks/tree/main/cmd/python/functions_framework
 """
 
@@ -42,8 +43,8 @@ def stage(target: Path) -> list[Path]:
 def pack(archive: Path) -> list[str]:
     """Write the bundle as a zip, over what may be there, and return the names in it.
 
-    Nothing in it depends on the machine or the hour, and nothing is compressed (compressors differ): its hash
-    changes when the bundle does, and only then.
+    Nothing in it depends on the machine or the hour, and nothing is compressed (compressors
+    differ): its hash changes when the bundle does, and only then.
     """
     archive.parent.mkdir(parents=True, exist_ok=True)
     sources = {name.as_posix(): source for name, source in _find_sources().items()}
@@ -68,10 +69,12 @@ def main() -> int:
     """Stage into the folder, and pack into the archive, that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("target", type=Path, nargs="?", help="an empty or absent folder")
-    parser.add_argument("--zip", type=Path, metavar="FILE", help="a zip of the same, as Terraform uploads it")
+    parser.add_argument(
+        "--zip", type=Path, metavar="FILE", help="also write a zip file of it, as Terraform uploads it"
+    )
     arguments = parser.parse_args()
     if arguments.target is None and arguments.zip is None:
-        parser.error("name a folder, or a zip by --zip FILE, or both")
+        parser.error("name a folder, or a zip file with --zip FILE, or both")
     if arguments.target is not None:
         try:
             written = stage(arguments.target)

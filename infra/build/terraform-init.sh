@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Prepares Terraform: variables, provider, and the state in its bucket; and writes the outputs of what is deployed, if
-# anything is, to BUILD_FOLDER/outputs.json. Changes nothing outside of BUILD_FOLDER. Where there is no bucket, nothing
-# is deployed: BUILD_FOLDER/no-state then says so to the scripts of the destroy build.
+# Prepares Terraform: variables, provider, and the state in its bucket. Writes the outputs of an
+# existing deployment to BUILD_FOLDER/outputs.json. Changes nothing outside BUILD_FOLDER. Without
+# the bucket, nothing is deployed: BUILD_FOLDER/no-state then tells this to the scripts of the
+# destroy build.
 #
-# Inputs: as check-inputs.sh has them; optional TERRAFORM (the program, default: terraform).
+# Inputs: those of check-inputs.sh; optional TERRAFORM (the program, default: terraform).
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
@@ -11,8 +12,8 @@ need PROJECT_ID REGION CLUSTER_NAME CREATE_ENVIRONMENT TF_STATE_BUCKET TF_STATE_
 rm -f "$BUILD_FOLDER/no-state"
 if ! gcloud storage buckets describe "gs://$TF_STATE_BUCKET" --format='value(name)' >/dev/null 2>"$BUILD_FOLDER/gone"; then
     cat "$BUILD_FOLDER/gone" >&2
-    grep -q -i -E 'not found|404' "$BUILD_FOLDER/gone" || fail "TF_STATE_BUCKET: $TF_STATE_BUCKET cannot be looked at"
-    say "There is no gs://$TF_STATE_BUCKET, so nothing is deployed"
+    grep -q -i -E 'not found|404' "$BUILD_FOLDER/gone" || fail "TF_STATE_BUCKET: $TF_STATE_BUCKET cannot be read"
+    say "gs://$TF_STATE_BUCKET does not exist, so nothing is deployed"
     printf '{}\n' >"$BUILD_FOLDER/outputs.json"
     touch "$BUILD_FOLDER/no-state"
     exit 0
@@ -25,7 +26,7 @@ mv "$BUILD_FOLDER/outputs.json.new" "$BUILD_FOLDER/outputs.json"
 kind=$(read_outputs kind)
 if terraform_here state list 2>/dev/null | grep -q '^module\.environment\.'; then kind=complete; fi
 case "$CREATE_ENVIRONMENT-$kind" in
-    true-provisioner) fail "gs://$TF_STATE_BUCKET/$TF_STATE_PREFIX is the state of a provisioner without environment: set CREATE_ENVIRONMENT=false, or another TF_STATE_PREFIX" ;;
-    false-complete) fail "gs://$TF_STATE_BUCKET/$TF_STATE_PREFIX is the state of an environment: set CREATE_ENVIRONMENT=true, or another TF_STATE_PREFIX" ;;
+    true-provisioner) fail "gs://$TF_STATE_BUCKET/$TF_STATE_PREFIX is the state of a provisioner without an environment; set CREATE_ENVIRONMENT=false, or another TF_STATE_PREFIX" ;;
+    false-complete) fail "gs://$TF_STATE_BUCKET/$TF_STATE_PREFIX is the state of an environment; set CREATE_ENVIRONMENT=true, or another TF_STATE_PREFIX" ;;
     *) ;;
 esac

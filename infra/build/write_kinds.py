@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""Writes docs/kinds.md from the table of kinds (shared/core/kinds/table.py); a test says when it is out of date.
+"""Writes docs/kinds.md from shared/core/kinds/table.py; a test compares the two.
 
 Run as ``python -m infra.build.write_kinds`` from the repository's root.
 """
@@ -13,74 +12,99 @@ from shared.core.kinds.table import KINDS
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs/kinds.md"
 _HEAD = """# Kinds of workload
 
-Written by `python -m infra.build.write_kinds` from `shared/core/kinds/table.py`; do not edit. Why there is one table:
-[decision 0012](decisions/0012-table-of-kinds.md). What proves each cell, on which controller and version: [kinds-proof.md](kinds-proof.md).
+`python -m infra.build.write_kinds` writes this page from `shared/core/kinds/table.py`; do not edit
+it. [Decision 0012](decisions/0012-table-of-kinds.md) explains why there is one table.
+[kinds-proof.md](kinds-proof.md) lists the test of each cell, with controller and version.
 
-| kind | API | pods that speak | slice | over when | released when |
+| kind | API | leader pods | slice | over when | released when |
 |---|---|---|---|---|---|
 """
 _TAIL = """
-*Pods that speak*: the exporter reports one of them per slice, and the functions answer no other. *Slice*: what gets one node pool of its own, and its name.
-*Over when*: all pools of the workload go, once no pod of it is left on them. *Released when*: besides that, and besides its deletion, which releases the pools of every kind.
+- *Leader pods*: the exporter reports one of them for each slice. The functions answer no other pod.
+- *Slice*: what gets its own node pool, and its name.
+- *Over when*: then all pools of the workload are deleted, when none of its pods is left on them.
+- *Released when*: further reasons to delete the pool of a slice. The deletion of the workload
+  releases the pools of every kind.
 
-Exporter and functions serve every kind of the table. The setting `TPU_PROVISIONER_KINDS` of each (comma-separated) serves fewer; pools of a kind that is left out are kept.
-Workloads that wait in a queue of Kueue ask for nothing: [kueue.md](kueue.md).
-What holds for Ray's objects, with the versions of KubeRay: [ray.md](ray.md).
-A kind whose API is not installed is looked for every few seconds; where it is expected (JobSet), the exporter is not ready without it.
+Exporter and functions serve every kind of the table. With the setting `TPU_PROVISIONER_KINDS`
+(comma-separated) of both they serve fewer. Pools of other kinds are kept. A workload that waits in
+a queue of Kueue gets no pool: [kueue.md](kueue.md). [ray.md](ray.md) has the details of Ray's
+objects, with the versions of KubeRay. The exporter looks every few seconds for a kind whose API is
+not installed. It is not ready without JobSet.
 
 ## What is refused
 
-Whatever a pod's owner wrote, nothing is made that could not serve it: the reason is an Event on the pod and on its workload, a log record with `reason` (which
-the log-based metrics count), and a heading of the [runbook](runbook.md).
+The provisioner creates no pool that cannot serve its pods. The reason is in an Event on the pod and
+on its workload, in a log record (field `reason`, which the log-based metrics count), and in the
+[runbook](runbook.md).
 
-| what is wrong | reason | where it is said |
+| what is wrong | reason | Event on |
 |---|---|---|
-| pods per slice (`numOfHosts`, `size`, `replicas`, `parallelism`) that are not the topology's hosts | `hosts_differ` | workload and pod |
+| the number of pods for each slice (`numOfHosts`, `size`, `replicas`, `parallelism`) is not the number of hosts of the topology | `hosts_differ` | workload and pod |
 | chips that match no machine; an unknown accelerator or topology | `shape_unsupported` | workload and pod |
-| a GPU type that is unknown | `gpu_unknown` | workload and pod |
+| an unknown GPU type | `gpu_unknown` | workload and pod |
 | more GPUs than any machine of the type has | `shape_unsupported` | workload and pod |
-| chips or GPUs that are no whole number: `google.com/tpu: 1.5` | `shape_unsupported` | workload and pod; the API server refuses it first where it sees it |
-| several hosts from a Deployment or a bare pod, which make no slice | `hosts_differ` | workload and pod |
-| a StatefulSet of several hosts whose pods come in turn | `slice_unknown` | workload and pod |
-| a Job of several pods without index; Ray pods of several hosts that name no replica; a Ray head that asks for accelerators | `slice_unknown` | workload and pod |
-| a pod of an earlier shape of its Deployment or StatefulSet | `slice_unknown` | workload and pod |
-| the workload is gone, or another one has its name by now (however often) | `owner_gone` | pod |
-| the controller is of no kind of the table, is a pod (be it itself), or is a Job that belongs to some other object | `owner_kind_unknown` | pod (and Job) |
+| chips or GPUs that are no whole number: `google.com/tpu: 1.5` | `shape_unsupported` | workload and pod; the API server refuses most of them first |
+| several hosts for a Deployment or a bare pod, which have no slices | `hosts_differ` | workload and pod |
+| a StatefulSet of several hosts that creates its pods one after another | `slice_unknown` | workload and pod |
+| a Job of several pods without index; Ray pods of several hosts that name no replica; a Ray head that requests accelerators | `slice_unknown` | workload and pod |
+| a pod that differs from its workload's template in what its nodes depend on: of an earlier template, changed by a webhook, or forged | `pod_contradicts_spec` | workload and pod |
+| the workload is deleted, or another one has its name now | `owner_gone` | pod |
+| the controller is of no kind of the table, is a pod, or is a Job that belongs to another object | `owner_kind_unknown` | pod (and Job) |
 
-No chain of owners is followed: the first controller that a pod names decides, so a chain that loops or leads nowhere costs nothing. A ReplicaSet without Deployment is
-refused by name: make it a Deployment. Pods of DaemonSets and of the kubelet itself belong to their node and are never demands.
+The provisioner reads only the first controller that a pod names, so a loop or a long chain of
+owners costs nothing. A ReplicaSet without a Deployment is refused by name: make it a Deployment.
+DaemonSet and static pods are not provisioned for.
 
 ## Pools of one's own
 
-A pool is made for one slice, or for the pods of one workload; the scheduler does not know that. It binds whoever comes first, so any pod of the same shape may land there: of a
-Deployment, a bare pod, another JobSet. Then the one that asked waits, and past the grace its job says so (`pool_taken`). What keeps them apart:
+A pool is created for one slice, or for the pods of one workload. The scheduler does not know that.
+It binds any pod of the same shape to the pool: of a Deployment, a bare pod, another JobSet. Then
+the slice waits, and after the grace its workload gets the reason `pool_taken`. These keep pods
+apart:
 
-| | how | keeps its pods on its own pools | keeps others off them |
+| | how | keeps its pods on its own pools | keeps other pods off them |
 |---|---|---|---|
-| any kind | a node label of one's own in the pods' `nodeSelector`, as `example.com/workload: my-job`: its pools are made with that label | yes | no |
+| any kind | a node label of your own in the pods' `nodeSelector`, such as `example.com/workload: my-job`; the pools get this label | yes | no |
 | JobSet | the annotations `alpha.jobset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool` and `alpha.jobset.sigs.k8s.io/node-selector: "true"` | yes, each slice on its own | yes, by a taint |
 | JobSet | the [pinning policy](decisions/0009-pinning.md) of the cluster (Kubernetes 1.36) | yes, each slice on its own | no |
-| JobSet, LeaderWorkerSet, Ray | exclusive placement; GKE's Ray webhook | no, but a slice on one pool | only slices of its own kind, once it is there |
+| JobSet, LeaderWorkerSet, Ray | exclusive placement; GKE's Ray webhook | no, but each slice on one pool | only slices of its own kind, when it runs there |
 
-So let every workload of a shape that several owners use select a label of its own: then nobody takes from anybody. The label's value may be anything that differs from workload to workload;
-its key must be of your own domain. A workload of several slices needs exclusive placement (or Ray's affinities) besides, for the label is the same for all of them.
-Exclusive placement of different kinds does not see each other: the leaders of a JobSet, a LeaderWorkerSet and a Ray replica can stand on one pool, and none of the three ever gets whole.
+If several owners use the same shape, let each workload select a label of its own, so that workloads
+cannot take each other's nodes. The value must differ for each workload. The key must be in your own
+domain. A workload of several slices also needs exclusive placement (or Ray's affinities), because
+all its slices have the same label. Exclusive placement works only inside one kind: the leader pods
+of a JobSet, a LeaderWorkerSet and a Ray replica can run on one pool, and then none of the three
+slices is ever complete.
 
 ## Pathways
 
-A PathwaysJob (`pathways-job.pathways.domain/v1`) is served through the JobSet that its controller makes under its name; Events are written on that JobSet, not on the PathwaysJob.
-A head on a CPU node needs no pool. A head that selects the nodes of its workers (`colocate_head_with_workers`) is of their first slice: one pool per slice, none for the head. From
-version 0.11 on JobSet keeps exclusive workers off a pool where a pod of another Job and of the same priority runs, and so off their own head's: give the workers a priority class of
-their own (`workers[].priorityClassName`), or the head gets a pool to itself. The PathwaysJob controller itself is not run in our tests: they use the JobSets that it writes.
+A PathwaysJob (`pathways-job.pathways.domain/v1`) is served through the JobSet that its controller
+creates under the same name. Events are on that JobSet, not on the PathwaysJob. A head on a CPU node
+needs no pool. A head that selects the nodes of its workers (`colocate_head_with_workers`) belongs
+to their first slice: one pool for each slice, and none for the head. Since version 0.11, JobSet
+keeps exclusive workers off a pool on which a pod of another Job with the same priority runs, and so
+off the pool of their own head. Give the workers their own priority class
+(`workers[].priorityClassName`); otherwise the head gets its own pool. Our tests do not run the
+PathwaysJob controller. They use the JobSets that it creates.
 
-## A further kind
+A head on a CPU node needs no pool. A head that selects the nodes of its workers
+(`colocate_head_with_workers`) belongs to their first slice: there is one pool per slice, and none
+for the head. From version 0.11 on, JobSet keeps exclusive workers off a pool where a pod of another
+Job with the same priority runs, so also off the pool of their own head. To prevent this, give the
+workers their own priority class (`workers[].priorityClassName`); otherwise the head gets its own
+pool.
 
-1. `shared/core/kinds/<kind>.py`: one constant of type `Kind`, every field of which says what it answers. `jobset.py` is the pattern; `objects.py` reads JSON.
-2. Its name in `KINDS`, before any kind whose objects it makes. Its `mark`, the label on everything that it makes, keeps these out of the later kinds' lists.
-3. `tests/unit/test_kind_<kind>.py`; its name in `docs/events.schema.json`; `python -m infra.build.write_kinds`.
-   Scenarios in `tests/kinds`, marked with what they prove (`proves`, see the end of [kinds-proof.md](kinds-proof.md)); `python -m tests.kinds.proofs --write`.
-   Run them, and `python -m tests.lives.table --write kinds` for [GKE's calls](lives-kinds.md).
-4. The rights to get, list and watch it in `infra/kubernetes/base`, by which the tests of rights and `doctor` go.
+1. `shared/core/kinds/<kind>.py`: one constant of type `Kind`. Its fields explain themselves.
+   `jobset.py` is the pattern; `objects.py` reads JSON.
+2. Its name in `KINDS`, before any kind whose objects it creates. Its `mark`, the label on
+   everything that it creates, keeps these objects out of the later kinds' lists.
+3. `tests/unit/test_kind_<kind>.py`; its name in `docs/events.schema.json`; `python -m
+   infra.build.write_kinds`. Scenarios in `tests/kinds`, marked with what they prove (`proves`, see
+   the end of [kinds-proof.md](kinds-proof.md)); `python -m tests.kinds.proofs --write`. Run them,
+   and `python -m tests.lives.table --write kinds` for [GKE's calls](lives-kinds.md).
+4. The rights to get, list and watch it in `infra/kubernetes/base`. The tests of rights and `doctor`
+   read them there.
 """
 
 
@@ -90,7 +114,7 @@ def render() -> str:
         (
             kind.name,
             f"`{kind.api_version}`",
-            kind.text.speakers,
+            kind.text.leaders,
             kind.text.slice,
             kind.text.over,
             kind.text.released,

@@ -1,51 +1,49 @@
-"""The taxonomy of errors, sorted by what the caller must do; `shared.answer` acknowledges each leaf.
+"""Errors, sorted by what the caller must do. `shared.answer` acknowledges the message of each.
 
 ::
 
-    ProvisionerError                 carries a reason, and its facts as text an operator can act on
-    ├─ Rejected                      this input can never succeed
-    │   ├─ MalformedEvent            the message cannot be read
-    │   ├─ UnsupportedShape          no machine or slice has this shape
-    │   ├─ UnknownGpu                no such GPU type
-    │   ├─ SliceUnknown              the pod's slice cannot be told from what it says
-    │   ├─ OwnerKindUnknown          the pod's controller is of no kind that is known here
-    │   ├─ SlicesMayMix              nothing keeps the pods of two slices apart
-    │   ├─ HostsDiffer               the workload's pods per slice are not the slice's hosts
-    │   └─ ForeignObject             what it names is not ours to touch
-    ├─ Retryable                     the world may be different later
-    │   ├─ Unavailable               5xx, connection lost, deadline: the outcome is unknown
+    ProvisionerError                 carries a reason, and a text that an operator can act on
+    ├─ Rejected                      this input can never succeed: one class for each reason
+    ├─ Retryable                     a later try may succeed
+    │   ├─ Unavailable               5xx, connection lost, timeout: the outcome is unknown
     │   ├─ Throttled                 429
     │   ├─ Busy                      another operation holds the pool or the cluster
-    │   └─ StaleView                 two readings contradict each other
-    ├─ AlreadyExists                 GKE has a pool of that name: look, then decide again
-    ├─ NotFound                      what was named is not there
-    ├─ NoCapacity                    quota or stock refused the request
-    ├─ Denied                        401 or 403: needs a person
-    ├─ InvalidRequest                GKE refused the request as wrong: retrying it unchanged is useless
-    ├─ Misconfigured                 start-up only
-    └─ Broken                        an invariant of ours is false: a bug
+    │   ├─ KindAbsent                the cluster does not know the kind of the object
+    │   ├─ StaleView                 two answers contradict each other
+    │   │   └─ OldLook               a look took too long to act on
+    │   └─ OutOfTime                 the function's time is over before this was done
+    ├─ AlreadyExists                 GKE has a pool of that name: read it and decide again
+    ├─ NotFound                      the named object does not exist
+    ├─ ClusterNotFound               GKE does not know this cluster: a wrong setting
+    ├─ NoCapacity                    GKE has no quota or no stock
+    ├─ Denied                        401 or 403: an operator must grant a permission
+    ├─ InvalidRequest                GKE does not accept the request: it fails again
+    ├─ Misconfigured                 wrong settings, at start-up only
+    └─ Broken                        a bug in this project
 
-Only edges and parsers raise these; decisions are values (`shared.core.decisions`).
+Edges and parsers raise errors. Decisions are values (`shared.core.decisions`).
 """
 
 from __future__ import annotations
 
 
 class ProvisionerError(Exception):
-    """Base of everything this project raises on purpose."""
+    """Base of every error that this project raises on purpose."""
 
     reason: str = "internal_error"
-    """A word of the closed list in `shared.core.decisions.Reason`."""
+    """A value of `shared.core.decisions.Reason`."""
+    claim: dict[str, str] | None = None
+    """Whose slice it is about, for log records and dead letters; None if that is not known."""
 
 
 class Rejected(ProvisionerError):
-    """This input can never succeed, however often it is tried.
+    """This input can never succeed, even if it is tried again.
 
     Args:
-        message: What is wrong, in a sentence for the person who sent it.
-        field: The path of the offending field, for example ``data.uid``.
-        value: The offending value, as text.
-        valid: What would be valid, in words.
+        message: What is wrong, for the person who sent the input.
+        field: The path of the wrong field, for example ``data.uid``.
+        value: The wrong value, as text.
+        valid: What is valid instead.
     """
 
     reason = "event_malformed"
@@ -59,79 +57,79 @@ class Rejected(ProvisionerError):
 
 
 class MalformedEvent(Rejected):
-    """The message cannot be read as one of our events."""
+    """The message is not a valid event."""
 
     reason = "event_malformed"
 
 
 class UnknownCluster(Rejected):
-    """The message names a cluster that this deployment does not serve."""
+    """The message names a cluster that is not in the settings."""
 
     reason = "cluster_unknown"
 
 
 class UnsupportedShape(Rejected):
-    """No machine or slice of the catalogue has the requested shape."""
+    """No machine or topology of the catalogue fits the request."""
 
     reason = "shape_unsupported"
 
 
 class UnknownGpu(Rejected):
-    """A pod asks for a GPU type that GKE does not have, or for none in particular."""
+    """The GPU type that the pod selects is unknown, or the pod selects none."""
 
     reason = "gpu_unknown"
 
 
 class SliceUnknown(Rejected):
-    """A live workload's pod does not say enough to tell its slice from the others; raised by entries of kinds."""
+    """It is not clear which slice of its workload the pod belongs to."""
 
     reason = "slice_unknown"
 
 
+class PodContradictsSpec(Rejected):
+    """The pod contradicts the pod template of its workload, or asks for more than it."""
+
+    reason = "pod_contradicts_spec"
+
+
 class OwnerKindUnknown(Rejected):
-    """A pod's controller is of a kind that nobody here can ask what it wants."""
+    """The controller of the pod is not a supported kind of workload."""
 
     reason = "owner_kind_unknown"
 
 
 class TooManySlices(Rejected):
-    """A workload asks for more slices than anybody would list."""
+    """The workload has too many slices to list."""
 
     reason = "limit_reached"
 
 
 class SlicesMayMix(Rejected):
-    """Nothing keeps the pods of two slices apart on nodes, so that neither might ever be whole."""
+    """Nothing keeps the pods of two slices on separate node pools."""
 
     reason = "slices_may_mix"
 
 
 class HostsDiffer(Rejected):
-    """A workload makes another number of pods per slice than the slice has hosts."""
+    """The workload creates more or fewer pods per slice than the slice has hosts."""
 
     reason = "hosts_differ"
 
 
-class ForeignObject(Rejected):
-    """The named object is not one that this project may act on."""
-
-    reason = "foreign_labels"
-
-
 class NotAllowed(Rejected):
-    """A pod's author asked for something outside the operator's allow-lists."""
+    """The operator's settings do not allow what the pod requests."""
 
     reason = "request_not_allowed"
 
 
 class LabelBudgetExceeded(Rejected):
-    """The node labels of one pool would exceed what GKE accepts."""
+    """GKE does not accept node labels this long."""
 
     reason = "labels_over_budget"
 
 
 class Retryable(ProvisionerError):
-    """The world may be different later; `retry_after_seconds` is the pause that the other side advised."""
+    """A later try may succeed; `retry_after_seconds` is the pause that the server advised."""
 
     reason = "unavailable"
 
@@ -141,13 +139,13 @@ class Retryable(ProvisionerError):
 
 
 class Unavailable(Retryable):
-    """The other side failed or could not be reached; whether the order took effect is unknown."""
+    """The server failed or did not answer; it is unknown whether the request took effect."""
 
     reason = "unavailable"
 
 
 class Throttled(Retryable):
-    """Too many requests or operations at once."""
+    """The server received too many requests at once."""
 
     reason = "throttled"
 
@@ -158,14 +156,33 @@ class Busy(Retryable):
     reason = "gke_busy"
 
 
+class KindAbsent(Retryable):
+    """The cluster does not know the kind of an object, so it cannot tell whether that exists.
+
+    The sweep counts it once, since only an operator installs a kind.
+    """
+
+    reason = "owner_unknown"
+
+
 class StaleView(Retryable):
-    """Two readings of the world contradict each other; a later one will settle it."""
+    """Two answers of the server contradict each other; a later look decides."""
 
     reason = "view_stale"
 
 
+class OutOfTime(Retryable):
+    """The time of this delivery is over before the work was done; nothing more was begun."""
+
+    reason = "out_of_time"
+
+
+class OldLook(StaleView):
+    """What was read is too old to act on; nothing was changed."""
+
+
 class AlreadyExists(ProvisionerError):
-    """An object of that name exists; it is looked at before anything is concluded."""
+    """An object of that name exists; the caller reads it before it decides."""
 
     reason = "view_stale"
 
@@ -177,31 +194,31 @@ class NotFound(ProvisionerError):
 
 
 class ClusterNotFound(ProvisionerError):
-    """GKE knows no cluster of that name: configuration, not the end of a pool."""
+    """GKE does not know this cluster: a wrong setting, not the end of a pool."""
 
     reason = "cluster_not_found"
 
 
 class NoCapacity(ProvisionerError):
-    """GKE refused for want of quota before anything was created."""
+    """GKE created nothing, because the quota is used up."""
 
     reason = "quota_exceeded"
 
 
 class Denied(ProvisionerError):
-    """An identity lacks a permission; a person must grant it."""
+    """The service account lacks a permission; an operator must grant it."""
 
     reason = "permission_denied"
 
 
 class InvalidRequest(ProvisionerError):
-    """GKE refused the request as wrong; the same request will be refused again."""
+    """GKE does not accept the request; the same request fails again."""
 
     reason = "request_invalid"
 
 
 class Misconfigured(ProvisionerError):
-    """Settings are wrong; `problems` lists every one of them. Raised at start-up only."""
+    """Settings are wrong; `problems` lists all of them. Raised at start-up only."""
 
     reason = "internal_error"
 
@@ -211,7 +228,7 @@ class Misconfigured(ProvisionerError):
 
 
 class Broken(ProvisionerError):
-    """An invariant of this project is false; a bug to be mended, never to be retried away."""
+    """A bug in this project; a retry does not help."""
 
     reason = "internal_error"
 

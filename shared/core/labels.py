@@ -1,19 +1,12 @@
-"""Every label and annotation key this project reads or writes, and the budget that node labels share.
+"""Every label and annotation key that this project reads or writes, for any kind of workload.
 
-Keys that the Go TPU Provisioner writes keep their meaning, so that its pools are adopted, swept and collected:
+Keys that the Go TPU Provisioner writes keep their meaning, so that its pools are managed too:
 https://github.com/ai-on-gke/tpu-provisioner.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from shared.core.errors import LabelBudgetExceeded
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-# --- who owns a pool (node labels, written once at creation) -----------------------------------------------
+# --- the owner of a pool (node labels, written once at creation) ---
 MANAGER = "google.com/nodepool-manager"
 MANAGER_VALUE = "tpu-provisioner"
 PARENT_KIND = "google.com/tpu-provisioner-parent-kind"
@@ -26,31 +19,35 @@ CLAIM = "google.com/tpu-provisioner-claim"
 ATTEMPT = "google.com/tpu-provisioner-attempt"
 CREATED_AT = "google.com/tpu-provisioner-created-at"
 FINGERPRINT = "google.com/tpu-provisioner-fingerprint"
+CLUSTER_UID = "google.com/tpu-provisioner-cluster"
+"""UID of the cluster's namespace ``kube-system``, which proves which API the pool was made for."""
 
 OWNER_KEYS = frozenset(
     {MANAGER, PARENT_KIND, PARENT_NAME, PARENT_NAMESPACE, OWNER_UID, CLAIM, ATTEMPT, CREATED_AT, FINGERPRINT}
 )
-"""On every pool that we make, whatever the workload's kind; the kind adds its name (`shared.core.kinds`)."""
+"""On every pool that we create. The workload's kind adds its name (`shared.core.kinds`)."""
 _OWNER_PREFIX = "google.com/tpu-provisioner-"
 
 
 def is_owner_key(key: str) -> bool:
-    """Return whether a node label says whose a pool is: none that a pod's author can choose overwrites one."""
+    """Return whether a node label names the owner of a pool. No label of a pod may replace it."""
     return key == MANAGER or key.startswith(_OWNER_PREFIX)
 
 
-# --- what pods and workloads say ------------------------------------------------------------------------------
+# --- what pods and workloads carry ---
 COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
 ADDITIONAL_NODE_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"
 NODE_SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"
 DISABLE_AUTOPROVISIONING = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
+
+MODE = "tpu-provisioner.cloud.google.com/mode"  # on our own namespace: the emergency stop of its cluster
 
 SURPLUS = "tpu-provisioner.cloud.google.com/surplus"  # taint of ours; its value is unix seconds
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 PINNED_JOB_KEY = "job-key"  # the plain selector of the Go TPU Provisioner's webhook; its value is the job key
 
-# --- what GKE says ---
+# --- what GKE defines ---
 TPU_RESOURCE = "google.com/tpu"
 GPU_RESOURCE = "nvidia.com/gpu"
 GPU_ACCELERATOR = "cloud.google.com/gke-accelerator"
@@ -83,7 +80,7 @@ PROVISIONING_REQUESTS = (
     "autoscaling.x-k8s.io/consume-provisioning-request",
     "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
 )
-"""Annotations of pods for which cluster autoscaler has booked nodes: GKE's, Kueue's, that of older Kueues
+"""Annotations of pods for which the cluster autoscaler has booked nodes: GKE, Kueue, older Kueue
 (https://github.com/kubernetes/autoscaler/tree/master/cluster-autoscaler/apis/provisioningrequest)."""
 ICI_RESILIENCY = "cloud.google.com/gke-tpu-ici-resiliency"
 LOCATION_HINT = "cloud.google.com/gke-location-hint"
@@ -96,30 +93,3 @@ REGION = "topology.kubernetes.io/region"
 OPERATING_SYSTEM = "kubernetes.io/os"
 ARCHITECTURE = "kubernetes.io/arch"
 HOSTNAME = "kubernetes.io/hostname"
-
-NODE_LABEL_CHARACTERS_MAX = 1024
-"""All node labels of one request together: comment on ``NodeConfig.labels``,
-https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/NodeConfig."""
-_SEPARATORS_PER_LABEL = 2  # '=' and ',', in case GKE counts the joined text
-
-
-def measure_labels(labels: Mapping[str, str]) -> int:
-    """Return how many characters of GKE's budget these node labels take, separators included."""
-    return sum(len(key) + len(value) + _SEPARATORS_PER_LABEL for key, value in labels.items())
-
-
-def check_label_budget(labels: Mapping[str, str]) -> None:
-    """Accept node labels that fit GKE's budget.
-
-    Raises:
-        LabelBudgetExceeded: they take more than `NODE_LABEL_CHARACTERS_MAX`; the longest of them is named.
-    """
-    total = measure_labels(labels)
-    if total > NODE_LABEL_CHARACTERS_MAX:
-        copied = {key: value for key, value in labels.items() if not is_owner_key(key)} or dict(labels)
-        longest = max(copied, key=lambda key: len(key) + len(copied[key]))
-        raise LabelBudgetExceeded(
-            f"node labels take {total} characters, the longest that is not ours is {longest}",
-            field="nodePool.config.labels",
-            valid=f"at most {NODE_LABEL_CHARACTERS_MAX} characters in all; copy fewer labels or shorter ones",
-        )

@@ -1,7 +1,7 @@
-"""Build the node pool of one demand, in the JSON of the GKE API v1. Pure: no call is made here.
+"""Builds the node pool of one demand, in the JSON of the GKE API v1. Pure: it calls nothing.
 
 Fields: https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools.
-Everything that the Go TPU Provisioner can set is set here too, by the operator's settings or by the pod.
+The settings and the pod can set everything that the Go TPU Provisioner can set.
 """
 
 from __future__ import annotations
@@ -10,29 +10,39 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from shared.core import labels
-from shared.core.capacity import Tier
-from shared.core.catalogue import Placement
-from shared.core.gpus import is_compact
+from shared.core.demand.capacity import Tier
+from shared.core.errors import LabelBudgetExceeded
+from shared.core.identity.names import build_owner_labels, build_pool_name
 from shared.core.kinds.table import get_kind
-from shared.core.names import build_owner_labels, build_pool_name
+from shared.core.shapes.gpus import is_compact
+from shared.core.shapes.shape import Placement
 
 if TYPE_CHECKING:
-    from shared.core.demand import Demand
+    from collections.abc import Mapping
+
+    from shared.core.demand.demand import Demand
     from shared.core.settings import Settings
 
 Json = dict[str, Any]
 
+NODE_LABEL_CHARACTERS_MAX = 1024
+"""All node labels of one request together: comment on ``NodeConfig.labels``,
+https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/NodeConfig."""
+_SEPARATORS_PER_LABEL = 2  # '=' and ',', in case GKE counts the joined text
 CLOUD_PLATFORM_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
-def build_node_pool(demand: Demand, *, attempt: int, created_at: int, settings: Settings) -> Json:
+def build_node_pool(
+    demand: Demand, *, attempt: int, created_at: int, settings: Settings, cluster_uid: str = ""
+) -> Json:
     """Return the ``nodePool`` of a CreateNodePool request.
 
     Args:
-        demand: what the slice asks for.
-        attempt: which try this is; part of name and labels.
-        created_at: unix seconds; GKE itself remembers no creation time.
+        demand: what the slice needs.
+        attempt: the number of the try; part of the name and the labels.
+        created_at: unix seconds, for a label, because GKE does not record when a pool was created.
         settings: the operator's settings.
+        cluster_uid: UID of the cluster's namespace ``kube-system``, for a label.
 
     Raises:
         LabelBudgetExceeded: the node labels exceed GKE's 1,024 characters.
@@ -41,17 +51,17 @@ def build_node_pool(demand: Demand, *, attempt: int, created_at: int, settings: 
     flexible = capacity.tier == Tier.FLEX_START
     pool: Json = {
         "name": build_pool_name(demand.claim, attempt),
-        "config": _build_config(demand, attempt=attempt, created_at=created_at, settings=settings),
+        "config": _build_config(demand, _build_labels(demand, attempt, created_at, cluster_uid), settings),
         "initialNodeCount": 0 if flexible else shape.node_count,
         "locations": [demand.zone],
-        # Repair keeps a slice's hosts whole; an upgrade would restart a running job for nothing.
+        # Repair keeps all hosts of a slice; an upgrade would restart a running job for nothing.
         "management": {"autoRepair": not flexible, "autoUpgrade": False},
         "upgradeSettings": {"strategy": "SHORT_LIVED"} if flexible else _build_upgrades(demand),
         # The setting is for one pod of the workload on each node.
         "maxPodsConstraint": {"maxPodsPerNode": str(settings.node_max_pods + shape.pods_per_node - 1)},
     }
     if flexible:
-        # Flex-start pools start empty and are filled by GKE's autoscaler; per-zone limits, never totals.
+        # GKE's autoscaler fills flex-start pools; the limit is per zone, never in total.
         pool["autoscaling"] = {"enabled": True, "maxNodeCount": shape.node_count, "locationPolicy": "ANY"}
     placement = _build_placement(demand, settings)
     if placement:
@@ -61,13 +71,13 @@ def build_node_pool(demand: Demand, *, attempt: int, created_at: int, settings: 
             "additionalNodeNetworkConfigs": [_build_network(pair) for pair in demand.networks]
         }
     elif shape.own_networks:
-        # GKE makes and keeps the networks itself.
+        # GKE creates and maintains the networks itself.
         pool["networkConfig"] = {"acceleratorNetworkProfile": "auto"}
     return pool
 
 
 def describe_placement(demand: Demand, settings: Settings) -> str:
-    """Return the placement in words, for logs and reports: ``COMPACT 4x4``, ``workload policy N`` or ``none``."""
+    """Return the placement in words: ``COMPACT 4x4``, ``workload policy N`` or ``none``."""
     placement = _build_placement(demand, settings)
     if "policyName" in placement:
         return f"workload policy {placement['policyName']}"
@@ -86,7 +96,7 @@ def _build_placement(demand: Demand, settings: Settings) -> Json:
 
 
 def _build_upgrades(demand: Demand) -> Json:
-    # No further host fits into a rack that is full.
+    # A full rack has no room for one more host.
     return {"maxSurge": 0, "maxUnavailable": 1} if demand.shape.gpus and demand.shape.topology else {"maxSurge": 1}
 
 
@@ -110,10 +120,10 @@ def _build_accelerators(demand: Demand) -> list[Json]:
     return [found]
 
 
-def _build_config(demand: Demand, *, attempt: int, created_at: int, settings: Settings) -> Json:
+def _build_config(demand: Demand, node_labels: dict[str, str], settings: Settings) -> Json:
     config: Json = {
         "machineType": demand.shape.machine_type,
-        "labels": _build_labels(demand, attempt=attempt, created_at=created_at),
+        "labels": node_labels,
         "oauthScopes": [CLOUD_PLATFORM_SCOPE],
         "shieldedInstanceConfig": {
             "enableIntegrityMonitoring": True,
@@ -144,25 +154,53 @@ def _build_config(demand: Demand, *, attempt: int, created_at: int, settings: Se
     return config | _build_capacity(demand)
 
 
-def _build_labels(demand: Demand, *, attempt: int, created_at: int) -> dict[str, str]:
+def _build_labels(demand: Demand, attempt: int, created_at: int, cluster_uid: str) -> dict[str, str]:
     owner = build_owner_labels(
-        demand.claim, attempt=attempt, created_at=created_at, fingerprint=demand.fingerprint
+        demand.claim,
+        attempt=attempt,
+        created_at=created_at,
+        fingerprint=demand.fingerprint,
+        cluster_uid=cluster_uid,
     )
-    # Owner labels last: nothing that a pod's author chooses can overwrite them.
+    # Owner labels last, so that no label of a pod can overwrite them.
     merged = demand.operator_labels | demand.node_labels | owner
-    labels.check_label_budget(merged)
+    check_label_budget(merged)
     return merged
 
 
+def measure_labels(node_labels: Mapping[str, str]) -> int:
+    """Return how many characters of GKE's budget these node labels take, separators included."""
+    return sum(len(key) + len(value) + _SEPARATORS_PER_LABEL for key, value in node_labels.items())
+
+
+def check_label_budget(node_labels: Mapping[str, str]) -> None:
+    """Accept node labels that fit GKE's budget.
+
+    Raises:
+        LabelBudgetExceeded: they take more than `NODE_LABEL_CHARACTERS_MAX`.
+    """
+    total = measure_labels(node_labels)
+    if total > NODE_LABEL_CHARACTERS_MAX:
+        copied = {key: value for key, value in node_labels.items() if not labels.is_owner_key(key)} or dict(
+            node_labels
+        )
+        longest = max(copied, key=lambda key: len(key) + len(copied[key]))
+        raise LabelBudgetExceeded(
+            f"the node labels have {total} characters together; the longest label is {longest}",
+            field="nodePool.config.labels",
+            valid=f"at most {NODE_LABEL_CHARACTERS_MAX} characters together; copy fewer or shorter labels",
+        )
+
+
 def _build_billing_labels(demand: Demand) -> dict[str, str]:
-    """Return labels of the virtual machines by which a bill can be split, cleaned of what they may not contain."""
+    """Return labels of the virtual machines that split a bill, with valid characters only."""
     claim = demand.claim
     said = {"tpu-provisioner-namespace": claim.namespace, "tpu-provisioner-workload": claim.name}
     return {key: re.sub(r"[^a-z0-9_-]", "-", value.lower())[:63] for key, value in said.items()}
 
 
 def _build_taints(demand: Demand) -> list[Json]:
-    """Return the taints that GKE does not add by itself; those of TPUs and GPUs come from GKE."""
+    """Return the taints that GKE does not add itself; GKE adds those of TPUs and GPUs."""
     taints = []
     if demand.capacity.tier == Tier.SPOT:
         taints.append({"key": labels.SPOT, "value": "true", "effect": "NO_SCHEDULE"})
@@ -195,14 +233,14 @@ def _build_capacity(demand: Demand) -> Json:
 def _reservation_value(demand: Demand) -> str:
     path = demand.capacity.reservation_path
     if "/" in path and not path.startswith("projects/"):
-        # A block of a reservation in the cluster's own project: blocks are named by full path only.
+        # A block in the cluster's own project: GKE accepts blocks by full path only.
         project = demand.claim.cluster.split("/")[1]
         return f"projects/{project}/reservations/{path}"
     return path
 
 
 def _choose_disk_type(demand: Demand, settings: Settings) -> str:
-    """Return the operator's disk type where the machine accepts it, so that no default breaks v6e or tpu7x."""
+    """Return the operator's disk type if the machine accepts it, else the machine's default."""
     wanted = settings.node_disk_type
     return wanted if wanted in demand.shape.boot_disks else demand.shape.boot_disks[0] if wanted else ""
 

@@ -1,61 +1,69 @@
-"""What the rules' shell asks of the outside world, as contracts. Edges implement them; tests use fakes of them."""
+"""What the shell needs of the outside world, as protocols that the edges implement."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from shared.core.events import Message
-    from shared.core.pools import PoolSnapshot
-    from shared.core.workloads import Parent, PodView, WorkloadView
+    from shared.core.identity.creations import Creation
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.messages import Message
+    from shared.core.settings import Settings
+    from shared.core.workloads import NodeView, Parent, PodView, WorkloadView
+
+T = TypeVar("T")
 
 
 class NodePools(Protocol):
-    """GKE's node pools of any cluster; ``cluster`` is ``projects/P/locations/L/clusters/C`` throughout.
+    """GKE's node pools. A cluster is always named ``projects/P/locations/L/clusters/C``.
 
-    Every method may raise `Unavailable`, `Throttled`, `Denied` and `ClusterNotFound`. None waits for an operation.
+    Every method may raise `Unavailable`, `Throttled`, `Denied` and `ClusterNotFound`. None
+    waits for an operation.
     """
 
     def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
-        """Submit one pool; returning means accepted, not made.
+        """Submit one pool. When this returns, GKE has accepted the request; the pool comes later.
 
         Raises:
-            AlreadyExists: the name is taken, by a pool in whatever state. Look, then decide.
-            Busy: an operation holds the pool or the cluster, quite likely our own earlier create.
-            NoCapacity: refused for want of quota; nothing was created.
-            InvalidRequest: refused as wrong; the same request will be refused again.
+            AlreadyExists: a pool has the name, in any state. Read it, then decide.
+            Busy: an operation holds the pool or the cluster, often our own earlier create.
+            NoCapacity: the quota is used up; nothing was created.
+            InvalidRequest: GKE does not accept the request; the same request fails again.
         """
 
     def get(self, cluster: str, name: str) -> PoolSnapshot | None:
         """Return one pool, or None when the cluster has none of that name."""
 
     def list(self, cluster: str) -> list[PoolSnapshot]:
-        """Return every pool of a cluster; GKE filters and pages nothing here."""
+        """Return every pool of a cluster; GKE neither filters nor pages."""
+
+    def list_creations(self, cluster: str) -> Sequence[Creation]:
+        """Return the creations of a cluster's pools that GKE still lists, those that ended too.
+
+        It is the list of all operations of the cluster's location. GKE neither filters nor pages.
+        """
 
     def delete(self, cluster: str, name: str) -> None:
-        """Submit the deletion of one pool. A pool that is absent already is success.
+        """Submit the deletion of one pool. An absent pool counts as success.
 
         Raises:
-            Busy: an operation holds it (it is being created, upgraded or deleted).
+            Busy: another operation creates, upgrades or deletes it.
         """
 
     def measure(self, pool: PoolSnapshot) -> int:
-        """Return how many nodes GKE keeps in a pool now, those that come included; asks Compute Engine."""
+        """Return how many nodes a pool has now, nodes that GKE still adds included."""
 
     def resize(self, cluster: str, name: str, nodes: int) -> None:
-        """Submit another size of one pool, in its one zone. A smaller one would remove any nodes: never ask so.
+        """Submit a larger size of one pool; never a smaller one, since GKE would choose the nodes.
 
-        Raises:
-            Busy: an operation holds it.
-            NoCapacity: refused for want of quota.
-            InvalidRequest: refused as wrong.
+        May raise `Busy`, `NoCapacity` and `InvalidRequest` too, as `create` does.
         """
 
     def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
-        """Remove exactly these nodes of a pool, which becomes so much smaller."""
+        """Remove exactly these nodes of a pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +73,7 @@ class BoundPod:
     namespace: str
     name: str
     kind: str
-    """The kind of the workload that it says it belongs to; empty for other pods."""
+    """The kind of its workload, by its labels; empty for other pods."""
     workload: str
     """The name of that workload."""
     chips: int
@@ -73,16 +81,49 @@ class BoundPod:
     deleting_since: float | None
     """Unix seconds; None while it is not being deleted."""
     node: str = ""
+    uid: str = ""
+    created_at: float | None = None
+    """Unix seconds; None if the API does not say it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SurplusMark:
-    """Our taint on a node of an elastic pool that is one too many."""
+    """Our taint on a node of an elastic pool that is not needed."""
 
     since: float
     """Unix seconds."""
     closed: bool
-    """It keeps new pods off; else they only prefer other nodes."""
+    """True: new pods stay off the node. False: they prefer other nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Namespace:
+    """A namespace as it is now."""
+
+    uid: str
+    """That of ``kube-system`` is unique to its cluster."""
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """What one pool may soon have, kept until GKE's list surely shows the pool."""
+
+    namespace: str
+    """The workload's."""
+    chips: int
+    """TPU chips or whole GPUs of all of its nodes."""
+    made_at: float
+    """Unix seconds, by the clock of the process that made it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """The reservations of one cluster, by the name of the pool."""
+
+    version: str
+    """The version that was read; empty if there is no ledger yet."""
+    entries: Mapping[str, Reservation]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,53 +140,72 @@ class Notice:
 
 
 class Cluster(Protocol):
-    """One cluster's live objects. Every method may raise `Unavailable`, `Throttled` and `Denied`."""
+    """One cluster's live objects. Each method may raise `Unavailable`, `Throttled` and `Denied`."""
 
     def get_pod(self, namespace: str, name: str) -> PodView | None:
         """Return one pod as it is now, or None."""
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
-        """Return one workload of a kind of the table as it is now, or None when there is none of that name."""
+        """Return one workload as it is now, or None when there is none of that name."""
 
     def get_parent(self, parent: Parent, kind: str) -> Parent | None:
-        """Return what made a workload of a kind as it is now, with `Parent.keeps`; None when it is gone.
+        """Return the parent of a workload as it is now, with `Parent.keeps`; None when it is gone.
 
         May raise `Unreadable` too.
         """
 
-    def get_namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """Return the labels of a namespace as they are now; none when it is gone."""
+    def get_namespace(self, name: str) -> Namespace | None:
+        """Return one namespace as it is now, or None when there is none of that name."""
+
+    def read_ledger(self, namespace: str) -> Ledger:
+        """Return the reservations that are kept in a namespace; none if there is no ledger yet."""
+
+    def write_ledger(self, namespace: str, ledger: Ledger) -> Ledger:
+        """Write the reservations in place of those that were read; return them with their version.
+
+        Raises:
+            StaleView: another process has written since; nothing was changed.
+        """
 
     def list_waiting_leaders(self) -> Iterable[PodView]:
-        """Return the pods that speak for a slice of any kind that is served, and that are bound to no node."""
+        """Return the leader pods of every kind in the settings that are bound to no node."""
 
     def list_waiting_followers(self) -> Iterable[PodView]:
-        """Return the accelerator pods of slices that do not speak for them, and that are bound to no node."""
+        """Return the accelerator pods that are no leaders and are bound to no node."""
+
+    def list_waiting_pods(self, kind: str, namespace: str) -> list[PodView]:
+        """Return the pods of all workloads of a kind in a namespace that are bound to no node."""
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
-        """Return the live accelerator pods of a workload; none where `select_pods_of` names none."""
+        """Return the pods of a workload, and of an earlier one of its kind and name."""
 
-    def list_pool_nodes(self, pool_name: str) -> list[str]:
-        """Return the names of a pool's nodes."""
+    def find_pools_of_nodes(self, pool_names: Sequence[str], *, some: bool = False) -> dict[str, str]:
+        """Return the nodes of these pools by name, each with the name of its pool.
+
+        With `some` it returns only the first of them, at a cost that does not grow with them.
+        """
+
+    def list_pool_nodes(self, pool_name: str) -> list[NodeView]:
+        """Return the nodes of a pool."""
 
     def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
-        """Return the unfinished pods on a pool's nodes, those of DaemonSets and of the kubelet itself left out."""
+        """Return the unfinished pods on a pool's nodes, without DaemonSet and static pods."""
 
     def list_surplus_marks(self, pool_name: str) -> dict[str, SurplusMark | None]:
-        """Return the nodes of a pool by name, each with our mark where it has one."""
+        """Return the nodes of a pool by name, each with our mark or None."""
 
     def mark_surplus(self, node: str, since: float | None, *, closed: bool = False) -> None:
-        """Put our mark on a node, in place of an earlier one; None for `since` takes it off."""
+        """Set our mark on a node; remove the mark if `since` is None."""
 
     def write_notice(self, notice: Notice) -> None:
-        """Write an Event; the same one again raises its count, now and then, instead of adding another."""
+        """Write an Event. The same Event again raises a count instead of adding one."""
 
 
 class DeadLetters(Protocol):
-    """Where messages are kept that can never succeed."""
+    """The place for messages that can never succeed."""
 
     def keep(self, message: Message) -> None:
-        """Keep one message; raises `Unavailable` when that could not be done, so that it is not lost."""
+        """Keep one message. Raises `Unavailable` if it is not kept, so that it is not lost."""
 
 
 class Clock(Protocol):
@@ -153,3 +213,43 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Return unix seconds."""
+
+    def pause(self, seconds: float) -> None:
+        """Return after so many seconds."""
+
+
+class SideBySide(Protocol):
+    """Runs tasks that do not depend on each other."""
+
+    def __call__(self, tasks: Sequence[Callable[[], T]], *, at_once: int, until: float) -> list[T | Exception]:
+        """Return what each task returned or raised, in the order of the tasks.
+
+        At most `at_once` of them run at one time. A task that has not ended at `until` (unix
+        seconds) has an `OutOfTime` in its place. A task may call this again.
+        """
+
+
+class LeaderLists(Protocol):
+    """Lets deliveries that come at the same time share one list of a cluster's waiting leaders."""
+
+    def share(self, cluster: str, read: Callable[[], Sequence[PodView]], now: float) -> Sequence[PodView]:
+        """Return what `read` returned some seconds ago at most, or returns now (unix seconds)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The outside world of one deployment."""
+
+    settings: Settings
+    pools: NodePools
+    clusters: dict[str, Cluster]
+    """By ``projects/P/locations/L/clusters/C``."""
+    clock: Clock
+    dead_letters: DeadLetters | None = None
+    """None where Pub/Sub's own dead-letter policy keeps such messages."""
+    threads: SideBySide | None = None
+    """None to run one task after the other, as a simulation does."""
+    leaders: LeaderLists | None = None
+    """None to list them in each delivery, as a simulation does."""
+    until: float = float("inf")
+    """Unix seconds of the end of this delivery; see `shared.perform.bounded_ports`."""

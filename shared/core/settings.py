@@ -1,40 +1,99 @@
-"""Every setting of the functions, typed, with its unit, default and the reason for the default.
+"""Every setting of the functions: the type, the unit, the default and the reason for the default.
 
-Parsed once at the border by `shared.configuration`; nothing here reads an environment. There is no setting for
-internal mechanics.
+`shared.environment` reads them from environment variables; nothing here reads an environment.
+Internal mechanics have no setting. The classes of rules (`Valid`) serve the other programs'
+settings too.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
+from shared.core.counts import COUNT_MAX
 from shared.core.kinds.table import KIND_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Valid:
+    """A rule for the value of one setting; the field's type is annotated with it."""
+
+    text: str
+    """What is valid, for the person who set something else."""
+    accepts: Callable[[Any], bool]
+    """Return whether a value of the right type is valid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A setting that is wrong in itself or together with others, although its type is right."""
+
+    field: str
+    what: str
+    valid: str = ""
+
+
+def between(least: int, most: int) -> Valid:
+    """Return the rule for a number with a least and a greatest value."""
+    return Valid(f"a number from {least} to {most}", lambda number: least <= number <= most)
+
+
+def matching(pattern: str, text: str) -> Valid:
+    """Return the rule for a text of one form."""
+    return Valid(text, lambda value: re.fullmatch(pattern, value) is not None)
+
+
+CLUSTER = matching(
+    r"projects/[^/\s]+/locations/[^/\s]+/clusters/[^/\s]+", "projects/PROJECT/locations/LOCATION/clusters/NAME"
+)
+URL = matching(r"https?://[^/\s?#]+(/[^\s?#]*)?", "https://HOST or http://HOST")
+_TOPIC = matching("(projects/[^/\\s]+/topics/[^/\\s]+)?", "projects/PROJECT/topics/NAME")
+KindNames = Annotated[
+    tuple[str, ...],
+    Valid(
+        f"one or more of {', '.join(KIND_NAMES)}, separated by commas",
+        lambda names: bool(names) and set(names) <= set(KIND_NAMES),
+    ),
+]
+_NoNegative = Annotated[int, between(0, COUNT_MAX)]
+_Positive = Annotated[int, between(1, COUNT_MAX)]
+_NAMESPACE = matching("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "the name of a namespace")
+_PODS = between(8, 256)
+"""https://cloud.google.com/kubernetes-engine/quotas"""
+_RUN_SECONDS = Valid("600 to 604800 (10 minutes to 7 days)", lambda seconds: 600 <= seconds <= 604_800)  # noqa: PLR2004
+"""https://cloud.google.com/kubernetes-engine/docs/concepts/dws"""
+
+
+CALL_SECONDS_MAX = 35
+"""The longest time-out of one call, 30 seconds for GKE, and five seconds to answer."""
 
 
 class Mode(StrEnum):
-    """How far the provisioner may go."""
+    """What the provisioner may change."""
 
     ACTIVE = "active"
-    """Creates and deletes."""
+    """It creates and deletes pools."""
     NO_CREATE = "no-create"
-    """Deletes what is over, creates nothing."""
+    """It deletes the pools of workloads that are over. It creates none."""
     REPORT_ONLY = "report-only"
-    """Changes nothing; decides, logs and explains as if it would."""
+    """It changes nothing. It decides, logs and writes Events as if it did."""
 
 
 class Credentials(StrEnum):
-    """How the functions prove who they are."""
+    """The identity that the functions use."""
 
     GOOGLE = "google"
-    """The Google account of the environment (metadata server, or application default credentials)."""
+    """The Google account of the environment: metadata server, or application default
+    credentials."""
     ANONYMOUS = "anonymous"
-    """None at all: for stand-ins on a laptop."""
+    """No identity: for local stand-ins only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,108 +103,173 @@ class ClusterSettings:
     endpoint: str
     """URL of the Kubernetes API; on GKE the DNS endpoint, ``https://UID.REGION.gke.goog``."""
     zone: str = ""
-    """Zone of new pools for pods that do not select one; multi-host slices live in exactly one zone."""
+    """Zone of new pools for pods that select no zone. A multi-host slice is in exactly one zone."""
     ca_file: str = ""
-    """PEM file of the API's authority; empty for public roots, as the DNS endpoint uses."""
+    """PEM file of the API's certificate authority. Empty: the public roots, as for the DNS
+    endpoint."""
     token_file: str = ""
-    """File with a bearer token for the Kubernetes API; empty uses the account that `credentials` names."""
+    """File with a bearer token for the Kubernetes API. Empty: the account that `credentials`
+    names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything an operator can set; lists are comma-separated or JSON, maps are JSON."""
+    """Everything that an operator can set. Lists are comma-separated or JSON, maps are JSON."""
 
-    clusters: dict[str, ClusterSettings]
-    """``projects/P/locations/L/clusters/C`` to its settings. Required. Events of other clusters are refused."""
+    clusters: Annotated[
+        dict[str, ClusterSettings], Valid(f'{{"{CLUSTER.text}": {{"endpoint": "https://…"}}}}', lambda _: True)
+    ]
+    """From ``projects/P/locations/L/clusters/C`` to its settings. Events of other clusters are
+    refused."""
 
-    kinds: tuple[str, ...] = KIND_NAMES
-    """Kinds of workload that are served. Default: every kind that this version knows. Pools of a kind that is left
-    out are kept."""
+    kinds: KindNames = KIND_NAMES
+    """Kinds of workload that are served; by default all. Pools of other kinds are kept."""
     mode: Mode = Mode.ACTIVE
     """``active``, ``no-create`` or ``report-only``."""
+    own_namespace: Annotated[str, _NAMESPACE] = "tpu-provisioner"
+    """The provisioner's own namespace in every cluster. Its label
+    ``tpu-provisioner.cloud.google.com/mode`` sets the mode of that cluster within seconds: the
+    emergency stop. The stricter of the label and the settings applies."""
     namespace_modes: dict[str, Mode] = field(default_factory=dict)
-    """Namespace to mode, where it differs from `mode`; the stricter of the two holds."""
+    """From a namespace to its mode. The stricter of this mode and `mode` applies."""
 
     allowed_namespaces: tuple[str, ...] = ("*",)
-    """Patterns of namespaces that may have pools. Default: all, as RBAC already says who may create pods."""
+    """Patterns of namespaces that may have pools. Default: all, because RBAC limits who creates
+    pods."""
     allowed_accelerators: tuple[str, ...] = ("*",)
     """Patterns of accelerator labels, for example ``tpu-v6e-*`` or ``nvidia-l4``."""
     allowed_node_service_accounts: tuple[str, ...] = ()
-    """Patterns that the annotation ``node-service-account`` may name. Default: none; a pod's author must not
-    choose an identity that the operator did not list."""
+    """Patterns that the annotation ``node-service-account`` may name. Default: none, because the
+    author of a pod must not choose an identity that the operator did not list."""
     allowed_node_networks: tuple[str, ...] = ()
-    """Patterns of ``network:subnetwork`` that the annotation ``additional-node-networks`` may name. Default:
-    none."""
+    """Patterns of ``network:subnetwork`` that the annotation ``additional-node-networks`` may name.
+    Default: none."""
     allowed_label_prefixes: tuple[str, ...] = ("*",)
-    """Patterns of label keys that the annotation ``copy-labels`` may copy to nodes. Owner labels never are."""
+    """Patterns of label keys that the annotation ``copy-labels`` may copy to nodes. Labels that
+    name the owner of a pool are never copied."""
     copy_labels: tuple[str, ...] = ()
-    """Pod label keys that are always copied to the nodes of its pool."""
+    """Keys of pod labels that are always copied to the nodes of the pod's pool."""
 
-    limit_chips: int = 0
-    """Chips in all pools of one cluster, those being created included; 0: no limit (and saves a list call)."""
-    limit_chips_per_namespace: int = 0
-    """The same per namespace of the workload."""
-    limit_slices: int = 0
-    """Pools of one cluster; 0 means no limit."""
-    sweep_deletions_max: int = 50
-    """A sweep that would delete more deletes nothing and raises the alarm: likelier our mistake than an exodus."""
-    grace_seconds: int = 300
-    """How long a suspended workload, or a degraded pool, is waited for. Five minutes: longer than a preemption and
-    re-admission by a queue, far shorter than a create."""
-    creation_seconds_max: int = 3600
-    """A pool still being created after this is given up. A stockout alone holds a create for 35 minutes."""
-    drain_seconds_max: int = 900
-    """How long pods of an over workload may hold its pool: the longest usual termination grace."""
+    limit_chips: _NoNegative = 0
+    """Chips in all pools of one cluster, and in those that are about to be created. 0: no limit,
+    which saves three calls for each new pool. The spec bounds each workload in any case, and the
+    quota bounds the project."""
+    limit_chips_per_namespace: _NoNegative = 0
+    """The same for each namespace of workloads."""
+    limit_slices: _NoNegative = 0
+    """Pools of one cluster. 0: no limit."""
+    sweep_deletions_max: _Positive = 50
+    """How many pools one sweep of a cluster deletes at most because an owner is absent or a pool
+    failed. The oldest go first, the next sweep continues, and an alert is raised, because a mistake
+    is more likely than so many. Pools whose owner is found and says that it is over or suspended
+    are not counted."""
+    grace_seconds: _Positive = 300
+    """One wait, in seconds, for what may still change by itself. Five minutes are longer than
+    preemption and re-admission by a queue, and much shorter than a create. It is the time:
+
+    - that a workload is suspended, or a slice is held by a queue, before its pools are deleted;
+    - that a pool with errors gets to become whole before it is deleted: in the answer to a demand,
+      and when pools are collected;
+    - that a leader pod waits while its pool runs before its owner is told which pods use the pool;
+    - that a follower pod waits before the same is told about it;
+    - that an empty node of an elastic pool stays marked before it is closed to new pods.
+    """
+    creation_seconds_max: _Positive = 3600
+    """A pool that is still being created after this time has failed. A stockout takes 35
+    minutes."""
+    drain_seconds_max: _Positive = 900
+    """How long pods of a workload that is over may keep its pool: the longest usual termination
+    grace."""
     replace_differing_pools: bool = False
-    """Delete and re-create a running pool whose demand has changed, instead of refusing. Of workloads whose slices
-    come and go while they live, an empty one is replaced in any case."""
+    """Delete and re-create a running pool when its demand has changed; otherwise the demand is
+    refused. If the slices of a workload come and go during its life, an empty pool is replaced in
+    any case."""
+
+    timeout_seconds: Annotated[int, between(40, 3600)] = 60
+    """Seconds that the platform gives one delivery of this function. Terraform sets it to the
+    function's time-out. No call begins in the last `CALL_SECONDS_MAX` of them."""
 
     force_on_demand: bool = False
-    """Ignore spot and reservation selectors; meant for clusters whose webhook strips them from the pods."""
+    """Ignore spot and reservation selectors, for clusters whose webhook removes them from the
+    pods."""
     node_service_account: str = ""
-    """Google account of the nodes; empty means the project's default Compute Engine account."""
+    """Google account of the nodes. Empty: the project's default Compute Engine account."""
     node_tags: tuple[str, ...] = ()
     """Network tags of the nodes."""
     node_disk_type: str = ""
-    """Boot disk type; used where the machine accepts it, else the machine's default."""
-    node_disk_size_gb: int = 0
-    """Boot disk size in GB; 0 leaves GKE's default of 100."""
+    """Boot disk type, for machines that accept it. Others get the machine's default."""
+    node_disk_size_gb: _NoNegative = 0
+    """Boot disk size in GB. 0: GKE's default of 100."""
     node_secondary_boot_disk: str = ""
-    """``projects/P/global/images/I``: a container image cache; image streaming is turned on with it."""
+    """``projects/P/global/images/I``: a container image cache. It also turns on image streaming."""
     node_additional_networks: tuple[str, ...] = ()
     """``network:subnetwork`` pairs that every node gets."""
     node_boot_disk_kms_key: str = ""
     """Full resource name of the key for boot disks."""
     node_confidential_storage: bool = False
-    """Confidential boot disks; needs `node_boot_disk_kms_key`."""
+    """Confidential boot disks. They need `node_boot_disk_kms_key`."""
     node_secure_boot: bool = True
     """Shielded nodes with secure boot."""
-    node_max_pods: int = 15
-    """Pods per node. 15 takes a /27 of pod addresses per node; GKE's 110 takes a /24 and exhausts the range."""
+    node_max_pods: Annotated[int, _PODS] = 15
+    """Pods per node. 15 takes a /27 of pod addresses for each node. GKE's 110 takes a /24, and the
+    address range is soon exhausted."""
     node_workload_identity: bool = True
     """Metadata server for Workload Identity (``GKE_METADATA``) on the nodes."""
     resource_labels: dict[str, str] = field(default_factory=dict)
     """Labels of the virtual machines, for billing."""
-    max_run_duration_seconds: int = 604_800
-    """Longest life of flex-start nodes; GKE allows 10 minutes to 7 days."""
+    max_run_duration_seconds: Annotated[int, _RUN_SECONDS] = 604_800
+    """Longest life of flex-start nodes."""
     workload_policy_prefix: str = "tpu-provisioner-"
-    """Name of a workload policy = this prefix + the topology, as the Go TPU Provisioner expects."""
+    """A workload policy is named by this prefix and the topology, as the Go TPU Provisioner
+    expects."""
 
     credentials: Credentials = Credentials.GOOGLE
-    """``google``, or ``anonymous`` against stand-ins."""
-    gke_endpoint: str = "https://container.googleapis.com"
+    """``google``, or ``anonymous`` with local stand-ins."""
+    gke_endpoint: Annotated[str, URL] = "https://container.googleapis.com"
     """Base URL of the GKE API."""
-    compute_endpoint: str = "https://compute.googleapis.com"
+    compute_endpoint: Annotated[str, URL] = "https://compute.googleapis.com"
     """Base URL of the Compute Engine API, for the size of elastic pools."""
-    pubsub_endpoint: str = "https://pubsub.googleapis.com"
+    pubsub_endpoint: Annotated[str, URL] = "https://pubsub.googleapis.com"
     """Base URL of the Pub/Sub API, for dead letters."""
-    dead_letter_topic: str = ""
-    """``projects/P/topics/T``: where a message that can never succeed is kept with its reason. Empty: it is
-    refused to Pub/Sub instead, whose own dead-letter policy keeps it."""
+    dead_letter_topic: Annotated[str, _TOPIC] = ""
+    """``projects/P/topics/T``: the topic that keeps messages which can never succeed, each with its
+    reason. Empty: the message is refused, and Pub/Sub's own dead-letter policy keeps it."""
+
+    def find_conflicts(self) -> Iterator[Conflict]:
+        """Yield what is wrong inside maps and lists, and between fields."""
+        yield from self._find_conflicts_of_clusters()
+        for namespace in self.namespace_modes:
+            if not _NAMESPACE.accepts(namespace):
+                yield Conflict("namespace_modes", f"{namespace!r} is not a namespace", _NAMESPACE.text)
+        for pair in self.node_additional_networks:
+            if not re.fullmatch("[^:]+:[^:]+", pair):
+                what = f"{pair!r} is not a pair of network and subnetwork"
+                yield Conflict("node_additional_networks", what, "NETWORK:SUBNETWORK, separated by commas")
+        if self.node_confidential_storage and not self.node_boot_disk_kms_key:
+            what = "is true, but TPU_PROVISIONER_NODE_BOOT_DISK_KMS_KEY is empty"
+            yield Conflict("node_confidential_storage", what, "false, or set the key too")
+
+    def _find_conflicts_of_clusters(self) -> Iterator[Conflict]:
+        if not self.clusters:
+            yield Conflict("clusters", "names no cluster", "at least one cluster")
+        for name, cluster in self.clusters.items():
+            if not CLUSTER.accepts(name):
+                yield Conflict("clusters", f"{name!r} is not the name of a cluster", CLUSTER.text)
+            if not URL.accepts(cluster.endpoint):
+                what = f"{name}: the endpoint {cluster.endpoint!r} is not a URL"
+                yield Conflict("clusters", what, URL.text)
+        for endpoint, times in Counter(each.endpoint.rstrip("/") for each in self.clusters.values()).items():
+            if times > 1:
+                yield Conflict("clusters", f"{times} clusters have the endpoint {endpoint!r}", "one each")
+
+    @property
+    def work_seconds(self) -> float:
+        """Return for how long a delivery begins calls, so that the last one ends in time."""
+        return self.timeout_seconds - CALL_SECONDS_MAX
 
     @property
     def limited(self) -> bool:
-        """Return whether any cap is set, so that what the cluster's pools hold must be known."""
+        """Return whether any limit is set: only then are the cluster's pools counted."""
         return bool(self.limit_chips or self.limit_chips_per_namespace or self.limit_slices)
 
     def find_mode(self, namespace: str) -> Mode:

@@ -1,20 +1,45 @@
-"""Moments as Kubernetes writes them and as rules count them: RFC 3339 texts and unix seconds. Reads no clock."""
+"""Times from elsewhere: converted from and to RFC 3339, and bounded by our own clock.
+
+Reads no clock.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
+AHEAD_SECONDS_MAX = 60.0
+"""Clocks of machines that are synchronised differ by far less."""
+
 
 def parse_time(text: str | None) -> float | None:
-    """Return the unix seconds of an RFC 3339 time; None when there is none or it cannot be read."""
+    """Return the unix seconds of an RFC 3339 time; None if it is empty or not valid."""
     if not text:
         return None
     try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
+        found = datetime.fromisoformat(text)
+        # In UTC, so that a time that `format_time` cannot write is not valid either.
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC).timestamp()
+    except (ValueError, OverflowError):
         return None
 
 
 def format_time(seconds: float | None) -> str:
     """Return unix seconds as Kubernetes writes them, whole and in UTC; empty for None."""
     return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def format_minute(seconds: float) -> str:
+    """Return unix seconds as hour and minute in UTC, rounded up; for times of today."""
+    return datetime.fromtimestamp(-(-seconds // 60) * 60, UTC).strftime("%H:%M UTC")
+
+
+def measure_seconds(since: float | None, now: float) -> float | None:
+    """Return the seconds since a time that another clock wrote; None if it says nothing.
+
+    A time that is ahead of ours by at most `AHEAD_SECONDS_MAX` counts as now, because clocks differ
+    a little. One further ahead cannot be true: to wait until it is past would wait for as long as
+    that clock is wrong. The caller decides what to do without a time.
+    """
+    if since is None or since > now + AHEAD_SECONDS_MAX:
+        return None
+    return max(0.0, now - since)

@@ -1,8 +1,8 @@
-"""What the rules need to know of pods and workloads, as plain values; edges and kinds fill them from the API.
+"""What the rules need of pods, nodes and workloads, as plain values that edges and kinds read.
 
-Chips are summed over containers (Ironwood pods split a host over two), init containers count by their maximum, and
-a selector may stand in ``nodeSelector``, in required node affinity, or, for the topology, in an annotation.
-What is particular to one kind of workload stands in its entry of `shared.core.kinds`.
+The chips of a pod are the sum over its containers (Ironwood pods split a host over two), or the
+maximum of its init containers. A selector comes from ``nodeSelector`` or required node affinity;
+the topology may also come from an annotation.
 """
 
 from __future__ import annotations
@@ -14,64 +14,122 @@ from shared.core.errors import Rejected
 
 
 class AmbiguousSelector(Rejected):
-    """A required affinity lists several values where one is needed."""
+    """The required affinity has several values or terms, and one value is needed."""
 
     reason = "selector_unsupported"
 
 
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """One taint of a node: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/."""
+
+    key: str
+    value: str
+    effect: str
+
+    def __str__(self) -> str:
+        return f"{self.key}{'=' if self.value else ''}{self.value}:{self.effect}"
+
+    @property
+    def keeps_off(self) -> bool:
+        """Return whether it keeps off new pods that do not tolerate it."""
+        return self.effect in ("NoSchedule", "NoExecute")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toleration:
+    """One toleration of a pod. An empty key, value or effect is as Kubernetes has it."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def covers(self, taint: Taint) -> bool:
+        """Return whether it tolerates a taint, by Kubernetes' rules."""
+        if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
+            return False
+        return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    """One live node. What it offers is what its pods may use in all; None if it does not say."""
+
+    name: str
+    ready: bool
+    cordoned: bool = False
+    taints: tuple[Taint, ...] = ()
+    units: int | None = None
+    """TPU chips or units of GPUs."""
+    cpu_millis: int | None = None
+    memory_bytes: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTemplate:
-    """What a pod, or the template of pods to come, asks of its node."""
+    """What a pod, or a pod template, needs of its node."""
 
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     node_selector: dict[str, str] = field(default_factory=dict)
     node_affinity: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Required node affinity with operator In (or Exists: no values), where there is exactly one term."""
+    """Required node affinity of a single term, by key; the operator Exists has no values."""
+    alternatives: frozenset[str] = frozenset()
+    """Accelerator labels in required node affinity of several terms. One term is enough for
+    Kubernetes, so no value is certain."""
     node_pool_affinity: bool = False
-    """Pods of one slice must share a node pool and stay off those of other slices: required affinity and
-    anti-affinity, both with ``topologyKey: cloud.google.com/gke-nodepool``."""
+    """Required pod affinity and anti-affinity by ``cloud.google.com/gke-nodepool``: the
+    pods of a slice share one node pool, and those of other slices stay off it."""
     container_chips: tuple[int, ...] = ()
     """``google.com/tpu`` of each container: the request, else the limit."""
     init_container_chips: tuple[int, ...] = ()
     container_gpus: tuple[int, ...] = ()
-    """``nvidia.com/gpu`` of each container, likewise: whole GPUs, partitions, or shares of one."""
+    """``nvidia.com/gpu`` of each container: whole GPUs, partitions, or shares of one."""
     init_container_gpus: tuple[int, ...] = ()
     cpu_millis: int = 0
-    """Requests of the whole pod for its node, in thousandths of a vCPU."""
+    """CPU request of the whole pod, in thousandths of a vCPU."""
     memory_bytes: int = 0
+    tolerations: tuple[Toleration, ...] = ()
     unreadable_amounts: tuple[str, ...] = ()
-    """Amounts of accelerators that are no whole number, as ``resource=amount``; counted as none."""
+    """Amounts of accelerators that are no whole number, as ``resource=amount``; counted as 0."""
 
     @property
     def chips(self) -> int:
-        """Return the chips that the pod takes on its host: max(sum of containers, largest init container)."""
+        """Return the chips that the pod uses: the containers' sum or the largest init container."""
         return max(sum(self.container_chips), *self.init_container_chips, 0)
 
     @property
     def gpus(self) -> int:
-        """Return the units of ``nvidia.com/gpu`` that the pod takes on its node, counted as chips are."""
+        """Return the units of ``nvidia.com/gpu`` that the pod uses, counted like chips."""
         return max(sum(self.container_gpus), *self.init_container_gpus, 0)
 
     @property
     def units(self) -> int:
-        """Return the accelerators of either sort; a pod that asks for both is refused."""
+        """Return the chips or GPUs; a pod that requests both is refused."""
         return self.chips + self.gpus
 
     def find_selector(self, key: str) -> str | None:
-        """Return the one value that the pod selects for a node label, or None when it does not select it.
+        """Return the value that the pod selects for a node label; None if it selects none.
 
         Raises:
-            AmbiguousSelector: required affinity allows several values and ``nodeSelector`` names none.
+            AmbiguousSelector: ``nodeSelector`` has no value, and required affinity has several
+                values, or several terms with an accelerator label.
         """
         if key in self.node_selector:
             return self.node_selector[key]
+        if key in self.alternatives:
+            raise AmbiguousSelector(
+                "several nodeSelectorTerms, so it is not clear which value the node needs",
+                field=f"spec.affinity.nodeAffinity {key}",
+                valid="one nodeSelectorTerm, or a nodeSelector",
+            )
         values = self.node_affinity.get(key)
         if values is None or not values:
             return None
         if len(values) > 1:
             raise AmbiguousSelector(
-                "several values where one is needed",
+                "several values, and the provisioner needs exactly one",
                 field=f"spec.affinity.nodeAffinity {key}",
                 value=", ".join(values),
                 valid="one value, or a nodeSelector",
@@ -79,19 +137,29 @@ class PodTemplate:
         return values[0]
 
     def selects(self, key: str) -> bool:
-        """Return whether the pod names a node label at all."""
+        """Return whether the pod selects a node label."""
         return key in self.node_selector or key in self.node_affinity
 
     @property
     def topology(self) -> str | None:
-        """Return the wanted topology, from a selector or from the slice-topology annotation."""
+        """Return the topology, from a selector or from the slice-topology annotation."""
         return self.find_selector(labels.TOPOLOGY) or self.annotations.get(labels.SLICE_TOPOLOGY)
 
     @property
     def wants_accelerator(self) -> bool:
-        """Return whether this is about accelerators at all: a request for some, or a TPU selector without one."""
-        asked = self.units > 0 or bool(self.unreadable_amounts)
-        return asked or self.selects(labels.ACCELERATOR) or self.selects(labels.TOPOLOGY)
+        """Return whether the pod requests accelerators, or selects TPUs without a request.
+
+        The leader of a Pathways or serving slice may request no chips itself
+        (https://github.com/google/pathways-job).
+        """
+        return (
+            self.units > 0
+            or bool(self.unreadable_amounts)
+            or bool(self.alternatives)
+            or self.selects(labels.ACCELERATOR)
+            or self.selects(labels.TOPOLOGY)
+            or labels.SLICE_TOPOLOGY in self.annotations
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,18 +177,22 @@ class PodView:
     node_name: str = ""
     nominated_node: str = ""
     phase: str = "Pending"
+    created_at: float | None = None
+    """Unix seconds; None when unknown."""
     deleting: bool = False
     gated: bool = False
     queued_since: float | None = None
-    """Unix seconds of the creation of a pod that a queue of Kueue holds by its gate; None for any other."""
+    """Unix seconds of creation of a pod that Kueue's scheduling gate holds; None for any other."""
     unschedulable: bool = False
     """Condition PodScheduled is False with reason Unschedulable."""
+    scheduler_message: str = ""
+    """The scheduler's own words about why it is Unschedulable."""
     unschedulable_since: float | None = None
     """Unix seconds of the condition's last transition; None when unknown."""
 
     @property
     def completion_index(self) -> str:
-        """Return the index that a Job gave the pod, as text; empty when no Job gave it one."""
+        """Return the completion index of the pod, as text; empty without one."""
         found = self.template
         return found.annotations.get(labels.COMPLETION_INDEX, found.labels.get(labels.COMPLETION_INDEX, ""))
 
@@ -135,34 +207,34 @@ class SliceGroup:
     """Slices of equal shape within one workload: a replicated job, a worker group."""
 
     name: str
-    """Empty where the kind has only one."""
+    """Empty if the kind has only one group."""
     replicas: int = 1
-    """How many slices are wanted now."""
+    """How many slices are needed now."""
     slots: int | None = None
-    """How many slices there are in the end, where `replicas` counts those at one time; 0: none can be told."""
+    """How many slices there are in all, if `replicas` counts those at one time; 0: unknown."""
     hosts: int = 0
-    """Pods per slice; 0 where the kind does not say."""
+    """Pods per slice; 0 if the kind does not define it."""
     pods: int = 0
-    """Pods at one time in each of `replicas`, where that need not be `hosts`; 0: as many as hosts, or one."""
+    """Pods at one time per replica, if not the same as `hosts`; 0: as many as hosts, or one."""
     template: PodTemplate = field(default_factory=PodTemplate)
-    """Of the pods that ask for chips."""
+    """Of the pods that request accelerators."""
     pinned: bool = False
-    """The pods select nodes that are labelled for their very slice (`Kind.pin_label`)."""
+    """The pods select nodes with the label of their slice (`Kind.pin_label`)."""
     elastic: bool = False
-    """Any node of the right shape will do for each pod: one pool for all of them, whose size follows demand."""
+    """Each pod can run on any node of its shape: one pool for all pods, whose size changes."""
     whole: bool = False
-    """The pods of a slice must have a pool of their own, even where their accelerators form no slice."""
+    """The pods of a slice need a pool of their own, even if their accelerators form no slice."""
     beside: str = ""
-    """Name of the group on whose first slice these pods run, as guests without chips; empty for none."""
+    """Name of the group on whose first slice these pods without chips run; empty for none."""
     ended: frozenset[str] = frozenset()
-    """Indexes of slices that have ended, where no slice is still to come that could take over their pools."""
+    """Indexes of slices that have ended and whose pools no later slice can use."""
     idle: bool = False
-    """The slices are wanted and have no pods at present, for example with parallelism 0."""
+    """The slices exist but have no pods at present, for example with parallelism 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parent:
-    """The object that made a workload, where its kind is known to keep workloads beyond their use."""
+    """The object that created a workload, if its kind may keep workloads that are not used."""
 
     kind: str
     """One of `Kind.parents`."""
@@ -170,7 +242,7 @@ class Parent:
     name: str
     uid: str
     keeps: str = ""
-    """Why it keeps the workload though it has ended itself, and what would release it; empty while it does not."""
+    """Why it still keeps the workload after its end, and what releases it; empty otherwise."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -186,25 +258,33 @@ class WorkloadView:
     name: str
     uid: str
     generation: int = 0
-    """``metadata.generation``: which version of the spec this is."""
+    """``metadata.generation``: the version of the spec."""
     groups: tuple[SliceGroup, ...] = ()
+    templates: dict[str, PodTemplate] = field(default_factory=dict)
+    """The pod templates of the spec, by role, if the groups do not have all of them; a kind with
+    one role names it with an empty text. See `Kind.find_template`."""
+    created_at: float | None = None
+    """Unix seconds; None when unknown."""
     deleting: bool = False
     deleting_since: float | None = None
     suspended: bool = False
-    """Its spec says so."""
+    """By its spec."""
     suspended_since: float | None = None
-    """Unix seconds of the condition that reports it, whatever the spec says by now; None while there is none."""
+    """Unix seconds of the condition that reports it; None without that condition."""
+    suspend_set_at: float | None = None
+    """Unix seconds at which the field of its spec was last written at the latest, by the API
+    server's own record; None without that record."""
     terminal: str = ""
-    """The type of the condition that says that it is over; ``Failed`` is a failure, any other a success."""
+    """The condition that ended it; ``Failed`` is a failure, any other a success."""
     terminal_since: float | None = None
     managed_elsewhere: bool = False
-    """Another controller runs it, for example in another cluster: nothing of it runs in this one."""
+    """Another controller runs it, for example in another cluster; nothing runs in this one."""
     part_of: str = ""
-    """The object that controls it, as ``Kind name``, where it can only be understood as a part of that."""
+    """The object of an unknown kind that controls it, as ``Kind name``; empty for none."""
     active: int = 0
-    """How much of it still runs, as its own status counts."""
+    """How many of its parts still run, by its own status."""
     parent: Parent | None = None
-    """What made it, as its owner reference says; whether that has ended is not known from the workload."""
+    """Its parent, by its owner reference; the workload does not show whether that has ended."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"

@@ -1,4 +1,5 @@
-"""One module per outside thing (GKE, the cluster, Pub/Sub, the clock, logs); each translates types and errors.
+"""One module for each outside system: GKE, cluster, Pub/Sub, clock, logs. It translates errors.
 
-No decision is taken here: an edge answers questions and carries out orders in the words of `shared.core`.
+No decision is taken here: an edge answers questions and carries out orders in the words of
+`shared.core`.
 """

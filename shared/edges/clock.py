@@ -11,3 +11,10 @@ class SystemClock:
     def now(self) -> float:
         """Return unix seconds."""
         return time.time()
+
+    def pause(self, seconds: float) -> None:
+        """Return after so many seconds."""
+        time.sleep(seconds)
+
+
+SYSTEM_CLOCK = SystemClock()

@@ -1,162 +1,251 @@
-"""GKE's node pools over REST v1, in the words of `shared.core.ports.NodePools`.
+"""GKE's node pools by google-cloud-container, in the words of `shared.core.ports.NodePools`.
 
+The client speaks REST: a channel of gRPC does not survive a fork, and gunicorn forks. It repeats no
+call, because the caller decides again from what it finds.
 https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, TypeVar
+import threading
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from google.api_core.client_options import ClientOptions
+from google.cloud.container_v1.services.cluster_manager import ClusterManagerClient
+from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerRestTransport
+from google.cloud.container_v1.types import (
+    CreateNodePoolRequest,
+    DeleteNodePoolRequest,
+    GetNodePoolRequest,
+    ListNodePoolsRequest,
+    ListNodePoolsResponse,
+    ListOperationsRequest,
+    ListOperationsResponse,
+    NodePool,
+    Operation,
+    ReservationAffinity,
+    SetNodePoolSizeRequest,
+)
+from google.protobuf import json_format
 
+from shared.core.counts import bound_count
 from shared.core.errors import NotFound, Unavailable
-from shared.core.pools import PoolSnapshot, parse_status
+from shared.core.identity.creations import Creation
+from shared.core.identity.pools import PoolSnapshot, parse_status
+from shared.core.times import parse_time
+from shared.edges.clock import SYSTEM_CLOCK
+from shared.edges.google_calls import translate_errors
+from shared.edges.google_session import Deadline, GoogleSession, bound_session
+from shared.json_text import JSON_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shared.edges.google_rest import GoogleRest
+    from shared.core.ports import Clock
+    from shared.edges.google_account import GoogleAccount
 
-
-T = TypeVar("T")
+_ERROR_LENGTH_MAX = 600
+_RESERVED = (ReservationAffinity.Type.SPECIFIC_RESERVATION, ReservationAffinity.Type.ANY_RESERVATION_THEN_FAIL)
 _GROUP_PATH = re.compile(r"projects/[^/]+/zones/[^/]+/instanceGroupManagers/[^/]+$")
 
 
-class _Wire(msgspec.Struct, rename="camel"):
-    """Partial objects: unknown fields are skipped without being built."""
-
-
-class _Accelerator(_Wire):
-    accelerator_count: str | int = 0
-
-
-class _Config(_Wire):
-    machine_type: str = ""
-    accelerators: list[_Accelerator] = []
-    labels: dict[str, str] = {}
-
-
-class _Placement(_Wire):
-    tpu_topology: str = ""
-
-
-class _Autoscaling(_Wire):
-    max_node_count: int = 0
-
-
-class _Condition(_Wire):
-    message: str = ""
-
-
-class _Pool(_Wire):
-    name: str
-    status: str | int = ""
-    config: _Config = msgspec.field(default_factory=_Config)
-    initial_node_count: int = 0
-    autoscaling: _Autoscaling = msgspec.field(default_factory=_Autoscaling)
-    placement_policy: _Placement = msgspec.field(default_factory=_Placement)
-    instance_group_urls: list[str] = []
-    conditions: list[_Condition] = []
-    status_message: str = ""
-
-
-class _Pools(_Wire):
-    node_pools: list[_Pool] = []
-
-
-class _Group(_Wire):
+class _Group(msgspec.Struct, rename="camel"):
     target_size: int
 
 
-_POOL = msgspec.json.Decoder(_Pool)
 _GROUP = msgspec.json.Decoder(_Group)
-_POOLS = msgspec.json.Decoder(_Pools)
+
+
+class _Transport(ClusterManagerRestTransport):
+    """REST, with each request sent once and in time."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        bound_session(self._session)
 
 
 class GkeNodePools:
-    """`shared.core.ports.NodePools` over REST."""
+    """`shared.core.ports.NodePools` over google-cloud-container and Compute Engine's REST."""
 
-    def __init__(self, rest: GoogleRest, compute: GoogleRest | None = None) -> None:
-        """Prepare; nothing is sent yet.
+    def __init__(
+        self, endpoint: str, account: GoogleAccount, *, compute_endpoint: str = "", clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        """Prepare; nothing is sent or opened yet.
 
         Args:
-            rest: The GKE API.
-            compute: The Compute Engine API; None where one address answers for both.
+            endpoint: Base URL of the GKE API.
+            account: Whose credentials are used.
+            compute_endpoint: Base URL of the Compute Engine API; empty where one answers for both.
+            clock: The time of day.
         """
-        self._rest, self._compute = rest, compute or rest
+        self._endpoint, self._account, self._clock = endpoint.rstrip("/"), account, clock
+        self._compute = GoogleSession(compute_endpoint or endpoint, account, clock=clock)
+        self._lock = threading.Lock()
+        self._client: Any = None  # google-cloud-container's types are those of proto-plus
+
+    def open(self) -> None:
+        """Open the clients and get the access token now, so that the first call need not wait.
+
+        Raises:
+            Denied, Unavailable: there is no Google account, or it gets no token.
+        """
+        self._account.give_token()
+        self._open()
+        self._compute.open()
 
     def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
-        """Submit one pool: ``POST .../nodePools``."""
-        self._rest.call("POST", f"v1/{cluster}/nodePools", {"nodePool": node_pool})
+        """Submit one pool; promptly, because the stop was read just now."""
+        request = CreateNodePoolRequest(parent=cluster)
+        json_format.ParseDict(node_pool, CreateNodePoolRequest.pb(request).node_pool)
+        self._call("create_node_pool", request, f"{cluster}/nodePools/{node_pool['name']}", promptly=True)
 
     def get(self, cluster: str, name: str) -> PoolSnapshot | None:
-        """Return one pool, or None: ``GET .../nodePools/NAME``."""
+        """Return one pool, or None."""
+        path = f"{cluster}/nodePools/{name}"
         try:
-            return _read(_decode(_POOL, self._rest.call("GET", f"v1/{cluster}/nodePools/{name}")))
+            found = _read(NodePool.pb(self._call("get_node_pool", GetNodePoolRequest(name=path), path)))
         except NotFound:
             return None
+        if found.name != name:
+            raise Unavailable(f"GKE's answer cannot be read: it is about node pool {found.name!r}, not {name!r}")
+        return found
 
     def list(self, cluster: str) -> list[PoolSnapshot]:
-        """Return every pool: ``GET .../nodePools``."""
-        answer = _decode(_POOLS, self._rest.call("GET", f"v1/{cluster}/nodePools") or b"{}")
-        return [_read(pool) for pool in answer.node_pools]
+        """Return every pool."""
+        answer = self._call("list_node_pools", ListNodePoolsRequest(parent=cluster), cluster)
+        return [_read(pool) for pool in ListNodePoolsResponse.pb(answer).node_pools]
+
+    def list_creations(self, cluster: str) -> Sequence[Creation]:
+        """Return the creations of a cluster's pools, from the operations of its location."""
+        location, _, name = cluster.rpartition("/clusters/")
+        answer = self._call("list_operations", ListOperationsRequest(parent=location), location)
+        # A target names the project by its number, and a zone by ``zones``.
+        path = f"/{location.rpartition('/')[2]}/clusters/{name}/nodePools/"
+        return [
+            _read_creation(each, each.target_link.rpartition(path)[2])
+            for each in ListOperationsResponse.pb(answer).operations
+            if each.operation_type == Operation.Type.CREATE_NODE_POOL and path in each.target_link
+        ]
 
     def delete(self, cluster: str, name: str) -> None:
-        """Submit a deletion: ``DELETE .../nodePools/NAME``; an absent pool is success."""
+        """Submit a deletion; an absent pool is success."""
+        path = f"{cluster}/nodePools/{name}"
         try:
-            self._rest.call("DELETE", f"v1/{cluster}/nodePools/{name}")
+            self._call("delete_node_pool", DeleteNodePoolRequest(name=path), path, promptly=True)
         except NotFound:
             return
 
     def measure(self, pool: PoolSnapshot) -> int:
-        """Return the ``targetSize`` of the instance groups: a resize leaves the pool's own count as it was."""
+        """Return the ``targetSize`` of the instance groups: a pool's own count ignores resizes."""
         groups = (self._compute.call("GET", f"compute/v1/{_path_of(url)}") for url in pool.group_urls)
-        return sum(_decode(_GROUP, answer).target_size for answer in groups)
+        return sum(max(0, bound_count(_decode_size(answer))) for answer in groups)
 
     def resize(self, cluster: str, name: str, nodes: int) -> None:
-        """Submit another size: ``POST .../nodePools/NAME:setSize``."""
-        self._rest.call("POST", f"v1/{cluster}/nodePools/{name}:setSize", {"nodeCount": nodes})
+        """Submit another size."""
+        path = f"{cluster}/nodePools/{name}"
+        request = SetNodePoolSizeRequest(name=path, node_count=nodes)
+        self._call("set_node_pool_size", request, path, promptly=True)
 
     def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
         """Remove nodes by name: ``POST .../instanceGroupManagers/NAME/deleteInstances``.
 
-        https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers/deleteInstances; a node is
-        called as its instance. A pool of ours has one group, for it has one zone.
+        https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers/deleteInstances;
+        a node is called as its instance. A pool of ours has one zone and one group; one that was
+        changed by hand may have more, and then each node's name tells its group.
         """
-        (url,) = pool.group_urls
-        group = _path_of(url)
-        zone = group.split("/")[3]
-        instances = [f"zones/{zone}/instances/{name}" for name in names]
-        self._compute.call("POST", f"compute/v1/{group}/deleteInstances", {"instances": instances})
+        for group, found in _sort_by_group(pool, names).items():
+            zone = group.split("/")[3]
+            instances = [f"zones/{zone}/instances/{name}" for name in found]
+            body = {"instances": instances}
+            self._compute.call("POST", f"compute/v1/{group}/deleteInstances", body, promptly=True)
+
+    def _call(self, method: str, request: Any, about: str, *, promptly: bool = False) -> Any:
+        """Return the answer to one call, which is made once.
+
+        Raises:
+            ProvisionerError: the leaf of `shared.core.errors` that the table of `google_errors`
+                finds; `Unavailable` when there was no answer, or none that can be read.
+        """
+        deadline = Deadline(self._clock, promptly=promptly)
+        said = f"{type(request).__name__.removesuffix('Request')} {about}"
+        with translate_errors(said):
+            return getattr(self._open(), method)(request, retry=None, timeout=deadline)
+
+    def _open(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                self._client = ClusterManagerClient(
+                    credentials=self._account.find_credentials(),
+                    transport=_Transport,
+                    client_options=ClientOptions(api_endpoint=self._endpoint),
+                )
+            return self._client
+
+
+def _sort_by_group(pool: PoolSnapshot, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the nodes by the path of their instance group.
+
+    The group ``gke-c-p-12ab34cd-grp`` has the instances ``gke-c-p-12ab34cd-XXXX``.
+    """
+    groups = [_path_of(url) for url in pool.group_urls]
+    found: dict[str, list[str]] = {}
+    for name in names:
+        base = name.rpartition("-")[0]
+        named = [group for group in groups if group.rpartition("/")[2] in (base, f"{base}-grp")]
+        homes = groups if len(groups) == 1 else named
+        if len(homes) != 1:
+            raise Unavailable(f"it is not clear which instance group of node pool {pool.name} has node {name}")
+        found.setdefault(homes[0], []).append(name)
+    return found
 
 
 def _path_of(url: str) -> str:
-    """Return the path of an instance group below the API's version, for the endpoint that the settings name."""
+    """Return an instance group's path without the host and the API version of its URL."""
     found = _GROUP_PATH.search(url)
     if found is None:
-        raise Unavailable(f"GKE named an instance group that cannot be read: {url}")
+        raise Unavailable(f"GKE's answer names an instance group with an unknown path: {url}")
     return found[0]
 
 
-def _decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+def _decode_size(body: bytes) -> int:
     try:
-        return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _GROUP.decode(body).target_size
+    except JSON_ERRORS as error:
         raise Unavailable(f"GKE's answer cannot be read: {error}") from error
 
 
-def _read(pool: _Pool) -> PoolSnapshot:
+def _read(pool: Any) -> PoolSnapshot:
+    """Return one pool of an answer: a message of protobuf, without proto-plus around it."""
+    if not pool.name:
+        raise Unavailable("GKE's answer cannot be read: a node pool has no name")
     said = [condition.message for condition in pool.conditions if condition.message]
     return PoolSnapshot(
         name=pool.name,
         status=parse_status(pool.status),
-        labels=pool.config.labels,
+        labels=dict(pool.config.labels),
         # A flex-start pool starts empty: what it may grow to is what was asked for.
-        node_count=pool.initial_node_count or pool.autoscaling.max_node_count,
+        node_count=max(0, pool.initial_node_count or pool.autoscaling.max_node_count),
         machine_type=pool.config.machine_type,
         topology=pool.placement_policy.tpu_topology,
-        gpus_per_node=sum(int(each.accelerator_count) for each in pool.config.accelerators),
+        gpus_per_node=sum(max(0, bound_count(each.accelerator_count)) for each in pool.config.accelerators),
         group_urls=tuple(pool.instance_group_urls),
         error="; ".join(said) or pool.status_message,
+        reserved=pool.config.reservation_affinity.consume_reservation_type in _RESERVED,
+    )
+
+
+def _read_creation(found: Any, pool: str) -> Creation:
+    """Return a creation. The status text, if there is one, says more than the error."""
+    ended = found.status == Operation.Status.DONE
+    code = f"error {found.error.code}" if found.error.code else ""
+    error = found.status_message or found.error.message or code
+    return Creation(
+        pool=pool,
+        ended=ended,
+        error=error[:_ERROR_LENGTH_MAX] if ended else "",
+        code=found.error.code if ended else 0,
+        began_at=parse_time(found.start_time),
+        ended_at=parse_time(found.end_time) if ended else None,
     )

@@ -1,34 +1,37 @@
 """The one HTTPS way to a Kubernetes API: get, list in pages, watch, create, update, patch, delete.
 
-For exporter and functions, over urllib3 with keep-alive and msgspec structs that name only the fields that are
-read. Light at import on purpose. Errors are those of `shared.core.errors`, and `Expired`, `Silence`, `Unreadable`
-from here. What the objects mean is not known here.
+Over the transport of the official client (`kubernetes_connection`), with msgspec structs that name
+only the fields that are read. Errors are those of `shared.core.errors`, and `Expired`, `Silence`,
+`Unreadable` from here. What the objects mean is not known here.
 """
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, overload
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import msgspec
 import urllib3
 
 from shared.core.errors import Unavailable
 from shared.edges.kubernetes_connection import (
+    CONNECTIONS_MAX,
     Connection,
     connection_from_kubeconfig,
     connection_in_cluster,
 )
 from shared.edges.kubernetes_errors import Expired, Silence, Unreadable, classify_refusal, parse_status
 from shared.edges.kubernetes_objects import Page, Stored
-from shared.edges.kubernetes_watch import UNREADABLE, Watch, decoder_of, report_unreadable
+from shared.edges.kubernetes_watch import UNREADABLE, Watch, decoder_of, read_stored, report_unreadable
+from shared.json_text import JSON_ERRORS
+from shared.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
+    "CONNECTIONS_MAX",
     "UNREADABLE",
     "Connection",
     "Expired",
@@ -53,22 +56,19 @@ TIMEOUT_SECONDS = 10.0
 PAGE_SIZE = 500
 PAGES_MAX = 2_000
 """A million objects in pages of 500; past that, the continue token must be going in circles."""
-CONNECTIONS_MAX = 32
-"""Kept open at most: the exporter has two watches per kind of workload, each on a connection of its own."""
 REFUSAL_BYTES_MAX = 64 * 1024
 _HTTP_OK, _HTTP_REDIRECT = 200, 300
 _PAGE: Any = Page  # Made concrete at run time, which a type checker cannot follow.
 _RAW_LIST = Page[msgspec.Raw]
 _RAW_PAGE = msgspec.json.Decoder(_RAW_LIST)
-_STORED = msgspec.json.Decoder(Stored)
 
 
 class KubernetesApi:
     """One Kubernetes API, usable from several threads; connections are kept and shared.
 
-    Every method raises the leaves of `shared.core.errors`: `NotFound` (404), `Denied` (401, 403), `AlreadyExists`
-    and `StaleView` (409), `Throttled` (429), `InvalidRequest` (other 4xx, redirects), `Unavailable` (5xx, no
-    connection, time-out), and `Expired` (410).
+    Every method raises the leaves of `shared.core.errors`: `NotFound` (404), `Denied` (401, 403),
+    `AlreadyExists` and `StaleView` (409), `Throttled` (429), `InvalidRequest` (other 4xx,
+    redirects), `Unavailable` (5xx, no connection, time-out), and `Expired` (410).
     """
 
     def __init__(
@@ -83,14 +83,13 @@ class KubernetesApi:
         Args:
             connection: Where, and as whom.
             timeout_seconds: The longest wait for a connection, and for each piece of an answer.
-            user_agent: How this program shows in the audit log of the cluster.
+            user_agent: The name of this program in the audit log; the version follows it.
         """
-        parts = urlsplit(connection.url)
-        self._prefix = parts.path.rstrip("/")
-        self._token = connection.token
+        self._url = connection.url
+        self._authorize = connection.authorize
         self._timeout_seconds = timeout_seconds
-        self._headers = {"User-Agent": user_agent, "Accept": "application/json"}
-        self._pool = _pool(connection)
+        self._headers = {"User-Agent": f"{user_agent}/{VERSION}", "Accept": "application/json"}
+        self._pool = connection.open_pool()
         self.namespace = connection.namespace
 
     def get(self, path: str, kind: type[T], params: Params | None = None) -> T:
@@ -110,8 +109,8 @@ class KubernetesApi:
 
         The first page's ``metadata.resource_version`` is the version that the whole list shows; no
         ``resourceVersion`` is sent, because the server would ignore `page_size` with ``0``
-        (https://github.com/kubernetes/kubernetes/issues/118394). Objects of an unexpected shape are logged as
-        errors and left out.
+        (https://github.com/kubernetes/kubernetes/issues/118394). Objects of an unexpected shape are
+        logged as errors and left out.
 
         Raises:
             Expired: the continue token aged away between two pages; start again.
@@ -132,8 +131,8 @@ class KubernetesApi:
     def read_version(self, path: str) -> str:
         """Return the version that a list shows at this moment, for the price of one object.
 
-        A list without ``resourceVersion`` is a consistent read, so the answer is never older than anything that
-        was seen before; if it is, the cluster's data was set back
+        A list without ``resourceVersion`` is a consistent read, so the answer is never older than
+        anything that was seen before; if it is, the cluster's data was set back
         (https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list).
         """
         page = self._answer("GET", path, _RAW_LIST, params={"limit": "1"})
@@ -144,9 +143,11 @@ class KubernetesApi:
 
         Args:
             path: The list to watch.
-            params: Query parameters, among them ``resourceVersion``; ``watch`` and bookmarks are added.
+            params: Query parameters, among them ``resourceVersion``; ``watch`` and bookmarks are
+                added.
             kind: What is read of each object.
-            silence_seconds: How long nothing may come, not even a bookmark (about one a minute), before `Silence`.
+            silence_seconds: How long nothing may come, not even a bookmark (about one a minute),
+                before `Silence`.
         """
         query = {"watch": "1", "allowWatchBookmarks": "true", **params}
         response = self._send("GET", path, params=query, stream_silence_seconds=silence_seconds)
@@ -165,7 +166,7 @@ class KubernetesApi:
     @overload
     def update(self, path: str, body: Body, kind: type[T]) -> T: ...
     def update(self, path: str, body: Body, kind: type[Any] = Stored) -> Any:
-        """Replace one object; with ``metadata.resourceVersion`` set, `StaleView` if somebody wrote meanwhile."""
+        """Replace one object. `StaleView` if ``metadata.resourceVersion`` is not the newest."""
         return self._answer("PUT", path, kind, body=body)
 
     @overload
@@ -184,7 +185,8 @@ class KubernetesApi:
         Args:
             path: The object, or its ``/status``.
             body: The patch; a list for `JSON_PATCH`.
-            content_type: `MERGE_PATCH`, `STRATEGIC_MERGE_PATCH` (not for custom resources) or `JSON_PATCH`.
+            content_type: `MERGE_PATCH`, `STRATEGIC_MERGE_PATCH` (not for custom resources) or
+                `JSON_PATCH`.
             kind: What is read of the answer.
         """
         return self._answer("PATCH", path, kind, body=body, content_type=content_type)
@@ -195,8 +197,8 @@ class KubernetesApi:
         Args:
             path: The object.
             uid: The UID that the object must have.
-            propagation: ``Background``, ``Foreground`` or ``Orphan``; empty leaves it to the server, which
-                orphans the pods of a Job deleted without it.
+            propagation: ``Background``, ``Foreground`` or ``Orphan``; empty leaves it to the
+                server, which orphans the pods of a Job deleted without it.
             grace_seconds: The time that a pod gets to end; None leaves it to the pod.
         """
         body: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
@@ -210,7 +212,7 @@ class KubernetesApi:
 
     def close(self) -> None:
         """Close the kept connections."""
-        self._pool.close()
+        self._pool.clear()
 
     def _answer(
         self,
@@ -225,8 +227,8 @@ class KubernetesApi:
         data = self._send(method, path, params=params, body=body, content_type=content_type).data
         try:
             return decoder_of(kind).decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Unreadable(f"{method} {path}: unexpected answer: {error}") from error
+        except JSON_ERRORS as error:
+            raise Unreadable(f"{method} {path}: the answer cannot be read: {error}") from error
 
     def _send(
         self,
@@ -238,11 +240,11 @@ class KubernetesApi:
         content_type: str = "application/json",
         stream_silence_seconds: float | None = None,
     ) -> urllib3.BaseHTTPResponse:
-        """Return the answer to one request if it is a success; a stream if `stream_silence_seconds` is given."""
-        what, url = f"{method} {path}", self._prefix + path
+        """Return a successful answer; as a stream if `stream_silence_seconds` is given."""
+        what, url = f"{method} {path}", self._url + path
         headers = dict(self._headers)
-        if self._token and (token := self._token()):
-            headers["Authorization"] = f"Bearer {token}"
+        if authorization := self._authorize():
+            headers["Authorization"] = authorization
         if body is not None:
             headers["Content-Type"] = content_type
         response = self._request(
@@ -269,8 +271,9 @@ class KubernetesApi:
         stream_silence_seconds: float | None,
     ) -> urllib3.BaseHTTPResponse:
         silence = self._timeout_seconds if stream_silence_seconds is None else stream_silence_seconds
-        # A kept connection may have been closed by the server the moment before it is used again. Asking once
-        # more is safe for a GET only; a write that may have arrived is the caller's to judge.
+        # A kept connection may have been closed by the server the moment before it is used again.
+        # Asking once more is safe for a GET only; a write that may have arrived is the caller's to
+        # judge.
         attempts = 2 if method == "GET" else 1
         while True:
             attempts -= 1
@@ -282,7 +285,6 @@ class KubernetesApi:
                     headers=headers,
                     retries=False,
                     redirect=False,
-                    assert_same_host=False,
                     timeout=urllib3.Timeout(connect=self._timeout_seconds, read=silence),
                     preload_content=stream_silence_seconds is None,
                 )
@@ -291,21 +293,6 @@ class KubernetesApi:
                     raise Unavailable(f"{what}: connection lost: {error}") from error
             except urllib3.exceptions.HTTPError as error:
                 raise Unavailable(f"{what}: {error}") from error
-
-
-def _pool(connection: Connection) -> urllib3.HTTPConnectionPool:
-    parts = urlsplit(connection.url)
-    if not parts.hostname or parts.scheme not in ("http", "https"):
-        raise ValueError(f"not an http:// or https:// URL: {connection.url!r}")
-    if parts.scheme == "http":
-        return urllib3.HTTPConnectionPool(parts.hostname, parts.port, maxsize=CONNECTIONS_MAX)
-    return urllib3.HTTPSConnectionPool(
-        parts.hostname,
-        parts.port,
-        maxsize=CONNECTIONS_MAX,
-        ssl_context=connection.ssl_context or ssl.create_default_context(),
-        server_hostname=connection.server_hostname,
-    )
 
 
 def _refusal_body(response: urllib3.BaseHTTPResponse) -> bytes:
@@ -320,27 +307,23 @@ def _refusal_body(response: urllib3.BaseHTTPResponse) -> bytes:
 def _decode_page(what: str, body: bytes, kind: type[T]) -> Page[T]:
     try:
         page: Page[T] = decoder_of(_PAGE[kind]).decode(body)
-    except msgspec.ValidationError:
+    except JSON_ERRORS:
         return _decode_page_piecemeal(what, body, kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Unreadable(f"{what}: not JSON: {error}") from error
     return page
 
 
 def _decode_page_piecemeal(what: str, body: bytes, kind: type[T]) -> Page[T]:
-    """Return the readable objects of a page that holds an unreadable one; each of those is logged."""
+    """Return the readable objects of a page; log each unreadable one."""
     try:
         raw = _RAW_PAGE.decode(body)
-    except msgspec.DecodeError as error:
-        raise Unreadable(f"{what}: not a list: {error}") from error
-    items = []
+    except JSON_ERRORS as error:
+        raise Unreadable(f"{what}: not the JSON of a list: {error}") from error
+    items, left_out = [], []
     for piece in raw.items:
         try:
             items.append(decoder_of(kind).decode(piece))
-        except msgspec.ValidationError as error:
-            try:
-                metadata = _STORED.decode(piece).metadata
-            except msgspec.ValidationError:
-                metadata = Stored().metadata
+        except JSON_ERRORS as error:
+            metadata = read_stored(piece).metadata
             report_unreadable(what, metadata.namespace, metadata.name, error)
-    return Page(metadata=raw.metadata, items=items)
+            left_out.append(metadata.uid)
+    return Page(metadata=raw.metadata, items=items, left_out=tuple(left_out))

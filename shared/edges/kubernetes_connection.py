@@ -1,51 +1,121 @@
-"""How to reach one Kubernetes API: from a kubeconfig file, from the pod's own account, or from a URL and a token.
+"""Connects to one Kubernetes API: by kubeconfig, by the pod's account, or by URL and token.
 
-Reads files and environment once; tokens from files are read again at most once a minute. No request is
-sent from here. Programs that a kubeconfig names (exec plugins) are never run.
+Configuration and transport are the official client's (docs/decisions/0027-kubernetes-client.md):
+kubeconfigs with exec plugins, proxies, certificates, and the pod's account with its renewed token.
+Here is only what it leaves open: which errors an operator sees, and what it would ignore in
+silence. No request is sent from here.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
+import logging
 import os
 import ssl
-import tempfile
+import threading
 import time
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.rest import RESTClientObject
+from kubernetes.config import incluster_config, kube_config
+from kubernetes.config.config_exception import ConfigException
+from urllib3.util.ssl_ import create_urllib3_context
+
 from shared.core.errors import Misconfigured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    import urllib3
+
+    from shared.core.settings import ClusterSettings
 
 ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TOKEN_REREAD_SECONDS = 60.0
-"""The kubelet rotates a mounted token when a fifth of its hour is left, so a minute is never too late
-(https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/)."""
+"""The kubelet rotates a mounted token when a fifth of its hour is left, so a minute is never too
+late (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/)."""
+CONNECTIONS_MAX = 32
+"""Kept open at most: the exporter has two watches per kind of workload, each on a connection of its
+own."""
+_BEARER = "BearerToken"
+"""The client's own name for the header Authorization."""
+_IGNORED_BY_THE_CLIENT = ("as", "as-groups", "as-uid", "as-user-extra")
+"""With these the client acts as the person, and not as the account that the kubeconfig names
+(https://github.com/kubernetes-client/python/issues/362)."""
+_CREDENTIALS = "token, tokenFile, exec, client-certificate, username with password"
+_logger = logging.getLogger(__name__)
+_loaders: Any = kube_config
+_accounts: Any = incluster_config
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
     """Where a Kubernetes API is and how to identify oneself to it."""
 
-    url: str
-    """``http(s)://host[:port][/prefix]``."""
-    token: Callable[[], str] | None = None
-    """Gives the bearer token for the next request; None sends none."""
-    ssl_context: ssl.SSLContext | None = None
-    """Trust and client certificate; None means the system's trust."""
-    server_hostname: str | None = None
-    """The name to expect in the server's certificate, when it is not the URL's host."""
-    namespace: str = "default"
-    """The namespace of the account or of the kubeconfig's context."""
+    def __init__(
+        self,
+        *,
+        url: str = "",
+        token: Callable[[], str] | None = None,
+        ca_file: str = "",
+        namespace: str = "default",
+        configuration: Configuration | None = None,
+    ) -> None:
+        """Prepare; nothing is sent yet.
+
+        Args:
+            url: ``http(s)://host[:port][/prefix]``; empty: that of `configuration`.
+            token: Gives the bearer token for the next request; None leaves `configuration` alone.
+            ca_file: The authority to trust; empty: that of `configuration`, else the system's.
+            namespace: The namespace of the account or of the kubeconfig's context.
+            configuration: The client's own. It is kept, not copied.
+
+        Raises:
+            ValueError: the URL is not one, or a certificate cannot be used.
+        """
+        self._configuration = Configuration() if configuration is None else configuration
+        if url:
+            self._configuration.host = url
+        if ca_file:
+            self._configuration.ssl_ca_cert = ca_file
+        if token:
+            hooked: Any = self._configuration
+            hooked.refresh_api_key_hook = _hook(token)
+        self.url = str(self._configuration.host).rstrip("/")
+        self.namespace = namespace
+        self._renewing = threading.Lock()
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"not an http:// or https:// URL: {self.url!r}")
+        self._context = _build_context(self._configuration) if parts.scheme == "https" else None
+
+    def open_pool(self) -> urllib3.PoolManager:
+        """Return the client's transport: trust, client certificate and proxy are in it."""
+        self._configuration.connection_pool_maxsize = CONNECTIONS_MAX
+        pool: urllib3.PoolManager = RESTClientObject(self._configuration).pool_manager
+        if self._context:
+            # Else urllib3 makes a context for each connection. With the system's authorities that
+            # is 30 ms of CPU and 0.9 MiB.
+            pool.connection_pool_kw["ssl_context"] = self._context
+        return pool
+
+    def authorize(self) -> str:
+        """Return the header Authorization for the next request; empty sends none.
+
+        A token that cannot be read again stays in use, because it may be valid for long.
+        """
+        with self._renewing:
+            try:
+                return self._configuration.get_api_key_with_prefix(_BEARER) or ""
+            except (OSError, ConfigException) as error:
+                _logger.warning("the cluster's token was not renewed", extra={"problem": str(error)})
+                return self._configuration.api_key.get(_BEARER, "")
 
 
 class TokenFile:
-    """A bearer token kept in a file that somebody else renews."""
+    """A bearer token in a file that another process renews."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._path, self._clock = path, clock
@@ -65,7 +135,7 @@ class TokenFile:
                 self._token = self._path.read_text(encoding="utf-8").strip()
             except OSError as error:
                 if not self._token:
-                    raise Misconfigured((f"token file {self._path}: {error.strerror}",)) from error
+                    raise Misconfigured((f"token file {self._path}: cannot be read: {error.strerror}",)) from error
             self._read_at = now
         return self._token
 
@@ -73,134 +143,135 @@ class TokenFile:
 def connection_in_cluster(environ: Mapping[str, str] | None = None, folder: Path = ACCOUNT_FOLDER) -> Connection:
     """Return the connection of the pod's own service account.
 
-    Source: https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/.
+    The client reads the token again once a minute. Source:
+    https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/.
 
     Raises:
         Misconfigured: this is not a pod with a mounted account.
     """
-    environ = os.environ if environ is None else environ
-    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "443")
-    if not host:
-        raise Misconfigured(
-            ("KUBERNETES_SERVICE_HOST is not set: not in a cluster; name a kubeconfig file instead",)
-        )
+    configuration = Configuration()
     try:
-        context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
-    except (OSError, ssl.SSLError) as error:
-        raise Misconfigured((f"{folder / 'ca.crt'}: {error}",)) from error
-    namespace_file = folder / "namespace"
-    namespace = namespace_file.read_text(encoding="utf-8").strip() if namespace_file.exists() else "default"
-    bracketed = f"[{host}]" if ":" in host else host
-    return Connection(
-        url=f"https://{bracketed}:{port}",
-        token=TokenFile(folder / "token"),
-        ssl_context=context,
-        namespace=namespace,
-    )
+        _accounts.InClusterConfigLoader(
+            token_filename=str(folder / "token"),
+            cert_filename=str(folder / "ca.crt"),
+            environ=os.environ if environ is None else environ,
+        ).load_and_set(configuration)
+        namespace_file = folder / "namespace"
+        namespace = namespace_file.read_text(encoding="utf-8").strip() if namespace_file.exists() else "default"
+        return Connection(configuration=configuration, namespace=namespace)
+    except (ConfigException, OSError, ValueError) as error:
+        problem = f"this is no pod with an account ({error}); set TPU_PROVISIONER_KUBECONFIG instead"
+        raise Misconfigured((f"{folder}: {problem}",)) from error
+
+
+def connection_from_settings(cluster: ClusterSettings, token: Callable[[], str]) -> Connection:
+    """Return the connection that the settings of a cluster describe.
+
+    Args:
+        cluster: Its settings. A token file in them takes the place of `token`.
+        token: Gives the access token of the Google account.
+    """
+    given = TokenFile(Path(cluster.token_file)) if cluster.token_file else token
+    return Connection(url=cluster.endpoint, token=given, ca_file=cluster.ca_file)
 
 
 def connection_from_kubeconfig(path: Path | str, context_name: str = "") -> Connection:
-    """Return the connection of one context of a kubeconfig file, by default its current one.
+    """Return the connection of one context of a kubeconfig, by default its current one.
 
-    Understands CA and client certificates (data or file), tokens (literal or file), ``tls-server-name`` and
-    ``insecure-skip-tls-verify``. Source: https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/.
+    Exec plugins are run here, and again five minutes before what they gave expires. Source:
+    https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/.
 
     Raises:
-        Misconfigured: the file or one of its entries is missing, malformed, or asks for what is refused here
-            (exec plugins, auth providers, passwords, proxies, impersonation).
+        Misconfigured: the file or one of its entries is missing or malformed, asks to act as
+            another account, or gives a user no credentials.
     """
-    return _Kubeconfig(Path(path)).connection(context_name)
+    try:
+        return _load_kubeconfig(str(path), context_name)
+    except Misconfigured:
+        raise
+    except Exception as error:
+        # The client lets through whatever a malformed file makes Python raise.
+        raise Misconfigured((f"kubeconfig {path}: {error or type(error).__name__}",)) from error
 
 
-class _Kubeconfig:
-    """One kubeconfig file while it is being read; every error names the file and the entry."""
-
-    def __init__(self, path: Path) -> None:
-        import yaml  # noqa: PLC0415 -- only the reader of a kubeconfig pays for the import
-
-        self._path = path
-        try:
-            content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, yaml.YAMLError) as error:
-            raise self._problem("cannot be read", str(error)) from error
-        if not isinstance(content, dict):
-            raise self._problem("is not a mapping", type(content).__name__)
-        self._content: dict[str, Any] = content
-
-    def connection(self, context_name: str) -> Connection:
-        name = context_name or str(self._content.get("current-context") or "")
-        if not name:
-            raise self._problem("current-context", "is empty: name the context to use")
-        context = self._entry("contexts", "context", name)
-        cluster = self._entry("clusters", "cluster", str(context.get("cluster", "")))
-        user = self._entry("users", "user", str(context["user"])) if context.get("user") else {}
-        self._refuse(cluster, ("proxy-url",))
-        self._refuse(user, ("exec", "auth-provider", "username", "password", "as", "as-groups", "as-uid"))
-        url = str(cluster.get("server", ""))
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise self._problem("clusters[].cluster.server", f"{url!r} is not an http:// or https:// URL")
-        return Connection(
-            url=url,
-            token=self._token(user),
-            ssl_context=self._ssl_context(cluster, user) if parts.scheme == "https" else None,
-            server_hostname=cluster.get("tls-server-name"),
-            namespace=str(context.get("namespace") or "default"),
-        )
-
-    def _problem(self, where: str, what: str) -> Misconfigured:
-        return Misconfigured((f"kubeconfig {self._path}: {where}: {what}",))
-
-    def _entry(self, plural: str, singular: str, name: str) -> dict[str, Any]:
-        for entry in self._content.get(plural) or ():
-            if isinstance(entry, dict) and entry.get("name") == name:
-                return dict(entry.get(singular) or {})
-        known = ", ".join(str(entry.get("name")) for entry in self._content.get(plural) or ()) or "none"
-        raise self._problem(plural, f"no entry named {name!r}; known: {known}")
-
-    def _refuse(self, entry: dict[str, Any], keys: tuple[str, ...]) -> None:
-        for key in keys:
-            if entry.get(key):
-                raise self._problem(
-                    key, "is not supported here; use a bearer token, a token file or a client certificate"
-                )
-
-    def _token(self, user: dict[str, Any]) -> Callable[[], str] | None:
-        if user.get("tokenFile"):
-            return TokenFile(self._path.parent / str(user["tokenFile"]))
-        token = str(user.get("token") or "")
-        return (lambda: token) if token else None
-
-    def _ssl_context(self, cluster: dict[str, Any], user: dict[str, Any]) -> ssl.SSLContext:
-        authority = self._bytes(cluster, "certificate-authority")
-        certificate, key = self._bytes(user, "client-certificate"), self._bytes(user, "client-key")
-        try:
-            context = ssl.create_default_context(cadata=authority.decode("ascii") if authority else None)
-            if cluster.get("insecure-skip-tls-verify"):
-                context.check_hostname = False
-                context.verify_mode = ssl.CERT_NONE
-            if certificate:
-                _load_certificate(context, certificate, key)
-        except (ssl.SSLError, ValueError) as error:
-            raise self._problem("certificates", str(error)) from error
-        return context
-
-    def _bytes(self, entry: dict[str, Any], key: str) -> bytes:
-        """Return what ``key-data`` (base64) or the file named by ``key`` holds; empty when neither is given."""
-        try:
-            if entry.get(f"{key}-data"):
-                return base64.b64decode(str(entry[f"{key}-data"]), validate=True)
-            if entry.get(key):
-                return (self._path.parent / str(entry[key])).read_bytes()
-        except (OSError, binascii.Error) as error:
-            raise self._problem(key, str(error)) from error
-        return b""
+def _load_kubeconfig(path: str, context_name: str) -> Connection:
+    merged = _loaders.KubeConfigMerger(path).config
+    if merged is None:
+        raise ConfigException("cannot be read, because it does not exist")
+    loader = _loaders.KubeConfigLoader(merged, context_name or None, config_base_path=None)
+    context = loader.current_context["context"]
+    user, folder = _find_user(merged, context.get("user"))
+    configuration = Configuration()
+    with _complaints_of_plugins() as complaints:
+        loader.load_and_set(configuration)
+    if user and not (configuration.api_key or configuration.cert_file):
+        reason = "; ".join(complaints) or f"valid: {_CREDENTIALS}"
+        raise ConfigException(f"user {context['user']!r} gets no credentials: {reason}")
+    return Connection(
+        configuration=configuration,
+        # The client reads it only once.
+        token=TokenFile(folder / str(user["tokenFile"])) if user.get("tokenFile") else None,
+        namespace=str(context.get("namespace") or "default"),
+    )
 
 
-def _load_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load a client certificate; the ssl module only takes files, so it passes through a private temporary one."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "client.pem"
-        path.touch(mode=0o600)
-        path.write_bytes(certificate + b"\n" + key)
-        context.load_cert_chain(path)
+def _find_user(merged: Any, name: str | None) -> tuple[dict[str, Any], Path]:
+    """Return the context's user and the folder of its file.
+
+    The client takes a user without an entry for anonymous, and ignores some fields.
+    """
+    if not name:
+        return {}, Path()
+    entry = merged["users"].get_with_name(name)
+    user = dict(entry.value.get("user") or {})
+    for key in _IGNORED_BY_THE_CLIENT:
+        if user.get(key):
+            raise ConfigException(f"user {name!r}: {key} is not supported; valid: {_CREDENTIALS}")
+    return user, Path(entry.path).parent
+
+
+def _hook(token: Callable[[], str]) -> Callable[[Configuration], None]:
+    def renew(configuration: Configuration) -> None:
+        found = token()
+        configuration.api_key = {_BEARER: f"Bearer {found}"} if found else {}
+
+    return renew
+
+
+def _build_context(configuration: Configuration) -> ssl.SSLContext:
+    """Return trust and client certificate, for all connections.
+
+    Raises:
+        ValueError: a certificate cannot be used.
+    """
+    context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE)
+    authority, certificate = configuration.ssl_ca_cert, configuration.cert_file
+    try:
+        if authority:
+            context.load_verify_locations(authority)
+        else:
+            context.load_default_certs()
+        if certificate:
+            context.load_cert_chain(certificate, configuration.key_file)
+    except OSError as error:
+        raise ValueError(f"certificates: {authority or ''} {certificate or ''}: {error}") from error
+    return context
+
+
+@contextmanager
+def _complaints_of_plugins() -> Iterator[list[str]]:
+    """Collect why an exec plugin failed: the client logs that to the root logger, and goes on."""
+    found: list[str] = []
+
+    def keep(record: logging.LogRecord) -> bool:
+        if record.module != "kube_config":
+            return True
+        found.append(record.getMessage())
+        return False
+
+    root = logging.getLogger()
+    root.addFilter(keep)
+    try:
+        yield found
+    finally:
+        root.removeFilter(keep)

@@ -1,6 +1,7 @@
-"""Translates refusals of a Kubernetes API, and failures to reach it, into the errors of `shared.core.errors`.
+"""Translates refusals of a Kubernetes API, and connection failures, into our errors.
 
-Texts of answers are shown only when they are a Kubernetes `Status`; what else a proxy may send is not repeated.
+Texts of answers are shown only when they are a Kubernetes `Status`; what else a proxy may send is
+not repeated.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from shared.core.errors import (
     Unavailable,
 )
 from shared.edges.kubernetes_objects import Status
+from shared.json_text import JSON_ERRORS
 
 MESSAGE_LENGTH_MAX = 512
 
@@ -59,7 +61,7 @@ def parse_status(body: bytes) -> Status:
     """Return the `Status` in an answer, or an empty one when the answer is something else."""
     try:
         status = _STATUS.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except JSON_ERRORS:
         return Status()
     return status if status.kind in ("Status", "") else Status()
 
@@ -73,7 +75,7 @@ def classify_refusal(what: str, code: int, status: Status, retry_after: str | No
         status: Kubernetes' own words, perhaps empty.
         retry_after: The header Retry-After as sent, in seconds.
     """
-    said = status.message[:MESSAGE_LENGTH_MAX] or "no Kubernetes Status in the answer"
+    said = status.message[:MESSAGE_LENGTH_MAX] or "the answer is not a Kubernetes Status"
     text = f"{what}: {code} {status.reason}".rstrip() + f": {said}"
     kind = _ERROR_OF_CODE.get(code, Unavailable if code >= _HTTP_SERVER_ERROR else InvalidRequest)
     if kind is StaleView and status.reason == "AlreadyExists":
@@ -84,7 +86,7 @@ def classify_refusal(what: str, code: int, status: Status, retry_after: str | No
 
 
 def _retry_after_seconds(status: Status, header: str | None) -> float | None:
-    """Return the advised pause; a header that is not a plain number of seconds (a date) is left aside."""
+    """Return the advised pause. A header with a date instead of seconds is ignored."""
     if header and header.strip().isdecimal():
         return min(float(header), _RETRY_AFTER_SECONDS_MAX)
     if status.details and status.details.retry_after_seconds > 0:

@@ -1,7 +1,8 @@
-"""Shapes that every Kubernetes answer shares: metadata, conditions, `Status`, list pages, watch events, leases.
+"""The structs of every Kubernetes answer: metadata, conditions, `Status`, lists, events, leases.
 
-Partial on purpose: a struct names only the fields that somebody reads, everything else in the JSON is skipped
-without being built. What a caller reads of pods or workloads is declared by that caller on top of `Record`.
+Partial on purpose: a struct names only the fields that are read; everything else in the JSON
+is skipped without being built. What a caller reads of pods or workloads is declared by that caller
+on top of `Record`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import msgspec
 
 T = TypeVar("T")
 _FROZEN = {"frozen": True}
-# Inherited by every struct below, as msgspec does; said in this way because type checkers demand that each
-# subclass repeats what they can see of it.
+# Inherited by every struct below, as msgspec does; said in this way because type checkers demand
+# that each subclass repeats what they can see of it.
 
 
 class Record(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, **_FROZEN):
@@ -77,7 +78,7 @@ class Status(Record):
 
 
 class ListMeta(Record):
-    """Where a list stands: its version, and the token of its next page."""
+    """The state of a list: its version, and the token of its next page."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
@@ -89,6 +90,9 @@ class Page(Record, Generic[T]):
     items: list[T]
     """Required: an answer without it is no list, and must never be read as an empty one."""
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+    left_out: tuple[str, ...] = ()
+    """The UIDs of the objects that were unreadable and are not in `items`, empty where the UID is
+    unreadable too; never in an answer."""
 
 
 class WatchLine(Record):
@@ -99,9 +103,10 @@ class WatchLine(Record):
 
 
 class WatchEvent(Record, Generic[T]):
-    """One event of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, or ``BOOKMARK`` (then `object` is None).
+    """One event of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, or ``BOOKMARK`` without object.
 
-    Under a selector, ``DELETED`` may only mean that the object no longer matches; its body is then the old one
+    Under a selector, ``DELETED`` may only mean that the object no longer matches; its body is then
+    the old one
     (https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes).
     """
 
@@ -112,7 +117,7 @@ class WatchEvent(Record, Generic[T]):
 
 
 class LeaseSpec(Record):
-    """Who leads, and for how long (https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/)."""
+    """The holder of a Lease, and for how long."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -131,4 +136,4 @@ class Lease(Record):
 
 
 JsonObject = dict[str, Any]
-"""A JSON object nobody gave a shape."""
+"""A JSON object without a struct."""

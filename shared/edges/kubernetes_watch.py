@@ -1,6 +1,6 @@
-"""One open watch: turns the bytes of a Kubernetes watch into typed events, and its ends into errors.
+"""One open watch: turns its bytes into typed events, and its end into an error.
 
-Knows nothing about resuming or listing; that ladder belongs to whoever follows a resource.
+Knows nothing about resuming or listing; that belongs to the follower of a resource.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import urllib3
 from shared.core.errors import Unavailable
 from shared.edges.kubernetes_errors import Silence, Unreadable, classify_refusal, parse_status
 from shared.edges.kubernetes_objects import Stored, WatchEvent, WatchLine
+from shared.json_text import JSON_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,8 @@ LINE_BYTES_MAX = 16 * 1024 * 1024
 """etcd refuses objects over 1.5 MiB by default; ten times that is not an object any more
 (https://etcd.io/docs/v3.5/dev-guide/limit/)."""
 UNREADABLE = "UNREADABLE"
-"""The type of an event whose object has not the expected shape; it is logged, and its version is kept."""
+"""The type of an event whose object has not the expected shape; it is logged, and its version is
+kept."""
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
 _BUILDING = threading.Lock()
 _LINE = msgspec.json.Decoder(WatchLine)
@@ -38,8 +40,8 @@ _logger = logging.getLogger(__name__)
 def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
     """Return the one decoder for a type; building it costs far more than using it.
 
-    One thread builds at a time: msgspec keeps what it learns of a struct on the struct itself, and a second thread
-    that finds it half learnt there crashes the process.
+    One thread builds at a time: msgspec keeps what it learns of a struct on the struct itself, and
+    a second thread that finds it half learnt there crashes the process.
     """
     decoder: msgspec.json.Decoder[T] | None = _DECODERS.get(kind)
     if decoder is None:
@@ -51,9 +53,10 @@ def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
 class Watch(Generic[T]):
     """The events of one watch connection, in order, until the server ends it.
 
-    Iterating raises `Expired` (the version is too old, over HTTP or in the stream), `Silence` (nothing came for
-    the agreed time, not even a bookmark), `Unavailable` (the connection broke, perhaps in the middle of a line)
-    or the error of any other refusal. `close` may be called from another thread and ends the iteration.
+    Iterating raises `Expired` (the version is too old, over HTTP or in the stream), `Silence`
+    (nothing came for the agreed time, not even a bookmark), `Unavailable` (the connection broke,
+    perhaps in the middle of a line) or the error of any other refusal. `close` may be called from
+    another thread and ends the iteration.
     """
 
     def __init__(self, what: str, response: urllib3.BaseHTTPResponse, kind: type[T]) -> None:
@@ -85,7 +88,8 @@ class Watch(Generic[T]):
             raise Silence(f"{self._what}: nothing was heard for the agreed time") from error
         except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError) as error:
             # Closing from another thread takes the socket away under the reader; ssl then raises
-            # ValueError or AttributeError. Without such a close these two are bugs and stay visible.
+            # ValueError or AttributeError. Without such a close these two are bugs and stay
+            # visible.
             if self._closing:
                 return
             if isinstance(error, ValueError | AttributeError):
@@ -110,7 +114,8 @@ class Watch(Generic[T]):
         if getattr(self._response, "chunked", False):
             yield from self._response.read_chunked(CHUNK_BYTES)
             return
-        # A server of HTTP/1.0 manners ends by closing; read1 gives what there is without waiting for more.
+        # A server of HTTP/1.0 manners ends by closing; read1 gives what there is without waiting
+        # for more.
         while chunk := self._response.read1(CHUNK_BYTES):
             yield chunk
 
@@ -122,10 +127,8 @@ class Watch(Generic[T]):
             found = self._decoder.decode(envelope.object)
             version = _version_of(found)
             return WatchEvent(type=envelope.type, object=found, resource_version=version)
-        except msgspec.ValidationError as error:
+        except JSON_ERRORS as error:
             return self._unreadable(line, error)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Unreadable(f"{self._what}: not JSON: {error}") from error
 
     def _without_object(self, envelope: WatchLine) -> WatchEvent[T]:
         if envelope.type == "ERROR":
@@ -134,20 +137,20 @@ class Watch(Generic[T]):
         version = _STORED.decode(envelope.object).metadata.resource_version
         return WatchEvent(type="BOOKMARK", object=None, resource_version=version)
 
-    def _unreadable(self, line: bytes, error: msgspec.ValidationError) -> WatchEvent[T]:
+    def _unreadable(self, line: bytes, error: Exception) -> WatchEvent[T]:
         try:
             metadata = _STORED.decode(_LINE.decode(line).object).metadata
-        except msgspec.ValidationError:
-            raise Unreadable(f"{self._what}: an event without metadata: {error}") from error
+        except JSON_ERRORS:
+            raise Unreadable(f"{self._what}: not JSON, or an event without metadata: {error}") from error
         report_unreadable(self._what, metadata.namespace, metadata.name, error)
         return WatchEvent(type=UNREADABLE, object=None, resource_version=metadata.resource_version)
 
 
 def read_stored(piece: Any) -> Stored:
-    """Return the identity of an object that was left undecoded; empty when not even that can be read."""
+    """Return the identity of an undecoded object; empty if even that is unreadable."""
     try:
         return _STORED.decode(piece) if isinstance(piece, msgspec.Raw) else Stored()
-    except msgspec.ValidationError:
+    except JSON_ERRORS:
         return Stored()
 
 
@@ -158,8 +161,9 @@ def _version_of(found: Any) -> str:
 
 
 def report_unreadable(what: str, namespace: str, name: str, error: Exception) -> None:
-    """Record that one object was passed over because a field has not the expected type."""
+    """Log that one object is skipped because it cannot be read."""
+    problem = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
     _logger.error(
-        "object passed over: a field has an unexpected type",
-        extra={"request": what, "namespace": namespace, "name_of_object": name, "problem": str(error)},
+        "object skipped: it cannot be read",
+        extra={"request": what, "namespace": namespace, "name_of_object": name, "problem": problem},
     )

@@ -1,4 +1,4 @@
-"""Nodes as far as we read them: their name, and the one taint that is ours to put on and to take off."""
+"""Reads nodes, and the one taint that the provisioner sets and removes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ from typing import Any
 
 import msgspec
 
-from shared.core.labels import SURPLUS
+from shared.core.labels import GPU_RESOURCE, SURPLUS, TPU_RESOURCE
 from shared.core.ports import SurplusMark
-from shared.edges.kubernetes_objects import ObjectMeta, Record
+from shared.core.workloads import NodeView, Taint
+from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
+from shared.edges.quantities import parse_quantity
 
 CLOSED, OPEN = "NoSchedule", "PreferNoSchedule"
 
 
 class NodeSpec(Record):
-    """Taints as they stand, fields of others and all."""
+    """All taints, with the fields of others."""
 
     taints: list[dict[str, Any]] | None = None
+    unschedulable: bool | None = None
+
+
+class NodeStatus(Record):
+    """What the node reports of itself."""
+
+    conditions: list[Condition] | None = None
+    allocatable: dict[str, Any] | None = None
 
 
 class Node(Record):
@@ -24,6 +34,32 @@ class Node(Record):
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+def view_node(node: Node) -> NodeView:
+    """Return a node as decisions see it. It is Ready by its condition of that name."""
+    offered = node.status.allocatable
+    has_units = offered is not None and not {TPU_RESOURCE, GPU_RESOURCE}.isdisjoint(offered)
+    return NodeView(
+        name=node.metadata.name,
+        ready=any(each.type == "Ready" and each.status == "True" for each in node.status.conditions or ()),
+        cordoned=bool(node.spec.unschedulable),
+        taints=tuple(
+            Taint(*(str(taint.get(part, "")) for part in ("key", "value", "effect")))
+            for taint in node.spec.taints or ()
+        ),
+        # A node offers accelerators only when its driver runs.
+        units=_read_offer(offered, TPU_RESOURCE, GPU_RESOURCE) if has_units else None,
+        cpu_millis=_read_offer(offered, "cpu", scale=1000),
+        memory_bytes=_read_offer(offered, "memory"),
+    )
+
+
+def _read_offer(offered: dict[str, Any] | None, *names: str, scale: int = 1) -> int | None:
+    found = [parse_quantity(str((offered or {}).get(name, ""))) for name in names]
+    known = [amount for amount in found if amount is not None]
+    return int(sum(known) * scale) if known else None
 
 
 def read_surplus(node: Node) -> SurplusMark | None:

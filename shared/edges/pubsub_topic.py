@@ -1,75 +1,147 @@
-"""The way to a Pub/Sub topic over REST v1: the exporter's events and the functions' dead letters.
+"""One Pub/Sub topic by Google's own client: the exporter's events and the functions' dead letters.
 
-Why not the official client here: importing it alone costs more memory than the whole exporter may take; see
-`docs/decisions/0002-clients.md`. Batching, retries and limits belong to the caller.
-https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.topics/publish
+It is the client that the publisher of google-cloud-pubsub itself is built on, asked for one request
+at a time: batching, repetition and limits belong to the caller. The publisher's own batches would
+publish from a thread that loses its futures with any error that it does not expect, and that has
+no CPU in a function that has answered.
 """
 
 from __future__ import annotations
 
-import base64
+import threading
 from typing import TYPE_CHECKING
 
-import msgspec
+import grpc
+from google.api_core.gapic_v1.client_info import ClientInfo
+from google.pubsub_v1.services.publisher import PublisherClient
+from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport, PublisherRestTransport
 
 from shared.core.errors import ProvisionerError, Retryable, Unavailable
+from shared.edges.google_calls import translate_errors
+from shared.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from shared.core.events import Message
-    from shared.edges.google_rest import GoogleRest
+    from google.auth.credentials import Credentials
+
+    from shared.core.messages import Message
 
 BATCH_MAX = 1_000
 """Messages in one request (https://cloud.google.com/pubsub/quotas#resource_limits)."""
+TIMEOUT_SECONDS = 10.0
+"""The longest wait for the answer to one request."""
+_CLIENT = ClientInfo(user_agent=f"tpu-provisioner/{VERSION}")  # type: ignore[no-untyped-call]
 
 
-class _Published(msgspec.Struct, rename="camel"):
-    message_ids: list[str] = []
+def open_publisher() -> PublisherClient:
+    """Return a client over gRPC with the application default credentials.
+
+    It reads the variables that Google's clients read, PUBSUB_EMULATOR_HOST for example. It has
+    threads of its own, so it suits a process that always has CPU, and that does not fork.
+    """
+    return PublisherClient(client_info=_CLIENT)
 
 
-_PUBLISHED = msgspec.json.Decoder(_Published)
+def open_publisher_over_rest(endpoint: str, credentials: Credentials) -> PublisherClient:
+    """Return a client over REST, which has no threads.
+
+    Args:
+        endpoint: ``http(s)://HOST[:PORT]``.
+        credentials: The account; anonymous ones for stand-ins.
+    """
+    transport = PublisherRestTransport(host=endpoint.rstrip("/"), credentials=credentials, client_info=_CLIENT)
+    return PublisherClient(transport=transport)
 
 
 class PubsubTopic:
-    """One topic, usable from several threads; `shared.core.ports.DeadLetters` when it is the dead-letter topic."""
+    """One topic, usable from several threads. It also is `shared.core.ports.DeadLetters`."""
 
-    def __init__(self, rest: GoogleRest, topic: str) -> None:
-        """Prepare; nothing is sent, and the topic's existence is not probed: publishers may not ask.
+    def __init__(
+        self,
+        open_client: Callable[[], PublisherClient],
+        topic: str,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        """Prepare. Nothing is sent: a publisher may not ask whether the topic exists.
 
         Args:
-            rest: The Pub/Sub API.
+            open_client: Opens the client at the first use, so in the process that uses it.
             topic: ``projects/P/topics/T``.
+            timeout_seconds: The longest wait for the answer to one request.
         """
-        self._rest = rest
-        self._topic = topic
+        self._open, self._topic, self._timeout_seconds = open_client, topic, timeout_seconds
+        self._lock = threading.Lock()
+        self._client: PublisherClient | None = None
+
+    def connect(self) -> None:
+        """Open the connection now, so that the first batch does not wait for it.
+
+        Nothing is sent, so this does not show whether the topic exists. Over REST it does nothing.
+
+        Raises:
+            ProvisionerError: `Unavailable` if there is no connection in `timeout_seconds`, or
+                `Denied` without credentials. The next call tries again.
+        """
+        with translate_errors(f"connect to publish to {self._topic}"):
+            transport = self._get_client().transport
+            if not isinstance(transport, PublisherGrpcTransport):
+                return
+            ready = grpc.channel_ready_future(transport.grpc_channel)
+            try:
+                ready.result(self._timeout_seconds)
+            except grpc.FutureTimeoutError as error:
+                ready.cancel()
+                self.close()
+                raise Unavailable(f"no connection in {self._timeout_seconds:g} s") from error
 
     def publish(self, messages: Sequence[Message]) -> list[str]:
         """Publish a batch and return the message ids, in order, once the service has stored it.
 
-        After an error the batch may still have been stored: publishing it again can duplicate, never lose.
+        It is one request: nothing is repeated inside. After an error the batch may still have been
+        stored: publishing it again can duplicate, never lose.
 
         Raises:
             ProvisionerError: `Unavailable`, `Throttled`, `NotFound`, `Denied` or `InvalidRequest`.
         """
-        batch = [
-            {"data": base64.b64encode(each.data).decode(), "attributes": each.attributes} for each in messages
-        ]
-        answer = self._rest.call("POST", f"v1/{self._topic}:publish", {"messages": batch})
+        batch = [{"data": each.data, "attributes": each.attributes} for each in messages]
+        request = {"topic": self._topic, "messages": batch}
         try:
-            return _PUBLISHED.decode(answer).message_ids
-        except msgspec.DecodeError as error:
-            raise Unavailable(f"publish to {self._topic}: unexpected answer: {error}") from error
+            with translate_errors(f"Publish {self._topic}"):
+                answer = self._get_client().publish(request, retry=None, timeout=self._timeout_seconds)
+        except Unavailable:
+            # A gRPC channel waits up to two minutes before it connects again; a new one does not.
+            self.close()
+            raise
+        ids = list(answer.message_ids)
+        if len(ids) != len(messages):
+            raise Unavailable(f"the answer cannot be read: it has {len(ids)} ids for {len(messages)} messages")
+        return ids
 
     def keep(self, message: Message) -> None:
         """Keep one message that can never succeed.
 
         Raises:
-            Retryable: it could not be kept, for whatever cause; the caller hands the original back to Pub/Sub.
+            Retryable: it could not be kept, for whatever cause; the caller hands the original back
+                to Pub/Sub.
         """
         try:
             self.publish([message])
         except Retryable:
             raise
         except ProvisionerError as error:
-            raise Unavailable(f"the message could not be kept in {self._topic}: {error}") from error
+            raise Unavailable(f"the dead letter could not be published to {self._topic}: {error}") from error
+
+    def close(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            client.transport.close()  # type: ignore[no-untyped-call]
+
+    def _get_client(self) -> PublisherClient:
+        with self._lock:
+            if self._client is None:
+                self._client = self._open()
+            return self._client

@@ -1,7 +1,8 @@
 """The parts of pods and nodes that decisions read, decoded straight into `shared.core.workloads`.
 
-Partial on purpose: fields that nobody reads are skipped without being built. Workloads are read by their kind's
-entry (`shared.core.kinds`), which gets their JSON and a reader of pod templates from here.
+Partial on purpose: fields that are not read are skipped without being built. Workloads are read by
+their kind's entry (`shared.core.kinds`), which gets their JSON and a reader of pod templates from
+here.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from shared.core.kinds.objects import UnexpectedValue, read_text
-from shared.core.labels import GPU_RESOURCE, NODE_POOL, QUEUE_GATE, TPU_RESOURCE
+from shared.core.labels import ACCELERATOR, GPU_RESOURCE, NODE_POOL, QUEUE_GATE, TOPOLOGY, TPU_RESOURCE
 from shared.core.times import parse_time
-from shared.core.workloads import PodTemplate, PodView
+from shared.core.workloads import PodTemplate, PodView, Toleration
 from shared.edges.kubernetes_errors import Unreadable
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
 from shared.edges.quantities import parse_quantity
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
     from shared.core.kinds.kind import Json, Kind, ParentKind
     from shared.core.workloads import Parent, WorkloadView
 
+_ACCELERATOR_KEYS = frozenset({ACCELERATOR, TOPOLOGY})
 MIRROR_POD = "kubernetes.io/config.mirror"
 _MILLI = Decimal("0.001")
 _UNITS_MAX = 1_000_000
-"""More accelerators than this for one pod are no amount that anybody means."""
+"""More accelerators than this for one pod are a mistake."""
 
 
 class Resources(Record):
@@ -77,7 +79,7 @@ class NodeAffinity(Record):
 
 
 class PodTerm(Record):
-    """Where other pods must, or must not, be; of whom it speaks is not read."""
+    """Where other pods must, or must not, be. Its pod selector is not read."""
 
     topology_key: str = ""
 
@@ -98,6 +100,15 @@ class Affinity(Record):
     pod_anti_affinity: PodAffinity | None = None
 
 
+class TolerationRecord(Record):
+    """One toleration."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
 class PodSpec(Record):
     """What a pod asks for."""
 
@@ -107,6 +118,7 @@ class PodSpec(Record):
     containers: tuple[Container, ...] = ()
     init_containers: list[Container] | None = None
     scheduling_gates: list[dict[str, str]] | None = None
+    tolerations: list[TolerationRecord] | None = None
 
 
 class PodStatus(Record):
@@ -132,8 +144,8 @@ class Template(Record):
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
 
 
-# What msgspec learns of a struct it keeps on the struct: learnt here, at import, while there is one thread
-# (`shared.edges.kubernetes_watch.decoder_of` says why).
+# What msgspec learns of a struct it keeps on the struct: learnt here, at import, while there is one
+# thread (`shared.edges.kubernetes_watch.decoder_of` says why).
 _LEARNT = msgspec.json.Decoder(Template)
 
 
@@ -155,10 +167,12 @@ def view_pod(pod: Pod) -> PodView:
         node_name=pod.spec.node_name,
         nominated_node=status.nominated_node_name,
         phase=status.phase,
+        created_at=parse_time(meta.creation_timestamp),
         deleting=meta.deletion_timestamp is not None,
         gated=bool(pod.spec.scheduling_gates),
         queued_since=parse_time(meta.creation_timestamp) if _is_queued(pod.spec) else None,
         unschedulable=unschedulable,
+        scheduler_message=scheduled.message if scheduled and unschedulable else "",
         unschedulable_since=parse_time(scheduled.last_transition_time) if scheduled and unschedulable else None,
     )
 
@@ -176,7 +190,8 @@ def read_template(body: Json) -> PodTemplate:
     try:
         found = msgspec.convert(body, Template)
     except msgspec.ValidationError as error:
-        raise UnexpectedValue("pod template", str(error), "a PodTemplateSpec") from error
+        problem, _, place = str(error).partition(" - at `$")
+        raise UnexpectedValue(f"pod template{place.rstrip('`')}", problem, "a PodTemplateSpec") from error
     return _view_template(found.metadata, found.spec)
 
 
@@ -218,6 +233,7 @@ def _view_template(meta: ObjectMeta, spec: PodSpec) -> PodTemplate:
         annotations=meta.annotations or {},
         node_selector=spec.node_selector or {},
         node_affinity=_read_affinity(spec.affinity),
+        alternatives=_read_alternatives(spec.affinity),
         node_pool_affinity=_stays_in_pool(spec.affinity),
         container_chips=chips[0],
         init_container_chips=chips[1],
@@ -225,6 +241,10 @@ def _view_template(meta: ObjectMeta, spec: PodSpec) -> PodTemplate:
         init_container_gpus=gpus[1],
         cpu_millis=asked.total("cpu", _MILLI),
         memory_bytes=asked.total("memory", Decimal(1)),
+        tolerations=tuple(
+            Toleration(key=each.key, operator=each.operator or "Equal", value=each.value, effect=each.effect)
+            for each in spec.tolerations or ()
+        ),
         unreadable_amounts=asked.list_unreadable(),
     )
 
@@ -244,6 +264,14 @@ def _read_affinity(affinity: Affinity | None) -> dict[str, tuple[str, ...]]:
     return found
 
 
+def _read_alternatives(affinity: Affinity | None) -> frozenset[str]:
+    required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
+    if required is None or len(required.node_selector_terms) < 2:  # noqa: PLR2004 -- one term has no alternative
+        return frozenset()
+    terms = required.node_selector_terms
+    return _ACCELERATOR_KEYS.intersection(each.key for term in terms for each in term.match_expressions or ())
+
+
 def _stays_in_pool(affinity: Affinity | None) -> bool:
     sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
     return bool(sides) and all(
@@ -253,13 +281,13 @@ def _stays_in_pool(affinity: Affinity | None) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the containers of a pod ask for: those that run beside one another, and those that run before them."""
+    """The requests of a pod's containers: those that run together, and those that run before."""
 
     together: tuple[dict[str, Any], ...]
     before: tuple[dict[str, Any], ...]
 
     def count(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return whole units of each container; what is no whole number counts as none (`list_unreadable`)."""
+        """Return the whole units of each container; other amounts count as 0."""
         return tuple(map(_read_units(resource), self.together)), tuple(map(_read_units(resource), self.before))
 
     def total(self, resource: str, unit: Decimal) -> int:
@@ -269,7 +297,7 @@ class _Asked:
         return math.ceil(most / unit)
 
     def list_unreadable(self) -> tuple[str, ...]:
-        """Return the amounts of accelerators that are no whole number; Kubernetes takes no others of them."""
+        """Return the amounts of accelerators that are not whole numbers."""
         return tuple(
             f"{resource}={each[resource]}"
             for each in (*self.together, *self.before)
@@ -279,7 +307,7 @@ class _Asked:
 
 
 def _read_requests(container: Container) -> dict[str, Any]:
-    """Return a container's requests; a limit without request is one, as Kubernetes fills them in."""
+    """Return a container's requests. A limit without a request counts as one."""
     resources = container.resources or Resources()
     return {**(resources.limits or {}), **(resources.requests or {})}
 

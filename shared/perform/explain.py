@@ -1,6 +1,6 @@
-"""Says why, where the owner of a job looks: Kubernetes Events on the workload and its leader pod.
+"""Writes Kubernetes Events on a workload and its leader pod, which tell the owner why.
 
-An explanation that cannot be written is logged and never undoes or repeats what was done.
+If an Event cannot be written, that is logged; it never undoes or repeats what was done.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from shared.core.ports import Cluster, Notice
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from shared.core.messages import ObjectName
     from shared.core.workloads import Parent, PodView, WorkloadView
 
 _LOG = logging.getLogger("explain")
 
 
 def find_parent(cluster: Cluster, workload: WorkloadView) -> Parent | None:
-    """Return what made a workload, with what it keeps it for; None where nothing is to be said of that.
+    """Return the parent of a workload, and whether it keeps the workload; None without parent.
 
-    It is read to explain only, so an error is logged and stops nothing.
+    It is used for Events only, so an error is logged and stops nothing.
     """
     if workload.parent is None:
         return None
@@ -31,19 +32,20 @@ def find_parent(cluster: Cluster, workload: WorkloadView) -> Parent | None:
         return cluster.get_parent(workload.parent, workload.kind)
     except ProvisionerError as error:
         _LOG.warning(
-            "what made a workload could not be read", extra={"object": str(workload.parent), "error": str(error)}
+            "the parent of a workload could not be read",
+            extra={"object": str(workload.parent), "error": str(error)},
         )
         return None
 
 
 def explain(
-    cluster: Cluster, decision: Decision, *, objects: Iterable[WorkloadView | PodView | Parent | None]
+    cluster: Cluster, decision: Decision, *, objects: Iterable[WorkloadView | PodView | Parent | ObjectName | None]
 ) -> None:
-    """Write one Event per object that still exists; decisions of the kind NOTHING leave none."""
+    """Write one Event per object that still exists; none for the verdict NOTHING."""
     reason = find_event_reason(decision)
     if reason is None:
         return
-    # A pod without controller is its own workload: one object, one Event.
+    # A pod without controller is its own workload: it gets one Event.
     for found in {each.uid: each for each in objects if each}.values():
         notice = Notice(
             kind=getattr(found, "kind", "Pod"),
@@ -57,7 +59,10 @@ def explain(
         try:
             cluster.write_notice(notice)
         except ProvisionerError as error:
-            _LOG.warning(
-                "the reason could not be written on the object",
-                extra={"object": f"{notice.kind} {notice.namespace}/{notice.name}", "error": str(error)},
-            )
+            note_unwritten(notice, error)
+
+
+def note_unwritten(notice: Notice, error: Exception) -> None:
+    """Log that an Event could not be written."""
+    said = {"object": f"{notice.kind} {notice.namespace}/{notice.name}", "error": str(error)}
+    _LOG.warning("the Event could not be written on the object", extra=said)

@@ -1,4 +1,4 @@
-"""What one question led to: the decision, with everything that a log record and a reader need beside it."""
+"""The result of one question: the decision, with the facts for its log record."""
 
 from __future__ import annotations
 
@@ -8,34 +8,23 @@ from typing import TYPE_CHECKING, Any
 from shared.core.nodepool import describe_placement
 
 if TYPE_CHECKING:
+    from shared.core.decide.attempts import AttemptDecision
     from shared.core.decisions import Decision
-    from shared.core.demand import Demand
-    from shared.core.names import Claim, PoolOwner
-    from shared.core.ports import Clock, Cluster, DeadLetters, NodePools
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.names import Claim, PoolOwner
+    from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
-
-
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """The outside world of one deployment."""
-
-    settings: Settings
-    pools: NodePools
-    clusters: dict[str, Cluster]
-    """By ``projects/P/locations/L/clusters/C``."""
-    clock: Clock
-    dead_letters: DeadLetters | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One decision that was carried out (or that needed nothing carried out)."""
+    """One decision, after what it orders was done."""
 
     decision: Decision
     cluster: str
     pool: str = ""
     subject: str = ""
-    """What was asked about, in words."""
+    """The object of the question, in words."""
     facts: dict[str, Any] = field(default_factory=dict)
     """Claim, shape and tier, for the log record."""
 
@@ -52,6 +41,11 @@ def describe_demand(demand: Demand, settings: Settings) -> dict[str, Any]:
         "reservation": demand.capacity.reservation_path,
         "zone": demand.zone,
     }
+
+
+def describe_attempt(made: AttemptDecision) -> dict[str, Any]:
+    """Return the attempt for a log record, and the class of the failure that it follows."""
+    return {"attempt": made.attempt} | ({"failure": str(made.failure)} if made.failure else {})
 
 
 def describe_claim(claim: Claim) -> dict[str, str]:
@@ -80,3 +74,14 @@ def describe_owner(cluster: str, owner: PoolOwner | None) -> dict[str, Any]:
             "slice": owner.slice_name,
         }
     }
+
+
+def describe_pool_outcome(cluster: str, pool: PoolSnapshot, decision: Decision) -> Outcome:
+    """Return the outcome of a decision about one pool, with the pool's owner for the log record."""
+    return Outcome(
+        decision=decision,
+        cluster=cluster,
+        pool=pool.name,
+        subject=f"node pool {pool.name}",
+        facts=describe_owner(cluster, pool.owner),
+    )

@@ -1,195 +1,297 @@
-"""The sure way to be woken: look at every pool of ours and every waiting leader, and bring both to rest.
+"""The sweep: checks all of our pools and all waiting leaders, without exporter or messages.
 
-Needs neither exporter nor messages. One bad item never stops the others; what failed is reported together.
+Clusters are swept side by side, and within one the workloads. Whatever is raised about one object
+is reported with its name, and the others go on.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import dataclasses
+import math
+from collections import defaultdict
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from shared.core.collect import OwnerState, PoolFacts, decide_collect, decide_sweep
+from shared.core.decide.cluster_proof import decide_unproven
+from shared.core.decide.collect import decide_collect, decide_over_cap, needs_cap
+from shared.core.decide.pool_facts import OwnerState, PoolFacts
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.errors import ProvisionerError
-from shared.perform.collect import classify_owner, read_owner, release_pool
-from shared.perform.explain import explain, find_parent
+from shared.core.identity.pool_index import PoolIndex
+from shared.core.identity.pools import sort_for_cap
+from shared.core.kinds.table import find_kind_of_pod
+from shared.core.times import measure_seconds
+from shared.perform.act_within_limits import find_limits
+from shared.perform.answer_demand import provision_pod
+from shared.perform.bounded_ports import bound_ports
+from shared.perform.creation_list import Creations
+from shared.perform.deletion_cap import DeletionCap
+from shared.perform.explain import explain, note_unwritten
 from shared.perform.followers import judge_followers
-from shared.perform.occupancy import has_spare_pool, judge_use
-from shared.perform.outcome import Outcome, Ports, describe_owner
-from shared.perform.provision import provision_pod
-from shared.perform.sizes import is_resizable, shrink_pool
+from shared.perform.gather import Gathered, OwnerReader, gather_facts
+from shared.perform.outcome import Outcome, describe_owner, describe_pool_outcome
+from shared.perform.pool_sizes import is_resizable, measure_elastic
+from shared.perform.prove_cluster import is_other
+from shared.perform.release_pools import release_pool
+from shared.perform.resize_pools import shrink_pool
+from shared.perform.shared_reads import OneRead, share_reads
+from shared.perform.side_by_side import CALLS_AT_ONCE, CLUSTERS_AT_ONCE, get_runner
+from shared.perform.sweep_report import SweepReport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from shared.core.pools import PoolSnapshot
-    from shared.core.workloads import Parent, PodView, WorkloadView
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import Ports
+    from shared.core.workloads import PodView, WorkloadView
 
+T = TypeVar("T")
+R = TypeVar("R")
 FRESH_SECONDS = 5.0
-"""A leader that waited for less than this when the pools were listed is left to its message: two answers at once
-only cost calls."""
+"""The sweep skips a leader that waited for less than this when the pools were listed, because its
+message is about to be handled."""
+LIST_SECONDS_MAX = 30.0
+"""Leaders are answered from a list of pools that is at most so old; an older one is made again,
+because an attempt whose pool it shows may have failed and be gone."""
 LEADERS_MAX = 10_000
-"""Waiting leaders that one sweep looks at; the next sweep takes up the rest."""
-
-
-@dataclass(slots=True)
-class SweepReport:
-    """What one sweep did in all clusters."""
-
-    outcomes: list[Outcome] = field(default_factory=list)
-    errors: list[tuple[str, ProvisionerError]] = field(default_factory=list)
-    """What failed, with what it was about."""
-    over_cap: bool = False
-    """The alarm: more deletions were due than one sweep may make, and none was made."""
-    nodes_removed: int = 0
-    """Of elastic pools, one by one."""
+"""The most waiting leaders that one sweep looks at; the next sweep continues."""
 
 
 def sweep(ports: Ports) -> SweepReport:
-    """Look at every cluster of this deployment once. Never raises for one cluster, pool or pod."""
-    report = SweepReport()
-    for cluster in ports.clusters:
-        listed_at = ports.clock.now()
+    """Look at every cluster once. An error about one cluster, pool or pod is never raised.
+
+    With more clusters than run side by side, each has its share of the time.
+    """
+    reports = {cluster: SweepReport() for cluster in ports.clusters}
+    rounds = math.ceil(len(reports) / CLUSTERS_AT_ONCE)
+    share_seconds = (ports.until - ports.clock.now()) / max(rounds, 1)
+    tasks = [partial(_sweep_cluster, name, ports, report, share_seconds) for name, report in reports.items()]
+    done = get_runner(ports)(tasks, at_once=CLUSTERS_AT_ONCE, until=ports.until)
+    for (name, report), result in zip(reports.items(), done, strict=True):
+        if isinstance(result, Exception):
+            report.add_error(name, result)
+    total = SweepReport()
+    total.merge(reports.values())
+    return total
+
+
+def _sweep_cluster(cluster: str, ports: Ports, report: SweepReport, share_seconds: float) -> None:
+    _ClusterSweep(cluster, bound_ports(ports, ports.clock.now() + share_seconds), report).run()
+
+
+class _ClusterSweep:
+    """One sweep of one cluster."""
+
+    def __init__(self, cluster: str, ports: Ports, report: SweepReport) -> None:
+        self._cluster, self._report = cluster, report
+        self._ports = ports
+        """For looks that a deletion rests on."""
+        live, self._reads = share_reads(cluster, ports)
+        self._shared = dataclasses.replace(ports, clusters=ports.clusters | {cluster: live})
+        """For everything else."""
+        cap = ports.settings.sweep_deletions_max
+        self._cap = DeletionCap(cap, reserved=max(1, cap // 10))
+        self._limits = find_limits(cluster, ports)
+        self._creations = Creations(cluster, ports)
+
+    def run(self) -> None:
+        """Sweep the cluster; an error of its list of pools is raised."""
+        listed_at = self._ports.clock.now()
+        pools = PoolIndex(self._ports.pools.list(self._cluster))
         try:
-            pools = ports.pools.list(cluster)
-        except ProvisionerError as error:
-            report.errors.append((cluster, error))
-            continue
-        _sweep_pools(cluster, pools, ports, report)
-        _sweep_leaders(cluster, pools, ports, report, listed_at=listed_at)
-    return report
+            left = self._act_on(self._judge_all(pools))
+            self._cap.free()
+            self._sweep_leaders(pools, listed_at=listed_at)
+            self._act_on(left)
+        finally:
+            self._report.over_cap = self._cap.over
+            for notice, error in self._reads.flush():
+                note_unwritten(notice, error)
 
+    def _judge_all(self, pools: PoolIndex) -> list[_Judged]:
+        """Return the decision about each of our pools, in the order in which they are done."""
+        self._listed = pools
+        ours: defaultdict[tuple[str, str, str], list[PoolSnapshot]] = defaultdict(list)
+        for pool in pools:
+            if pool.owner is not None:
+                ours[pool.owner.kind, pool.owner.namespace, pool.owner.name].append(pool)
+        judged: dict[str, _Judged] = {}
+        for owned, found in self._for_each(self._judge_pools, list(ours.values())):
+            if isinstance(found, Exception):
+                self._report.add_error(_name_owner(owned[0]), found)
+            else:
+                judged |= {each.pool.name: each for each in found}
+        cap, now = self._ports.settings.sweep_deletions_max, self._ports.clock.now()
+        due = sort_for_cap((each.pool for each in judged.values() if each.is_limited), cap, now=now)
+        unlimited = [each for each in judged.values() if not each.is_limited]
+        self._explain_kept(unlimited)
+        return [*(judged[pool.name] for pool in due), *unlimited]
 
-def _sweep_pools(cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, report: SweepReport) -> None:
-    ours = [pool for pool in pools if pool.owner is not None]
-    owners = _read_owners(cluster, ours, ports, report)
-    now = ports.clock.now()
-    judged = []
-    for pool in ours:
-        owner = owners[pool.name]
-        facts = PoolFacts(pool=pool, owner=owner.state, owner_since=owner.since, parent=owner.parent)
-        judged.append(decide_collect(facts, now=now, settings=ports.settings))
-    decided = decide_sweep(judged, settings=ports.settings)
-    report.over_cap = report.over_cap or any(each.reason == Reason.SWEEP_OVER_CAP for each in decided)
-    for pool, decision in zip(ours, decided, strict=True):
-        final = decision
-        if decision.verdict == Verdict.DELETE:
+    def _act_on(self, judged: Sequence[_Judged]) -> list[_Judged]:
+        """Do what was decided; return what may only be done when the reserve of the cap is free."""
+        left = []
+        for each, outcome in self._for_each(self._act, judged):
+            if isinstance(outcome, Exception):
+                claim = describe_owner(self._cluster, each.pool.owner).get("claim")
+                self._report.add_error(f"node pool {each.pool.name}", outcome, claim=claim)
+            elif outcome.decision.reason == Reason.SWEEP_OVER_CAP and not self._cap.over:
+                left.append(each)
+            else:
+                self._report.outcomes.append(outcome)
+        return left
+
+    def _judge_pools(self, owned: Sequence[PoolSnapshot]) -> list[_Judged]:
+        """Return the decision about each pool of one workload, which is read once.
+
+        A pool that cannot be judged stays, as if its owner could not be read.
+        """
+        reader, found = OwnerReader(self._cluster, self._shared), []
+        now, settings = self._ports.clock.now(), self._ports.settings
+        for pool in owned:
             try:
-                final = release_pool(cluster, pool, ports, pools=ours)
-            except ProvisionerError as error:
-                report.errors.append((f"node pool {pool.name}", error))
-                continue
-            explain(ports.clusters[cluster], final, objects=(owners[pool.name].workload,))
-        elif decision.reason == Reason.OWNER_LIVE and is_resizable(pool):
-            final = _shrink(cluster, pool, owners[pool.name].workload, ports, report) or decision
-        report.outcomes.append(_describe(cluster, pool, final))
-    _tell_what_is_kept(cluster, zip(decided, (owners[pool.name] for pool in ours), strict=True), ports)
+                seen = gather_facts(pool, reader, pools=owned)
+                decision = decide_collect(seen.facts, now=now, settings=settings)
+            except Exception as error:  # noqa: BLE001 -- the net of this pool
+                claim = describe_owner(self._cluster, pool.owner).get("claim")
+                self._report.add_error(_name_owner(pool), error, claim=claim)
+                seen = Gathered(PoolFacts(pool=pool, owner=OwnerState.UNKNOWN))
+                decision = decide_collect(seen.facts, now=now, settings=settings)
+            found.append(_Judged(seen, decision, owned))
+        return found
 
+    def _act(self, judged: _Judged) -> Outcome:
+        """Delete a pool after a second look, or remove empty nodes; else do nothing."""
+        pool, decision, workload = judged.pool, judged.decision, judged.seen.workload
+        if judged.is_limited and (self._cap.over or self._cap.is_reserved):
+            decision = decide_over_cap(pool.name, self._ports.settings)
+        elif decision.verdict == Verdict.DELETE and is_other(self._shared.clusters[self._cluster], self._listed):
+            decision = decide_unproven(pool.name)  # many pools, and one read for all of them
+        elif decision.verdict == Verdict.DELETE:
+            decision = release_pool(self._cluster, pool, self._ports, pools=judged.owned, cap=self._cap)
+            if (decision.verdict, decision.reason) != (Verdict.KEEP, Reason.POOL_FAILED):
+                # else the leader's own Event says what follows
+                explain(self._shared.clusters[self._cluster], decision, objects=(workload,))
+        elif decision.reason == Reason.OWNER_LIVE and workload is not None and is_resizable(pool):
+            decision = self._shrink(pool, workload) or decision
+        return describe_pool_outcome(self._cluster, pool, decision)
 
-def _shrink(
-    cluster: str, pool: PoolSnapshot, workload: WorkloadView | None, ports: Ports, report: SweepReport
-) -> Decision | None:
-    """Take empty nodes away that are no longer wanted, as many in one sweep as pools may be deleted."""
-    if workload is None:
-        return None
-    left = ports.settings.sweep_deletions_max - report.nodes_removed
-    try:
-        found, removed = shrink_pool(cluster, pool, workload, ports, removals_max=left)
-    except ProvisionerError as error:
-        report.errors.append((f"node pool {pool.name}", error))
-        return None
-    report.nodes_removed += removed
-    if found is not None:
-        explain(ports.clusters[cluster], found, objects=(workload,))
-    return found
+    def _shrink(self, pool: PoolSnapshot, workload: WorkloadView) -> Decision | None:
+        found = shrink_pool(self._cluster, pool, workload, self._ports, budget=self._report)
+        if found is not None:
+            explain(self._shared.clusters[self._cluster], found, objects=(workload,))
+        return found
 
+    def _explain_kept(self, judged: Iterable[_Judged]) -> None:
+        """Write an Event for each workload whose parent keeps it, in every sweep.
 
-def _tell_what_is_kept(cluster: str, decided: Iterable[tuple[Decision, _Owner]], ports: Ports) -> None:
-    """Write once per workload, and in every sweep for as long as it lasts: it costs chips, and Events expire."""
-    told: set[str] = set()
-    for decision, owner in decided:
-        workload = owner.workload
-        if decision.reason == Reason.PARENT_OVER and workload is not None and workload.uid not in told:
-            told.add(workload.uid)
-            explain(ports.clusters[cluster], decision, objects=(workload, owner.parent))
+        Such a workload uses chips for as long as it is kept, and Events expire.
+        """
+        for each in judged:
+            if each.decision.reason == Reason.PARENT_OVER:
+                told = (each.seen.workload, each.seen.facts.parent)
+                explain(self._shared.clusters[self._cluster], each.decision, objects=told)
 
-
-@dataclass(frozen=True, slots=True)
-class _Owner:
-    state: OwnerState
-    since: float | None = None
-    workload: WorkloadView | None = None
-    """None once it is gone."""
-    parent: Parent | None = None
-
-
-def _read_owners(
-    cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, report: SweepReport
-) -> dict[str, _Owner]:
-    """Return each pool's owner, every workload read once; one that cannot be read is UNKNOWN, never gone."""
-    seen: dict[tuple[str, str, str], tuple[WorkloadView | None, Sequence[PodView] | None] | ProvisionerError] = {}
-    found: dict[str, _Owner] = {}
-    parents: dict[str, Parent | None] = {}
-    for pool in pools:
-        owner = pool.owner
-        if owner is None:
-            continue
-        if owner.kind not in ports.settings.kinds:
-            found[pool.name] = _Owner(OwnerState.UNKNOWN)
-            continue
-        key = (owner.kind, owner.namespace, owner.name)
-        if key not in seen:
-            try:
-                seen[key] = read_owner(cluster, owner, ports)
-            except ProvisionerError as error:
-                seen[key] = error
-                report.errors.append((f"{owner.kind} {owner.namespace}/{owner.name}", error))
-        read = seen[key]
-        if isinstance(read, ProvisionerError):
-            found[pool.name] = _Owner(OwnerState.UNKNOWN)
-        else:
-            workload, pods = read
-            state, since = classify_owner(owner, workload, pods)
-            mine = [each for each in pools if each.owner and each.owner.owner_uid == owner.owner_uid]
-            if state in (OwnerState.GONE, OwnerState.SUSPENDED) or has_spare_pool(mine, workload):
-                state = judge_use(cluster, pool, state, workload, pods, ports, pools=mine)
-            live = None if state == OwnerState.GONE else workload
-            if live and state == OwnerState.LIVE and live.uid not in parents:
-                parents[live.uid] = find_parent(ports.clusters[cluster], live)
-            found[pool.name] = _Owner(state, since, live, parents.get(live.uid) if live else None)
-    return found
-
-
-def _sweep_leaders(
-    cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, report: SweepReport, *, listed_at: float
-) -> None:
-    try:
-        leaders = list(islice(ports.clusters[cluster].list_waiting_leaders(), LEADERS_MAX))
-    except ProvisionerError as error:
-        report.errors.append((f"waiting leaders of {cluster}", error))
-        return
-    answered: set[str] = set()
-    for pod in leaders:
-        # By the moment of the list: a pool that was made while this sweep went on is not in it.
-        if pod.unschedulable_since is not None and listed_at - pod.unschedulable_since < FRESH_SECONDS:
-            continue
+    def _sweep_leaders(self, pools: PoolIndex, *, listed_at: float) -> None:
+        """Answer the waiting leaders, those of one workload one after the other."""
         try:
-            outcome = provision_pod(cluster, pod, ports, pools=pools, answered=answered)
-            report.outcomes.append(outcome)
-            if outcome.decision.verdict == Verdict.CREATE and ports.settings.limited:
-                pools = ports.pools.list(cluster)  # the next leader's limits count this one's pool
-        except ProvisionerError as error:
-            report.errors.append((f"Pod {pod.namespace}/{pod.name}", error))
-    followers = judge_followers(cluster, ports, pools=pools, answered=answered)
-    report.outcomes.extend(outcome for _, outcome in followers)
+            found = self._ports.clusters[self._cluster].list_waiting_leaders()
+            leaders = [pod for pod in islice(found, LEADERS_MAX) if not self._is_fresh(pod, listed_at)]
+        except Exception as error:  # noqa: BLE001 -- the net of this list
+            self._report.add_error(f"waiting leaders of {self._cluster}", error)
+            return
+        by_workload: defaultdict[tuple[str, str, str], list[PodView]] = defaultdict(list)
+        for pod in leaders:
+            by_workload[_find_home(pod)].append(pod)
+        self._answered = set[str]()
+        self._recent = OneRead(lambda: pools, listed_at)
+        self._start_limits(pools, listed_at=listed_at)
+        for pods, done in self._for_each(self._answer, list(by_workload.values())):
+            if isinstance(done, Exception):
+                self._report.add_error(f"Pod {pods[0].namespace}/{pods[0].name}", done)
+        followers = judge_followers(self._cluster, self._shared, pools=pools, answered=self._answered)
+        self._report.outcomes.extend(outcome for _, outcome in followers)
+
+    def _answer(self, pods: Sequence[PodView]) -> None:
+        for pod in pods:
+            try:
+                outcome = provision_pod(
+                    self._cluster,
+                    pod,
+                    self._shared,
+                    pools=self._list_recent(),
+                    answered=self._answered,
+                    cap=self._cap,
+                    limits=self._limits,
+                    creations=self._creations,
+                )
+                self._report.outcomes.append(outcome)
+            except Exception as error:  # noqa: BLE001 -- the net of this pod
+                self._report.add_error(f"Pod {pod.namespace}/{pod.name}", error)
+
+    def _list_recent(self) -> PoolIndex:
+        """Return every pool, as it was at most `LIST_SECONDS_MAX` ago."""
+        now = self._ports.clock.now()
+        if now - self._recent.begun_at > LIST_SECONDS_MAX:
+            self._recent = OneRead(lambda: PoolIndex(self._ports.pools.list(self._cluster)), now)
+        return cast("PoolIndex", self._recent.get())
+
+    def _start_limits(self, pools: PoolIndex, *, listed_at: float) -> None:
+        """Let the leaders share what counts against the limits, if any is set.
+
+        A pool that cannot be measured counts with the size that it was created with, until a leader
+        reserves.
+        """
+        if self._limits is None:
+            return
+        measured, errors = measure_elastic(pools, self._ports)
+        for name, error in errors.items():
+            self._report.add_error(f"node pool {name}", error)
+        try:
+            self._limits.start(measured, listed_at=0.0 if errors else listed_at)
+        except Exception as error:  # noqa: BLE001 -- the net of the ledger
+            self._report.add_error(f"reservations of {self._cluster}", error)
+
+    def _is_fresh(self, pod: PodView, listed_at: float) -> bool:
+        """Return whether a pod began to wait just before the pools were listed, or after that.
+
+        The list does not have a pool that was created during this sweep. A time that cannot be true
+        counts as none: the pod is answered.
+        """
+        waited = measure_seconds(pod.unschedulable_since, self._ports.clock.now())
+        return waited is not None and waited < self._ports.clock.now() - listed_at + FRESH_SECONDS
+
+    def _for_each(self, task: Callable[[T], R], objects: Sequence[T]) -> Iterable[tuple[T, R | Exception]]:
+        """Return each object with the result of its task, or the error that it raised."""
+        tasks = [partial(task, each) for each in objects]
+        done = get_runner(self._ports)(tasks, at_once=CALLS_AT_ONCE, until=self._ports.until)
+        return zip(objects, done, strict=True)
 
 
-def _describe(cluster: str, pool: PoolSnapshot, decision: Decision) -> Outcome:
-    return Outcome(
-        decision=decision,
-        cluster=cluster,
-        pool=pool.name,
-        subject=f"node pool {pool.name}",
-        facts=describe_owner(cluster, pool.owner),
-    )
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Judged:
+    """One pool with what was read and decided about it."""
+
+    seen: Gathered
+    decision: Decision
+    owned: Sequence[PoolSnapshot]
+    """Every pool of its workload."""
+
+    @property
+    def pool(self) -> PoolSnapshot:
+        return self.seen.facts.pool
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether the pool is to be deleted within the cap."""
+        return self.decision.verdict == Verdict.DELETE and needs_cap(self.seen.facts)
+
+
+def _name_owner(pool: PoolSnapshot) -> str:
+    owner = pool.owner
+    return f"{owner.kind} {owner.namespace}/{owner.name}" if owner else f"node pool {pool.name}"
+
+
+def _find_home(pod: PodView) -> tuple[str, str, str]:
+    """Return kind, namespace and name of a pod's workload; the pod's own name without kind."""
+    kind = find_kind_of_pod(pod)
+    return ("", pod.namespace, pod.name) if kind is None else (kind.name, pod.namespace, kind.find_owner(pod))

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import urllib3
+from google.auth.credentials import AnonymousCredentials
 from typer.testing import CliRunner
 
 from cli import app as commands
-from cli.deployment import Deployment
-from cli.settings import OperatorSettings
-from shared.edges.google_rest import GoogleRest
+from cli.cli_settings import OperatorSettings
+from cli.operator_access import Deployment
+from cli.subscriptions import PubsubAdmin, open_subscriber
+from shared.core.settings import Credentials
+from shared.edges.google_account import GoogleAccount
+from shared.edges.google_session import GoogleSession
+from shared.edges.pubsub_topic import open_publisher_over_rest
 from tests.component.world import Records, World
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
-    from click.testing import Result
+    from typer.testing import Result
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -30,18 +36,19 @@ def run(*arguments: str, environ: dict[str, str] | None = None, given: str | Non
 def a_deployment(world: World | None = None, *, pubsub: str = NOWHERE, **own: Any) -> Deployment:
     """A deployment whose ports are fakes, and whose Pub/Sub may be a real address."""
     world = world or World(Records())
-    http = urllib3.PoolManager()
-    rest = GoogleRest(pubsub, http=http, token=None)
+    nobody = AnonymousCredentials()  # type: ignore[no-untyped-call]
+    open_publisher = partial(open_publisher_over_rest, pubsub, nobody)
     return Deployment(
         settings=world.ports.settings,
         own=OperatorSettings(**{"logging_endpoint": "", "monitoring_endpoint": "", "lease_name": "", **own}),
         ports=world.ports,
         apis={},
-        gke=GoogleRest(NOWHERE, http=http, token=None),
-        pubsub=rest,
-        logging=None,
+        gke=GoogleSession(NOWHERE, GoogleAccount(Credentials.ANONYMOUS)),
+        pubsub=PubsubAdmin(open_publisher, partial(open_subscriber, pubsub, nobody)),
+        open_publisher=open_publisher,
+        open_logs=None,
         monitoring=None,
-        http=http,
+        http=urllib3.PoolManager(),
     )
 
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from shared.configuration import PREFIX
+from shared.environment import PREFIX
 
 
 @pytest.fixture(autouse=True)

@@ -11,33 +11,37 @@ import msgspec
 import pytest
 import urllib3
 import yaml
-from cli_world import NOWHERE, a_deployment, put_in_place, run
 
-from cli.cluster_checks import list_rights
+from cli.cluster_checks import LEDGER_RIGHTS, list_rights
 from cli.doctor import examine
 from cli.findings import Finding, Result
 from cli.message_checks import FILTERS, check_backlog
-from local.stack import subscriptions as stack_subscriptions
+from demo.stack import local_subscriptions as stack_subscriptions
+from shared.core import labels
 from shared.core.errors import Denied
 from shared.core.kinds.table import KIND_NAMES, KINDS
-from shared.core.settings import ClusterSettings
-from shared.edges.google_rest import GoogleRest
+from shared.core.settings import ClusterSettings, Credentials, Mode
+from shared.edges.google_account import GoogleAccount
+from shared.edges.google_session import GoogleSession
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from tests.builders import CLUSTER
+from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
+from tests.component.fakes import FakeCluster
 from tests.component.world import Records, World
 from tests.contract.stand_ins import ask, stand_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cli.deployment import Deployment
+    from cli.operator_access import Deployment
 
 ROOT = Path(__file__).resolve().parents[2]
 P = "projects/p"
-TOPIC, LETTERS = f"{P}/topics/events", f"{P}/topics/letters"
+TOPIC, LETTERS, ENDS = f"{P}/topics/events", f"{P}/topics/letters", f"{P}/topics/ends"
 NAMES = {
     "provision": f"{P}/subscriptions/provision",
     "collect": f"{P}/subscriptions/collect",
+    "settle": f"{P}/subscriptions/settle",
     "dead_letters": f"{P}/subscriptions/letters",
 }
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -45,20 +49,20 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with stand_in(tmp_path_factory.mktemp("broker"), "local.pubsub", "serve") as ports:
+    with stand_in(tmp_path_factory.mktemp("broker"), "standins.pubsub", "serve") as ports:
         yield ports["rest"]
 
 
 @pytest.fixture(scope="module")
 def kubernetes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesApi]:
-    with stand_in(tmp_path_factory.mktemp("cluster"), "local.cluster", "serve") as ports:
+    with stand_in(tmp_path_factory.mktemp("cluster"), "standins.cluster", "serve") as ports:
         yield KubernetesApi(Connection(url=ports["url"]))
 
 
 def a_push(function: str, **changes: Any) -> dict[str, Any]:
     """A push subscription as Terraform makes it; None leaves a field out."""
     body = {
-        "topic": TOPIC,
+        "topic": ENDS if function == "settle" else TOPIC,
         "filter": FILTERS[function],
         "pushConfig": {"pushEndpoint": NOWHERE, "oidcToken": {"serviceAccountEmail": "push@p"}},
         "deadLetterPolicy": {"deadLetterTopic": LETTERS, "maxDeliveryAttempts": 20},
@@ -73,14 +77,15 @@ def a_push(function: str, **changes: Any) -> dict[str, Any]:
 def deployment(broker: str, kubernetes: KubernetesApi) -> Iterator[Deployment]:
     """A deployment that lacks nothing but functions, logs and metrics."""
     ask("PUT", f"{broker}/v1/{TOPIC}", {"messageRetentionDuration": "86400s"})
-    ask("PUT", f"{broker}/v1/{LETTERS}", {})
+    for topic in (LETTERS, ENDS):
+        ask("PUT", f"{broker}/v1/{topic}", {})
     for function in FILTERS:
         ask("PUT", f"{broker}/v1/{NAMES[function]}", a_push(function))
     ask("PUT", f"{broker}/v1/{NAMES['dead_letters']}", {"topic": LETTERS, "expirationPolicy": {}})
     world = World(Records(), dead_letter_topic=LETTERS)
-    found = a_deployment(world, pubsub=broker, topic=TOPIC, subscriptions=dict(NAMES))
+    found = a_deployment(world, pubsub=broker, topic=TOPIC, operations_topic=ENDS, subscriptions=dict(NAMES))
     yield dataclasses.replace(found, apis={CLUSTER: kubernetes})
-    for name in (*NAMES.values(), TOPIC, LETTERS):
+    for name in (*NAMES.values(), TOPIC, LETTERS, ENDS):
         urllib3.request("DELETE", f"{broker}/v1/{name}")
 
 
@@ -100,19 +105,40 @@ def test_a_deployment_that_lacks_nothing_is_fine(deployment: Deployment, monkeyp
     result = run("doctor")
 
     assert result.exit_code == 0, result.stdout
-    said = f"the identity in use has all {len(list_rights(KINDS))} rights"
+    said = f"this identity has all {len(list_rights(KINDS))} rights"
     assert re.search(rf"^ok +p/us-east5/c rights +{said}", result.stdout, re.MULTILINE)
-    assert result.stdout.splitlines()[-1] == "11 ok, 9 skipped"
+    assert result.stdout.splitlines()[-1] == "13 ok, 11 skipped"
+
+
+@pytest.mark.parametrize(
+    ("value", "result", "mend"),
+    [
+        ("report-only", Result.WARN, f"kubectl label namespace tpu-provisioner {labels.MODE}-"),
+        ("off", Result.BAD, f"kubectl label namespace tpu-provisioner {labels.MODE}-"),
+        (None, Result.BAD, "kubectl apply -k infra/kubernetes/base, or set TPU_PROVISIONER_OWN_NAMESPACE"),
+    ],
+)
+def test_an_emergency_stop_is_found(deployment: Deployment, value: str | None, result: Result, mend: str) -> None:
+    cluster = deployment.ports.clusters[CLUSTER]
+    assert isinstance(cluster, FakeCluster)
+    del cluster.namespace_labels["tpu-provisioner"]
+    if value:
+        cluster.namespace_labels["tpu-provisioner"] = {labels.MODE: value}
+
+    (found,) = found_by(deployment, "emergency stop")
+
+    assert (found.result, found.mend) == (result, mend)
+    assert "the mode is report-only" in found.text
 
 
 @pytest.mark.parametrize(
     ("changes", "said", "mend"),
     [
-        ({"deadLetterPolicy": None}, "has no dead letters", f"--dead-letter-topic={LETTERS}"),
+        ({"deadLetterPolicy": None}, "has no dead-letter topic", f"--dead-letter-topic={LETTERS}"),
         ({"retryPolicy": None}, "has no retry policy", "--min-retry-delay=5s"),
-        ({"expirationPolicy": {"ttl": "2678400s"}}, "expires when it is not used", "--expiration-period=never"),
+        ({"expirationPolicy": {"ttl": "2678400s"}}, "expires if it is not used", "--expiration-period=never"),
         ({"filter": None}, "has the filter none", "terraform apply"),
-        ({"pushConfig": None}, "pushes nowhere", "terraform apply"),
+        ({"pushConfig": None}, "has no push endpoint", "terraform apply"),
         ({"pushConfig": {"pushEndpoint": NOWHERE}}, "pushes without an identity", "terraform apply"),
     ],
 )
@@ -139,10 +165,22 @@ def test_a_filter_with_quotes_is_the_same_filter(broker: str, deployment: Deploy
     assert bad(deployment) == []
 
 
+def test_settle_gets_the_ends_of_operations_and_no_events(broker: str, deployment: Deployment) -> None:
+    path = f"{broker}/v1/{NAMES['settle']}"
+    ask("DELETE", path)
+    ask("PUT", path, a_push("settle", topic=TOPIC, filter=FILTERS["collect"]))
+
+    assert [each.text for each in found_by(deployment, "subscription settle")] == [
+        f"belongs to {TOPIC} instead of {ENDS}",
+        f"has the filter {FILTERS['collect']} instead of none",
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "check"),
     [
         (NAMES["collect"], "subscription collect"),
+        (NAMES["settle"], "subscription settle"),
         (NAMES["dead_letters"], "dead letters"),
         (TOPIC, "topic"),
     ],
@@ -153,7 +191,7 @@ def test_what_is_absent_is_found(broker: str, deployment: Deployment, name: str,
     (finding,) = found_by(deployment, check)
 
     assert (finding.result, finding.mend) == (Result.BAD, "terraform apply")
-    assert f"{name} is absent" in finding.text
+    assert f"{name} does not exist" in finding.text
 
 
 def test_dead_letters_are_counted_by_reason_and_stay(broker: str, deployment: Deployment) -> None:
@@ -172,7 +210,7 @@ def test_gke_that_refuses_is_found_and_hides_nothing_else(deployment: Deployment
 
     (finding,) = found_by(deployment, "c GKE")
 
-    assert finding.text == "cannot be asked (permission_denied): container.clusters.get is missing"
+    assert finding.text == "no answer (permission_denied): container.clusters.get is missing"
     assert finding.mend.startswith("gcloud container clusters describe c --location=us-east5 --project=p")
     assert bad(deployment) == ["p/us-east5/c GKE"]
 
@@ -204,8 +242,40 @@ def test_missing_rights_are_bad_for_the_functions_own_account(
 
     assert (finding.result, finding.text) == (
         result,
-        "the identity in use may not: patch nodes, create events, patch events",
+        "this identity does not have the rights: patch nodes, create events, patch events",
     )
+
+
+@pytest.mark.parametrize(
+    ("limit", "denied", "result", "said"),
+    [
+        (0, {"create", "get", "update"}, Result.SKIPPED, "not needed"),
+        (16, set(), Result.OK, "can keep ConfigMap tpu-provisioner/tpu-provisioner-reservations"),
+        (16, {"create"}, Result.BAD, "does not have the rights: create configmaps"),
+        (16, {"get", "update"}, Result.BAD, "get configmaps/tpu-provisioner-reservations, update configmaps/"),
+    ],
+)
+def test_missing_rights_on_the_reservations_are_found_if_a_limit_is_set(
+    deployment: Deployment, limit: int, denied: set[str], result: Result, said: str
+) -> None:
+    class Denying(KubernetesApi):
+        def create(self, path: str, body: Any, kind: Any = None) -> Any:
+            asked = body["spec"]["resourceAttributes"]
+            here = asked["resource"] == "configmaps" and asked["namespace"] == "tpu-provisioner"
+            named = (asked["verb"] == "create") != (asked.get("name") == "tpu-provisioner-reservations")
+            return msgspec.convert(
+                {"status": {"allowed": here and named and asked["verb"] not in denied}}, type=kind
+            )
+
+    there = ClusterSettings(endpoint=NOWHERE, token_file="token")
+    settings = dataclasses.replace(deployment.settings, clusters={CLUSTER: there}, limit_chips=limit)
+    api = Denying(Connection(url=NOWHERE))
+
+    (found,) = found_by(dataclasses.replace(deployment, settings=settings, apis={CLUSTER: api}), "reservations")
+
+    assert found.result == result
+    assert said in found.text
+    assert ("functions-rights.yaml" in found.mend) == (result is Result.BAD)
 
 
 def with_lease(deployment: Deployment, name: str) -> Deployment:
@@ -223,9 +293,9 @@ def test_a_lease_says_whether_an_exporter_leads(deployment: Deployment, kubernet
     (free,) = found_by(with_lease(deployment, "free"), "c exporter")
     (absent,) = found_by(with_lease(deployment, "absent"), "c exporter")
 
-    assert (led.result, led.text) == (Result.OK, "exporter-a leads, renewed 0 s ago")
-    assert (free.result, free.text.partition(":")[0]) == (Result.BAD, "nobody leads")
-    assert (absent.result, absent.text) == (Result.BAD, "Lease default/absent is absent: no exporter has run")
+    assert (led.result, led.text) == (Result.OK, "exporter-a is the leader and renewed its Lease 0 s ago")
+    assert (free.result, free.text.partition(":")[0]) == (Result.BAD, "no exporter is the leader")
+    assert (absent.result, absent.text) == (Result.BAD, "Lease default/absent does not exist: no exporter has run")
 
     clock: Any = deployment.ports.clock
     clock.advance(300)
@@ -240,21 +310,21 @@ def test_functions_and_exporter_that_do_not_answer_are_found(deployment: Deploym
 
 
 def test_a_mode_that_creates_nothing_is_a_warning(deployment: Deployment) -> None:
-    settings = dataclasses.replace(deployment.settings, mode="report-only")
+    settings = dataclasses.replace(deployment.settings, mode=Mode.REPORT_ONLY)
 
     (finding,) = found_by(dataclasses.replace(deployment, settings=settings), "settings")
 
     assert (finding.result, "report-only" in finding.text) == (Result.WARN, True)
 
 
-class CannedMonitoring(GoogleRest):
+class CannedMonitoring(GoogleSession):
     """Answers every question about time series alike, and remembers it."""
 
     def __init__(self, answer: bytes) -> None:
-        super().__init__(NOWHERE, http=urllib3.PoolManager(), token=None)
+        super().__init__(NOWHERE, GoogleAccount(Credentials.ANONYMOUS))
         self.answer, self.asked = answer, ""
 
-    def call(self, method: str, path: str, body: Any = None) -> bytes:
+    def call(self, method: str, path: str, body: Any = None, *, promptly: bool = False) -> bytes:
         """Return the answer."""
         self.asked = f"{method} {path}"
         return self.answer
@@ -273,25 +343,38 @@ def test_messages_that_wait_for_long_are_found(deployment: Deployment, answer: b
 
     found = list(check_backlog(dataclasses.replace(deployment, monitoring=monitoring)))
 
-    assert [each.result for each in found] == [result, result]
+    assert [each.result for each in found] == [result] * 3
     assert monitoring.asked.startswith(
         "GET v3/projects/p/timeSeries?filter=metric.type%3D%22pubsub.googleapis.com"
     )
 
 
 def test_the_rights_and_filters_are_those_of_the_deployment() -> None:
-    objects = yaml.safe_load_all((ROOT / "infra/kubernetes/base/functions-rights.yaml").read_text())
+    text = (ROOT / "infra/kubernetes/base/functions-rights.yaml").read_text()
+    roles = [each for each in yaml.safe_load_all(text) if each]
     granted = {
         (group, resource, verb)
-        for role in objects
-        if role and role["kind"] == "ClusterRole"
+        for role in roles
+        if role["kind"] == "ClusterRole"
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
+    for_limits = [
+        {
+            (name, verb)
+            for rule in role["rules"]
+            for name in rule.get("resourceNames", [""])
+            for verb in rule["verbs"]
+        }
+        for role in roles
+        if role["kind"] == "Role"
+        and role["metadata"]["name"] in ("tpu-provisioner-provision", "tpu-provisioner-sweep")
+    ]
     terraform = (ROOT / "infra/terraform/modules/provisioner/topics.tf").read_text().replace('\\"', '"')
 
     assert set(list_rights(KINDS)) == granted
+    assert for_limits == [set(LEDGER_RIGHTS)] * 2
     assert stack_subscriptions.FILTERS == FILTERS
     assert [each for each in FILTERS.values() if f'"{each}"' not in terraform] == []

@@ -7,13 +7,18 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import urllib3
+from google.auth.credentials import AnonymousCredentials
 
-from local.logging.filters import BadFilter, parse_filter
-from local.logging.server import LoggingServer, Question
+from cli.log_search import find_last_sweep, open_logs, read_logs
+from shared.core.times import parse_time
+from standins.logging.filters import BadFilter, parse_filter
+from standins.logging.server import LoggingServer, Question
+from tests.builders import CLUSTER, NOW
 from tests.contract.stand_ins import ROOT, stand_in
 
 if TYPE_CHECKING:
@@ -100,7 +105,7 @@ def test_other_projects_have_no_logs(folder: Path) -> None:
 
 def test_over_http_a_wrong_question_is_an_error_of_google(folder: Path, tmp_path_factory: Any) -> None:
     options = (f"--folder={folder}", "--project=p")
-    with stand_in(tmp_path_factory.mktemp("logging"), "local.logging", "serve", *options) as ports:
+    with stand_in(tmp_path_factory.mktemp("logging"), "standins.logging", "serve", *options) as ports:
         url = f"{ports['rest']}/v2/entries:list"
         good = urllib3.request("POST", url, json={"resourceNames": ["projects/p"], "filter": "severity=ERROR"})
         wrong = urllib3.request("POST", url, json={"resourceNames": ["projects/p"], "colour": "red"})
@@ -109,9 +114,28 @@ def test_over_http_a_wrong_question_is_an_error_of_google(folder: Path, tmp_path
     assert (wrong.status, wrong.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
 
 
+def test_google_s_client_reads_what_it_shows(tmp_path: Path, tmp_path_factory: Any) -> None:
+    claim = {"cluster": CLUSTER, "namespace": "n", "name": "x"}
+    records = [
+        {"severity": "INFO", "time": f"2027-01-15T07:00:0{number}Z", "message": f"m{number}", "claim": claim}
+        for number in range(3)
+    ]
+    swept = {"severity": "INFO", "time": "2027-01-15T07:30:00Z", "message": "swept", "function": "sweep"}
+    lines = [json.dumps(each) for each in (*records, swept)]
+    (tmp_path / "sweep.log").write_text("\n".join(lines) + "\n")
+    options = (f"--folder={tmp_path}", "--project=p")
+    with stand_in(tmp_path_factory.mktemp("logging"), "standins.logging", "serve", *options) as ports:
+        logs = partial(open_logs, ports["rest"], AnonymousCredentials())  # type: ignore[no-untyped-call]
+        entries = read_logs(logs, CLUSTER, "n", "x", now=NOW)
+        last_sweep = find_last_sweep(logs, CLUSTER, now=NOW)
+
+    assert [each.text for each in entries] == [": m2 []", ": m1 []", ": m0 []"]
+    assert last_sweep == parse_time("2027-01-15T07:30:00Z")
+
+
 def test_it_ends_cleanly_when_asked_to(folder: Path, tmp_path_factory: Any) -> None:
     ports = tmp_path_factory.mktemp("ports") / "ports.json"
-    command = [sys.executable, "-m", "local.logging", "serve", f"--folder={folder}", "--project=p"]
+    command = [sys.executable, "-m", "standins.logging", "serve", f"--folder={folder}", "--project=p"]
     process = subprocess.Popen(
         [*command, f"--ports-file={ports}"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

@@ -6,14 +6,15 @@ import io
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cli_world import run, write
 from rich.console import Console
 
 from cli.manifests import read_manifests
 from cli.plan import plan, print_plan
 from tests.builders import CLUSTER, settings
+from tests.cli.cli_world import run, write
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 REFUSED = "unsatisfiable-three-chips.yaml"
@@ -41,10 +42,11 @@ spec:
 """
 
 
-def planned(text: str, tmp_path: Path, *options: str) -> list[dict[str, object]]:
+def planned(text: str, tmp_path: Path, *options: str) -> list[dict[str, Any]]:
     """What `plan --json` says of each slice."""
     path = write(tmp_path / "jobset.yaml", text)
-    return json.loads(run("plan", path, "--json", *options).stdout)["slices"]
+    found: list[dict[str, Any]] = json.loads(run("plan", path, "--json", *options).stdout)["slices"]
+    return found
 
 
 def test_slices_of_one_shape_are_one_line_and_jobs_without_tpus_are_none(tmp_path: Path) -> None:
@@ -157,21 +159,34 @@ def test_standard_input_and_folders_are_read_and_other_kinds_are_named(tmp_path:
     write(tmp_path / "a.yaml", JOBSET)
     write(tmp_path / "b.yaml", "kind: Service\napiVersion: v1\nmetadata: {name: s}\n")
 
-    assert "not planned, no workload: Service s" in run("plan", str(tmp_path)).stdout
+    assert "not planned, because they are not workloads: Service s" in run("plan", str(tmp_path)).stdout
     assert run("plan", "-", given=JOBSET).stdout.endswith("3 pools with 12 nodes and 48 chips\n")
+
+
+BOMB = "a: &l0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"l{level}: &l{level} [{', '.join([f'*l{level - 1}'] * 10)}]\n" for level in range(1, 12)
+)
+"""A kilobyte that repeats itself to ten to the twelfth values."""
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("a: [", "not YAML"),
-        ("- 1", "document 1: kind: missing"),
-        ("kind: Service\nmetadata: {name: s}", "no workload inside (found: Service s)"),
-        (JOBSET.replace("name: train,", ""), "metadata.name: missing"),
-        (JOBSET.replace("replicas: 3", "replicas: three"), "replicas: 'three' is not a whole number"),
+        ("- 1", "document 1: the document: is not valid (got '[1]'); valid: a Kubernetes object"),
+        ("kind: Service\napiVersion: v1\nmetadata: {name: s}", "contains no workload (found: Service s)"),
+        (BOMB, "is not YAML: its aliases repeat more than 200000 values"),
+        ("a: &a [*a]", "is not YAML: its aliases"),
+        ("[" * 3000, "is not YAML: "),
+        ("a: " + "9" * 5000, "is not YAML: "),
+        (JOBSET.replace("name: train,", ""), "metadata.name: is missing"),
+        (
+            JOBSET.replace("replicas: 3", "replicas: three"),
+            "replicas: is not valid (got 'three'); valid: a whole number",
+        ),
         (
             "kind: JobSet\napiVersion: jobset.x-k8s.io/v1alpha2\nmetadata: {name: x}",
-            "spec: nothing in it makes pods",
+            "spec: has no pod template",
         ),
     ],
 )
@@ -187,7 +202,7 @@ def test_what_cannot_be_read_is_named_and_ends_with_2(text: str, said: str, tmp_
     ("options", "environ", "said"),
     [
         (("/no/such/file",), {}, "/no/such/file: cannot be read"),
-        (("examples", "--cluster", "mine"), {}, "valid: projects/P/locations/L/clusters/C"),
+        (("examples", "--cluster", "mine"), {}, "(got 'mine'); valid: projects/PROJECT/locations/"),
         (("examples", "--json", "-o", "yaml"), {}, "--json: contradicts --output=yaml"),
         (("examples",), {"TPU_PROVISIONER_GRACE_SECONDS": "soon"}, "TPU_PROVISIONER_GRACE_SECONDS"),
     ],

@@ -8,23 +8,24 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cli_world import NOWHERE, a_deployment, put_in_place, run
 
 from cli.letters import GIVEN_UP, Choice, LetterBox, LetterReport, publish_again, read_letter, strip
 from cli.moments import parse_since
-from cli.subscriptions import Letter, PubsubAdmin
+from cli.subscriptions import Letter
 from shared.core.errors import Unavailable
-from shared.core.events import Message, format_message
+from shared.core.messages import Message, format_message
 from shared.deliver import ERROR_ATTRIBUTE, FUNCTION_ATTRIBUTE, REASON_ATTRIBUTE
 from shared.edges.pubsub_topic import PubsubTopic
+from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_pool, an_over_event
+from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
 from tests.component.world import Records, World
 from tests.contract.stand_ins import ask, stand_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cli.deployment import Deployment
+    from cli.operator_access import Deployment
 
 P = "projects/p"
 TOPIC, LETTERS = f"{P}/topics/events", f"{P}/topics/letters"
@@ -33,11 +34,12 @@ SUBSCRIPTIONS = {
     "collect": f"{P}/subscriptions/x-collect",
     "dead_letters": f"{P}/subscriptions/letters",
 }
+OPERATIONS = f"{P}/topics/operations"
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with stand_in(tmp_path_factory.mktemp("broker"), "local.pubsub", "serve") as ports:
+    with stand_in(tmp_path_factory.mktemp("broker"), "standins.pubsub", "serve") as ports:
         yield ports["rest"]
 
 
@@ -76,12 +78,13 @@ def bury(url: str, message: Message, **said: str) -> None:
 
 
 def published(url: str, topic: str = TOPIC) -> list[dict[str, Any]]:
-    return ask("GET", f"{url}/admin/messages?topic={topic}")["messages"]
+    found: list[dict[str, Any]] = ask("GET", f"{url}/admin/messages?topic={topic}")["messages"]
+    return found
 
 
 def backlog(url: str, name: str = "dead_letters") -> int:
     found = ask("GET", f"{url}/admin/subscriptions")["subscriptions"]
-    return next(each["backlog"] for each in found if each["name"] == SUBSCRIPTIONS[name])
+    return int(next(each["backlog"] for each in found if each["name"] == SUBSCRIPTIONS[name]))
 
 
 def drain(url: str, name: str) -> int:
@@ -113,9 +116,39 @@ def test_dead_letters_go_back_as_they_were_first_published(url: str, deployment:
     assert (result.exit_code, backlog(url)) == (0, 0)
     assert [each["attributes"] for each in published(url)] == [GOOD.attributes, GOOD.attributes]
     assert {base64.b64decode(each["data"]) for each in published(url)} == {GOOD.data}
-    assert "2 published again, 0 left where they are" in result.stdout
+    assert "2 published again, 0 not selected" in result.stdout
     assert "cluster_unknown" in result.stdout
     assert GIVEN_UP in result.stdout
+
+
+def test_the_end_of_an_operation_goes_back_to_its_own_topic(url: str, deployment: Deployment) -> None:
+    ask("PUT", f"{url}/v1/{OPERATIONS}", {})
+    box = LetterBox(deployment.pubsub, SUBSCRIPTIONS["dead_letters"], now=4e9)
+    ended = as_message(an_entry("Delete"))
+    try:
+        bury(url, ended, CloudPubSubDeadLetterSourceSubscription="x-settle")
+        bury(url, GOOD, **REFUSED)
+        assert "1 published again, 1 not selected" in run("replay", "--dead-letters").stdout  # no topic is named
+        topics = [PubsubTopic(deployment.open_publisher, name) for name in (TOPIC, OPERATIONS)]
+        publish_again(box, topics[0], Choice(), operations=topics[1], progress=lambda _count: None)
+        (found,) = published(url, OPERATIONS)
+    finally:
+        ask("DELETE", f"{url}/v1/{OPERATIONS}")
+
+    assert (base64.b64decode(found["data"]), found["attributes"]) == (ended.data, ended.attributes)
+    assert (len(published(url)), backlog(url)) == (1, 0)
+
+
+def test_a_dry_run_decides_about_the_end_of_an_operation(url: str, deployment: Deployment) -> None:
+    bury(url, as_message(an_entry("Delete")), **{FUNCTION_ATTRIBUTE: "settle"})
+    bury(url, Message(b"?", {}), **{FUNCTION_ATTRIBUTE: "settle"})
+
+    letters = json.loads(run("replay", "--dead-letters", "--dry-run", "--json").stdout)["letters"]
+
+    assert sorted((each["decision"], each["decided_because"]) for each in letters) == [
+        ("create", "pool_absent"),
+        ("refuse", "event_malformed"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +199,7 @@ def test_the_bound_is_kept_and_said(url: str, deployment: Deployment) -> None:
 
     result = run("replay", "--dead-letters", "--max", "3")
 
-    assert "3 published again, 2 left where they are\nstopped at --max; there may be more" in result.stdout
+    assert "3 published again, 2 not selected\nstopped at --max; there can be more" in result.stdout
     assert (len(published(url)), backlog(url)) == (3, 2)
 
 
@@ -176,16 +209,16 @@ def test_letters_that_come_back_while_it_runs_are_left_for_another_run(
     world.clock.advance(-20_000_000)  # now everything is newer than the run
     bury(url, GOOD, **REFUSED)
 
-    assert "0 published again, 1 left where they are" in run("replay", "--dead-letters").stdout
+    assert "0 published again, 1 not selected" in run("replay", "--dead-letters").stdout
 
 
 def test_hundreds_go_in_batches(url: str, deployment: Deployment) -> None:
     body = {"data": base64.b64encode(GOOD.data).decode(), "attributes": GOOD.attributes | REFUSED}
     ask("POST", f"{url}/v1/{LETTERS}:publish", {"messages": [body] * 250})
     told: list[int] = []
-    box = LetterBox(PubsubAdmin(deployment.pubsub), SUBSCRIPTIONS["dead_letters"], now=4e9)
+    box = LetterBox(deployment.pubsub, SUBSCRIPTIONS["dead_letters"], now=4e9)
 
-    report = publish_again(box, PubsubTopic(deployment.pubsub, TOPIC), Choice(), progress=told.append)
+    report = publish_again(box, PubsubTopic(deployment.open_publisher, TOPIC), Choice(), progress=told.append)
 
     assert (report.published, backlog(url), told[-1]) == (250, 0, 250)
     assert len(told) > 2
@@ -209,8 +242,8 @@ class TopicThatFails(PubsubTopic):
 def test_whatever_interrupts_it_no_letter_is_lost(url: str, deployment: Deployment, error: BaseException) -> None:
     body = {"data": base64.b64encode(GOOD.data).decode(), "attributes": GOOD.attributes | REFUSED}
     ask("POST", f"{url}/v1/{LETTERS}:publish", {"messages": [body] * 150})
-    box = LetterBox(PubsubAdmin(deployment.pubsub), SUBSCRIPTIONS["dead_letters"], now=4e9)
-    topic = TopicThatFails(deployment.pubsub, TOPIC)
+    box = LetterBox(deployment.pubsub, SUBSCRIPTIONS["dead_letters"], now=4e9)
+    topic = TopicThatFails(deployment.open_publisher, TOPIC)
     topic.error = error
 
     with pytest.raises(type(error)):
@@ -227,7 +260,7 @@ def test_a_time_brings_back_what_was_acknowledged_since(url: str, deployment: De
     result = run("replay", "--since", "2020-01-01T00:00:00Z", "--function", "provision")
 
     assert result.exit_code == 0
-    assert result.stdout == f"{SUBSCRIPTIONS['provision']} is put back to 2020-01-01T00:00:00Z\n"
+    assert result.stdout == f"{SUBSCRIPTIONS['provision']} is set back to 2020-01-01T00:00:00Z\n"
     assert [drain(url, name) for name in ("provision", "collect")] == [3, 0]
 
 
@@ -287,13 +320,13 @@ def test_a_dry_run_by_time_foresees_the_decisions_and_leaves_everything(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "replay: got none; valid: exactly one of --since, --snapshot, --dead-letters"),
+        ((), "replay: needs one source (got none); valid: --since or --snapshot or --dead-letters"),
         (("--since", "1h", "--dead-letters"), "got --since and --dead-letters"),
-        (("--since", "yesterday"), "--since: not a time (got 'yesterday')"),
-        (("--since", "2020-01-01T00:00:00"), "--since: a time without a zone"),
-        (("--since", "2999-01-01T00:00:00Z"), "--since: lies in the future"),
-        (("--since", "1h", "--reason", "unavailable"), "--reason: belongs to --dead-letters"),
-        (("--dead-letters", "--reason", "nonsense"), "--reason: unknown (got 'nonsense')"),
+        (("--since", "yesterday"), "--since: is not a time (got 'yesterday')"),
+        (("--since", "2020-01-01T00:00:00"), "--since: has no time zone"),
+        (("--since", "2999-01-01T00:00:00Z"), "--since: is in the future"),
+        (("--since", "1h", "--reason", "unavailable"), "--reason: works only with --dead-letters"),
+        (("--dead-letters", "--reason", "nonsense"), "--reason: is not a reason (got 'nonsense')"),
         (("--dead-letters", "--max", "0"), "--max"),
         (("--dead-letters", "--function", "sweep"), "--function"),
     ],

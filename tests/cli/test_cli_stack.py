@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 import yaml
-from cli_world import run
 
-from local.stack.access import open_kubernetes
-from local.stack.layout import TOPIC
-from local.stack.operator import operator_environment
+from demo.stack.layout import TOPIC
+from demo.stack.operator_environment import operator_environment
 from shared.core.kinds.table import KINDS
+from standins.processes.kubeconfig import open_client
+from tests.cli.cli_world import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local.stack.stack import Stack
+    from demo.stack.stack import Stack
 
 pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -36,7 +36,7 @@ def environ(stack: Stack) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def kubernetes(stack: Stack) -> Iterator[httpx.Client]:
-    with open_kubernetes(stack.addresses.kubeconfig) as client:
+    with open_client(stack.addresses.kubeconfig) as client:
         yield client
 
 
@@ -106,7 +106,7 @@ def test_a_workload_is_seen_from_plan_to_its_pools_end(environ: dict[str, str], 
         "end in the story",
         lambda: "DELETE_NODE_POOL ended" in (found := run("why", NAME, environ=environ)).stdout and found,
     )
-    assert f"now: JobSet default/{NAME} is gone, and so are its pools" in ended.stdout
+    assert f"now: JobSet default/{NAME} does not exist, and has no pools" in ended.stdout
 
 
 def test_a_healthy_stack_passes_every_check(environ: dict[str, str]) -> None:
@@ -116,7 +116,8 @@ def test_a_healthy_stack_passes_every_check(environ: dict[str, str]) -> None:
 
     findings = until("clean bill", look)
 
-    choices = {"backlog", "demo exporter"} | {f"demo {kind.name}" for kind in KINDS if not kind.install}
+    choices = {"backlog", "demo exporter", "demo reservations"}
+    choices |= {f"demo {kind.name}" for kind in KINDS if not kind.install}
     results = {each["check"].rpartition("/")[2]: each["result"] for each in findings}
     assert {name for name, result in results.items() if result == "skipped"} <= choices
     assert results["sweep"] == "ok"
@@ -144,13 +145,14 @@ def test_a_replay_of_everything_changes_nothing(stack: Stack, environ: dict[str,
         return list(httpx.get(f"{stack.addresses.pubsub_rest}/admin/subscriptions").json()["subscriptions"])
 
     def delivered() -> int:
-        return sum(each["acked"] for each in subscriptions() if each["name"].endswith(("/provision", "/collect")))
+        pushed = ("/provision", "/collect", "/settle")
+        return sum(each["acked"] for each in subscriptions() if each["name"].endswith(pushed))
 
     before, acked = changes(), delivered()
 
     result = run("replay", "--since", "1h", environ=environ)
 
     assert result.exit_code == 0, result.stdout + result.stderr
-    assert result.stdout.count(" is put back to ") == 2
+    assert result.stdout.count(" is set back to ") == 3
     until("replayed messages", lambda: delivered() > acked, lambda: (acked, result.stdout, subscriptions()))
     assert changes() == before

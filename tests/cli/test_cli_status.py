@@ -7,14 +7,17 @@ import json
 
 import pytest
 import yaml
-from cli_world import a_deployment, put_in_place, run
 from rich.console import Console
 
 from cli.printing import format_age
 from cli.status import print_status, read_status
+from shared.core import labels
+from shared.core.decide.attempts import find_pause
 from shared.core.errors import Unavailable
-from shared.core.names import build_pool_name
+from shared.core.identity.names import build_pool_name
+from shared.core.times import format_minute
 from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_go_pool, a_jobset, a_pod, a_pool
+from tests.cli.cli_world import a_deployment, put_in_place, run
 from tests.component.world import Records, World
 
 POOL = build_pool_name(a_claim())
@@ -25,10 +28,10 @@ def world() -> World:
     """One slice served, the second one waiting for its pool, which failed."""
     world = World(Records())
     second = a_claim(slice_key="default/train-workers-1")
-    failed = a_pool("ERROR", claim=second, error="stockout in us-east5-b", age_seconds=4000)
+    failed = a_pool("ERROR", claim=second, error="[GCE_STOCKOUT]", age_seconds=50)
     world.pools.add(CLUSTER, a_pool(age_seconds=300), failed, a_foreign_pool())
     world.cluster.add(a_pod(node_name="n"))
-    world.cluster.add(a_pod(index=1, unschedulable_since=NOW - 4100))
+    world.cluster.add(a_pod(index=1, created_at=NOW - 4100, unschedulable_since=NOW - 4100))
     return world
 
 
@@ -36,29 +39,31 @@ def test_the_table_says_whose_each_pool_is_and_what_needs_a_person(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_in_place(monkeypatch, a_deployment(world))
-    failed = build_pool_name(a_claim(slice_key="default/train-workers-1"))
+    second = a_claim(slice_key="default/train-workers-1")
+    said, cause = "[GCE_STOCKOUT]", "no capacity in us-east5-b"
+    failed, next_try = build_pool_name(second), format_minute(NOW - 50 + find_pause(second.hash, 0))
 
     result = run("status")
 
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
-        "POOL                            WORKLOAD        STATE     CHIPS   AGE    REASON",
-        f"{POOL}   default/train   RUNNING   16      5m     owner_live",
-        f"{failed}   default/train   ERROR     16      1h6m   pool_failed",
+        "POOL                            WORKLOAD        STATE     CHIPS   AGE   REASON",
+        f"{POOL}   default/train   RUNNING   16      5m    owner_live",
+        f"{failed}   default/train   ERROR     16      50s   pool_failed",
         "",
         "WAITING SLICE     WORKLOAD        FOR    DECISION   REASON",
-        "train-workers-1   default/train   1h8m   delete     pool_failed",
+        "train-workers-1   default/train   1h8m   wait       stockout",
         "",
         "2 pools with 32 chips, 1 slice waiting; 2 need a person",
-        f"default/train: node pool {failed} failed: stockout in us-east5-b [pool_failed]",
-        f"default/train: node pool {failed} failed: stockout in us-east5-b [pool_failed]",
+        f"default/train: node pool {failed} failed and is kept until its next attempt: {said} [pool_failed]",
+        f"default/train: attempt 0 failed: {cause} (GKE: {said}); next try at {next_try} [stockout]",
     ]
 
 
 def test_looking_changes_nothing(world: World) -> None:
     read_status(world.ports)
 
-    assert {method for method, _ in world.pools.calls} <= {"list", "get"}
+    assert {method for method, _ in world.pools.calls} <= {"list", "get", "list_creations"}
     assert world.cluster.notices == {}
 
 
@@ -70,6 +75,18 @@ def test_a_quiet_deployment_is_fine(monkeypatch: pytest.MonkeyPatch) -> None:
     result = run("status")
 
     assert (result.exit_code, result.stdout) == (0, "0 pools with 0 chips, 0 slices waiting\n")
+
+
+def test_the_emergency_stop_of_a_cluster_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(Records())
+    world.cluster.namespace_labels["tpu-provisioner"] = {labels.MODE: "no-create"}
+    put_in_place(monkeypatch, a_deployment(world))
+    cause = f"the mode is no-create: the label {labels.MODE}=no-create of namespace tpu-provisioner"
+
+    assert f"p/us-east5/c: {cause}" in run("status").stdout.splitlines()
+    shown = json.loads(run("status", "--json").stdout)
+    assert shown["stops"] == {CLUSTER: cause}
+    assert [each["reason"] for each in shown["waiting"]] == ["mode_no_create"]
 
 
 def test_a_slice_without_a_pool_is_said_to_get_one_and_gets_none_by_the_question(
@@ -178,8 +195,8 @@ def test_no_color_is_heard(world: World, monkeypatch: pytest.MonkeyPatch) -> Non
         (3599, "59m"),
         (3600, "1h0m"),
         (90_000, "1d1h"),
-        (float("inf"), "?"),
+        (None, "?"),
     ],
 )
-def test_ages_are_written_as_kubectl_does(seconds: float, text: str) -> None:
+def test_ages_are_written_as_kubectl_does(seconds: float | None, text: str) -> None:
     assert format_age(seconds) == text

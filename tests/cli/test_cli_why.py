@@ -3,34 +3,64 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import Any
 
 import pytest
-import urllib3
-from cli_world import NOWHERE, a_deployment, put_in_place, run
+import requests
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.logging_v2 import Client
 from rich.console import Console
 
 from cli.endings import BadInput
 from cli.history import Entry, read_operations, read_pools
-from cli.logs import find_last_sweep, read_logs
+from cli.log_search import find_last_sweep, read_logs
 from cli.status import Status
 from cli.why import Story, mark_repetitions, parse_workload, print_story
-from shared.edges.google_rest import GoogleRest
+from shared.core.errors import Denied, ProvisionerError, Unavailable
+from shared.core.settings import Credentials
+from shared.edges.google_account import GoogleAccount
+from shared.edges.google_session import GoogleSession
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from tests.builders import CLUSTER, NOW, a_go_pool, a_pool
+from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
 
 
-class CannedRest(GoogleRest):
+class CannedRest(GoogleSession):
     """Answers every question alike, and remembers it."""
 
     def __init__(self, answer: bytes) -> None:
-        super().__init__(NOWHERE, http=urllib3.PoolManager(), token=None)
-        self.answer, self.asked, self.body = answer, "", {}
+        super().__init__(NOWHERE, GoogleAccount(Credentials.ANONYMOUS))
+        self.answer, self.asked = answer, ""
+        self.body: Any = {}
 
-    def call(self, method: str, path: str, body: Any = None) -> bytes:
+    def call(self, method: str, path: str, body: Any = None, *, promptly: bool = False) -> bytes:
         """Return the answer."""
         self.asked, self.body = f"{method} {path}", body
         return self.answer
+
+
+class CannedLogs:
+    """Cloud Logging's own client, on a wire that answers every question alike."""
+
+    def __init__(self, status: int, answer: bytes) -> None:
+        self.status, self.answer = status, answer
+        self.asked = ""
+        self.body: Any = {}
+
+    def open(self, project: str) -> Client:
+        account = AnonymousCredentials()  # type: ignore[no-untyped-call]
+        client: Any = Client
+        made: Client = client(project=project, credentials=account, _http=self, _use_grpc=False)
+        return made
+
+    def request(self, *, method: str, url: str, data: Any, **_: Any) -> requests.Response:
+        """Return the answer, as a session does."""
+        self.asked, self.body = f"{method} {url.partition('?')[0]}", json.loads(data)
+        answer = requests.Response()
+        answer.status_code, answer._content = self.status, self.answer
+        answer.request = requests.Request(method, url).prepare()
+        return answer
 
 
 LINK = "https://container.googleapis.com/v1/projects/1/locations/us-east5/clusters/{}/nodePools/{}"
@@ -61,31 +91,51 @@ def test_operations_on_its_pools_are_told_with_their_errors() -> None:
 
 
 def test_logs_are_asked_for_one_workload_of_one_day() -> None:
-    rest = CannedRest(
-        b"""{"entries": [{"timestamp": "2027-01-15T08:00:01Z", "severity": "WARNING", "jsonPayload":
+    logs = CannedLogs(
+        200,
+        b"""{"entries": [{"logName": "projects/p/logs/x", "timestamp": "2027-01-15T08:00:01Z",
+        "severity": "WARNING", "jsonPayload":
         {"function": "provision", "pool": "p-1", "decision": "refuse", "reason": "zone_missing",
-         "message": "no"}}]}"""
+         "message": "no"}}]}""",
     )
 
-    (entry,) = read_logs(rest, CLUSTER, "team-a", "train", now=NOW)
+    (entry,) = read_logs(logs.open, CLUSTER, "team-a", "train", now=NOW)
 
     assert (entry.about, entry.text, entry.bad) == ("provision p-1", "refuse: no [zone_missing]", True)
-    assert rest.body["resourceNames"] == ["projects/p"]
-    assert rest.body["filter"] == (
+    assert logs.asked == "POST https://logging.googleapis.com/v2/entries:list"
+    assert logs.body["resourceNames"] == ["projects/p"]
+    assert (logs.body["orderBy"], logs.body["pageSize"]) == ("timestamp desc", 500)
+    assert logs.body["filter"] == (
         'timestamp>="2027-01-14T08:00:00Z" AND jsonPayload.claim.name="train" '
         f'AND jsonPayload.claim.namespace="team-a" AND jsonPayload.claim.cluster="{CLUSTER}"'
     )
 
 
 def test_a_sweep_that_never_ran_is_none() -> None:
-    assert find_last_sweep(CannedRest(b"{}"), CLUSTER, now=NOW) is None
+    assert find_last_sweep(CannedLogs(200, b"{}").open, CLUSTER, now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (403, b'{"error": {"status": "PERMISSION_DENIED", "message": "no"}}', Denied),
+        (503, b"<html>", Unavailable),
+        (200, b"<html>", Unavailable),
+        (200, b'{"entries": [{}]}', Unavailable),
+    ],
+)
+def test_logs_that_cannot_be_read_are_one_of_our_errors(
+    status: int, body: bytes, error: type[ProvisionerError]
+) -> None:
+    with pytest.raises(error):
+        read_logs(CannedLogs(status, body).open, CLUSTER, "team-a", "train", now=NOW)
 
 
 def test_pools_are_told_by_the_moment_on_their_label_and_the_go_provisioners_have_none() -> None:
     (entry,) = read_pools([a_pool("ERROR", error="stockout"), a_go_pool()])
 
     assert (entry.at, entry.bad) == (NOW - 60, True)
-    assert entry.text == "asked for: 4 x ct6e-standard-4t, slice train-workers-0; now ERROR: stockout"
+    assert entry.text == "requested 4 x ct6e-standard-4t for train-workers-0; now ERROR: stockout"
 
 
 def entry(about: str, message: str = "", at: float = 0.0) -> Entry:
@@ -164,5 +214,5 @@ def test_sources_that_cannot_be_read_are_named_and_end_with_1(monkeypatch: pytes
     result = run("why", "unheard-of")
 
     assert result.exit_code == 1
-    assert "nothing is known of a workload default/unheard-of" in result.stderr
+    assert "workload default/unheard-of is unknown" in result.stderr
     assert "not read: Events: " in result.stderr

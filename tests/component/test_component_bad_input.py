@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.component.world import World
 
 Objects = tuple["PodView | WorkloadView", ...]
-SEVERAL_HOSTS = {"topology": "4x4"}
+SEVERAL_HOSTS = "4x4"
 
 
 def a_replica(**group: Any) -> Objects:
@@ -83,13 +83,13 @@ ROWS = [
         id="chips of no machine, on one host",
     ),
     pytest.param(
-        one_of(deployments, deployments.a_pod_body(**SEVERAL_HOSTS)),
+        one_of(deployments, deployments.a_pod_body(topology=SEVERAL_HOSTS)),
         "hosts_differ",
         {"Deployment", "Pod"},
         id="a Deployment of several hosts",
     ),
     pytest.param(
-        one_of(sets, sets.a_pod_body(**SEVERAL_HOSTS)),
+        one_of(sets, sets.a_pod_body(topology=SEVERAL_HOSTS)),
         "slice_unknown",
         {"StatefulSet", "Pod"},
         id="a slice whose pods come in turn",

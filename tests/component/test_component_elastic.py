@@ -9,10 +9,10 @@ import pytest
 
 from shared.core import labels
 from shared.core.errors import Busy
-from shared.core.events import Event, EventType, ObjectName, Observed
+from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.core.ports import SurplusMark
 from tests.builders import CLUSTER, NOW
-from tests.unit.test_core_elastic import a_gpu_body, a_gpu_job
+from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
 
 if TYPE_CHECKING:
@@ -96,6 +96,9 @@ def test_it_grows_when_the_spec_wants_more_and_the_message_costs_one_call_more(w
     assert world.says() == ("resize", "pool_grows")
     assert [method for method, _ in world.pools.calls] == ["get", "measure", "resize"]
     assert elastic.size == 4
+    world.deliver(a_demand(elastic.pod))
+    assert world.says() == ("wait", "pool_in_progress")
+    world.pools.move(CLUSTER, elastic.pool, "RUNNING")
     world.deliver(a_demand(elastic.pod))
     assert world.says() == ("keep", "pool_serves")
     assert ("Job", "NodePoolResizeStarted", False) in world.notices()

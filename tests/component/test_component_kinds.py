@@ -1,4 +1,4 @@
-"""What holds whatever the kind of workload: kinds that are left out, slices with several speakers, odd names."""
+"""What holds whatever the kind of workload: kinds that are left out, slices with several leaders, odd names."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 
 from shared.core import labels
 from shared.core.errors import LabelBudgetExceeded
-from shared.core.names import build_owner_labels, parse_owner
+from shared.core.identity.names import build_owner_labels, parse_owner
 from tests.builders import CLUSTER, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
 
 if TYPE_CHECKING:
     from tests.component.world import World
 
 
-def test_several_pods_that_speak_for_one_slice_are_answered_once_in_one_sweep(world: World) -> None:
+def test_several_leaders_of_one_slice_are_answered_once_in_one_sweep(world: World) -> None:
     world.cluster.add(a_pod(name="train-workers-0-0-second", uid="second"), a_pod(index=1, uid="other-slice"))
 
     answer, counts = world.sweep()
@@ -55,7 +55,7 @@ def test_hosts_that_differ_from_the_topology_are_refused_where_the_kind_says_how
 def test_a_name_that_is_no_label_value_is_refused_and_never_cut(name: str) -> None:
     claim = a_claim(slice_key=f"default/{name}")
 
-    with pytest.raises(LabelBudgetExceeded, match="no legal value of a node label"):
+    with pytest.raises(LabelBudgetExceeded, match="not a valid value of a node label"):
         build_owner_labels(claim, attempt=0, created_at=1, fingerprint="1-a")
 
 

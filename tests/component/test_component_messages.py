@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shared.core.errors import Broken, Rejected
-from shared.core.events import Message, format_message
+from shared.core.messages import Message, format_message
 from shared.traces import LOG_FIELD, TRACE_ATTRIBUTE, add_trace, build_log_field
 from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event
 from tests.component.world import TRACE

@@ -9,15 +9,15 @@ import pytest
 
 from cli.status import read_status
 from shared.core.errors import Denied
-from shared.core.events import Event, EventType, ObjectName, Observed
-from shared.core.names import build_pool_name
+from shared.core.identity.names import build_pool_name
+from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.core.workloads import Parent
 from tests.builders import CLUSTER, a_claim, a_pool
 from tests.component.world import Records, World
 from tests.unit.rayclusters import UID, a_raycluster
 
 if TYPE_CHECKING:
-    from shared.core.names import Claim
+    from shared.core.identity.names import Claim
 
 PARENT = Parent(kind="RayJob", namespace="default", name="train", uid="uid-of-train")
 KEEPS = "RayJob default/train is Complete and keeps its RayCluster"
@@ -90,8 +90,8 @@ def test_a_parent_that_may_not_be_read_stops_nothing(world: World) -> None:
     _, counts = world.sweep()
 
     assert counts["errors"] == 0
-    assert ("delete", build_pool_name(claim_of(2))) in world.pools.calls
-    world.records.expect_in_order({"message": "what made a workload could not be read"})
+    assert ("get", build_pool_name(claim_of(2))) in world.pools.calls
+    world.records.expect_in_order({"message": "the parent of a workload could not be read"})
 
 
 def test_the_parent_of_a_workload_is_read_once_per_sweep(world: World) -> None:

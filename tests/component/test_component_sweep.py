@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from shared.core.errors import ClusterNotFound, Denied, Throttled, Unavailable
-from shared.core.names import build_pool_name
+from shared.core.errors import Busy, ClusterNotFound, Denied, Throttled, Unavailable
+from shared.core.identity.names import build_pool_name
 from shared.core.settings import ClusterSettings
 from tests.builders import (
     CLUSTER,
@@ -26,16 +26,16 @@ from tests.builders import (
 from tests.component.world import Records, World
 
 if TYPE_CHECKING:
-    from shared.core.pools import PoolSnapshot
+    from shared.core.identity.pools import PoolSnapshot
 
 NAME = build_pool_name(a_claim())
 OTHER = "projects/p/locations/us-east5/clusters/other"
 
 
-def orphan(number: int) -> PoolSnapshot:
+def orphan(number: int, *, age_seconds: float = 60.0) -> PoolSnapshot:
     """A pool whose JobSet does not exist."""
     claim = a_claim(name=f"gone-{number}", owner_uid=f"gone-{number}", slice_key=f"default/gone-{number}-w-0")
-    return a_pool(claim=claim, name=build_pool_name(claim))
+    return a_pool(claim=claim, name=build_pool_name(claim), age_seconds=age_seconds)
 
 
 def two_clusters(records: Records) -> World:
@@ -78,9 +78,20 @@ def test_a_leader_that_began_to_wait_after_the_pools_were_listed_is_left_to_the_
     assert world.pools.count("create") == 0
 
 
+@pytest.mark.parametrize("ahead", [61.0, 3600.0, 86_400.0])
+def test_a_leader_of_a_cluster_whose_clock_is_ahead_is_answered_at_once(world: World, ahead: float) -> None:
+    world.cluster.pods.clear()
+    world.cluster.add(a_pod(unschedulable_since=NOW + ahead))
+
+    world.sweep()
+
+    assert world.pools.count("create") == 1
+
+
 def test_an_orphan_is_deleted_and_what_is_not_ours_is_not_looked_at(world: World) -> None:
     world.cluster.pods.clear()
     world.pools.add(CLUSTER, orphan(1), a_foreign_pool(), a_go_pool(jobset="gone-too"))
+    world.cluster.nodes["train-12345"] = ["n"]
     answer, counts = world.sweep()
 
     assert answer.status == 200
@@ -133,15 +144,65 @@ def test_a_leader_that_waits_for_its_pool_is_not_told_again_every_minute(world: 
     assert world.cluster.notices == told
 
 
-def test_more_deletions_than_the_cap_delete_nothing_and_raise_the_alarm(world: World) -> None:
-    world.use(sweep_deletions_max=2)
-    world.pools.add(CLUSTER, *(orphan(number) for number in range(3)))
+def test_more_absent_owners_than_the_cap_are_deleted_by_the_next_sweeps_oldest_first(world: World) -> None:
+    world.use(sweep_deletions_max=3)
+    world.cluster.pods.clear()
+    old = [orphan(number, age_seconds=100.0 - number) for number in range(4)]
+    world.pools.add(CLUSTER, *reversed(old))
     answer, counts = world.sweep()
 
     assert answer.status == 200
-    assert counts == {"keep": 3, "create": 1, "errors": 0}
-    assert world.pools.count("delete") == 0
+    assert counts == {"delete": 3, "keep": 1, "errors": 0}
+    deleted = [name for verb, name in world.pools.calls if verb == "delete"]
+    assert deleted[:2] == [pool.name for pool in old[:2]]  # the last one of the cap may be any other
     world.records.expect_in_order({"severity": "CRITICAL", "reason": "sweep_over_cap"})
+
+    assert world.sweep()[1] == {"delete": 1, "wait": 3, "errors": 0}
+
+
+def test_pools_that_stay_do_not_count_and_block_no_orphan(world: World) -> None:
+    world.use(sweep_deletions_max=2)
+    world.cluster.pods.clear()
+    used = [orphan(number, age_seconds=1000) for number in range(5)]
+    world.pools.add(CLUSTER, *used, orphan(9))
+    for pool in used:
+        world.cluster.bind(pool.name, workload="another")
+    _, counts = world.sweep()
+
+    assert counts == {"keep": 5, "delete": 1, "errors": 0}
+    assert "sweep_over_cap" not in {record.get("reason") for record in world.records.found}
+
+
+def test_what_an_owner_says_itself_needs_no_cap(world: World) -> None:
+    world.use(sweep_deletions_max=1)
+    world.cluster.pods.clear()
+    world.cluster.add(a_jobset(replicas=64, terminal="Completed", terminal_since=NOW))
+    claims = [a_claim(slice_key=f"default/train-workers-{index}") for index in range(64)]
+    world.pools.add(CLUSTER, *(a_pool(claim=claim, name=build_pool_name(claim)) for claim in claims))
+
+    assert world.sweep()[1] == {"delete": 64, "errors": 0}
+
+
+def test_pools_that_are_replaced_for_waiting_leaders_count(world: World) -> None:
+    world.use(sweep_deletions_max=2, replace_differing_pools=True)
+    world.cluster.add(a_jobset(replicas=5), *(a_pod(index=index, uid=f"u{index}") for index in range(5)))
+    for index in range(5):
+        claim = a_claim(slice_key=f"default/train-workers-{index}")
+        world.pools.add(CLUSTER, a_pool(claim=claim, name=build_pool_name(claim), fingerprint="1-other"))
+    _, counts = world.sweep()
+
+    assert world.pools.count("delete") == 2
+    assert counts == {"keep": 5 + 3, "delete": 2, "errors": 0}
+    world.records.expect_in_order({"severity": "CRITICAL", "reason": "sweep_over_cap"})
+
+
+def test_a_deletion_that_gke_refuses_does_not_count(world: World) -> None:
+    world.use(sweep_deletions_max=1)
+    world.cluster.pods.clear()
+    world.pools.add(CLUSTER, orphan(1, age_seconds=100), orphan(2))
+    world.pools.fail_next("delete", Busy("incompatible operation"))
+
+    assert world.sweep()[1] == {"wait": 1, "delete": 1, "errors": 0}
 
 
 def test_as_many_deletions_as_the_cap_are_made(world: World) -> None:
@@ -246,7 +307,7 @@ def test_pods_that_are_really_bound_keep_an_orphan(world: World) -> None:
 
 
 def test_a_failed_pool_with_a_waiting_leader_is_deleted_once_and_that_is_no_error(world: World) -> None:
-    world.pools.add(CLUSTER, a_pool("ERROR", error="[GCE_STOCKOUT]"))
+    world.pools.add(CLUSTER, a_pool("ERROR", error="[GCE_STOCKOUT]", reserved=True))
     answer, counts = world.sweep()
 
     assert answer.status == 200
@@ -255,7 +316,7 @@ def test_a_failed_pool_with_a_waiting_leader_is_deleted_once_and_that_is_no_erro
 
 
 def test_a_failed_pool_that_went_meanwhile_is_made_anew(world: World) -> None:
-    world.pools.add(CLUSTER, a_pool("ERROR"))
+    world.pools.add(CLUSTER, a_pool("ERROR", reserved=True))
     world.cluster.before_next("list_waiting_leaders", lambda: world.pools.move(CLUSTER, NAME, "gone"))
     answer, counts = world.sweep()
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 from typing import TYPE_CHECKING, Any
 
+from shared.core.ports import Ports
 from shared.deliver import deliver, deliver_sweep
-from shared.edges.logs import StructuredFormatter
-from shared.perform.outcome import Ports
+from shared.edges.structured_logs import StructuredFormatter
 from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_push, settings
 from tests.component.fakes import FakeCluster, FakeDeadLetters, FakeNodePools, StepClock
 
 if TYPE_CHECKING:
     from shared.answer import Answer
-    from shared.core.events import Event, Message
+    from shared.core.messages import Event, Message
+    from shared.core.ports import SideBySide
 
 TRACE = {"logging.googleapis.com/trace": "projects/p/traces/0123456789abcdef0123456789abcdef"}
 
@@ -73,8 +75,8 @@ class World:
     def collect(self, event: Event) -> Answer:
         return self.deliver(event, "collect")
 
-    def sweep(self) -> tuple[Answer, dict[str, int]]:
-        return deliver_sweep(self.ports, TRACE)
+    def sweep(self, *, threads: SideBySide | None = None) -> tuple[Answer, dict[str, int]]:
+        return deliver_sweep(dataclasses.replace(self.ports, threads=threads), TRACE)
 
     @property
     def last(self) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import grpc
-import urllib3
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.container_v1 import ClusterManagerClient
 from google.cloud.container_v1.services.cluster_manager.transports import (
@@ -16,16 +16,23 @@ from google.cloud.container_v1.services.cluster_manager.transports import (
 from google.cloud.container_v1.types import CreateNodePoolRequest, NodePool
 from google.protobuf import json_format
 
+from shared.core.decide.demands import decide_demand
+from shared.core.demand.demand import Demand
+from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
-from shared.core.pools import PoolStatus
+from shared.core.settings import Credentials
+from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeNodePools
-from shared.edges.google_rest import GoogleRest
+from shared.edges.google_account import GoogleAccount
 from tests.builders import CLUSTER, a_demand, a_jobset, a_pod, settings
 from tests.contract.stand_ins import ask
+from tests.unit.test_elastic import a_gpu_body, a_gpu_job
+from tests.unit.test_kind_job import a_pod as a_job_pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from shared.core.ports import Clock
     from shared.core.settings import Settings
 
 NO_CLUSTER = "projects/p/locations/us-east5/clusters/nowhere"
@@ -33,13 +40,18 @@ NUMBERS = count()
 CODES_OVER_HTTP = {"FAILED_PRECONDITION": 400, "INVALID_ARGUMENT": 400, "ALREADY_EXISTS": 409, "ABORTED": 409}
 
 
+def open_edge(url: str, clock: Clock = SYSTEM_CLOCK) -> GkeNodePools:
+    """Return the product's edge over a stand-in."""
+    return GkeNodePools(url, GoogleAccount(Credentials.ANONYMOUS), clock=clock)
+
+
 class Gke:
     """The control plane and the three ways to it."""
 
     def __init__(self, ports: dict[str, str]) -> None:
         self.url = ports["rest"]
-        http = urllib3.PoolManager(maxsize=4)
-        self.edge = GkeNodePools(GoogleRest(self.url, http=http, token=None))
+        self.edge = open_edge(self.url)
+        self.edge.open()
         self.official = {
             "grpc": ClusterManagerClient(
                 transport=ClusterManagerGrpcTransport(channel=grpc.insecure_channel(ports["grpc"]))
@@ -71,6 +83,16 @@ def a_body(use: Settings | None = None, **shape: Any) -> dict[str, Any]:
     pod = a_pod(jobset=job, shape=shape)
     demand = a_demand(pod=pod, jobset=a_jobset(name=job, template=pod.template), use=use)
     return build_node_pool(demand, attempt=0, created_at=1_800_000_000, settings=use)
+
+
+def a_gpu_pool_body() -> dict[str, Any]:
+    """Build the body of a pool that can be resized: its nodes have a GPU each, and form no slice."""
+    job = f"job{next(NUMBERS)}"
+    pod = dataclasses.replace(a_job_pod(None, template=a_gpu_body()), controller_name=job, unschedulable=True)
+    workload = dataclasses.replace(a_gpu_job(parallelism=1, completions=1), name=job)
+    demand = decide_demand(CLUSTER, pod, workload, settings())
+    assert isinstance(demand, Demand), demand
+    return build_node_pool(demand, attempt=0, created_at=1_800_000_000, settings=settings())
 
 
 def fail(code: str, text: str, reason: str = "") -> Callable[[Gke, str], None]:

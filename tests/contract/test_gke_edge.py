@@ -1,5 +1,6 @@
 """Our GKE edge and the official clients against one control plane: the same world, the same errors.
 
+What every implementation of the port keeps, the fake of the component tests too, is in `test_node_pools_port`.
 The rows are the errors that an idempotent caller must tell apart:
 https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-operations and public issue threads.
 """
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
-import urllib3
 from google.api_core.exceptions import GoogleAPICallError
 
 from shared.core import labels
@@ -27,10 +27,11 @@ from shared.core.errors import (
     Throttled,
     Unavailable,
 )
-from shared.core.pools import PoolStatus
-from shared.edges.gke import GkeNodePools
-from shared.edges.google_rest import GoogleRest
-from tests.builders import CLUSTER, a_claim
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.core.settings import Credentials
+from shared.edges.google_account import GoogleAccount
+from shared.edges.google_session import GoogleSession
+from tests.builders import CLUSTER
 from tests.contract.gke_world import (
     CODES_OVER_HTTP,
     Gke,
@@ -44,18 +45,21 @@ from tests.contract.gke_world import (
     going,
     lost,
     nothing,
+    open_edge,
     under_way,
     upgrading,
 )
 from tests.contract.stand_ins import ask, stand_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from shared.edges.gke import GkeNodePools
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gke]:
-    command = ("local.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
+    command = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
     with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock") as ports:
         yield Gke(ports)
 
@@ -190,7 +194,7 @@ def test_a_lost_reply_is_unavailable_and_sent_once_and_the_pool_is_there(gke: Gk
 
 
 def test_a_control_plane_out_of_reach_is_unavailable() -> None:
-    edge = GkeNodePools(GoogleRest("http://127.0.0.1:9", http=urllib3.PoolManager(), token=None))
+    edge = open_edge("http://127.0.0.1:9")
 
     for call in (lambda: edge.list(CLUSTER), lambda: edge.get(CLUSTER, "n"), lambda: edge.delete(CLUSTER, "n")):
         with pytest.raises(Unavailable):
@@ -198,59 +202,10 @@ def test_a_control_plane_out_of_reach_is_unavailable() -> None:
 
 
 def test_an_answer_that_is_no_json_is_unavailable(gke: Gke) -> None:
-    edge = GkeNodePools(GoogleRest(f"{gke.url}/admin/pools?", http=urllib3.PoolManager(), token=None))
+    edge = open_edge(f"{gke.url}/admin/pools?")
 
     with pytest.raises(Unavailable, match="cannot be read"):
         edge.get(CLUSTER, "n")
-
-
-def test_a_pool_lives_and_ends_as_the_rules_expect(gke: Gke) -> None:
-    body = a_body()
-    name = body["name"]
-    assert gke.edge.get(CLUSTER, name) is None
-
-    gke.edge.create(CLUSTER, body)
-    made = gke.edge.get(CLUSTER, name)
-    assert made is not None
-    assert made.status == PoolStatus.PROVISIONING
-    assert made.labels == body["config"]["labels"]
-    assert (made.node_count, made.machine_type, made.topology) == (4, "ct6e-standard-4t", "4x4")
-    assert made.owner is not None
-
-    gke.advance(1000)
-    assert [(pool.name, pool.status) for pool in gke.edge.list(CLUSTER) if pool.name == name] == [
-        (name, PoolStatus.RUNNING)
-    ]
-    gke.edge.delete(CLUSTER, name)
-    going_away = gke.edge.get(CLUSTER, name)
-    assert going_away is not None
-    assert going_away.status == PoolStatus.STOPPING
-
-    gke.advance(1000)
-    assert gke.edge.get(CLUSTER, name) is None
-    gke.edge.delete(CLUSTER, name)
-
-
-def test_a_failed_create_leaves_a_pool_that_says_why(gke: Gke) -> None:
-    gke.fault("outcome", kind="stockout")
-    body = a_body()
-    gke.edge.create(CLUSTER, body)
-    gke.advance(3000)
-    found = gke.edge.get(CLUSTER, body["name"])
-
-    assert found is not None
-    assert found.status == PoolStatus.ERROR
-    assert "STOCKOUT" in found.error
-
-
-def test_a_pool_that_may_grow_counts_what_it_may_grow_to(gke: Gke) -> None:
-    """Flex-start pools start empty; limits must count them all the same."""
-    body = a_body(selectors={labels.FLEX_START: "true"})
-    gke.edge.create(CLUSTER, body)
-    found = gke.edge.get(CLUSTER, body["name"])
-
-    assert found is not None
-    assert found.node_count == 4
 
 
 @pytest.mark.parametrize(
@@ -281,12 +236,100 @@ def test_every_kind_of_body_is_accepted_and_read_alike_by_the_official_client(
     assert str(ours.status) == theirs.status.name
 
 
-def test_names_and_owners_of_the_test_s_pools_are_all_different() -> None:
-    assert a_body()["name"] != a_body()["name"]
-    assert a_claim().hash != a_body()["config"]["labels"][labels.CLAIM]
-
-
 def test_not_found_on_create_is_never_taken_for_success(gke: Gke) -> None:
     gke.fault("fail_sync", code="NOT_FOUND", text='Not found: node pool "n" not found.')
     with pytest.raises(NotFound):
         gke.edge.create(CLUSTER, a_body())
+
+
+GROUP = "https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroupManagers/g"
+
+
+class _Frozen:
+    """A clock that jumps at each reading."""
+
+    def __init__(self, step: float) -> None:
+        self._now, self._step = 0.0, step
+
+    def now(self) -> float:
+        self._now += self._step
+        return self._now
+
+    def pause(self, seconds: float) -> None:
+        """Nothing here pauses."""
+
+
+@pytest.mark.parametrize("step", [20.0, -60.0])
+@pytest.mark.parametrize("act", ["create", "delete", "resize", "remove_nodes"])
+def test_what_rests_on_a_look_is_not_sent_late(act: str, step: float) -> None:
+    """Nothing listens there: what is sent fails with other words."""
+    edge = open_edge("http://127.0.0.1:9", _Frozen(step))
+    pool = PoolSnapshot(name="p", status=PoolStatus.RUNNING, group_urls=(GROUP,))
+    acts: dict[str, Callable[[], None]] = {
+        "create": lambda: edge.create(CLUSTER, a_body()),
+        "delete": lambda: edge.delete(CLUSTER, "p"),
+        "resize": lambda: edge.resize(CLUSTER, "p", 4),
+        "remove_nodes": lambda: edge.remove_nodes(pool, ["n"]),
+    }
+
+    with pytest.raises(Unavailable, match="not sent"):
+        acts[act]()
+    with pytest.raises(Unavailable, match="refused"):
+        edge.get(CLUSTER, "p")
+
+
+class _Compute(GoogleSession):
+    """Keeps what was asked, instead of asking it."""
+
+    def __init__(self) -> None:
+        super().__init__("http://127.0.0.1:9", GoogleAccount(Credentials.ANONYMOUS))
+        self.asked: list[tuple[str, Any]] = []
+
+    def call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, promptly: bool = False
+    ) -> bytes:
+        assert promptly
+        self.asked.append((path, body))
+        return b"{}"
+
+
+def open_edge_with(compute: _Compute) -> GkeNodePools:
+    edge = open_edge("http://127.0.0.1:9")
+    edge._compute = compute
+    return edge
+
+
+def a_pool_in(*groups: str) -> PoolSnapshot:
+    urls = tuple(
+        f"https://www.googleapis.com/compute/v1/projects/p/zones/{zone}/instanceGroupManagers/{group}"
+        for zone, group in (each.split("/") for each in groups)
+    )
+    return PoolSnapshot(name="p", status=PoolStatus.RUNNING, group_urls=urls)
+
+
+def test_nodes_of_a_pool_with_two_instance_groups_are_removed_from_their_own_group() -> None:
+    compute = _Compute()
+    pool = a_pool_in("us-a/gke-c-p-11111111-grp", "us-b/gke-c-p-22222222-grp")
+    edge = open_edge_with(compute)
+    edge.remove_nodes(pool, ["gke-c-p-22222222-aaaa", "gke-c-p-11111111-bbbb"])
+
+    root = "compute/v1/projects/p/zones"
+    assert compute.asked == [
+        (
+            f"{root}/us-b/instanceGroupManagers/gke-c-p-22222222-grp/deleteInstances",
+            {"instances": ["zones/us-b/instances/gke-c-p-22222222-aaaa"]},
+        ),
+        (
+            f"{root}/us-a/instanceGroupManagers/gke-c-p-11111111-grp/deleteInstances",
+            {"instances": ["zones/us-a/instances/gke-c-p-11111111-bbbb"]},
+        ),
+    ]
+
+
+def test_a_node_of_an_unknown_group_removes_nothing() -> None:
+    compute = _Compute()
+    pool = a_pool_in("us-a/gke-c-p-11111111-grp", "us-b/gke-c-p-22222222-grp")
+
+    with pytest.raises(Unavailable, match="which instance group of node pool p has node gke-x-aaaa"):
+        open_edge_with(compute).remove_nodes(pool, ["gke-c-p-22222222-aaaa", "gke-x-aaaa"])
+    assert compute.asked == []

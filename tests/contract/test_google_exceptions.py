@@ -6,7 +6,9 @@ import inspect
 import json
 
 import pytest
+import requests
 from google.api_core import exceptions
+from google.auth.exceptions import DefaultCredentialsError, RefreshError, TransportError
 
 from shared.core.errors import (
     AlreadyExists,
@@ -20,7 +22,8 @@ from shared.core.errors import (
     Throttled,
     Unavailable,
 )
-from shared.edges.google_rest import classify_refusal
+from shared.edges.google_calls import classify_call_error, translate_errors
+from shared.edges.google_errors import classify_refusal, find_request
 
 # https://googleapis.dev/python/google-api-core/latest/exceptions.html
 TABLE: dict[str, type[ProvisionerError]] = {
@@ -91,6 +94,54 @@ def test_each_exception_s_refusal_is_the_leaf_of_the_table(name: str, expected: 
 
     assert type(error) is expected
     assert "words" in str(error)
+
+
+@pytest.mark.parametrize(("name", "expected"), sorted(TABLE.items()))
+def test_each_exception_itself_is_the_same_leaf(name: str, expected: type[ProvisionerError]) -> None:
+    """Over gRPC, where there is no body to read."""
+    error = classify_call_error("Publish t", of_the_library()[name]("words"))
+
+    assert type(error) is expected
+    assert "words" in str(error)
+    assert find_request(error) == "Publish t"
+
+
+def test_over_rest_the_canonical_code_of_the_body_counts_and_not_the_library_s_class() -> None:
+    answer = requests.Response()
+    answer.status_code = 400
+    answer.headers["Retry-After"] = "7"
+    refusal = {"error": {"code": 400, "message": "words", "status": "FAILED_PRECONDITION"}}
+    answer._content = json.dumps(refusal).encode()
+    answer.request = requests.Request("GET", "http://x").prepare()
+    raised = exceptions.from_http_response(answer)  # type: ignore[no-untyped-call]
+    error = classify_call_error("GET x", raised)
+
+    assert type(raised) is exceptions.BadRequest
+    assert type(error) is Busy
+    assert error.retry_after_seconds == 7.0
+
+
+NO_ANSWER: dict[Exception, type[ProvisionerError]] = {
+    exceptions.GoogleAPICallError("words"): Unavailable,  # type: ignore[no-untyped-call]
+    exceptions.RetryError("words", cause=None): Unavailable,  # type: ignore[no-untyped-call]
+    requests.ConnectionError("words"): Unavailable,
+    requests.ReadTimeout("words"): Unavailable,
+    TransportError("words"): Unavailable,  # type: ignore[no-untyped-call]
+    RefreshError("words", retryable=True): Unavailable,  # type: ignore[no-untyped-call]
+    RefreshError("words"): Denied,  # type: ignore[no-untyped-call]
+    DefaultCredentialsError("words"): Denied,  # type: ignore[no-untyped-call]
+}
+
+
+@pytest.mark.parametrize(("raised", "expected"), NO_ANSWER.items(), ids=repr)
+def test_what_has_no_status_is_an_answer_that_is_missing_or_an_account_that_is(
+    raised: Exception, expected: type[ProvisionerError]
+) -> None:
+    with pytest.raises(expected, match="words") as caught, translate_errors("GET x"):
+        raise raised
+
+    assert type(caught.value) is expected
+    assert find_request(caught.value) == "GET x"
 
 
 def test_what_the_library_would_try_again_we_hand_back() -> None:

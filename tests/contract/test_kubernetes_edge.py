@@ -1,192 +1,68 @@
-"""Our edge to a cluster against the embedded Kubernetes: what is read, what is left out, what is written."""
+"""Our edge to a cluster against the embedded Kubernetes: the Events that it writes, and errors over HTTP.
+
+What every implementation of the port keeps, the fake of the component tests too, is in `test_cluster_port`.
+"""
 
 from __future__ import annotations
 
 import json
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from shared.core import labels
-from shared.core.demand import Demand, read_demand
 from shared.core.errors import (
     Denied,
     InvalidRequest,
+    KindAbsent,
     ProvisionerError,
     StaleView,
     Throttled,
     Unavailable,
 )
-from shared.core.kinds import jobset as jobset_keys
-from shared.core.ports import Notice
-from shared.core.settings import ClusterSettings, Settings
-from shared.edges.cluster import KubernetesCluster
+from shared.core.ports import Ledger, Notice
 from shared.edges.kubernetes_api import Connection, Expired, KubernetesApi, Unreadable
+from shared.edges.kubernetes_cluster import KubernetesCluster
+from shared.edges.kubernetes_objects import ObjectMeta, Page
+from shared.edges.ledger_objects import NAME as LEDGER
+from shared.edges.node_taints import Node
+from tests.contract.cluster_worlds import COMPONENT, EVENTS, list_events, open_edge
 from tests.contract.stand_ins import ask, stand_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from shared.core.workloads import PodView
-
-PODS = "/api/v1/namespaces/default/pods"
-EVENTS = "/api/v1/namespaces/default/events"
-JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
-POOL = "pool-of-ours"
-CLUSTER = "projects/p/locations/us-east5/clusters/c"
-
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with stand_in(tmp_path_factory.mktemp("cluster"), "local.cluster", "serve", "--speed", "30") as ports:
+    with stand_in(tmp_path_factory.mktemp("cluster"), "standins.cluster", "serve", "--speed", "30") as ports:
         yield ports["url"]
 
 
-@pytest.fixture(scope="module")
-def cluster(url: str) -> KubernetesCluster:
-    return KubernetesCluster(KubernetesApi(Connection(url=url)), component="a-test")
+def test_some_nodes_cost_one_small_page_for_a_hundred_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster has up to 15,000 nodes; one of them is enough."""
+    asked: list[int] = []
+
+    def list_pages(_path: str, _kind: object, _params: object, *, page_size: int) -> Iterator[Page[Node]]:
+        for at in range(3):
+            asked.append(page_size)
+            meta = ObjectMeta(name=f"n{at}", labels={labels.NODE_POOL: "p0"})
+            yield Page(items=[Node(metadata=meta)])
+
+    api = KubernetesApi(Connection(url="http://127.0.0.1:1", token=None))
+    monkeypatch.setattr(api, "list_pages", list_pages)
+    found = KubernetesCluster(api).find_pools_of_nodes([f"p{at}" for at in range(150)], some=True)
+
+    assert found == {"n0": "p0"}
+    assert asked == [50, 50]
 
 
-def eventually(read: Callable[[], Any]) -> Any:
-    """Return the first reading that is not empty; controllers and the scheduler need a moment."""
-    give_up_at = time.monotonic() + 90
-    while not (found := read()):
-        assert time.monotonic() < give_up_at, "nothing came"
-        time.sleep(0.05)
-    return found
+def test_a_notice_is_written_once_and_counted_up_only_when_it_is_old(url: str) -> None:
+    cluster = open_edge(url)
 
-
-def a_jobset(name: str) -> dict[str, Any]:
-    container = {"name": "c", "image": "i", "resources": {"limits": {labels.TPU_RESOURCE: "4"}}}
-    spec = {
-        "nodeSelector": {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x4"},
-        "containers": [container],
-        "restartPolicy": "Never",
-    }
-    job = {"parallelism": 2, "completions": 2, "completionMode": "Indexed", "template": {"spec": spec}}
-    return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": name},
-        "spec": {"replicatedJobs": [{"name": "workers", "replicas": 2, "template": {"spec": job}}]},
-    }
-
-
-@pytest.fixture(scope="module")
-def leaders(url: str, cluster: KubernetesCluster) -> list[PodView]:
-    """The leader pods of a JobSet of two slices, once the scheduler has called them unschedulable."""
-    ask("POST", f"{url}{JOBSETS}", a_jobset("train"))
-
-    def both_unschedulable() -> list[PodView]:
-        found = [pod for pod in cluster.list_waiting_leaders() if pod.unschedulable]
-        return found if len(found) == 2 else []
-
-    found: list[PodView] = eventually(both_unschedulable)
-    return found
-
-
-def test_what_is_not_there_is_none(cluster: KubernetesCluster) -> None:
-    assert cluster.get_pod("default", "no-such-pod") is None
-    assert cluster.get_workload("JobSet", "default", "no-such-jobset") is None
-    assert cluster.get_workload("JobSet", "no-such-namespace", "no-such-jobset") is None
-    assert cluster.get_namespace_labels("no-such-namespace") == {}
-
-
-def test_the_labels_of_a_namespace_are_read(cluster: KubernetesCluster) -> None:
-    assert cluster.get_namespace_labels("default") == {"kubernetes.io/metadata.name": "default"}
-
-
-def test_only_the_leaders_that_wait_are_listed(leaders: list[PodView]) -> None:
-    assert sorted(pod.controller_name for pod in leaders) == ["train-workers-0", "train-workers-1"]
-    assert all(pod.completion_index == "0" and not pod.node_name for pod in leaders)
-    assert {pod.template.chips for pod in leaders} == {4}
-
-
-def test_the_other_pods_of_slices_that_wait_are_listed_apart(
-    leaders: list[PodView], cluster: KubernetesCluster
-) -> None:
-    def both() -> list[PodView]:
-        found = list(cluster.list_waiting_followers())
-        return found if len(found) == len(leaders) else []
-
-    found: list[PodView] = eventually(both)
-
-    assert sorted(pod.controller_name for pod in found) == ["train-workers-0", "train-workers-1"]
-    assert all(pod.completion_index == "1" and not pod.node_name for pod in found)
-
-
-def test_a_leader_and_its_jobset_are_read_as_a_demand(leaders: list[PodView], cluster: KubernetesCluster) -> None:
-    pod = cluster.get_pod("default", leaders[0].name)
-    jobset = cluster.get_workload("JobSet", "default", "train")
-
-    assert pod == leaders[0]
-    assert jobset is not None
-    assert (jobset.name, jobset.terminal, jobset.suspended, jobset.managed_elsewhere) == (
-        "train",
-        "",
-        False,
-        False,
-    )
-    use = Settings(clusters={CLUSTER: ClusterSettings(endpoint="http://h", zone="us-east5-b")})
-    demand = read_demand(CLUSTER, pod, jobset, use) if pod else None
-    assert isinstance(demand, Demand)
-    assert (demand.shape.machine_type, demand.shape.node_count) == ("ct6e-standard-4t", 2)
-    assert demand.claim.owner_uid == jobset.uid
-    assert demand.claim.slice_key == f"default/{leaders[0].controller_name}"
-
-
-def a_pod(name: str, node: str, **change: Any) -> dict[str, Any]:
-    resources = {"limits": {labels.TPU_RESOURCE: "4"}}
-    return {
-        "metadata": {"name": name, **change},
-        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i", "resources": resources}]},
-    }
-
-
-def owned_by(kind: str) -> dict[str, Any]:
-    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "u", "controller": True}
-    return {"ownerReferences": [owner]}
-
-
-@pytest.fixture(scope="module")
-def pool(url: str) -> str:
-    """Two nodes of one pool and one of another, with pods of every kind on them."""
-    for node, home in (("n1", POOL), ("n2", POOL), ("n3", "another-pool")):
-        ask("POST", f"{url}/api/v1/nodes", {"metadata": {"name": node, "labels": {labels.NODE_POOL: home}}})
-    ask("POST", f"{url}{PODS}", a_pod("own", "n1", labels={jobset_keys.JOBSET_NAME_ON_POD: "train"}))
-    ask("POST", f"{url}{PODS}", a_pod("bare", "n2"))
-    ask("POST", f"{url}{PODS}", a_pod("elsewhere", "n3"))
-    ask("POST", f"{url}{PODS}", a_pod("daemon", "n1", **owned_by("DaemonSet")))
-    ask("POST", f"{url}{PODS}", a_pod("static", "n1", annotations={"kubernetes.io/config.mirror": "x"}))
-    ask("POST", f"{url}{PODS}", a_pod("done", "n2"))
-    done = ask("GET", f"{url}{PODS}/done")
-    done["status"]["phase"] = "Succeeded"
-    ask("PUT", f"{url}{PODS}/done/status", done)
-    ask("POST", f"{url}{PODS}", a_pod("ending", "n2", finalizers=["example.com/held"]))
-    ask("DELETE", f"{url}{PODS}/ending")
-    return POOL
-
-
-def test_the_pods_that_would_lose_their_node_are_listed_and_no_others(
-    pool: str, cluster: KubernetesCluster
-) -> None:
-    found = {pod.name: pod for pod in cluster.list_pool_pods(pool)}
-
-    assert sorted(found) == ["bare", "ending", "own"]
-    assert (found["own"].workload, found["own"].chips) == ("train", 4)
-    assert (found["bare"].kind, found["bare"].workload, found["bare"].deleting_since) == ("Pod", "bare", None)
-    assert found["ending"].deleting_since is not None
-
-
-def test_a_pool_without_nodes_has_no_pods(cluster: KubernetesCluster) -> None:
-    assert cluster.list_pool_pods("no-such-pool") == []
-
-
-def test_a_notice_is_written_once_and_counted_up_only_when_it_is_old(url: str, cluster: KubernetesCluster) -> None:
     def notice(message: str) -> Notice:
         return Notice(
             kind="Pod",
@@ -199,11 +75,7 @@ def test_a_notice_is_written_once_and_counted_up_only_when_it_is_old(url: str, c
         )
 
     def written_so_far() -> dict[str, Any]:
-        return {
-            event["message"]: event
-            for event in ask("GET", f"{url}{EVENTS}")["items"]
-            if event["involvedObject"].get("uid") == "u-1"
-        }
+        return {event["message"]: event for event in list_events(url, "u-1")}
 
     for message in ("wrong topology", "wrong topology", "wrong topology", "another thing"):
         cluster.write_notice(notice(message))
@@ -215,15 +87,18 @@ def test_a_notice_is_written_once_and_counted_up_only_when_it_is_old(url: str, c
     for event in events.values():
         event["lastTimestamp"] = "2026-01-01T00:00:00Z"
         ask("PUT", f"{url}{EVENTS}/{event['metadata']['name']}", event)
+    cluster.write_notice(notice("wrong topology"))
+    assert written_so_far()["wrong topology"]["count"] == 1, "a warm instance remembers what it wrote"
+    cold = KubernetesCluster(KubernetesApi(Connection(url=url)), component=COMPONENT)
     for _ in range(2):
-        cluster.write_notice(notice("wrong topology"))
+        cold.write_notice(notice("wrong topology"))
 
     written = written_so_far()["wrong topology"]
     assert written["count"] == 2
     assert (written["type"], written["reason"], written["source"]["component"]) == (
         "Warning",
         "NodePoolRefused",
-        "a-test",
+        COMPONENT,
     )
     assert written["involvedObject"]["kind"] == "Pod"
     assert "2026-01-01T00:00:00Z" < written["firstTimestamp"] <= written["lastTimestamp"]
@@ -235,7 +110,8 @@ def test_an_api_out_of_reach_is_unavailable_and_never_absence() -> None:
     for read in (
         lambda: nowhere.get_pod("default", "p"),
         lambda: nowhere.get_workload("JobSet", "default", "j"),
-        lambda: nowhere.get_namespace_labels("default"),
+        lambda: nowhere.get_namespace("default"),
+        lambda: nowhere.read_ledger("default"),
         lambda: list(nowhere.list_waiting_leaders()),
         lambda: list(nowhere.list_waiting_followers()),
         lambda: nowhere.list_pool_pods("n"),
@@ -248,7 +124,9 @@ def test_a_404_that_is_not_about_the_jobset_is_no_proof_that_it_is_gone(url: str
     """Pools are deleted on its absence: a wrong address, or JobSet not installed, must not look like it."""
     astray = KubernetesCluster(KubernetesApi(Connection(url=f"{url}/wrong/prefix")))
 
-    with pytest.raises(Unavailable, match="whether JobSet default/train exists is unknown"):
+    with pytest.raises(Unavailable, match="cannot tell whether namespace default exists"):
+        astray.get_namespace("default")
+    with pytest.raises(KindAbsent, match="cannot tell whether workloads of kind JobSet exist"):
         astray.get_workload("JobSet", "default", "train")
 
 
@@ -324,3 +202,25 @@ def test_errors_keep_their_class_whatever_is_asked(
     with pytest.raises(ProvisionerError) as raised:
         calls[what]()
     assert type(raised.value) is kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "16", "{}", '{"namespace":"a","chips":-1,"made_at":1}', '{"namespace":"a","chips":1e400,"made_at":1}'],
+)
+def test_a_reservation_that_cannot_be_read_is_left_out_and_the_others_count(url: str, text: str) -> None:
+    """A hand that edits the ledger stops nothing."""
+    maps = f"{url}/api/v1/namespaces/kube-public/configmaps"
+    good = '{"namespace":"a","chips":16,"made_at":1800000000.0}'
+    ask("POST", maps, {"metadata": {"name": LEDGER}, "data": {"bad": text, "good": good}})
+    try:
+        found = open_edge(url).read_ledger("kube-public")
+    finally:
+        ask("DELETE", f"{maps}/{LEDGER}")
+
+    assert {name: each.chips for name, each in found.entries.items()} == {"good": 16}
+
+
+def test_a_ledger_whose_namespace_is_gone_is_a_matter_of_a_later_try(url: str) -> None:
+    with pytest.raises(StaleView, match="no-such-namespace"):
+        open_edge(url).write_ledger("no-such-namespace", Ledger(version="", entries={}))

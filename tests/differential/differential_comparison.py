@@ -1,8 +1,8 @@
 """Two traces side by side: every difference that a watcher could see, as data.
 
-A watcher may legitimately miss a state that its writer passed over, because two causes fell into one write. So
-numbers are compared by their turning points, and whole states by the order in which fields changed: what came
-first in one run must not have come last in the other.
+Two causes can fall into one write, so a watcher may miss a state. So numbers are compared by their
+turning points, and states by the order in which their fields changed: what came first in one run
+must not come last in the other.
 """
 
 from __future__ import annotations
@@ -10,30 +10,32 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from differential_observer import NODES
+from tests.differential.differential_observer import NODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from differential_traces import Course, Flat, Trace
+    from tests.differential.differential_traces import Course, Flat, Trace
+
+T = TypeVar("T")
 
 ABSENT = "(absent)"
 _NUMBER = re.compile(r"-?\d+")
 _UNORDERED = re.compile(r"metadata\.generation|.*(Time|Timestamp)$")
 """Paths without an order of their own: they go along with others."""
 _PASSING = re.compile(r"status\.conditions\[PodScheduled\]\..*|status\.completedIndexes")
-"""Paths whose passing values depend on who is faster: only what they are when nothing moves is compared.
+"""Paths whose passing values are a race: they are compared only while nothing moves.
 
-While nodes arrive, a scheduler may try a pod once or twice before its place is there; a Job may count two pods at
-once.
+While nodes arrive, a scheduler may try a pod once or twice before its place is there. A Job may
+count two pods at once.
 """
 _PASSING_AT_THE_END = re.compile(r"status\.(active|ready|terminating)")
-"""Likewise of what was deleted: the garbage collector may take a Job before or after its pods' end is counted.
+"""The same for deleted Jobs: they may go before or after the end of their pods is counted.
 
-The real Job controller counts once a second and goes on while the Job is being deleted; the embedded one does not.
-So these are compared only up to the deletion.
+The real Job controller counts once a second and goes on while the Job is being deleted; the
+embedded one does not. So these are compared only up to the deletion.
 """
 _DELETION = "metadata.deletionTimestamp"
 
@@ -84,7 +86,7 @@ def _compare_courses(embedded: Trace, real: Trace) -> Iterator[Difference]:
             yield Difference(scene, "presence", subject, "", *shown)
             continue
         for aspect, what, one, other in _compare_course(ours, theirs):
-            # Marks, taints and status of a node are written by programs that do not wait for each other.
+            # Several programs write labels, taints and status of a node, in any order.
             if (key[1], aspect) != (NODES, "order"):
                 yield Difference(scene, aspect, subject, what, one, other)
 
@@ -129,7 +131,7 @@ def course_of(path: str, states: Sequence[Flat]) -> list[str]:
 
 
 def _turning_points(values: list[str]) -> list[str]:
-    """Leave out a number between a lower and a higher one; a counter that is not written counts as nought."""
+    """Leave out a number between a lower and a higher one; an absent counter is 0."""
     numbers = _without_repeats([0 if value == ABSENT else int(value) for value in values])
     kept = [
         number
@@ -139,7 +141,7 @@ def _turning_points(values: list[str]) -> list[str]:
     return [str(number) for number in kept]
 
 
-def _without_repeats(values: Sequence[str] | Sequence[int]) -> list:
+def _without_repeats(values: Sequence[T]) -> list[T]:
     return [value for index, value in enumerate(values) if index == 0 or values[index - 1] != value]
 
 
@@ -153,7 +155,7 @@ def _contradictions(ours: Sequence[Flat], theirs: Sequence[Flat]) -> list[tuple[
 
 
 def _moments(states: Sequence[Flat]) -> dict[str, int]:
-    """Return in which state each change was first seen; numbers and times have no moment of their own."""
+    """Return the state in which each change was first seen; without numbers and times."""
     found: dict[str, int] = {}
     for index, (before, after) in enumerate(pairwise(states), start=1):
         for path in before.keys() | after.keys():
@@ -180,15 +182,7 @@ def _compare_sightings(embedded: Trace, real: Trace) -> Iterator[Difference]:
 
 
 def _compare_answers(embedded: Trace, real: Trace) -> Iterator[Difference]:
-    nothing = (ABSENT, ABSENT)
     for scene, question in sorted(embedded.answers.keys() | real.answers.keys()):
-        ours = embedded.answers.get((scene, question), nothing)
-        theirs = real.answers.get((scene, question), nothing)
-        if ours[0] != theirs[0]:
-            yield Difference(scene, "answer", question, "verdict", _say(ours), _say(theirs))
-        elif ours != theirs:
-            yield Difference(scene, "answer", question, "message", ours[1], theirs[1])
-
-
-def _say(answer: tuple[str, str]) -> str:
-    return ": ".join(filter(None, answer))
+        one, other = (trace.answers.get((scene, question), ABSENT) for trace in (embedded, real))
+        if one != other:
+            yield Difference(scene, "answer", question, "verdict", one, other)

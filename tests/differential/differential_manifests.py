@@ -20,7 +20,7 @@ PINNED = {EXCLUSIVE: POOL, NODE_SELECTOR: "true"}
 def replicated_job(
     name: str = "slice", *, replicas: int = 1, pods: int = 2, selector: Json | None = None, **extra: Any
 ) -> Json:
-    """A replicated job of TPU slices; `backoff` retries of its pods and fields of the pods may be given."""
+    """A replicated job of TPU slices; `backoff` is its limit, `pod` has fields of the pods."""
     container = {"name": "worker", "image": "worker", "resources": {"limits": {TPU: 4}}}
     pod = {
         "restartPolicy": "Never",
@@ -37,7 +37,7 @@ def replicated_job(
 
 
 def light_job(name: str, *, pods: int = 1, replicas: int = 1, **extra: Any) -> Json:
-    """A replicated job whose pods ask for nothing but the TPU nodes' toleration, so that many share a node."""
+    """A replicated job whose pods only tolerate the TPU taint, so that many share a node."""
     tolerations = [{"key": TPU, "operator": "Exists", "effect": "NoSchedule"}]
     container = {"name": "worker", "image": "worker"}
     fields = {"containers": [container], "tolerations": tolerations}

@@ -1,6 +1,6 @@
-"""Sees what a watcher of the cluster sees: every event of every watch, in order, by the exporter's own client.
+"""Sees every event of every watch of a cluster, in order, by the exporter's own client.
 
-What is seen is kept as it came. What it means, and what is random in it, is the business of `differential_traces`.
+The events are kept as they came; `differential_traces` reads them.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from differential_rest import list_unwritten
-
-from exporter.kinds import watch_pods
+from exporter.watched_kinds import watch_pods
 from shared.core.kinds.jobset import JOBSET
+from tests.differential.differential_rest import list_unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +27,7 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 PREFIX = "diff-"
-"""What the names of our namespaces and nodes begin with; everything else in the cluster is not looked at."""
+"""What the names of our namespaces and nodes begin with; everything else is ignored."""
 PODS, JOBS, JOBSETS, NODES, EVENTS = "pods", "jobs", "jobsets", "nodes", "events"
 REST = "rest"
 """In place of a watch: the script had waited until nothing moved any more."""
@@ -121,7 +120,7 @@ class Observer:
         return found
 
     def rest(self, namespace: str, quiet_seconds: float = 0.5) -> None:
-        """Return when nothing but Events has come for a while, and what was written of a namespace is complete."""
+        """Return when only Events came for a while, and all counts of a namespace are written."""
 
         def missing() -> list[str]:
             return list_unwritten(*(self.live(watch, namespace) for watch in (JOBSETS, JOBS, PODS)))
@@ -129,7 +128,7 @@ class Observer:
         def is_at_rest() -> bool:
             return time.monotonic() - self._moved_at > quiet_seconds and not missing()
 
-        self.wait(f"{namespace}: rest", is_at_rest, list_missing=missing)
+        self.wait(f"{namespace}: rest", is_at_rest, seconds=60, list_missing=missing)
 
     def mark_rest(self, namespace: str) -> None:
         """Note that what is seen now is no passing state."""

@@ -1,7 +1,7 @@
 """What a cluster's controllers have yet to write: while there is any, quiet is no rest.
 
-The real Job controller counts once a second and a busy machine makes that longer, so no length of silence tells
-that a count is the last one. Counts that agree with what they count do.
+The real Job controller counts once a second, or later on a busy machine. So a quiet time does not
+show that a count is the last one. A count that agrees with the objects does.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 Json = dict[str, Any]
 
@@ -21,12 +21,11 @@ _RESTART = "jobset.sigs.k8s.io/restart-attempt"
 _ENDED = ("Succeeded", "Failed")
 
 
-def list_unwritten(jobsets: Iterable[Json], jobs: Iterable[Json], pods: Iterable[Json]) -> list[str]:
-    """Return what is yet to be written about the objects of one namespace, in words; nothing when it is at rest.
+def list_unwritten(jobsets: list[Json], jobs: list[Json], pods: list[Json]) -> list[str]:
+    """Return what is yet to be written about the objects of one namespace, in words.
 
     What is over or being deleted is passed over: nobody need write about it any more.
     """
-    pods, jobs = list(pods), list(jobs)
     return [
         *(text for job in jobs if _lives(job) for text in _list_uncounted(job, pods)),
         *(text for jobset in jobsets if _lives(jobset) for text in _list_unseen_jobs(jobset, jobs)),
@@ -36,8 +35,8 @@ def list_unwritten(jobsets: Iterable[Json], jobs: Iterable[Json], pods: Iterable
 
 def _list_uncounted(job: Json, pods: list[Json]) -> Iterator[str]:
     mine = [pod for pod in pods if _owner(pod) == job["metadata"]["uid"]]
-    going = [pod for pod in mine if _is_going(pod) and not _has_ended(pod)]
-    active = [pod for pod in mine if not _is_going(pod) and not _has_ended(pod)]
+    going = [pod for pod in mine if is_going(pod) and not _has_ended(pod)]
+    active = [pod for pod in mine if not is_going(pod) and not _has_ended(pod)]
     counted = {
         "active": len(active),
         "ready": sum(_condition(pod, "Ready") == "True" for pod in active),
@@ -65,12 +64,13 @@ def _list_unseen_jobs(jobset: Json, jobs: list[Json]) -> Iterator[str]:
 
 
 def _lives(body: Json) -> bool:
-    return not _is_going(body) and not any(
+    return not is_going(body) and not any(
         _condition(body, end) == "True" for end in ("Complete", "Completed", "Failed")
     )
 
 
-def _is_going(body: Json) -> bool:
+def is_going(body: Json) -> bool:
+    """Whether an object is being deleted."""
     return "deletionTimestamp" in body["metadata"]
 
 
@@ -79,7 +79,7 @@ def _has_ended(pod: Json) -> bool:
 
 
 def _is_unjudged(pod: Json) -> bool:
-    return not _is_going(pod) and _condition(pod, "PodScheduled") is None
+    return not is_going(pod) and _condition(pod, "PodScheduled") is None
 
 
 def _is_active(job: Json) -> bool:

@@ -10,18 +10,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from differential_observer import Observer
-from differential_scenes import play
-from differential_stage import Stage
-from differential_traces import read_trace
-
-from local.stack.access import open_kubernetes
-from local.stack.child import Child, Command, describe_last_words
 from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_connection import connection_from_kubeconfig
+from standins.processes.child import Child, Command, describe_last_words
+from standins.processes.kubeconfig import open_client
+from tests.differential.differential_observer import Observer
+from tests.differential.differential_scenes import play
+from tests.differential.differential_stage import Stage
+from tests.differential.differential_traces import read_trace
 
 if TYPE_CHECKING:
-    from differential_traces import Trace
+    from tests.differential.differential_traces import Trace
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEED = 1
@@ -45,7 +44,7 @@ def _play_on(kubeconfig: Path) -> Trace:
     api = KubernetesApi(connection_from_kubeconfig(kubeconfig), user_agent="differential-test")
     with ExitStack() as stack:
         stack.callback(api.close)
-        http = stack.enter_context(open_kubernetes(kubeconfig, timeout_seconds=30))
+        http = stack.enter_context(open_client(kubeconfig, timeout_seconds=30))
         for node in http.get("/api/v1/nodes").raise_for_status().json()["items"]:
             http.delete(f"/api/v1/nodes/{node['metadata']['name']}").raise_for_status()
         observer = stack.enter_context(Observer(api))
@@ -56,7 +55,7 @@ def _play_on(kubeconfig: Path) -> Trace:
 
 def _start_embedded(folder: Path, kubeconfig: Path) -> Child:
     ports, log = folder / "ports.json", folder / "cluster.log"
-    arguments = [sys.executable, "-m", "local.cluster", "serve", "--speed", str(SPEED)]
+    arguments = [sys.executable, "-m", "standins.cluster", "serve", "--speed", str(SPEED)]
     arguments += ["--ports-file", str(ports), "--kubeconfig-file", str(kubeconfig)]
     child = Child(Command(name="cluster", arguments=tuple(arguments), folder=ROOT), log)
     deadline = time.monotonic() + _START_SECONDS_MAX

@@ -1,7 +1,7 @@
-"""One of the two clusters, and what a scene can do in it: submit, add nodes, play the kubelet, ask for refusals.
+"""One of the two clusters, and what a scene can do in it.
 
-Nodes are made by the fake GKE's own builders and registrar, pod statuses by the simulated kubelet's, so that both
-clusters are given exactly the same.
+The fake GKE's builders and registrar make the nodes, the simulated kubelet's code the statuses of
+pods, so that both clusters get the same.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from differential_observer import JOBS, JOBSETS, NODES, PODS, PREFIX, Observer
-from differential_rest import TRACKING
-
-from local.fakegke.events import NodesDown, NodesDraining, NodeUp
-from local.fakegke.kubernetes_api import connect
-from local.fakegke.machines import find_machine
-from local.fakegke.messages import NodePool
-from local.fakegke.names import ClusterName
-from local.fakegke.node_objects import node_object
-from local.fakegke.registrar import Registrar
-from local.kubelet import statuses
+from standins.fakegke.model.machines import find_machine
+from standins.fakegke.model.node_events import NodesDown, NodesDraining, NodeUp
+from standins.fakegke.model.node_objects import node_object
+from standins.fakegke.model.proto_messages import NodePool
+from standins.fakegke.nodes.kubernetes_calls import connect
+from standins.fakegke.nodes.registrar import Registrar
+from standins.fakegke.resource_names import ClusterName
+from standins.kubelet import statuses
+from tests.differential.differential_observer import JOBS, JOBSETS, NODES, PODS, PREFIX, Observer
+from tests.differential.differential_rest import TRACKING, is_going
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from local.fakegke.events import Event
+    from standins.fakegke.model.node_events import Event
 
 Json = dict[str, Any]
 
@@ -38,7 +37,7 @@ ZONE, TOPOLOGY, MACHINE = "us-east5-b", "2x4", "ct6e-standard-4t"
 JOBSET_PATH = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
 INDEX = "batch.kubernetes.io/job-completion-index"
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
-JSON_PATCH, APPLY = "application/json-patch+json", "application/apply-patch+yaml"
+JSON_PATCH = "application/json-patch+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +68,7 @@ class Stage:
         return Scene(self, namespace)
 
     def _takes_pods(self, accounts: str) -> bool:
-        found = self.http.get(f"{accounts}/default")
-        if found.is_success:
-            return True
-        # The embedded cluster has no controller that makes one, and asks for none.
+        """Create the account, if no controller has: the embedded cluster has none for it."""
         return self.http.post(accounts, json={"metadata": {"name": "default"}}).status_code in (201, 409)
 
     def play(self, events: Iterable[Event]) -> None:
@@ -96,14 +92,12 @@ class Scene:
         }.get(kind, "/api/v1")
         return f"{group}/namespaces/{self.namespace}/{kind}" + (f"/{name}" if name else "")
 
-    # --- doing -------------------------------------------------------------------------------------------------
-
     def submit(self, body: Json, kind: str = "jobsets") -> None:
         """Create an object."""
         answer = self.stage.http.post(self.path(kind), json=body)
         assert answer.is_success, f"{self.namespace}: {answer.text}"
 
-    def patch(self, kind: str, name: str, patch: Json, content_type: str = MERGE) -> None:
+    def patch(self, kind: str, name: str, patch: Json | list[Json], content_type: str = MERGE) -> None:
         """Change an object."""
         answer = self.stage.http.patch(self.path(kind, name), json=patch, headers={"Content-Type": content_type})
         assert answer.is_success, f"{self.namespace}: {answer.text}"
@@ -135,6 +129,7 @@ class Scene:
         if taint:
             message.config.taints.add(key=taint, value="true", effect=1)
         machine = find_machine(MACHINE)
+        assert machine is not None
         names = [f"{self.namespace}.{pool}-{host}" for host in hosts]
         self.stage.play(NodeUp(node_object(CLUSTER, message, machine, TOPOLOGY, (name, ZONE))) for name in names)
         self.pools.setdefault(pool, []).extend(names)
@@ -166,16 +161,12 @@ class Scene:
         Only once their Job has counted them: which of the two comes first would be a race.
         """
         for pod in self.pods():
-            going = "deletionTimestamp" in pod["metadata"] and TRACKING not in pod["metadata"].get(
-                "finalizers", ()
-            )
+            going = is_going(pod) and TRACKING not in pod["metadata"].get("finalizers", ())
             if going and pod["spec"].get("nodeName"):
                 self.delete("pods", pod["metadata"]["name"], grace_seconds=0)
 
     def _report(self, pod: Json, patch: Json) -> None:
         self.patch("pods", f"{pod['metadata']['name']}/status", patch, STRATEGIC)
-
-    # --- seeing ------------------------------------------------------------------------------------------------
 
     def pods(self, of: str = "") -> list[Json]:
         """The pods of a JobSet (or all), by name."""
@@ -187,11 +178,7 @@ class Scene:
 
     def bound(self, of: str = "") -> list[Json]:
         """The pods that have a node and are not going."""
-        return [
-            pod
-            for pod in self.pods(of)
-            if pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]
-        ]
+        return [pod for pod in self.pods(of) if pod["spec"].get("nodeName") and not is_going(pod)]
 
     def unschedulable(self, of: str = "", saying: str = "") -> list[Json]:
         """The pods for which the scheduler has no place, and says this."""

@@ -1,7 +1,8 @@
-"""From what was seen to what can be compared: names without random parts, one course per object, fields by path.
+"""Makes comparable what was seen: names without random parts, one course per object.
 
-An object is known by what it is for, not by what it happens to be called: a pod by its Job, index and turn, a Job
-or JobSet by its name and turn. UIDs become such names too, and times only say that there is one.
+An object is known by what it is for, not by what it happens to be called: a pod by its Job, index
+and turn, a Job or JobSet by its name and turn. UIDs become such names too, and times only say that
+there is one.
 """
 
 from __future__ import annotations
@@ -12,17 +13,16 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from differential_observer import EVENTS, JOBS, JOBSETS, LEADERS, NODES, PODS, REST
-
 from exporter.sightings import PodSightings, WorkloadSightings
 from shared.core.kinds.jobset import JOBSET
 from shared.edges.workload_objects import Pod, read_workload
+from tests.differential.differential_observer import EVENTS, JOBS, JOBSETS, LEADERS, NODES, PODS, REST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from differential_observer import Sight
-    from differential_stage import Answer
+    from tests.differential.differential_observer import Sight
+    from tests.differential.differential_stage import Answer
 
 import msgspec
 
@@ -37,8 +37,8 @@ _WORD = re.compile(r"[a-z0-9][-a-z0-9]*")
 _HOST = re.compile(r"(diff-[a-z]+\.[a-z]+)-\d+")
 _REFUSED = 400
 _ANYWHERE = "the whole script"
-"""The scene of what is refused for a while. Whether a leader has its node before its follower is made is a race,
-and an Event of the scheduler is a best effort; what it says of each pod is compared by the pod's condition.
+"""The scene of refusals that pass. Whether a leader has its node before its follower is made is a
+race, and an Event of the scheduler is a best effort. The pod's condition is compared instead.
 """
 _TOKEN_VOLUME = re.compile(r"(kube-api-access)-[a-z0-9]{5}")
 _KEYED = {"conditions": "type"} | dict.fromkeys(
@@ -50,7 +50,7 @@ _DROPPED = {"managedFields", "resourceVersion", "selfLink", "lastHeartbeatTime",
 
 @dataclass
 class Course:
-    """What one watch showed of one object: the types of the events, and every distinct state, flat."""
+    """What one watch showed of one object: the types of events, and every distinct state."""
 
     types: list[str] = field(default_factory=list)
     states: list[Flat] = field(default_factory=list)
@@ -68,8 +68,8 @@ class Trace:
     """By scene and object: type, reason, component and message."""
     sightings: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     """By scene and object: what the exporter would publish."""
-    answers: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
-    """By scene and question: code with reason, and message."""
+    answers: dict[tuple[str, str], str] = field(default_factory=dict)
+    """By scene and question: code and reason."""
 
 
 class Names:
@@ -126,12 +126,13 @@ def read_trace(sights: list[Sight], answers: list[Answer]) -> Trace:
     _read_events(sights, names, trace)
     _read_sightings(sights, names, trace)
     for answer in answers:
-        trace.answers[answer.scene, answer.question] = _read_answer(answer, names)
+        reason = answer.body.get("reason", "") if answer.code >= _REFUSED else ""
+        trace.answers[answer.scene, answer.question] = f"{answer.code} {reason}".strip()
     return trace
 
 
 def flatten(body: Json, names: Names) -> Flat:
-    """Return every field of an object by its path; lists of conditions and the like by what names their items."""
+    """Return every field of an object by its path; items of lists by their names."""
     hosts = body.get("kind") != "Node"
     return {names.settle(path): names.settle(value, hosts=hosts) for path, value in _walk(body, "")}
 
@@ -151,14 +152,6 @@ def _walk(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 def _last(path: str) -> str:
     return path.rpartition(".")[2]
-
-
-def _read_answer(answer: Answer, names: Names) -> tuple[str, str]:
-    """Return what a program reads of an answer, and what a person does; what was stored is seen in the watches."""
-    if answer.code < _REFUSED:
-        return str(answer.code), ""
-    said = {key: str(answer.body.get(key, "")) for key in ("reason", "message")}
-    return f"{answer.code} {said['reason']}", names.settle(said["message"])
 
 
 def _read_events(sights: list[Sight], names: Names, trace: Trace) -> None:
@@ -182,12 +175,12 @@ def _read_events(sights: list[Sight], names: Names, trace: Trace) -> None:
 
 
 def _is_stumble(event: Json) -> bool:
-    """Whether a controller made what it had made already, because its cache had not shown it yet."""
+    """Whether a controller tried to make what it had made, because its cache was behind."""
     return bool(event["reason"] == "JobCreationFailed" and event["message"].endswith("already exists"))
 
 
 def _standing(trace: Trace, scene: str, subject: str) -> set[str]:
-    """What the scheduler said of a pod when nothing moved; between two nodes it may try once, twice or never."""
+    """The scheduler's messages about a pod while nothing moved."""
     course = trace.courses.get((scene, PODS, subject.partition(" ")[2]), Course())
     return {state.get("status.conditions[PodScheduled].message", "") for state in course.rests}
 

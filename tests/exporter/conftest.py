@@ -8,19 +8,20 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from exporter_builders import CLUSTER
-from scripted_kubernetes import ScriptedKubernetes
 
 from exporter.health import Health
 from exporter.metrics import Metrics
 from exporter.pauses import Pauses
 from exporter.watch import Follower
 from shared.edges.kubernetes_api import Connection, KubernetesApi
+from tests.exporter.exporter_builders import CLUSTER
+from tests.exporter.scripted_kubernetes import ScriptedKubernetes
+from tests.exporter.tls_server import TlsServer, write_certificates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from shared.core.events import Event
+    from shared.core.messages import Event
 
 
 @pytest.fixture
@@ -35,6 +36,16 @@ def api(kubernetes: ScriptedKubernetes) -> Iterator[KubernetesApi]:
     client = KubernetesApi(Connection(url=kubernetes.url), timeout_seconds=10)
     yield client
     client.close()
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsServer]:
+    folder = tmp_path_factory.mktemp("tls")
+    write_certificates(folder)
+    server = TlsServer(folder)
+    yield server
+    server.server.shutdown()
+    server.server.server_close()
 
 
 class Following:

@@ -173,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
             if request.method == "GET":
                 return self._json(200, stored)
             version = request.body["metadata"].get("resourceVersion", "")
-            if request.method == "PUT" and version != stored["metadata"]["resourceVersion"]:
+            if request.method == "PUT" and stored and version != stored["metadata"]["resourceVersion"]:
                 return self._refuse(Refusal(409, "Conflict"))
             metadata = request.body["metadata"] | {"resourceVersion": str(len(script.requests))}
             script.leases[name] = request.body | {"metadata": metadata}

@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import msgspec
 import pytest
-from exporter_builders import CLUSTER, SINCE, a_jobset, a_leader, completed, suspended
 
 from exporter.sightings import PodSightings, WorkloadSightings
 from shared.core.errors import MalformedEvent
-from shared.core.events import KINDS_PLURAL, Event, EventType, ObjectName, Observed, format_message, parse_message
 from shared.core.kinds.jobset import JOBSET
+from shared.core.messages import (
+    KINDS_PLURAL,
+    Event,
+    EventType,
+    ObjectName,
+    Observed,
+    format_message,
+    parse_message,
+)
 from shared.edges.workload_objects import Pod, read_workload
 from shared.traces import add_trace
+from tests.exporter.exporter_builders import CLUSTER, SINCE, a_jobset, a_leader, completed, suspended
 
 if TYPE_CHECKING:
     from shared.core.workloads import WorkloadView
@@ -57,22 +65,22 @@ def old_labels() -> dict[str, str]:
     return {k: v for k, v in a_leader()["metadata"]["labels"].items() if not k.endswith("jobset-uid")}
 
 
-def test_the_schema_is_one():
+def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
-def test_the_exporter_can_say_everything_that_there_is_to_observe():
+def test_the_exporter_can_say_everything_that_there_is_to_observe() -> None:
     assert {event.observed for event in every_event()} == set(Observed)
 
 
 @pytest.mark.parametrize("event", every_event(), ids=lambda event: f"{event.observed} {event.incarnation}")
-def test_what_the_exporter_says_is_valid_and_can_be_read_back(event: Event):
+def test_what_the_exporter_says_is_valid_and_can_be_read_back(event: Event) -> None:
     VALIDATOR.validate(as_document(event))
     message = format_message(event)
     assert parse_message(message.data, message.attributes) == event
 
 
-def test_the_schema_lists_exactly_the_words_that_the_code_knows():
+def test_the_schema_lists_exactly_the_words_that_the_code_knows() -> None:
     definitions = SCHEMA["$defs"]
     assert definitions["attributes"]["properties"]["ce-type"]["enum"] == [str(each) for each in EventType]
     assert definitions["data"]["properties"]["observed"]["enum"] == [str(each) for each in Observed]
@@ -105,7 +113,7 @@ WRONG: dict[str, tuple[str, str, Any]] = {
 
 
 @pytest.mark.parametrize(("part", "field", "value"), WRONG.values(), ids=WRONG)
-def test_schema_and_parser_refuse_the_same(part: str, field: str, value: Any):
+def test_schema_and_parser_refuse_the_same(part: str, field: str, value: Any) -> None:
     VALIDATOR.validate(GOOD)
     wrong = {**GOOD, part: GOOD[part] | {field: value}}
     assert not VALIDATOR.is_valid(wrong)
@@ -113,6 +121,6 @@ def test_schema_and_parser_refuse_the_same(part: str, field: str, value: Any):
         parse_message(json.dumps(wrong["data"]).encode(), wrong["attributes"])
 
 
-def test_the_schema_ties_the_type_to_what_it_may_say():
+def test_the_schema_ties_the_type_to_what_it_may_say() -> None:
     assert not VALIDATOR.is_valid({**GOOD, "data": GOOD["data"] | {"observed": "deleted"}})
     assert not VALIDATOR.is_valid({**GOOD, "data": GOOD["data"] | {"kind": "JobSet"}})

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from exporter_builders import CLUSTER
 
 from exporter.predicates import is_demand
 from exporter.sightings import PodSightings
 from shared.core import labels
 from shared.core.kinds.job import JOB, JOB_NAME_ON_POD
 from shared.edges.workload_objects import Pod
+from tests.exporter.exporter_builders import CLUSTER
 
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
@@ -31,7 +31,7 @@ def a_gpu_pod(name: str, *, gpus: int = 1, index: str | None = None) -> Pod:
 
 
 @pytest.mark.parametrize("index", [None, "0", "7"])
-def test_any_pod_with_gpus_may_speak(index: str | None) -> None:
+def test_any_pod_with_gpus_may_be_a_leader(index: str | None) -> None:
     assert is_demand(a_gpu_pod("p", index=index), JOB)
 
 

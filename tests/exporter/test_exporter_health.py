@@ -50,7 +50,9 @@ def ask(server: HealthServer, path: str) -> tuple[int, Any]:
             return error.code, error.read().decode()
 
 
-def test_a_loop_that_shows_itself_keeps_the_process_alive(server: HealthServer, health: Health, clock: Clock):
+def test_a_loop_that_shows_itself_keeps_the_process_alive(
+    server: HealthServer, health: Health, clock: Clock
+) -> None:
     health.beat("pods")
     health.beat("jobsets")
     clock.now = HEARTBEAT_SECONDS_MAX
@@ -62,7 +64,7 @@ def test_a_loop_that_shows_itself_keeps_the_process_alive(server: HealthServer, 
     assert json.loads(body)["heartbeat_age_seconds"] == {"pods": 181.0, "jobsets": 1.0}
 
 
-def test_a_leader_is_ready_when_everything_has_been_listed_once(server: HealthServer, health: Health):
+def test_a_leader_is_ready_when_everything_has_been_listed_once(server: HealthServer, health: Health) -> None:
     health.role = Role.LEADER
     health.note_listed("pods")
     health.note_lack("jobsets", "the cluster does not know it")
@@ -75,7 +77,7 @@ def test_a_leader_is_ready_when_everything_has_been_listed_once(server: HealthSe
     assert ask(server, "/readyz")[0] == 200
 
 
-def test_a_later_outage_is_told_and_does_not_unready(server: HealthServer, health: Health):
+def test_a_later_outage_is_told_and_does_not_unready(server: HealthServer, health: Health) -> None:
     health.role = Role.LEADER
     health.note_listed("pods")
     health.note_listed("jobsets")
@@ -89,12 +91,12 @@ def test_a_later_outage_is_told_and_does_not_unready(server: HealthServer, healt
 @pytest.mark.parametrize(
     ("role", "status"), [(Role.STARTING, 503), (Role.STANDBY, 200), (Role.LEADER, 503), (Role.ENDING, 503)]
 )
-def test_readiness_follows_the_role(server: HealthServer, health: Health, role: Role, status: int):
+def test_readiness_follows_the_role(server: HealthServer, health: Health, role: Role, status: int) -> None:
     health.role = role
     assert ask(server, "/readyz")[0] == status
 
 
-def test_metrics_are_ours_alone(server: HealthServer):
+def test_metrics_are_ours_alone(server: HealthServer) -> None:
     status, body = ask(server, "/metrics")
     assert status == 200
     names = {line.split()[2] for line in body.splitlines() if line.startswith("# HELP")}
@@ -102,5 +104,5 @@ def test_metrics_are_ours_alone(server: HealthServer):
     assert all(name.startswith("tpu_provisioner_exporter_") for name in names)
 
 
-def test_another_path_is_told_what_is_valid(server: HealthServer):
-    assert ask(server, "/") == (404, "not here; valid: /healthz, /readyz, /metrics\n")
+def test_another_path_is_told_what_is_valid(server: HealthServer) -> None:
+    assert ask(server, "/") == (404, "there is no such page; valid: /healthz, /readyz, /metrics\n")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from scripted_kubernetes import Refusal, ScriptedKubernetes
 
 from exporter.lease import LeaseLock, LeaseLost
 from shared.core.errors import ProvisionerError, Unavailable
+from tests.exporter.scripted_kubernetes import Refusal, ScriptedKubernetes
 
 if TYPE_CHECKING:
     from shared.edges.kubernetes_api import KubernetesApi
@@ -44,7 +44,9 @@ def holder(kubernetes: ScriptedKubernetes) -> Any:
     return kubernetes.leases["exporter"]["spec"].get("holderIdentity")
 
 
-def test_a_lease_that_does_not_exist_is_created(api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes):
+def test_a_lease_that_does_not_exist_is_created(
+    api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes
+) -> None:
     lock = a_lock(api, clock)
     assert not lock.is_held()
     assert lock.try_acquire()
@@ -56,7 +58,7 @@ def test_a_lease_that_does_not_exist_is_created(api: KubernetesApi, clock: Clock
 
 def test_a_held_lease_is_taken_only_after_it_stood_still_for_its_whole_length(
     api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes
-):
+) -> None:
     leader, standby = a_lock(api, clock), a_lock(api, clock, "other")
     assert leader.try_acquire()
     assert not standby.try_acquire()
@@ -70,13 +72,13 @@ def test_a_held_lease_is_taken_only_after_it_stood_still_for_its_whole_length(
 
 def test_a_standby_never_trusts_the_times_in_the_record(
     api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes
-):
+) -> None:
     a_lock(api, clock).try_acquire()
     kubernetes.leases["exporter"]["spec"]["renewTime"] = "1999-01-01T00:00:00.000000Z"
     assert not a_lock(api, clock, "other").try_acquire()
 
 
-def test_renewing_keeps_the_standby_out(api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes):
+def test_renewing_keeps_the_standby_out(api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes) -> None:
     leader, standby = a_lock(api, clock), a_lock(api, clock, "other")
     leader.try_acquire()
     for _ in range(10):
@@ -86,7 +88,7 @@ def test_renewing_keeps_the_standby_out(api: KubernetesApi, clock: Clock, kubern
     assert holder(kubernetes) == "me"
 
 
-def test_the_leader_stops_before_the_standby_may_start(api: KubernetesApi, clock: Clock):
+def test_the_leader_stops_before_the_standby_may_start(api: KubernetesApi, clock: Clock) -> None:
     leader, standby = a_lock(api, clock), a_lock(api, clock, "other")
     leader.try_acquire()
     standby.try_acquire()
@@ -100,7 +102,7 @@ def test_the_leader_stops_before_the_standby_may_start(api: KubernetesApi, clock
 
 def test_a_network_error_while_renewing_is_borne_only_until_two_thirds_of_the_lease(
     api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes
-):
+) -> None:
     lock = a_lock(api, clock)
     lock.try_acquire()
     kubernetes.stop()
@@ -117,7 +119,7 @@ def test_a_network_error_while_renewing_is_borne_only_until_two_thirds_of_the_le
 @pytest.mark.parametrize("code", [500, 401, 403, 429, 410, 400])
 def test_a_refused_renewal_is_an_error_like_any_other(
     api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes, code: int
-):
+) -> None:
     lock = a_lock(api, clock)
     lock.try_acquire()
     kubernetes.lease_refusals.append(Refusal(code))
@@ -127,7 +129,7 @@ def test_a_refused_renewal_is_an_error_like_any_other(
     assert lock.is_held()
 
 
-def test_a_stolen_lease_is_lost_at_once(api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes):
+def test_a_stolen_lease_is_lost_at_once(api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes) -> None:
     lock = a_lock(api, clock)
     lock.try_acquire()
     stolen = kubernetes.leases["exporter"]
@@ -140,7 +142,7 @@ def test_a_stolen_lease_is_lost_at_once(api: KubernetesApi, clock: Clock, kubern
     assert not lock.release()
 
 
-def test_a_deleted_lease_is_lost(api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes):
+def test_a_deleted_lease_is_lost(api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes) -> None:
     lock = a_lock(api, clock)
     lock.try_acquire()
     kubernetes.leases.clear()
@@ -151,7 +153,7 @@ def test_a_deleted_lease_is_lost(api: KubernetesApi, clock: Clock, kubernetes: S
 
 def test_an_edit_of_a_label_is_not_a_theft_and_survives(
     api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes
-):
+) -> None:
     lock = a_lock(api, clock)
     lock.try_acquire()
     kubernetes.leases["exporter"]["metadata"] |= {"resourceVersion": "999", "labels": {"a": "b"}}
@@ -162,7 +164,7 @@ def test_an_edit_of_a_label_is_not_a_theft_and_survives(
 
 def test_of_two_that_take_a_free_lease_only_one_succeeds(
     api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes
-):
+) -> None:
     first, second = a_lock(api, clock), a_lock(api, clock, "other")
     first.try_acquire()
     first.release()
@@ -174,7 +176,9 @@ def test_of_two_that_take_a_free_lease_only_one_succeeds(
     assert holder(kubernetes) == "me"
 
 
-def test_a_released_lease_is_taken_at_once(api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes):
+def test_a_released_lease_is_taken_at_once(
+    api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes
+) -> None:
     leader, standby = a_lock(api, clock), a_lock(api, clock, "other")
     leader.try_acquire()
     assert not standby.try_acquire()
@@ -186,7 +190,7 @@ def test_a_released_lease_is_taken_at_once(api: KubernetesApi, clock: Clock, kub
 
 def test_an_acquisition_whose_answer_was_lost_is_ours_at_the_next_try(
     api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes
-):
+) -> None:
     lock = a_lock(api, clock)
     lock.try_acquire()
     forgetful = a_lock(api, clock)
@@ -196,7 +200,7 @@ def test_an_acquisition_whose_answer_was_lost_is_ours_at_the_next_try(
 
 def test_an_api_that_cannot_be_asked_is_an_error_and_no_leadership(
     api: KubernetesApi, clock: Clock, kubernetes: ScriptedKubernetes
-):
+) -> None:
     kubernetes.lease_refusals.append(Refusal(503))
     lock = a_lock(api, clock)
     with pytest.raises(Unavailable):

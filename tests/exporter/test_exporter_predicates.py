@@ -6,12 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from exporter_builders import SINCE, UNSCHEDULABLE, a_jobset, a_leader, completed, resumed, suspended
 
 from exporter.predicates import is_demand, standing_of
-from shared.core.events import Observed
 from shared.core.kinds.jobset import JOBSET
+from shared.core.messages import Observed
 from shared.edges.workload_objects import Pod, read_workload
+from tests.exporter.exporter_builders import (
+    SINCE,
+    UNSCHEDULABLE,
+    a_jobset,
+    a_leader,
+    completed,
+    resumed,
+    suspended,
+)
 
 if TYPE_CHECKING:
     from shared.core.workloads import WorkloadView
@@ -28,8 +36,9 @@ def read(body: dict[str, Any]) -> WorkloadView:
     return read_workload(JOBSET, body)
 
 
-def affinity(key: str) -> dict[str, Any]:
-    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": ["x"]}]}]
+def affinity(*keys: str) -> dict[str, Any]:
+    """Required affinity with one term for each key."""
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": ["x"]}]} for key in keys]
     required = {"nodeSelectorTerms": terms}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
 
@@ -50,6 +59,9 @@ DEMANDS = {
         "spec": NO_TPU | {"nodeSelector": {"cloud.google.com/gke-tpu-topology": "4x4"}}
     },
     "one that selects by affinity": {"spec": NO_TPU | {"affinity": affinity("cloud.google.com/gke-tpu-topology")}},
+    "one that names the accelerator in one of two alternatives": {
+        "spec": NO_TPU | {"affinity": affinity("cloud.google.com/gke-tpu-accelerator", "team")}
+    },
     "one with only the slice topology annotation": {
         "spec": NO_TPU,
         "annotations": {"cloud.google.com/gke-tpu-slice-topology": "4x4x4"},
@@ -87,6 +99,7 @@ NO_DEMANDS = {
     "a pod opted out by label": {"labels": LABELS | {OPT_OUT: "true"}},
     "a pod opted out by annotation": {"annotations": {OPT_OUT: "true"}},
     "a CPU pod": {"spec": NO_TPU},
+    "a CPU pod with two alternatives of its own": {"spec": NO_TPU | {"affinity": affinity("team", "rack")}},
     "a pod that asks for zero chips": {
         "spec": NO_TPU | {"containers": [container(limits={"google.com/tpu": "0"})]}
     },
@@ -95,12 +108,12 @@ NO_DEMANDS = {
 
 
 @pytest.mark.parametrize("overrides", DEMANDS.values(), ids=DEMANDS)
-def test_a_demand_is(overrides: dict[str, Any]):
+def test_a_demand_is(overrides: dict[str, Any]) -> None:
     assert is_demand(a_pod(**overrides), JOBSET)
 
 
 @pytest.mark.parametrize("overrides", NO_DEMANDS.values(), ids=NO_DEMANDS)
-def test_no_demand_is(overrides: dict[str, Any]):
+def test_no_demand_is(overrides: dict[str, Any]) -> None:
     assert not is_demand(a_pod(**overrides), JOBSET)
 
 
@@ -118,7 +131,7 @@ STANDINGS = (
 
 
 @pytest.mark.parametrize(("conditions", "expected"), STANDINGS)
-def test_a_jobset_stands_as_its_conditions_say(conditions: Any, expected: Any):
+def test_a_jobset_stands_as_its_conditions_say(conditions: Any, expected: Any) -> None:
     assert standing_of(read(a_jobset(conditions=conditions))) == expected
 
 
@@ -130,11 +143,11 @@ def test_a_jobset_stands_as_its_conditions_say(conditions: Any, expected: Any):
         ("kueue.x-k8s.io/multikueue", False),
     ],
 )
-def test_a_jobset_of_another_manager_is_not_ours(managed_by: str | None, ours: bool):
+def test_a_jobset_of_another_manager_is_not_ours(managed_by: str | None, ours: bool) -> None:
     assert read(a_jobset(managed_by=managed_by)).managed_elsewhere is not ours
 
 
-def test_active_jobs_are_summed_and_may_be_missing():
+def test_active_jobs_are_summed_and_may_be_missing() -> None:
     assert read(a_jobset(active=(2, 1))).active == 3
     assert read({"status": {}}).active == 0
     assert read({"status": {"replicatedJobsStatus": [{"name": "r"}]}}).active == 0

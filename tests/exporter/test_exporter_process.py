@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from exporter_builders import CLUSTER, TOPIC, a_jobset, a_leader, completed
-from scripted_kubernetes import Listing, ScriptedKubernetes, Stream, event
 
-from shared.core.events import Observed, parse_message
+from shared.core.messages import Observed, parse_message
+from shared.version import VERSION
+from tests.exporter.exporter_builders import CLUSTER, TOPIC, a_jobset, a_leader, completed
+from tests.exporter.scripted_kubernetes import Listing, ScriptedKubernetes, Stream, event
 from tests.log_records import read_records
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pubsub(folder: Path) -> Iterator[dict[str, str]]:
-    broker = Process(["local.pubsub", "serve"], folder, {})
+    broker = Process(["standins.pubsub", "serve"], folder, {})
     try:
         yield broker.ports()
     finally:
@@ -94,12 +96,8 @@ def start(
         f"clusters: [{{name: c, cluster: {{server: '{kubernetes.url}'}}}}]\n"
     )
     running: list[Process] = []
-    stand_in = {
-        "TPU_PROVISIONER_PUBSUB_ENDPOINT": pubsub["rest"],
-        "TPU_PROVISIONER_CREDENTIALS": "anonymous",
-    }
 
-    def start_one(**environ: str) -> Process:
+    def start_one(pubsub_host: str = pubsub["grpc"], **environ: str) -> Process:
         settings = {
             "CLUSTER": CLUSTER,
             "TOPIC": TOPIC,
@@ -109,7 +107,7 @@ def start(
             "KINDS": "JobSet",
         } | environ
         prefixed = {f"TPU_PROVISIONER_{name}": value for name, value in settings.items()}
-        running.append(Process(["exporter"], folder, stand_in | prefixed))
+        running.append(Process(["exporter"], folder, {"PUBSUB_EMULATOR_HOST": pubsub_host, **prefixed}))
         return running[-1]
 
     yield start_one
@@ -136,7 +134,7 @@ def stored(pubsub: dict[str, str], topic: str) -> list[dict[str, Any]]:
 
 def test_it_publishes_what_stands_and_what_comes_and_ends_in_order(
     start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
-):
+) -> None:
     topic = "projects/p/topics/whole-life"
     create_topic(pubsub, topic)
     exporter = start(TOPIC=topic)
@@ -164,6 +162,7 @@ def test_it_publishes_what_stands_and_what_comes_and_ends_in_order(
     assert "tpu_provisioner_exporter_leaders_unschedulable 2.0" in shown
     assert 'tpu_provisioner_exporter_objects_watched{resource="jobsets"} 1.0' in shown
     assert "tpu_provisioner_exporter_is_leader 1.0" in shown
+    assert f'tpu_provisioner_exporter_build_info{{version="{VERSION}"}} 1.0' in shown
 
     assert exporter.end() == 0
     (ended,) = exporter.messages("ended")
@@ -171,7 +170,7 @@ def test_it_publishes_what_stands_and_what_comes_and_ends_in_order(
     assert kubernetes.leases["tpu-provisioner-exporter"]["spec"]["holderIdentity"] == ""
 
 
-def test_a_missing_topic_is_retried_and_the_end_says_what_is_left(start: Callable[..., Process]):
+def test_a_missing_topic_is_retried_and_the_end_says_what_is_left(start: Callable[..., Process]) -> None:
     exporter = start(TOPIC="projects/p/topics/never-created", LEASE_SECONDS="0", DRAIN_SECONDS="0.3")
     failures = "publish failed, will be tried again"
     wait_until(lambda: any(each["waiting"] == 3 for each in exporter.messages(failures)[1:]), exporter)
@@ -181,7 +180,19 @@ def test_a_missing_topic_is_retried_and_the_end_says_what_is_left(start: Callabl
     assert ended["severity"] == "WARNING"
 
 
-def test_events_wait_for_a_topic_that_appears_later(start: Callable[..., Process], pubsub: dict[str, str]):
+def test_pubsub_that_cannot_be_reached_is_told_at_the_start(start: Callable[..., Process]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        host = f"127.0.0.1:{nobody.getsockname()[1]}"
+    exporter = start(
+        pubsub_host=host, TOPIC="projects/p/topics/unreachable", LEASE_SECONDS="0", DRAIN_SECONDS="0.3"
+    )
+    wait_until(lambda: exporter.messages("there is no connection to Pub/Sub yet"), exporter)
+    assert exporter.end() == 0
+    (ended,) = exporter.messages("ended")
+    assert ended["events_left_to_the_next_start"] == 3
+
+
+def test_events_wait_for_a_topic_that_appears_later(start: Callable[..., Process], pubsub: dict[str, str]) -> None:
     topic = "projects/p/topics/late"
     exporter = start(TOPIC=topic, LEASE_SECONDS="0", BUFFER_MAX="1")
     wait_until(lambda: exporter.messages("publish failed, will be tried again"), exporter)
@@ -191,7 +202,7 @@ def test_events_wait_for_a_topic_that_appears_later(start: Callable[..., Process
 
 def test_a_standby_neither_watches_nor_publishes_until_the_leader_ends(
     start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
-):
+) -> None:
     topic = "projects/p/topics/handover"
     create_topic(pubsub, topic)
     leader = start(TOPIC=topic, LEASE_SECONDS="15")
@@ -210,7 +221,7 @@ def test_a_standby_neither_watches_nor_publishes_until_the_leader_ends(
 
 def test_a_stolen_lease_ends_the_process_with_an_error(
     start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
-):
+) -> None:
     create_topic(pubsub, "projects/p/topics/stolen")
     exporter = start(TOPIC="projects/p/topics/stolen", LEASE_SECONDS="3")
     wait_until(lambda: exporter.messages("leading"), exporter)
@@ -219,13 +230,13 @@ def test_a_stolen_lease_ends_the_process_with_an_error(
         lease["spec"]["holderIdentity"] = "thief"
         lease["metadata"]["resourceVersion"] = "stolen"
     assert exporter.process.wait(END_SECONDS_MAX) == 1
-    assert exporter.messages("lease lost, ending")
+    assert exporter.messages("the lease is lost, the exporter ends")
     assert kubernetes.leases["tpu-provisioner-exporter"]["spec"]["holderIdentity"] == "thief"
 
 
 def test_a_missing_jobset_operator_is_told_by_readyz_and_pods_are_reported_all_the_same(
     start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
-):
+) -> None:
     topic = "projects/p/topics/no-crd"
     create_topic(pubsub, topic)
     kubernetes.lists["jobsets"].clear()
@@ -234,17 +245,17 @@ def test_a_missing_jobset_operator_is_told_by_readyz_and_pods_are_reported_all_t
     wait_until(lambda: "is the JobSet operator installed?" in _readyz(exporter), exporter)
 
 
-def test_wrong_settings_end_it_with_code_2_and_the_list(start: Callable[..., Process]):
+def test_wrong_settings_end_it_with_code_2_and_the_list(start: Callable[..., Process]) -> None:
     exporter = start(TOPIC="x", LEASE_SECONDS="1", SUBJECT="?")
     assert exporter.process.wait(END_SECONDS_MAX) == 2
     assert [each["message"].split(":")[0] for each in exporter.records()] == [
+        "TPU_PROVISIONER_SUBJECT",
         "TPU_PROVISIONER_TOPIC",
         "TPU_PROVISIONER_LEASE_SECONDS",
-        "TPU_PROVISIONER_SUBJECT",
     ]
 
 
-def test_a_kubeconfig_that_cannot_be_read_ends_it_with_code_2(start: Callable[..., Process]):
+def test_a_kubeconfig_that_cannot_be_read_ends_it_with_code_2(start: Callable[..., Process]) -> None:
     exporter = start(KUBECONFIG="/does/not/exist")
     assert exporter.process.wait(END_SECONDS_MAX) == 2
     assert "/does/not/exist" in exporter.records()[-1]["message"]

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from exporter_builders import CLUSTER
 
 from exporter.metrics import Metrics
 from exporter.pauses import Pauses
 from exporter.publishing import BATCH_MAX, Closed, Outbox
 from shared.core.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
-from shared.core.events import Event, EventType, Message, ObjectName, Observed
+from shared.core.messages import Event, EventType, Message, ObjectName, Observed
+from tests.exporter.exporter_builders import CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -99,7 +99,7 @@ def put(box: Outbox, *names: str) -> None:
         box.put(an_event(name), time.monotonic())
 
 
-def test_a_lone_event_goes_out_alone_and_at_once(outbox: Outbox, topic: FakeTopic, metrics: Metrics):
+def test_a_lone_event_goes_out_alone_and_at_once(outbox: Outbox, topic: FakeTopic, metrics: Metrics) -> None:
     put(outbox, "a")
     topic.wait_for(lambda: topic.batches == [["a"]])
     assert outbox.drain(30) == 0
@@ -108,7 +108,7 @@ def test_a_lone_event_goes_out_alone_and_at_once(outbox: Outbox, topic: FakeTopi
     assert metrics.registry.get_sample_value(name, labels) == 1
 
 
-def test_what_gathers_during_a_batch_goes_out_together(outbox: Outbox, topic: FakeTopic):
+def test_what_gathers_during_a_batch_goes_out_together(outbox: Outbox, topic: FakeTopic) -> None:
     topic.open.clear()
     put(outbox, "first")
     topic.wait_for(lambda: topic.attempts == 1)
@@ -122,7 +122,7 @@ def test_what_gathers_during_a_batch_goes_out_together(outbox: Outbox, topic: Fa
 @pytest.mark.parametrize("error", [Unavailable, Throttled, Denied, NotFound, InvalidRequest])
 def test_a_failed_publish_is_tried_again_until_it_succeeds(
     outbox: Outbox, topic: FakeTopic, metrics: Metrics, error: type[ProvisionerError]
-):
+) -> None:
     topic.failures = [error("no"), error("no"), error("no")]
     put(outbox, "a")
     assert outbox.drain(30) == 0
@@ -131,7 +131,7 @@ def test_a_failed_publish_is_tried_again_until_it_succeeds(
     assert metrics.registry.get_sample_value(name, {"reason": error.reason}) == 3
 
 
-def test_one_message_that_the_service_refuses_holds_up_nobody(outbox: Outbox, topic: FakeTopic):
+def test_one_message_that_the_service_refuses_holds_up_nobody(outbox: Outbox, topic: FakeTopic) -> None:
     topic.open.clear()
     topic.refuses = "bad"
     put(outbox, "bad", "good", "better")
@@ -142,7 +142,7 @@ def test_one_message_that_the_service_refuses_holds_up_nobody(outbox: Outbox, to
     assert sorted(topic.stored) == ["bad", "better", "good"]
 
 
-def test_a_full_buffer_holds_back_whoever_adds_and_beats_meanwhile(topic: FakeTopic, metrics: Metrics):
+def test_a_full_buffer_holds_back_whoever_adds_and_beats_meanwhile(topic: FakeTopic, metrics: Metrics) -> None:
     topic.open.clear()
     outbox = Outbox(topic.publish, capacity=2, metrics=metrics)
     with running(outbox, topic):
@@ -164,7 +164,7 @@ def test_a_full_buffer_holds_back_whoever_adds_and_beats_meanwhile(topic: FakeTo
     assert topic.stored == ["a", "b", "c"]
 
 
-def test_closing_frees_whoever_waits_for_room(topic: FakeTopic, metrics: Metrics):
+def test_closing_frees_whoever_waits_for_room(topic: FakeTopic, metrics: Metrics) -> None:
     topic.open.clear()
     outbox = Outbox(topic.publish, capacity=1, metrics=metrics)
     with running(outbox, topic):
@@ -186,7 +186,7 @@ def test_closing_frees_whoever_waits_for_room(topic: FakeTopic, metrics: Metrics
             put(outbox, "c")
 
 
-def test_draining_says_what_is_left_when_time_is_over(topic: FakeTopic, outbox: Outbox):
+def test_draining_says_what_is_left_when_time_is_over(topic: FakeTopic, outbox: Outbox) -> None:
     topic.open.clear()
     put(outbox, "a", "b")
     started = time.monotonic()
@@ -194,7 +194,7 @@ def test_draining_says_what_is_left_when_time_is_over(topic: FakeTopic, outbox: 
     assert time.monotonic() - started < 30
 
 
-def test_nothing_is_published_while_it_may_not(topic: FakeTopic, metrics: Metrics):
+def test_nothing_is_published_while_it_may_not(topic: FakeTopic, metrics: Metrics) -> None:
     outbox = Outbox(topic.publish, capacity=9, metrics=metrics, may_publish=lambda: False)
     with running(outbox, topic):
         put(outbox, "a")
@@ -202,7 +202,7 @@ def test_nothing_is_published_while_it_may_not(topic: FakeTopic, metrics: Metric
     assert topic.attempts == 0
 
 
-def test_the_age_of_the_oldest_event_is_known(topic: FakeTopic, metrics: Metrics):
+def test_the_age_of_the_oldest_event_is_known(topic: FakeTopic, metrics: Metrics) -> None:
     now = 100.0
     box = Outbox(topic.publish, capacity=9, metrics=metrics, clock=lambda: now)
     assert box.oldest_age_seconds() == 0
@@ -211,7 +211,7 @@ def test_the_age_of_the_oldest_event_is_known(topic: FakeTopic, metrics: Metrics
     assert box.oldest_age_seconds() == 10
 
 
-def test_pauses_grow_are_bounded_jittered_and_heed_advice():
+def test_pauses_grow_are_bounded_jittered_and_heed_advice() -> None:
     pauses = Pauses(first_seconds=1, longest_seconds=4)
     found = [pauses.next_seconds() for _ in range(6)]
     for pause, longest in zip(found, (1, 2, 4, 4, 4, 4), strict=True):

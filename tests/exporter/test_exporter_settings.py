@@ -5,26 +5,25 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from exporter_builders import CLUSTER, TOPIC
 
+from exporter.exporter_settings import ExporterSettings, read_exporter_settings
 from exporter.main import EXIT_CLEAN, EXIT_MISCONFIGURED, main
-from exporter.settings import Settings, explain_settings, parse_settings
 from shared.core.errors import Misconfigured
 from shared.core.kinds.table import KIND_NAMES
+from shared.environment import explain
+from tests.exporter.exporter_builders import CLUSTER, TOPIC
 
 GOOD = {"TPU_PROVISIONER_CLUSTER": CLUSTER, "TPU_PROVISIONER_TOPIC": TOPIC}
 
 
-def test_two_settings_are_enough():
-    assert parse_settings(GOOD) == Settings(cluster=CLUSTER, topic=TOPIC)
+def test_two_settings_are_enough() -> None:
+    assert read_exporter_settings(GOOD) == ExporterSettings(cluster=CLUSTER, topic=TOPIC)
 
 
-def test_every_setting_is_read():
-    found = parse_settings(
+def test_every_setting_is_read() -> None:
+    found = read_exporter_settings(
         GOOD
         | {
-            "TPU_PROVISIONER_PUBSUB_ENDPOINT": "http://127.0.0.1:8085",
-            "TPU_PROVISIONER_CREDENTIALS": "anonymous",
             "TPU_PROVISIONER_KUBECONFIG": "/k",
             "TPU_PROVISIONER_HTTP_HOST": "127.0.0.2",
             "TPU_PROVISIONER_HTTP_PORT": "0",
@@ -39,8 +38,6 @@ def test_every_setting_is_read():
     assert dataclasses.astuple(found) == (
         CLUSTER,
         TOPIC,
-        "http://127.0.0.1:8085",
-        "anonymous",
         KIND_NAMES,
         "/k",
         "127.0.0.2",
@@ -53,27 +50,30 @@ def test_every_setting_is_read():
     )
 
 
-def test_the_kinds_that_are_watched_can_be_chosen_and_unknown_ones_are_refused():
-    assert parse_settings(GOOD | {"TPU_PROVISIONER_KINDS": " JobSet, "}).kinds == ("JobSet",)
+def test_the_kinds_that_are_watched_can_be_chosen_and_unknown_ones_are_refused() -> None:
+    assert read_exporter_settings(GOOD | {"TPU_PROVISIONER_KINDS": " JobSet, "}).kinds == ("JobSet",)
     for wrong in ("jobset", "JobSet,DaemonSet", ","):
-        with pytest.raises(Misconfigured, match=r"TPU_PROVISIONER_KINDS.*some of JobSet"):
-            parse_settings(GOOD | {"TPU_PROVISIONER_KINDS": wrong})
+        with pytest.raises(
+            Misconfigured, match=r"TPU_PROVISIONER_KINDS: is not valid \(got .*\); valid: one or more of JobSet"
+        ):
+            read_exporter_settings(GOOD | {"TPU_PROVISIONER_KINDS": wrong})
 
 
-def test_all_problems_come_at_once():
+def test_all_problems_come_at_once() -> None:
     with pytest.raises(Misconfigured) as caught:
-        parse_settings(
+        read_exporter_settings(
             {
                 "TPU_PROVISIONER_TOPIC": "workload-events",
                 "TPU_PROVISIONER_BUFFER_MAX": "0",
                 "TPU_PROVISIONER_LEASE_SECOND": "15",
             }
         )
-    cluster, topic, buffer, unknown = caught.value.problems
-    assert cluster.startswith("TPU_PROVISIONER_CLUSTER: is required")
-    assert topic == ("TPU_PROVISIONER_TOPIC: 'workload-events' is not valid; valid: projects/PROJECT/topics/NAME")
-    assert buffer.endswith("'0' is not valid; valid: a whole number from 1 to 100000")
-    assert unknown.endswith("nearest: TPU_PROVISIONER_LEASE_SECONDS")
+    assert caught.value.problems == (
+        "TPU_PROVISIONER_LEASE_SECOND: is not a setting; did you mean TPU_PROVISIONER_LEASE_SECONDS?",
+        "TPU_PROVISIONER_CLUSTER: is required; valid: projects/PROJECT/locations/LOCATION/clusters/NAME",
+        "TPU_PROVISIONER_TOPIC: is not valid (got 'workload-events'); valid: projects/PROJECT/topics/NAME",
+        "TPU_PROVISIONER_BUFFER_MAX: is not valid (got '0'); valid: a number from 1 to 100000",
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,32 +95,32 @@ def test_all_problems_come_at_once():
         ("DRAIN_SECONDS", "nan"),
     ],
 )
-def test_a_malformed_value_is_named(name: str, value: str):
+def test_a_malformed_value_is_named(name: str, value: str) -> None:
     with pytest.raises(Misconfigured, match=f"TPU_PROVISIONER_{name}: "):
-        parse_settings(GOOD | {f"TPU_PROVISIONER_{name}": value})
+        read_exporter_settings(GOOD | {f"TPU_PROVISIONER_{name}": value})
 
 
-def test_an_empty_value_counts_as_absent():
-    assert parse_settings(GOOD | {"TPU_PROVISIONER_HTTP_PORT": ""}).http_port == 8080
+def test_an_empty_value_counts_as_absent() -> None:
+    assert read_exporter_settings(GOOD | {"TPU_PROVISIONER_HTTP_PORT": ""}).http_port == 8080
 
 
-def test_probes_are_answered_on_every_address_only_in_a_cluster():
-    assert parse_settings(GOOD).http_address == "0.0.0.0"
-    assert parse_settings(GOOD | {"TPU_PROVISIONER_KUBECONFIG": "/k"}).http_address == "127.0.0.1"
-    assert parse_settings(GOOD | {"TPU_PROVISIONER_HTTP_HOST": "::1"}).http_address == "::1"
+def test_probes_are_answered_on_every_address_only_in_a_cluster() -> None:
+    assert read_exporter_settings(GOOD).http_address == "0.0.0.0"
+    assert read_exporter_settings(GOOD | {"TPU_PROVISIONER_KUBECONFIG": "/k"}).http_address == "127.0.0.1"
+    assert read_exporter_settings(GOOD | {"TPU_PROVISIONER_HTTP_HOST": "::1"}).http_address == "::1"
 
 
-def test_help_names_every_setting(capsys: pytest.CaptureFixture[str]):
+def test_help_names_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
     shown = capsys.readouterr().out
-    assert explain_settings() in shown
-    for field in dataclasses.fields(Settings):
+    assert explain(ExporterSettings) in shown
+    for field in dataclasses.fields(ExporterSettings):
         assert f"TPU_PROVISIONER_{field.name.upper()}\n" in shown
 
 
-def test_check_only_validates(monkeypatch: pytest.MonkeyPatch, restored_logging: None):
+def test_check_only_validates(monkeypatch: pytest.MonkeyPatch, restored_logging: None) -> None:
     for name, value in GOOD.items():
         monkeypatch.setenv(name, value)
     assert main(["--check"]) == EXIT_CLEAN

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from exporter_builders import CLUSTER, SINCE, a_jobset, a_leader, completed, resumed, suspended
 
 from exporter.sightings import PodSightings, WorkloadSightings
-from shared.core.events import Event, EventType, ObjectName, Observed
 from shared.core.kinds.jobset import JOBSET
+from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.core.workloads import SliceGroup
 from shared.edges.workload_objects import Pod, read_workload
+from tests.exporter.exporter_builders import CLUSTER, SINCE, a_jobset, a_leader, completed, resumed, suspended
 
 if TYPE_CHECKING:
     from shared.core.workloads import PodView, WorkloadView
@@ -33,7 +33,7 @@ def facts(events: Any) -> list[tuple[str, str]]:
     return [(str(event.observed), event.incarnation) for event in events]
 
 
-def test_a_demand_names_the_pod_and_its_jobset():
+def test_a_demand_names_the_pod_and_its_jobset() -> None:
     (event,) = PodSightings(CLUSTER, JOBSET).see(pod("u1"))
     assert event == Event(
         type=EventType.DEMAND,
@@ -44,13 +44,13 @@ def test_a_demand_names_the_pod_and_its_jobset():
     )
 
 
-def test_a_leader_of_an_old_jobset_without_uid_label_is_reported_without_workload():
+def test_a_leader_of_an_old_jobset_without_uid_label_is_reported_without_workload() -> None:
     labels = {k: v for k, v in a_leader()["metadata"]["labels"].items() if not k.endswith("jobset-uid")}
     (event,) = PodSightings(CLUSTER, JOBSET).see(pod(labels=labels))
     assert event.workload is None
 
 
-def test_a_leader_is_reported_once_however_often_it_changes():
+def test_a_leader_is_reported_once_however_often_it_changes() -> None:
     sightings = PodSightings(CLUSTER, JOBSET)
     assert not sightings.see(pod(status={"conditions": []}))
     assert len(list(sightings.see(pod()))) == 1
@@ -59,21 +59,21 @@ def test_a_leader_is_reported_once_however_often_it_changes():
     assert not sightings.see(pod(version="104"))
 
 
-def test_a_leader_whose_opt_out_is_withdrawn_is_reported_then():
+def test_a_leader_whose_opt_out_is_withdrawn_is_reported_then() -> None:
     sightings = PodSightings(CLUSTER, JOBSET)
     opt_out = {"tpu-provisioner.cloud.google.com/disable-autoprovisioning": "true"}
     assert not sightings.see(pod(annotations=opt_out))
     assert sightings.see(pod())
 
 
-def test_a_pod_that_leaves_is_forgotten_and_never_reported():
+def test_a_pod_that_leaves_is_forgotten_and_never_reported() -> None:
     sightings = PodSightings(CLUSTER, JOBSET)
     sightings.see(pod())
     assert not sightings.lose(pod())
     assert (len(sightings), sightings.standing, len(sightings._reported)) == (0, 0, 0)
 
 
-def test_what_a_listing_does_not_show_is_forgotten_and_what_it_shows_is_not_reported_again():
+def test_what_a_listing_does_not_show_is_forgotten_and_what_it_shows_is_not_reported_again() -> None:
     sightings = PodSightings(CLUSTER, JOBSET)
     sightings.see(pod("bound"))
     sightings.see(pod("waits"))
@@ -83,7 +83,7 @@ def test_what_a_listing_does_not_show_is_forgotten_and_what_it_shows_is_not_repo
     assert (len(sightings), sightings.standing) == (1, 1)
 
 
-def test_a_listing_that_broke_off_forgets_nothing():
+def test_a_listing_that_broke_off_forgets_nothing() -> None:
     sightings = PodSightings(CLUSTER, JOBSET)
     sightings.see(pod("a"))
     sightings.see(pod("b"))
@@ -101,8 +101,8 @@ def tell_slice(view: PodView) -> str:
     return view.template.labels.get("slice", view.uid)
 
 
-ALL_SPEAK = dataclasses.replace(JOBSET, speaks=lambda _: True, slice_hint=tell_slice)
-"""A kind whose pods cannot know which of them speaks."""
+ALL_LEADERS = dataclasses.replace(JOBSET, is_leader=lambda _: True, slice_hint=tell_slice)
+"""A kind whose pods cannot know which of them is the leader."""
 
 
 def of_slice(uid: str, name: str, **overrides: Any) -> Pod:
@@ -113,8 +113,8 @@ def uids(events: Any) -> list[str]:
     return [event.subject.uid for event in events]
 
 
-def test_several_pods_that_speak_for_one_slice_are_reported_once():
-    sightings = PodSightings(CLUSTER, ALL_SPEAK)
+def test_several_leaders_of_one_slice_are_reported_once() -> None:
+    sightings = PodSightings(CLUSTER, ALL_LEADERS)
     assert uids(sightings.see(of_slice("a0", "a"))) == ["a0"]
     assert uids(sightings.see(of_slice("a1", "a"))) == []
     assert uids(sightings.see(of_slice("b0", "b"))) == ["b0"]
@@ -122,8 +122,8 @@ def test_several_pods_that_speak_for_one_slice_are_reported_once():
     assert (len(sightings), sightings.standing) == (4, 4)
 
 
-def test_when_the_reported_pod_leaves_another_that_waits_for_its_slice_is_reported():
-    sightings = PodSightings(CLUSTER, ALL_SPEAK)
+def test_when_the_reported_pod_leaves_another_that_waits_for_its_slice_is_reported() -> None:
+    sightings = PodSightings(CLUSTER, ALL_LEADERS)
     for uid in ("a0", "a1", "a2"):
         sightings.see(of_slice(uid, "a"))
     sightings.see(of_slice("a1", "a", status={"nominatedNodeName": "n"}))
@@ -133,8 +133,8 @@ def test_when_the_reported_pod_leaves_another_that_waits_for_its_slice_is_report
     assert (sightings._reported, sightings._slices, sightings._others) == ({}, {}, {})
 
 
-def test_a_slice_whose_reported_pod_left_while_nobody_watched_is_reported_by_another():
-    sightings = PodSightings(CLUSTER, ALL_SPEAK)
+def test_a_slice_whose_reported_pod_left_while_nobody_watched_is_reported_by_another() -> None:
+    sightings = PodSightings(CLUSTER, ALL_LEADERS)
     for uid in ("a0", "a1"):
         sightings.see(of_slice(uid, "a"))
     sightings.begin_listing()
@@ -142,7 +142,7 @@ def test_a_slice_whose_reported_pod_left_while_nobody_watched_is_reported_by_ano
     assert uids(sightings.finish_listing()) == ["a1"]
 
 
-def test_a_workload_that_wants_fewer_slices_is_reported_and_one_that_wants_more_is_not():
+def test_a_workload_that_wants_fewer_slices_is_reported_and_one_that_wants_more_is_not() -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     assert facts(sightings.see(jobset(replicas=2))) == []
     assert facts(sightings.see(jobset(replicas=3))) == []
@@ -151,7 +151,7 @@ def test_a_workload_that_wants_fewer_slices_is_reported_and_one_that_wants_more_
     assert facts(sightings.see(jobset(replicas=1))) == []
 
 
-def test_a_workload_that_is_over_and_wants_fewer_slices_is_reported_as_over_only():
+def test_a_workload_that_is_over_and_wants_fewer_slices_is_reported_as_over_only() -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     sightings.see(jobset(replicas=2))
     assert facts(sightings.see(jobset(replicas=1, conditions=(completed(),)))) == [("completed", SINCE)]
@@ -163,7 +163,7 @@ def ray(replicas: int, active: int) -> WorkloadView:
     return dataclasses.replace(jobset(), groups=(group,), generation=replicas, active=active)
 
 
-def test_what_is_no_longer_wanted_is_reported_once_more_when_it_has_stopped():
+def test_what_is_no_longer_wanted_is_reported_once_more_when_it_has_stopped() -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     assert facts(sightings.see(ray(3, active=6))) == []
     assert facts(sightings.see(ray(1, active=6))) == [("scaled", "generation 1")]
@@ -174,28 +174,28 @@ def test_what_is_no_longer_wanted_is_reported_once_more_when_it_has_stopped():
 
 
 @pytest.mark.parametrize("active", [0, 2])
-def test_fewer_slices_of_which_no_more_run_than_are_wanted_are_reported_once(active: int):
+def test_fewer_slices_of_which_no_more_run_than_are_wanted_are_reported_once(active: int) -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     sightings.see(ray(3, active=active))
     assert facts(sightings.see(ray(1, active=active))) == [("scaled", "generation 1")]
     assert facts(sightings.see(ray(1, active=0))) == []
 
 
-def test_slices_that_are_wanted_again_before_they_stopped_are_reported_as_if_they_had():
+def test_slices_that_are_wanted_again_before_they_stopped_are_reported_as_if_they_had() -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     sightings.see(ray(2, active=4))
     sightings.see(ray(1, active=4))
     assert facts(sightings.see(ray(2, active=4))) == [("drained", "scaled@generation 2")]
 
 
-def test_a_completed_jobset_is_reported_once_with_its_time():
+def test_a_completed_jobset_is_reported_once_with_its_time() -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     assert facts(sightings.see(jobset())) == []
     assert facts(sightings.see(jobset(conditions=(completed(),)))) == [("completed", SINCE)]
     assert facts(sightings.see(jobset(conditions=(completed(),)))) == []
 
 
-def test_a_second_suspension_is_a_second_event_with_another_id():
+def test_a_second_suspension_is_a_second_event_with_another_id() -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     (first,) = sightings.see(jobset(conditions=(suspended(),)))
     assert facts(sightings.see(jobset(conditions=(resumed(),)))) == []
@@ -204,14 +204,14 @@ def test_a_second_suspension_is_a_second_event_with_another_id():
     assert first.id != second.id
 
 
-def test_a_suspension_within_the_same_second_is_not_lost():
+def test_a_suspension_within_the_same_second_is_not_lost() -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     sightings.see(jobset(conditions=(suspended(),)))
     sightings.see(jobset(conditions=(resumed(),)))
     assert facts(sightings.see(jobset(conditions=(suspended(),)))) == [("suspended", SINCE)]
 
 
-def test_a_jobset_drains_after_it_was_over_with_jobs_still_active():
+def test_a_jobset_drains_after_it_was_over_with_jobs_still_active() -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     over = (completed(),)
     assert facts(sightings.see(jobset(active=(2,)))) == []
@@ -221,20 +221,20 @@ def test_a_jobset_drains_after_it_was_over_with_jobs_still_active():
     assert facts(sightings.see(jobset(conditions=over, active=(0, 0)))) == []
 
 
-def test_a_jobset_that_is_over_without_active_jobs_does_not_drain_again():
+def test_a_jobset_that_is_over_without_active_jobs_does_not_drain_again() -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     sightings.see(jobset(active=(2,)))
     assert facts(sightings.see(jobset(conditions=(completed(),), active=(0,)))) == [("completed", SINCE)]
     assert facts(sightings.see(jobset(conditions=(completed(),), active=(0,)))) == []
 
 
-def test_a_resumed_jobset_does_not_drain():
+def test_a_resumed_jobset_does_not_drain() -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     sightings.see(jobset(conditions=(suspended(),), active=(1,)))
     assert facts(sightings.see(jobset(conditions=(resumed(),), active=(0,)))) == []
 
 
-def test_a_foreground_deletion_is_reported_when_it_begins_and_when_it_ends():
+def test_a_foreground_deletion_is_reported_when_it_begins_and_when_it_ends() -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     begun = list(sightings.see(jobset(deleting=LATER)))
     assert facts(begun) == [("deleted", LATER)]
@@ -245,7 +245,7 @@ def test_a_foreground_deletion_is_reported_when_it_begins_and_when_it_ends():
     assert len(sightings) == 0
 
 
-def test_a_jobset_deleted_while_nobody_watched_is_reported_at_the_end_of_the_listing():
+def test_a_jobset_deleted_while_nobody_watched_is_reported_at_the_end_of_the_listing() -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     sightings.see(jobset("gone"))
     sightings.see(jobset("stays"))
@@ -256,7 +256,7 @@ def test_a_jobset_deleted_while_nobody_watched_is_reported_at_the_end_of_the_lis
     assert not sightings.finish_listing()
 
 
-def test_a_jobset_of_another_manager_is_neither_kept_nor_reported():
+def test_a_jobset_of_another_manager_is_neither_kept_nor_reported() -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     elsewhere = jobset(managed_by="kueue.x-k8s.io/multikueue", conditions=(completed(),))
     assert facts(sightings.see(elsewhere)) == []
@@ -264,13 +264,13 @@ def test_a_jobset_of_another_manager_is_neither_kept_nor_reported():
     assert len(sightings) == 0
 
 
-def test_a_new_process_reports_what_stands_under_the_same_ids():
+def test_a_new_process_reports_what_stands_under_the_same_ids() -> None:
     first, second = WorkloadSightings(CLUSTER, JOBSET), WorkloadSightings(CLUSTER, JOBSET)
     over = jobset(conditions=(completed(),))
     assert [e.id for e in first.see(over)] == [e.id for e in second.see(over)]
 
 
-def test_a_workload_that_never_asked_for_accelerators_is_never_spoken_of():
+def test_a_workload_that_never_asked_for_accelerators_is_never_spoken_of() -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     of_cpu = dataclasses.replace(jobset(conditions=(completed(),)), groups=())
     sightings.begin_listing()
@@ -280,9 +280,23 @@ def test_a_workload_that_never_asked_for_accelerators_is_never_spoken_of():
     assert len(sightings) == 0
 
 
-def test_a_workload_that_no_longer_asks_for_accelerators_is_spoken_of_to_its_end():
+def test_a_workload_that_no_longer_asks_for_accelerators_is_spoken_of_to_its_end() -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
     sightings.see(jobset())
     of_cpu = dataclasses.replace(jobset(), groups=())
     assert [observed for observed, _ in facts(sightings.see(of_cpu))] == ["scaled"]
     assert [observed for observed, _ in facts(sightings.lose(of_cpu))] == ["deleted"]
+
+
+def test_a_pod_that_a_listing_shows_but_that_cannot_be_read_is_not_forgotten() -> None:
+    sightings = PodSightings(CLUSTER, JOBSET)
+    sightings.see(pod("a"))
+    sightings.see(pod("b"))
+    sightings.begin_listing()
+    sightings.miss("a")
+    sightings.finish_listing()
+    assert len(sightings) == 1
+    sightings.begin_listing()
+    sightings.miss("")
+    sightings.finish_listing()
+    assert len(sightings) == 1

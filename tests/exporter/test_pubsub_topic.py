@@ -6,11 +6,17 @@ import base64
 import json
 import socket
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
+import grpc
 import pytest
-import urllib3
+from google.auth.credentials import AnonymousCredentials
+from google.oauth2.credentials import Credentials
+from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
+from google.pubsub_v1.types import PublishRequest, PublishResponse, PubsubMessage
 
 from shared.core.errors import (
     Busy,
@@ -21,13 +27,14 @@ from shared.core.errors import (
     Throttled,
     Unavailable,
 )
-from shared.core.events import Message
-from shared.edges.google_rest import GoogleRest
-from shared.edges.pubsub_topic import PubsubTopic
+from shared.core.messages import Message
+from shared.edges.pubsub_topic import PubsubTopic, open_publisher, open_publisher_over_rest
+from shared.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ANONYMOUS = AnonymousCredentials()  # type: ignore[no-untyped-call]
 TOPIC = "projects/p/topics/t"
 MESSAGES = [Message(b"{}", {"ce-id": "a"}), Message(b"\xff\x00", {"ce-id": "b"})]
 
@@ -62,6 +69,38 @@ class FakeServiceAnswers(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class FakeGrpc:
+    """The same over gRPC: refuses as told, else stores."""
+
+    def __init__(self) -> None:
+        self.refusals: list[grpc.StatusCode] = []
+        self.silent = threading.Event()
+        self.stored: list[PubsubMessage] = []
+        self.calls = 0
+        self.server = grpc.server(ThreadPoolExecutor(2))
+
+    def start(self) -> str:
+        handler = grpc.unary_unary_rpc_method_handler(
+            self.publish,
+            request_deserializer=PublishRequest.deserialize,
+            response_serializer=PublishResponse.serialize,
+        )
+        handlers = grpc.method_handlers_generic_handler("google.pubsub.v1.Publisher", {"Publish": handler})
+        self.server.add_generic_rpc_handlers((handlers,))
+        port = self.server.add_insecure_port("127.0.0.1:0")
+        self.server.start()
+        return f"127.0.0.1:{port}"
+
+    def publish(self, request: PublishRequest, context: grpc.ServicerContext) -> PublishResponse:
+        self.calls += 1
+        while self.silent.is_set() and context.is_active():
+            time.sleep(0.01)
+        if self.refusals:
+            context.abort(self.refusals.pop(), "as told")
+        self.stored += request.messages
+        return PublishResponse(message_ids=[str(number) for number in range(len(request.messages))])
+
+
 @pytest.fixture
 def service() -> Iterator[FakeService]:
     fake = FakeService()
@@ -74,14 +113,11 @@ def service() -> Iterator[FakeService]:
 
 
 @pytest.fixture
-def http() -> Iterator[urllib3.PoolManager]:
-    with urllib3.PoolManager() as pool:
-        yield pool
-
-
-@pytest.fixture
-def topic(service: FakeService, http: urllib3.PoolManager) -> PubsubTopic:
-    return PubsubTopic(GoogleRest(service.url, http=http, token=lambda: "secret"), TOPIC)
+def topic(service: FakeService) -> Iterator[PubsubTopic]:
+    account = Credentials(token="secret")  # type: ignore[no-untyped-call]
+    topic = PubsubTopic(lambda: open_publisher_over_rest(service.url, account), TOPIC)
+    yield topic
+    topic.close()
 
 
 def refuse(service: FakeService, status: int, canonical: str) -> None:
@@ -89,11 +125,12 @@ def refuse(service: FakeService, status: int, canonical: str) -> None:
     service.body = json.dumps({"error": {"code": status, "status": canonical, "message": "as told"}}).encode()
 
 
-def test_a_batch_goes_out_in_one_request_and_its_ids_come_back(topic: PubsubTopic, service: FakeService):
+def test_a_batch_goes_out_in_one_request_and_its_ids_come_back(topic: PubsubTopic, service: FakeService) -> None:
     assert topic.publish(MESSAGES) == ["0", "1"]
     ((path, headers, asked),) = service.requests
-    assert path == f"/v1/{TOPIC}:publish"
-    assert headers["Authorization"] == "Bearer secret"
+    assert path.partition("?")[0] == f"/v1/{TOPIC}:publish"
+    assert headers["authorization"] == "Bearer secret"
+    assert f"tpu-provisioner/{VERSION}" in headers["x-goog-api-client"]
     assert [(base64.b64decode(each["data"]), each["attributes"]) for each in asked["messages"]] == [
         (each.data, each.attributes) for each in MESSAGES
     ]
@@ -117,7 +154,7 @@ def test_a_batch_goes_out_in_one_request_and_its_ids_come_back(topic: PubsubTopi
 )
 def test_a_refusal_becomes_one_of_our_errors_and_is_not_retried_inside(
     topic: PubsubTopic, service: FakeService, status: int, canonical: str, error: type[ProvisionerError]
-):
+) -> None:
     refuse(service, status, canonical)
 
     with pytest.raises(error, match=TOPIC) as caught:
@@ -127,26 +164,134 @@ def test_a_refusal_becomes_one_of_our_errors_and_is_not_retried_inside(
     assert len(service.requests) == 1
 
 
-def test_a_success_that_cannot_be_read_is_unavailable(topic: PubsubTopic, service: FakeService):
-    service.body = b"<html>a proxy's page</html>"
+@pytest.mark.parametrize("body", [b"<html>a proxy's page</html>", b"\xff", b"[]", b'{"error": "no"}', b"1"])
+def test_a_refusal_that_cannot_be_read_is_unavailable(
+    topic: PubsubTopic, service: FakeService, body: bytes
+) -> None:
+    service.status, service.body = 502, body
 
-    with pytest.raises(Unavailable, match="unexpected answer"):
+    with pytest.raises(Unavailable):
         topic.publish(MESSAGES)
 
 
-def test_a_server_that_is_not_there_is_unavailable(http: urllib3.PoolManager):
+@pytest.fixture
+def grpc_service(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGrpc]:
+    fake = FakeGrpc()
+    monkeypatch.setenv("PUBSUB_EMULATOR_HOST", fake.start())
+    yield fake
+    fake.server.stop(grace=None).wait()
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (grpc.StatusCode.NOT_FOUND, NotFound),
+        (grpc.StatusCode.PERMISSION_DENIED, Denied),
+        (grpc.StatusCode.UNAUTHENTICATED, Denied),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, Throttled),
+        (grpc.StatusCode.INVALID_ARGUMENT, InvalidRequest),
+        (grpc.StatusCode.FAILED_PRECONDITION, Busy),
+        (grpc.StatusCode.UNAVAILABLE, Unavailable),
+        (grpc.StatusCode.INTERNAL, Unavailable),
+    ],
+)
+def test_over_grpc_a_refusal_is_the_same_error_of_one_call_and_the_next_batch_is_stored(
+    grpc_service: FakeGrpc, code: grpc.StatusCode, error: type[ProvisionerError]
+) -> None:
+    topic = PubsubTopic(open_publisher, TOPIC)
+    grpc_service.refusals.append(code)
+
+    with pytest.raises(error, match=TOPIC) as caught:
+        topic.publish(MESSAGES)
+    assert type(caught.value) is error
+    assert grpc_service.calls == 1
+
+    assert topic.publish(MESSAGES) == ["0", "1"]
+    assert [(each.data, dict(each.attributes)) for each in grpc_service.stored] == [
+        (each.data, each.attributes) for each in MESSAGES
+    ]
+    topic.close()
+
+
+def test_an_answer_that_does_not_come_is_unavailable_after_the_deadline(grpc_service: FakeGrpc) -> None:
+    topic = PubsubTopic(open_publisher, TOPIC, timeout_seconds=0.2)
+    grpc_service.silent.set()
+
+    with pytest.raises(Unavailable):
+        topic.publish(MESSAGES)
+    assert grpc_service.calls == 1
+    grpc_service.silent.clear()
+    topic.close()
+
+
+def test_it_connects_before_the_first_batch_and_sends_nothing(grpc_service: FakeGrpc) -> None:
+    topic = PubsubTopic(open_publisher, TOPIC)
+
+    topic.connect()
+
+    states: list[grpc.ChannelConnectivity] = []
+    transport = topic._get_client().transport
+    assert isinstance(transport, PublisherGrpcTransport)
+    transport.grpc_channel.subscribe(states.append)
+    until = time.monotonic() + 10
+    while not states and time.monotonic() < until:
+        time.sleep(0.01)
+    assert states[:1] == [grpc.ChannelConnectivity.READY]
+    assert grpc_service.calls == 0
+    assert topic.publish(MESSAGES) == ["0", "1"]
+    topic.close()
+
+
+def test_a_server_that_comes_later_is_reached_after_a_connection_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeGrpc()
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        monkeypatch.setenv("PUBSUB_EMULATOR_HOST", f"127.0.0.1:{nobody.getsockname()[1]}")
+    topic = PubsubTopic(open_publisher, TOPIC, timeout_seconds=0.2)
+
+    with pytest.raises(Unavailable, match=r"no connection in 0\.2 s"):
+        topic.connect()
+
+    monkeypatch.setenv("PUBSUB_EMULATOR_HOST", fake.start())
+    assert topic.publish(MESSAGES) == ["0", "1"]
+    topic.close()
+    fake.server.stop(grace=None).wait()
+
+
+def test_without_an_account_it_is_denied_each_time_and_nothing_is_sent(
+    service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere")
+    monkeypatch.delenv("PUBSUB_EMULATOR_HOST", raising=False)
+    topic = PubsubTopic(open_publisher, TOPIC)
+    for _ in range(2):
+        with pytest.raises(Denied, match="/nowhere"):
+            topic.publish(MESSAGES)
+    assert service.requests == []
+
+
+@pytest.mark.parametrize("body", [b"<html>a proxy's page</html>", b"\xff", b"[]", b"{}", b'{"messageIds": 1}'])
+def test_a_success_that_cannot_be_read_is_unavailable(
+    topic: PubsubTopic, service: FakeService, body: bytes
+) -> None:
+    service.body = body
+
+    with pytest.raises(Unavailable, match="answer cannot be read"):
+        topic.publish(MESSAGES)
+
+
+def test_a_server_that_is_not_there_is_unavailable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
 
     with pytest.raises(Unavailable):
-        PubsubTopic(GoogleRest(url, http=http, token=None, timeout_seconds=1), TOPIC).publish(MESSAGES)
+        PubsubTopic(lambda: open_publisher_over_rest(url, ANONYMOUS), TOPIC).publish(MESSAGES)
 
 
 @pytest.mark.parametrize(("status", "canonical"), [(404, "NOT_FOUND"), (403, "PERMISSION_DENIED")])
 def test_a_dead_letter_that_cannot_be_kept_is_handed_back_whatever_the_cause(
     topic: PubsubTopic, service: FakeService, status: int, canonical: str
-):
+) -> None:
     refuse(service, status, canonical)
 
-    with pytest.raises(Unavailable, match="could not be kept"):
+    with pytest.raises(Unavailable, match="the dead letter could not be published"):
         topic.keep(MESSAGES[0])

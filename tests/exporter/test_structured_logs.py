@@ -9,7 +9,8 @@ import warnings
 
 import pytest
 
-from shared.edges.logs import start_logging
+from shared.edges.structured_logs import start_logging
+from shared.version import VERSION
 
 pytestmark = pytest.mark.usefixtures("restored_logging")
 
@@ -18,7 +19,9 @@ def records(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_a_record_carries_severity_message_time_service_and_its_own_facts(capsys: pytest.CaptureFixture[str]):
+def test_a_record_carries_severity_message_time_service_version_and_its_own_facts(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     start_logging("exporter")
     trace = {"logging.googleapis.com/trace": "projects/p/traces/t", "claim": {"slice": "0"}}
     logging.getLogger("a").warning("published %s", 3, extra=trace)
@@ -29,11 +32,12 @@ def test_a_record_carries_severity_message_time_service_and_its_own_facts(capsys
         "severity": "WARNING",
         "message": "published 3",
         "service": "exporter",
+        "version": VERSION,
         "logger": "a",
     }
 
 
-def test_a_traceback_stays_inside_its_line(capsys: pytest.CaptureFixture[str]):
+def test_a_traceback_stays_inside_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     start_logging("exporter")
     try:
         int("two\nlines")
@@ -44,7 +48,7 @@ def test_a_traceback_stays_inside_its_line(capsys: pytest.CaptureFixture[str]):
     assert "ValueError: invalid literal" in str(record["stack_trace"])
 
 
-def test_an_uncaught_exception_of_a_thread_is_a_record(capsys: pytest.CaptureFixture[str]):
+def test_an_uncaught_exception_of_a_thread_is_a_record(capsys: pytest.CaptureFixture[str]) -> None:
     start_logging("exporter")
 
     def fail() -> None:
@@ -54,10 +58,10 @@ def test_an_uncaught_exception_of_a_thread_is_a_record(capsys: pytest.CaptureFix
     thread.start()
     thread.join()
     (record,) = records(capsys)
-    assert (record["severity"], record["message"]) == ("CRITICAL", "uncaught: unseen")
+    assert (record["severity"], record["message"]) == ("CRITICAL", "uncaught error: unseen")
 
 
-def test_a_warning_is_a_record(capsys: pytest.CaptureFixture[str]):
+def test_a_warning_is_a_record(capsys: pytest.CaptureFixture[str]) -> None:
     start_logging("exporter")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -68,7 +72,7 @@ def test_a_warning_is_a_record(capsys: pytest.CaptureFixture[str]):
     assert "old" in str(record["message"])
 
 
-def test_what_json_cannot_say_is_said_as_text(capsys: pytest.CaptureFixture[str]):
+def test_what_json_cannot_say_is_said_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     start_logging("exporter")
     logging.getLogger("a").info("x", extra={"odd": object(), "number": float("nan")})
     (record,) = records(capsys)
@@ -76,7 +80,7 @@ def test_what_json_cannot_say_is_said_as_text(capsys: pytest.CaptureFixture[str]
     assert record["number"] is None
 
 
-def test_severities_below_the_level_are_not_written(capsys: pytest.CaptureFixture[str]):
+def test_severities_below_the_level_are_not_written(capsys: pytest.CaptureFixture[str]) -> None:
     start_logging("exporter")
     logging.getLogger("a").debug("x")
     assert records(capsys) == []

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from image_engine import Engine, find_engine
+
+from tests.image.image_engine import Engine, find_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from image_text import ROOT
-from own_engine import run_engine
+
+from tests.image.image_text import ROOT
+from tests.image.own_engine import run_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,9 @@ DEBIAN = "trixie"
 """Whose Python is that of the real bases."""
 PACKAGES = {
     "BUILDER": "python3,python3-pip,base-files",
-    "RUNTIME": "python3-minimal,libpython3-stdlib,base-files",
+    # Google's Python image is based on its `cc` image, which has the C++ library that gRPC needs:
+    # https://github.com/GoogleContainerTools/distroless/blob/main/python3/python.bzl
+    "RUNTIME": "python3-minimal,libpython3-stdlib,libstdc++6,libgcc-s1,base-files",
 }
 IMAGE = "tpu-provisioner-exporter-under-test"
 

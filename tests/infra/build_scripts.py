@@ -136,7 +136,7 @@ class Bench:
         self, build_file: Path, substitutions: dict[str, str], project: str = "a-project"
     ) -> dict[str, str]:
         """Return what Cloud Build would put into a step's environment."""
-        declared = load(build_file)["substitutions"]
+        declared: dict[str, str] = load(build_file)["substitutions"]
         assert not substitutions.keys() - declared.keys()
         return declared | substitutions | {"PROJECT_ID": project}
 

@@ -60,12 +60,12 @@ def find_inputs() -> set[str]:
 
 
 @FILES
-def test_a_build_file_fits_the_public_schema(path: Path):
+def test_a_build_file_fits_the_public_schema(path: Path) -> None:
     done = check_schema(path)
     assert done.returncode == 0, done.stdout
 
 
-def test_the_public_schema_catches_a_misspelt_key_and_a_timeout_in_minutes(tmp_path: Path):
+def test_the_public_schema_catches_a_misspelt_key_and_a_timeout_in_minutes(tmp_path: Path) -> None:
     broken = tmp_path / "cloudbuild.yaml"
     broken.write_text(PROVISION.read_text().replace("timeout: 7200s", "timeout: 120m").replace("args:", "arg:"))
     done = check_schema(broken)
@@ -76,12 +76,12 @@ def test_the_public_schema_catches_a_misspelt_key_and_a_timeout_in_minutes(tmp_p
 
 
 @FILES
-def test_every_image_has_an_exact_version(path: Path):
+def test_every_image_has_an_exact_version(path: Path) -> None:
     for step in load(path)["steps"]:
         assert re.fullmatch(r"[\w.\-/]+:v?\d+\.\d+\.\d+(-\w+)*", step["name"]), step["name"]
 
 
-def test_both_build_files_use_the_same_versions():
+def test_both_build_files_use_the_same_versions() -> None:
     def images(path: Path) -> set[str]:
         return {step["name"] for step in load(path)["steps"]}
 
@@ -89,7 +89,7 @@ def test_both_build_files_use_the_same_versions():
 
 
 @FILES
-def test_every_step_runs_one_script_and_no_shell_text(path: Path):
+def test_every_step_runs_one_script_and_no_shell_text(path: Path) -> None:
     for step in load(path)["steps"]:
         assert not step.keys() - {"id", "name", "entrypoint", "args", "env"}, step["id"]
         assert "$" not in str(step), f"{step['id']}: a substitution in a command"
@@ -102,7 +102,7 @@ def test_every_step_runs_one_script_and_no_shell_text(path: Path):
 
 
 @FILES
-def test_substitutions_reach_the_scripts_as_variables_and_all_of_them_are_known_there(path: Path):
+def test_substitutions_reach_the_scripts_as_variables_and_all_of_them_are_known_there(path: Path) -> None:
     content = load(path)
     declared = set(content["substitutions"])
 
@@ -112,25 +112,25 @@ def test_substitutions_reach_the_scripts_as_variables_and_all_of_them_are_known_
     assert all(isinstance(value, str) for value in content["substitutions"].values())
 
 
-def test_every_input_is_read_by_something():
+def test_every_input_is_read_by_something() -> None:
     text = "".join(path.read_text() for path in sorted(BUILD.glob("*.sh")) + sorted(BUILD.glob("render_*.py")))
     listed = re.sub(r"^INPUTS=\(.*?\)", "", text, flags=re.MULTILINE | re.DOTALL)
     for name in find_inputs():
         assert len(re.findall(rf"\b{name[1:]}\b", listed)) > 2, f"{name} is declared and used by nothing"
 
 
-def test_the_old_command_lines_still_work():
+def test_the_old_command_lines_still_work() -> None:
     assert set(load(PROVISION)["substitutions"]) >= OLD_COMMAND_LINE.keys()
     assert set(load(DESTROY)["substitutions"]) >= OLD_DESTROY
     assert set(load(PROVISION)["substitutions"]) >= BESIDE_A_CLUSTER.keys()
 
 
-def test_destroy_takes_the_substitutions_of_provision_with_the_same_defaults():
+def test_destroy_takes_the_substitutions_of_provision_with_the_same_defaults() -> None:
     provision, destroy = load(PROVISION)["substitutions"], load(DESTROY)["substitutions"]
     assert {name: destroy[name] for name in provision} == provision
 
 
-def test_every_script_is_a_step_of_a_build_or_called_by_one():
+def test_every_script_is_a_step_of_a_build_or_called_by_one() -> None:
     text = "".join(path.read_text() for path in (PROVISION, DESTROY, *BUILD.glob("*.sh")))
     by_hand = {"deployer.sh"}
     for path in BUILD.glob("*.sh"):
@@ -138,7 +138,7 @@ def test_every_script_is_a_step_of_a_build_or_called_by_one():
 
 
 @FILES
-def test_steps_are_numbered_in_the_order_in_which_they_run(path: Path):
+def test_steps_are_numbered_in_the_order_in_which_they_run(path: Path) -> None:
     kind = path.name.split(".")[1]
     names = [step["args"][0] for step in load(path)["steps"] if f"/{kind}-" in step["args"][0]]
     assert names == sorted(names)
@@ -155,7 +155,7 @@ def run_gcloud_python(text: str, *arguments: str) -> subprocess.CompletedProcess
 
 @pytest.mark.tool
 @FILES
-def test_gclouds_own_loader_takes_a_build_file(path: Path):
+def test_gclouds_own_loader_takes_a_build_file(path: Path) -> None:
     done = run_gcloud_python(LOADER, str(path))
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [str(len(load(path)["steps"])), "7200s", "True", "CLOUD_LOGGING_ONLY"]
@@ -163,7 +163,7 @@ def test_gclouds_own_loader_takes_a_build_file(path: Path):
 
 @pytest.mark.tool
 @pytest.mark.parametrize(("old", "new"), [("timeout:", "patience:"), ("_REGION:", "REGION:")])
-def test_gclouds_own_loader_refuses_what_the_schema_misses(tmp_path: Path, old: str, new: str):
+def test_gclouds_own_loader_refuses_what_the_schema_misses(tmp_path: Path, old: str, new: str) -> None:
     broken = tmp_path / "cloudbuild.yaml"
     broken.write_text(PROVISION.read_text().replace(old, new))
     done = run_gcloud_python(LOADER, str(broken))
@@ -172,7 +172,7 @@ def test_gclouds_own_loader_refuses_what_the_schema_misses(tmp_path: Path, old: 
 
 
 @pytest.mark.tool
-def test_what_is_uploaded_is_what_the_build_reads():
+def test_what_is_uploaded_is_what_the_build_reads() -> None:
     done = subprocess.run(
         [str(find_sdk() / "bin/gcloud"), "meta", "list-files-for-upload", str(ROOT)],
         capture_output=True,
@@ -192,7 +192,7 @@ def test_what_is_uploaded_is_what_the_build_reads():
     assert not tops & {".git", ".venv", "tests", "build", ".local", "docs"}
 
 
-def test_the_walk_knows_every_substitution_and_every_step():
+def test_the_walk_knows_every_substitution_and_every_step() -> None:
     walk = (ROOT / "docs/deploy.md").read_text()
     declared = load(DESTROY)["substitutions"].keys() | load(PROVISION)["substitutions"].keys()
 
@@ -204,14 +204,15 @@ def test_the_walk_knows_every_substitution_and_every_step():
         assert {step["id"] for step in load(path)["steps"]} - quiet <= named
 
 
-def test_the_walks_first_slice_is_one_that_the_queue_and_the_catalogue_know():
+def test_the_walks_first_slice_is_one_that_the_queue_and_the_catalogue_know() -> None:
     walk = (ROOT / "docs/deploy.md").read_text()
     found = re.search(r"```yaml\n(.*?)```", walk, re.DOTALL)
     assert found
     jobset = yaml.safe_load(found[1])
     job = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]
     pod = job["template"]["spec"]
-    chosen = find_slice(str(re.search(r"_TPU_TYPE=([\w-]+)", walk)[1]))  # type: ignore[index] -- else it fails
+    (tpu_type,) = re.findall(r"_TPU_TYPE=([\w-]+)", walk)
+    chosen = find_slice(tpu_type)
 
     assert jobset["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == QUEUE
     assert pod["nodeSelector"] == {ACCELERATOR: chosen.accelerator, TOPOLOGY: chosen.topology}

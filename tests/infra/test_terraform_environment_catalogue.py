@@ -9,9 +9,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from infra.build.write_catalogue import TARGET, list_slices, render
-from shared.core.catalogue import FAMILIES
 from shared.core.nodepool import build_node_pool
-from shared.core.shapes import list_topologies
+from shared.core.shapes.tpu_catalogue import FAMILIES
+from shared.core.shapes.tpus import list_topologies
 from tests.builders import NOW, a_demand, settings
 from tests.infra.terraform_cli import ROOT
 
@@ -73,7 +73,7 @@ def test_the_script_notices_a_file_that_is_not(tmp_path: Path) -> None:
 
     noticed = run("--check")
     assert (noticed.returncode, noticed.stdout) == (1, "")
-    assert noticed.stderr == "catalogue.json is not what the catalogue says; run infra/build/write_catalogue.py\n"
+    assert noticed.stderr == "catalogue.json differs from the catalogue; run infra/build/write_catalogue.py\n"
     assert run().returncode == 0
     assert (run("--check").returncode, target.read_text()) == (0, TARGET.read_text())
 

@@ -81,4 +81,4 @@ def test_nothing_to_make_is_refused() -> None:
     result = stage()
 
     assert result.returncode == 2
-    assert "name a folder, or a zip by --zip FILE" in result.stderr
+    assert "name a folder, or a zip file with --zip FILE" in result.stderr

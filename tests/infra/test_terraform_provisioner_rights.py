@@ -12,19 +12,21 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import urllib3
 
-from shared.core.events import Message
+from shared.core.decide.demands import decide_demand
+from shared.core.demand.demand import Demand
+from shared.core.identity.names import build_pool_name
+from shared.core.messages import Message
+from shared.core.ports import Ports
 from shared.deliver import deliver, deliver_sweep
-from shared.edges.gke import GkeNodePools
-from shared.edges.google_rest import GoogleRest
-from shared.perform.outcome import Ports
+from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_jobset, a_pod, a_push, an_over_event, settings
 from tests.component.fakes import FakeCluster, FakeDeadLetters, StepClock
+from tests.contract.gke_world import open_edge
 from tests.contract.stand_ins import ask, stand_in
 from tests.infra.terraform_cli import ROOT, TERRAFORM
 from tests.infra.terraform_text import Configuration, read_configuration
-from tests.unit.test_core_elastic import a_gpu_body, a_gpu_job
+from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ PERMISSIONS = {
     "DeleteNodePool": "container.clusters.update",
     "GetNodePool": "container.clusters.get",
     "ListNodePools": "container.clusters.get",
+    "ListOperations": "container.operations.list",
     "SetNodePoolSize": "container.clusters.update",
     # https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
     "compute.instanceGroupManagers.get": "compute.instanceGroupManagers.get",
@@ -47,15 +50,16 @@ PERMISSIONS = {
     # https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation: the DNS endpoint
     "Kubernetes": "container.clusters.connect",
 }
-REST_CALLS = {
-    ("shared/edges/gke.py", "POST", "v1/{}/nodePools"),
-    ("shared/edges/gke.py", "GET", "v1/{}/nodePools/{}"),
-    ("shared/edges/gke.py", "GET", "v1/{}/nodePools"),
-    ("shared/edges/gke.py", "DELETE", "v1/{}/nodePools/{}"),
-    ("shared/edges/gke.py", "POST", "v1/{}/nodePools/{}:setSize"),
+GOOGLE_CALLS = {
+    ("shared/edges/gke.py", "a client", "create_node_pool"),
+    ("shared/edges/gke.py", "a client", "get_node_pool"),
+    ("shared/edges/gke.py", "a client", "list_node_pools"),
+    ("shared/edges/gke.py", "a client", "list_operations"),
+    ("shared/edges/gke.py", "a client", "delete_node_pool"),
+    ("shared/edges/gke.py", "a client", "set_node_pool_size"),
     ("shared/edges/gke.py", "GET", "compute/v1/{}"),
     ("shared/edges/gke.py", "POST", "compute/v1/{}/deleteInstances"),
-    ("shared/edges/pubsub_topic.py", "POST", "v1/{}:publish"),
+    ("shared/edges/pubsub_topic.py", "a client", "publish"),
 }
 """Every call of a Google API in the deployed code. A new one needs a permission, a row here and one there."""
 
@@ -76,14 +80,15 @@ class Run:
     def __init__(self, url: str, job: str) -> None:
         self.url, self.job = url, job
         self.cluster, self.kept, self.clock = RecordingCluster(), FakeDeadLetters(), StepClock(NOW)
-        self.rest = GoogleRest(url, http=urllib3.PoolManager(), token=None)
-        self.pod, self.jobset = a_pod(jobset=job), a_jobset(name=job)
-        self.cluster.add(self.pod, self.jobset)
+        self.pools = open_edge(url)
+        self.pod, self.jobset = a_pod(jobset=job, unschedulable_since=NOW - 3600), a_jobset(name=job)
+        self.workload = self.jobset
+        self.cluster.add(self.pod, self.workload)
 
     def ports(self, **overrides: Any) -> Ports:
         return Ports(
             settings=settings(**overrides),
-            pools=GkeNodePools(self.rest),
+            pools=self.pools,
             clusters={CLUSTER: self.cluster},
             clock=self.clock,
             dead_letters=self.kept,
@@ -94,6 +99,12 @@ class Run:
 
     def collect(self) -> None:
         deliver("collect", a_push(an_over_event(name=self.job)), self.ports(), {})
+
+    def settle(self, act: str, **overrides: Any) -> None:
+        demand = decide_demand(CLUSTER, self.pod, self.workload, settings())
+        assert isinstance(demand, Demand)
+        entry = an_entry(act, pool=build_pool_name(demand.claim))
+        deliver("settle", a_push(as_message(entry)), self.ports(**overrides), {})
 
     def sweep(self, **overrides: Any) -> None:
         deliver_sweep(self.ports(**overrides), {})
@@ -107,7 +118,8 @@ class Run:
         self.pod = dataclasses.replace(
             waiting, uid=self.job, controller_name=self.job, unschedulable_since=NOW - 60
         )
-        self.cluster.add(dataclasses.replace(job, name=self.job), self.pod)
+        self.workload = dataclasses.replace(job, name=self.job)
+        self.cluster.add(self.workload, self.pod)
 
     def let_nodes_come(self) -> None:
         """Show the cluster the nodes that the fake has made of each pool, and let the waiting pod run on none."""
@@ -124,11 +136,12 @@ class Run:
 
 
 def record_provision(run: Run) -> None:
-    """Create; meet the own pool; count chips; replace a pool that failed; let an elastic pool grow."""
+    """Create; meet the own pool; count chips; follow a pool that failed; let an elastic pool grow."""
     ask("POST", f"{run.url}/admin/faults", {"switch": "outcome", "kind": "stockout"})
     run.provision(limit_chips=1000)
     run.pass_time()
     ask("DELETE", f"{run.url}/admin/faults")
+    run.clock.advance(3000)
     run.provision()
     for pods in (1, 3):
         run.want(pods)
@@ -143,7 +156,7 @@ def record_collect(run: Run) -> None:
 
 
 def record_sweep(run: Run) -> None:
-    """Create for a waiting leader, and delete when its workload is over; take nodes that are too many away."""
+    """Create for a leader that waits past the grace; delete when its workload is over; remove surplus nodes."""
     run.want(3)
     run.sweep()
     run.pass_time()
@@ -160,16 +173,32 @@ def record_sweep(run: Run) -> None:
     run.sweep()
 
 
+def record_settle(run: Run) -> None:
+    """Tell of a success; follow a pool that failed; create when its name is free; let an elastic pool grow."""
+    ask("POST", f"{run.url}/admin/faults", {"switch": "outcome", "kind": "stockout"})
+    run.settle("Delete", limit_chips=1000)
+    run.pass_time()
+    ask("DELETE", f"{run.url}/admin/faults")
+    run.clock.advance(3000)
+    run.settle("Create")
+    for pods in (1, 3):
+        run.want(pods)
+        run.settle("Delete")
+        run.pass_time()
+    run.settle("Create")
+
+
 RUNS: dict[str, Callable[[Run], None]] = {
     "provision": record_provision,
     "collect": record_collect,
+    "settle": record_settle,
     "sweep": record_sweep,
 }
 
 
 @pytest.fixture(scope="module")
 def gke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    command = ("local.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
+    command = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
     with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock") as ports:
         yield ports["rest"]
 
@@ -203,10 +232,10 @@ def test_every_google_call_in_the_deployed_code_is_known_here() -> None:
         (str(path.relative_to(ROOT)), *call)
         for room in ("shared", "exporter", "functions")
         for path in (ROOT / room).rglob("*.py")
-        for call in rest_calls(path.read_text())
+        for call in google_calls(path.read_text())
     }
 
-    assert found == REST_CALLS
+    assert found == GOOGLE_CALLS
 
 
 def test_the_role_grants_what_every_function_calls_and_nothing_else(
@@ -214,7 +243,9 @@ def test_the_role_grants_what_every_function_calls_and_nothing_else(
 ) -> None:
     roles = {each.address: each.body for each in module.of("resource", "google_project_iam_custom_role")}
     shared = set(roles["google_project_iam_custom_role.node_pools"]["permissions"])
-    further = module.locals["size_permissions"]
+    of_sizes = module.locals["size_permissions"]
+    of_sweep = roles["google_project_iam_custom_role.creations"]["permissions"]
+    further = of_sizes | {"sweep": [*of_sizes["sweep"], *of_sweep]}
 
     assert {name: {PERMISSIONS[call] for call in calls} for name, calls in recorded.items()} == {
         name: shared | set(further.get(name, ())) for name in RUNS
@@ -252,20 +283,20 @@ def test_only_those_who_create_pools_may_use_the_accounts_of_nodes(
     recorded: dict[str, set[str]], module: Configuration
 ) -> None:
     (grant,) = module.of("resource", "google_service_account_iam_member")
-    granted = set(re.findall(r'"(provision|collect|sweep)"', grant.body["for_each"]))
+    granted = set(re.findall(r'"(provision|collect|settle|sweep)"', grant.body["for_each"]))
 
     assert granted == {function for function, calls in recorded.items() if "CreateNodePool" in calls}
 
 
 def test_only_those_who_keep_dead_letters_may_publish_them(gke: str, module: Configuration) -> None:
     keepers = set()
-    for function in ("provision", "collect"):
+    for function in ("provision", "collect", "settle"):
         run = Run(gke, "unreadable")
         deliver(function, a_push(Message(data=b"?", attributes={})), run.ports(), {})
         if run.kept.kept:
             keepers.add(function)
 
-    assert keepers == set(module.locals["pushed"])
+    assert keepers == set(module.locals["filters"])
     (grant,) = [
         each for each in module.of("resource") if each.address == "google_pubsub_topic_iam_member.functions"
     ]
@@ -288,9 +319,18 @@ def test_every_grant_of_the_module_names_one_holder(module: Configuration) -> No
     ] == []
 
 
-def rest_calls(source: str) -> Iterator[tuple[str, str]]:
-    """Yield verb and path of each ``….call("VERB", f"path")``, what is filled in as ``{}``."""
+def google_calls(source: str) -> Iterator[tuple[str, str]]:
+    """Yield verb and path of each ``….call("VERB", f"path")``, what is filled in as ``{}``.
+
+    Of a client's call, ``self._call("method", …)`` or ``….method(…, retry=…)``, yield the method.
+    """
     for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "_call":
+            assert isinstance(node.args[0], ast.Constant), "write out the method of a call"
+            yield "a client", str(node.args[0].value)
+        retried = isinstance(node, ast.Call) and any(each.arg == "retry" for each in node.keywords)
+        if retried and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield "a client", node.func.attr
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "call":
             verb, path = node.args[0], node.args[1]
             assert isinstance(verb, ast.Constant), "a call whose verb is not written out cannot be judged"

@@ -13,7 +13,7 @@ from tests.lives.cloud import Cloud
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from local.stack.stack import Stack
+    from demo.stack.stack import Stack
 
 
 @pytest.fixture(scope="module")

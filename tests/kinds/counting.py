@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from local.stack.layout import TOPIC
+from demo.stack.layout import TOPIC
 from tests.lives.cloud import wait_for
 from tests.lives.results import LifeOfKind, keep_scenario
 from tests.lives.running import measure
@@ -25,6 +25,8 @@ _CALLS_PER_POOL_MAX = 8
 _CALLS_PER_FURTHER_POD_MAX = 2
 """One that asks for a pool that is there: of a slice that begins again, or a further one of an elastic pool. The
 create is refused and the pool looked at; or its size is looked at and set."""
+_CALLS_PER_SHRINKING_MAX = 3
+"""An elastic pool is read again before its nodes are marked, closed and removed."""
 _SWEEPS = 2
 """That begin after a life's end. Once the second one has begun, the first one and all messages are answered."""
 _KEPT: dict[tuple[str, str], list[LifeOfKind]] = {}
@@ -60,7 +62,12 @@ def _count(life: Lived) -> LifeOfKind:
     demands = (each for each in life.cloud.messages(TOPIC) if each["namespace"] == life.namespace)
     asked = len({each["uid"] for each in demands if each["kind"] == "Pod"}) if measured.creates else 0
     further = max(0, asked - measured.creates)
-    most = _CALLS_PER_POOL_MAX * measured.creates + _CALLS_PER_FURTHER_POD_MAX * further
+    shrinks = measured.calls.get("compute.instanceGroupManagers.deleteInstances OK", 0)
+    most = (
+        _CALLS_PER_POOL_MAX * measured.creates
+        + _CALLS_PER_FURTHER_POD_MAX * further
+        + _CALLS_PER_SHRINKING_MAX * shrinks
+    )
     return LifeOfKind(kind=life.kind, life=life.name, elastic=elastic, calls_most=most, measured=measured)
 
 

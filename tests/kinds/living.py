@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import pytest
-
-from local.stack.clusters import ClusterKind
 from shared.core.kinds.table import get_kind
 from tests.lives.cloud import wait_for
 from tests.lives.jobset_bodies import LIFE
@@ -24,14 +21,6 @@ LONG = 36_000
 POOL = "cloud.google.com/gke-nodepool"
 ENDS = ("Complete", "Completed", "Failed")
 """Conditions of a workload that is over."""
-ON_REAL = pytest.mark.parametrize(
-    "cluster_kind",
-    [pytest.param(ClusterKind.REAL, marks=pytest.mark.cluster)],
-    indirect=True,
-    scope="session",
-    ids=str,
-)
-"""For what the embedded cluster cannot do; say why beside it."""
 
 
 class Lived(Protocol):

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
-from local.controlplane.recipe import ADDITIONS, PRODUCTS
 from shared.core.kinds.table import KIND_NAMES
+from standins.controlplane.recipe import ADDITIONS, PRODUCTS
 from tests.kinds.unproved import UNPROVED
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs/kinds-proof.md"
 MARK = "proves"
-CELLS = ("pods that speak", "slice", "over when", "released when")
+CELLS = ("leader pods", "slice", "over when", "released when")
 """The columns of docs/kinds.md that say something of behaviour."""
 FURTHER_CELLS = ("refused", "queued")
 """What scenarios may prove besides: bad input, and waiting for a queue; not every kind has such a scenario."""
@@ -50,10 +50,10 @@ without any controller, on objects as the controller's sources write them.
 """
 _TAIL = """
 To add a line, mark the test: `@pytest.mark.proves("RayCluster", "released when", on="kuberay-1.6")`. The cells are
-those of the table, besides `refused` and `queued`. `on` is a name of `local/controlplane/recipe.py`, `"embedded"`,
-or several of these; a test of the rules alone (`tests/unit`, `tests/component`) has none. Then run the command
-above. A cell that nothing proves stands in `tests/kinds/unproved.py` with the reason, and a test keeps marks,
-document and that list together.
+those of the table, besides `refused` and `queued`. `on` is a name of `standins/controlplane/recipe.py`,
+`"embedded"`, or several of these; a test of the rules alone (`tests/unit`, `tests/component`) has none.
+Then run the command above. A cell that nothing proves is in `tests/kinds/unproved.py` with the reason. A test
+keeps marks, document and that list together.
 """
 
 

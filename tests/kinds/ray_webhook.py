@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from local.controlplane.plane import ControlPlane
+    from standins.controlplane.plane import ControlPlane
 
 Json = dict[str, Any]
 REPLICA_INDEX = "replicaIndex"
@@ -79,8 +79,8 @@ class RayWebhook:
         return patch
 
     def _choose(self, said: dict[str, str], namespace: str, hosts: int) -> int:
-        selector = f"{_CLUSTER}={said[_CLUSTER]},{_GROUP}={said[_GROUP]},{REPLICA_INDEX}"
-        found = self._plane.api.get(f"/api/v1/namespaces/{namespace}/pods?labelSelector={selector}", dict)["items"]
+        selector = {"labelSelector": f"{_CLUSTER}={said[_CLUSTER]},{_GROUP}={said[_GROUP]},{REPLICA_INDEX}"}
+        found = self._plane.api.get(f"/api/v1/namespaces/{namespace}/pods", params=selector).json()["items"]
         live = [each["metadata"] for each in found if "deletionTimestamp" not in each["metadata"]]
         pods = Counter(int(each["labels"][REPLICA_INDEX].rpartition("-")[2]) for each in live)
         return min((index for index, count in pods.items() if count < hosts), default=len(pods))

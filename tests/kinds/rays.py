@@ -51,7 +51,7 @@ def a_group(life: str, topology: str = "2x4", *, apart: bool = True, **fields: A
 
 def a_spec(*groups: Json) -> Json:
     """The spec of a RayCluster, with a head that goes on until it is ended."""
-    head = {"spec": {"containers": [{"name": "ray-head", "image": "ray"}]}}
+    head: Json = {"spec": {"containers": [{"name": "ray-head", "image": "ray"}]}}
     head["metadata"] = {"annotations": {RUN_SECONDS: str(LONG)}}
     return {
         "rayVersion": "2.52.0",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.kinds.living import ON_REAL, places
+from tests.clusters import ON_REAL
+from tests.kinds.living import places
 from tests.kinds.plain import Plain, a_tpu_pod
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow, ON_REAL]
 
 
-@pytest.mark.proves("Deployment", "pods that speak", on="kubernetes")
+@pytest.mark.proves("Deployment", "leader pods", on="kubernetes")
 @pytest.mark.proves("Deployment", "slice", on="kubernetes")
 @pytest.mark.proves("Deployment", "released when", on="kubernetes")
 def test_all_replicas_of_a_deployment_share_one_pool_until_there_are_none(cloud: Cloud) -> None:
@@ -64,7 +65,7 @@ def test_the_single_hosts_of_a_stateful_set_share_one_pool_though_they_come_in_t
     assert life.accepted("DeleteNodePool") == 1
 
 
-@pytest.mark.proves("StatefulSet", "pods that speak", on="kubernetes")
+@pytest.mark.proves("StatefulSet", "leader pods", on="kubernetes")
 @pytest.mark.proves("StatefulSet", "slice", on="kubernetes")
 def test_a_parallel_stateful_set_of_as_many_pods_as_hosts_is_one_slice(cloud: Cloud) -> None:
     life = Plain(cloud, "handmade", "StatefulSet")
@@ -83,7 +84,7 @@ def test_a_slice_whose_pods_would_come_in_turn_is_refused_where_its_owner_looks(
     life.delete()
 
 
-@pytest.mark.proves("Pod", "pods that speak", on="kubernetes")
+@pytest.mark.proves("Pod", "leader pods", on="kubernetes")
 @pytest.mark.proves("Pod", "slice", on="kubernetes")
 @pytest.mark.proves("Pod", "over when", on="kubernetes")
 @pytest.mark.proves("Pod", "released when", on="kubernetes")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.kinds.living import ON_REAL, places
+from tests.clusters import ON_REAL
+from tests.kinds.living import places
 from tests.kinds.plain import L4, Plain, a_gpu_pod
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 
-@pytest.mark.proves("Job", "pods that speak", on=("kubernetes", "embedded"))
+@pytest.mark.proves("Job", "leader pods", on=("kubernetes", "embedded"))
 @pytest.mark.proves("Job", "slice", on=("kubernetes", "embedded"))
 def test_the_pods_of_a_job_share_one_pool_that_goes_when_the_job_is_over(cloud: Cloud) -> None:
     life = Plain(cloud, "six", "Job")

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.stack.clusters import ClusterKind
-from local.stack.commands import StackSettings
-from local.stack.stack import Stack
-from tests.conftest import SPEED
+from demo.stack.clusters import ClusterKind
+from demo.stack.commands import StackSettings
+from demo.stack.stack import Stack
+from tests.clusters import SPEED
 from tests.kinds.living import places
 from tests.kinds.rays import Life, a_group
 from tests.lives.cloud import Cloud
@@ -18,7 +18,7 @@ from tests.lives.jobset_bodies import LIFE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local.controlplane.plane import ControlPlane
+    from standins.controlplane.plane import ControlPlane
 
 KUBERAY = "kuberay-1.6"
 pytestmark = [pytest.mark.cluster, pytest.mark.controller(KUBERAY), pytest.mark.timeout(900), pytest.mark.slow]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.stack.layout import TOPIC
+from demo.stack.layout import TOPIC
 from tests.kinds.living import LONG
 from tests.kinds.plain import Plain, a_tpu_pod
 from tests.lives.cloud import wait_for
@@ -26,7 +26,7 @@ def submit(cloud: Cloud, name: str, topology: str, pods: int = 0, **spec: Any) -
     return life
 
 
-@pytest.mark.proves("Job", "pods that speak", on=("kubernetes", "embedded"))
+@pytest.mark.proves("Job", "leader pods", on=("kubernetes", "embedded"))
 @pytest.mark.proves("Job", "slice", on=("kubernetes", "embedded"))
 @pytest.mark.proves("Job", "over when", on=("kubernetes", "embedded"))
 def test_an_indexed_job_of_several_hosts_has_one_pool_until_it_is_complete(cloud: Cloud) -> None:
@@ -37,7 +37,7 @@ def test_an_indexed_job_of_several_hosts_has_one_pool_until_it_is_complete(cloud
     assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
 
 
-@pytest.mark.proves("Job", "pods that speak", on=("kubernetes", "embedded"))
+@pytest.mark.proves("Job", "leader pods", on=("kubernetes", "embedded"))
 @pytest.mark.proves("Job", "slice", on=("kubernetes", "embedded"))
 @pytest.mark.proves("Job", "over when", on=("kubernetes", "embedded"))
 def test_on_single_hosts_each_index_has_a_pool_of_its_own_until_the_last_is_done(cloud: Cloud) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local.stack.clusters import ClusterKind
-from local.stack.commands import StackSettings
-from local.stack.stack import Stack
-from tests.conftest import SPEED
+from demo.stack.clusters import ClusterKind
+from demo.stack.commands import StackSettings
+from demo.stack.stack import Stack
+from tests.clusters import SPEED
 from tests.kinds.queues import GO, V6E, Queue, a_rayjob
 from tests.kinds.ray_dashboards import answering
 from tests.lives.cloud import Cloud, wait_for
@@ -20,7 +20,7 @@ from tests.lives.cloud import Cloud, wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local.controlplane.plane import ControlPlane
+    from standins.controlplane.plane import ControlPlane
     from tests.kinds.ray_dashboards import Dashboards
 
 KUEUE, KUBERAY = "kueue-0.15", "kuberay-1.6"

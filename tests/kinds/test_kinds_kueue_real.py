@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local.stack.clusters import ClusterKind
-from local.stack.commands import StackSettings
-from local.stack.layout import TOPIC
-from local.stack.stack import Stack
+from demo.stack.clusters import ClusterKind
+from demo.stack.commands import StackSettings
+from demo.stack.layout import TOPIC
+from demo.stack.stack import Stack
 from shared.core import labels
-from tests.conftest import SPEED
+from tests.clusters import SPEED
 from tests.kinds.queues import (
     BODIES,
     GO,
@@ -29,7 +29,7 @@ from tests.log_records import read_records
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local.controlplane.plane import ControlPlane
+    from standins.controlplane.plane import ControlPlane
 
 KUEUE, KUBERAY, LWS = "kueue-0.15", "kuberay-1.6", "lws-0.7"
 pytestmark = [

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.stack.clusters import ClusterKind
-from local.stack.commands import StackSettings
-from local.stack.stack import Stack
-from tests.conftest import SPEED
+from demo.stack.clusters import ClusterKind
+from demo.stack.commands import StackSettings
+from demo.stack.stack import Stack
+from tests.clusters import SPEED
 from tests.kinds.living import LONG, POOL, Life, is_running
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import HOSTS, LIFE, RUN_SECONDS, select
@@ -17,7 +17,7 @@ from tests.lives.jobset_bodies import HOSTS, LIFE, RUN_SECONDS, select
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local.controlplane.plane import ControlPlane
+    from standins.controlplane.plane import ControlPlane
 
 LWS = "lws-0.7"
 pytestmark = [
@@ -118,7 +118,7 @@ class Set(Life):
         return found if len(found) == count and all(map(is_running, found)) else []
 
 
-@pytest.mark.proves("LeaderWorkerSet", "pods that speak", on=LWS)
+@pytest.mark.proves("LeaderWorkerSet", "leader pods", on=LWS)
 @pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
 @pytest.mark.proves("LeaderWorkerSet", "released when", on=LWS)
 def test_each_group_has_a_pool_and_a_group_that_leaves_gives_one_back(cloud: Cloud) -> None:
@@ -138,8 +138,8 @@ def test_each_group_has_a_pool_and_a_group_that_leaves_gives_one_back(cloud: Clo
     assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (3, 3)
 
 
-@pytest.mark.proves("LeaderWorkerSet", "pods that speak", on=LWS)
-def test_a_chipless_leader_on_the_slice_speaks_for_workers_that_come_once_it_is_bound(cloud: Cloud) -> None:
+@pytest.mark.proves("LeaderWorkerSet", "leader pods", on=LWS)
+def test_a_chipless_leader_is_the_leader_of_its_slice_before_its_workers_exist(cloud: Cloud) -> None:
     life = Set(cloud, "chipless")
     life.submit(size=3, annotations=BY_GROUP, leader=life.template(chips=0))
     pods = life.wait_running(3)
@@ -149,8 +149,8 @@ def test_a_chipless_leader_on_the_slice_speaks_for_workers_that_come_once_it_is_
     assert life.accepted("CreateNodePool") == 1
 
 
-@pytest.mark.proves("LeaderWorkerSet", "pods that speak", on=LWS)
-def test_a_leader_on_a_cpu_node_leaves_the_word_to_its_first_worker(cloud: Cloud) -> None:
+@pytest.mark.proves("LeaderWorkerSet", "leader pods", on=LWS)
+def test_a_leader_on_a_cpu_node_is_not_the_leader_of_its_slice(cloud: Cloud) -> None:
     life = Set(cloud, "driven")
     life.submit(size=3, leader=life.template(chips=0, on_slice=False))
     pods = life.wait_running(3)
@@ -161,7 +161,7 @@ def test_a_leader_on_a_cpu_node_leaves_the_word_to_its_first_worker(cloud: Cloud
     assert life.accepted("CreateNodePool") == 1
 
 
-@pytest.mark.proves("LeaderWorkerSet", "pods that speak", on=LWS)
+@pytest.mark.proves("LeaderWorkerSet", "leader pods", on=LWS)
 @pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
 def test_each_sub_group_has_a_pool_of_its_own(cloud: Cloud) -> None:
     life = Set(cloud, "parts")
@@ -176,7 +176,7 @@ def test_each_sub_group_has_a_pool_of_its_own(cloud: Cloud) -> None:
     assert life.accepted("CreateNodePool") == 2
 
 
-@pytest.mark.proves("LeaderWorkerSet", "pods that speak", on=LWS)
+@pytest.mark.proves("LeaderWorkerSet", "leader pods", on=LWS)
 @pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
 def test_sub_groups_beside_an_excluded_leader_on_a_cpu_node_have_a_pool_each(cloud: Cloud) -> None:
     life = Set(cloud, "beside")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.kinds.living import LONG, ON_REAL, POOL, Life
+from tests.clusters import ON_REAL
+from tests.kinds.living import LONG, POOL, Life
 from tests.lives.jobset_bodies import EXCLUSIVE, GRACE_SECONDS, HOSTS, LIFE, RUN_SECONDS, select
 
 if TYPE_CHECKING:

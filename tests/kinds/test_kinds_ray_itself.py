@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local.ray.image import write_image
-from local.ray.installing import default_folder, find_ray
-from local.ray.running import Run
-from local.stack.clusters import ClusterKind
-from local.stack.commands import StackSettings
-from local.stack.stack import Stack
-from tests.conftest import SPEED
+from demo.ray.image import write_image
+from demo.ray.installing import default_folder, find_ray
+from demo.ray.ray_run import Run
+from demo.stack.clusters import ClusterKind
+from demo.stack.commands import StackSettings
+from demo.stack.stack import Stack
+from tests.clusters import SPEED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from local.controlplane.plane import ControlPlane
+    from standins.controlplane.plane import ControlPlane
 
 KUBERAY = "kuberay-1.6"
 SECONDS_MAX = 900.0

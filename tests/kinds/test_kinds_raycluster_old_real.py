@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local.stack.clusters import ClusterKind
-from local.stack.commands import StackSettings
-from local.stack.stack import Stack
-from tests.conftest import SPEED
+from demo.stack.clusters import ClusterKind
+from demo.stack.commands import StackSettings
+from demo.stack.stack import Stack
+from tests.clusters import SPEED
 from tests.kinds.rays import Json, Life, a_group
 from tests.lives.cloud import Cloud, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local.controlplane.plane import ControlPlane
+    from standins.controlplane.plane import ControlPlane
 
 KUBERAY = "kuberay-1.5"
 pytestmark = [
@@ -48,7 +48,7 @@ def test_a_group_that_can_only_have_one_replica_needs_no_label(cloud: Cloud) -> 
     assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
 
 
-@pytest.mark.proves("RayCluster", "pods that speak", on=KUBERAY)
+@pytest.mark.proves("RayCluster", "leader pods", on=KUBERAY)
 @pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_on_single_hosts_each_worker_has_a_pool_and_the_one_that_leaves_gives_it_back(cloud: Cloud) -> None:
     life = Life(cloud, "few")

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local.stack.clusters import ClusterKind
-from local.stack.commands import StackSettings
-from local.stack.stack import Stack
-from tests.conftest import SPEED
+from demo.stack.clusters import ClusterKind
+from demo.stack.commands import StackSettings
+from demo.stack.stack import Stack
+from tests.clusters import SPEED
 from tests.kinds.rays import Json, Life, a_group, names
 from tests.lives.cloud import Cloud, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local.controlplane.plane import ControlPlane
+    from standins.controlplane.plane import ControlPlane
 
 KUBERAY = "kuberay-1.6"
 pytestmark = [
@@ -37,7 +37,7 @@ def cloud(plane_with: Callable[..., ControlPlane], tmp_path_factory: pytest.Temp
         yield cloud
 
 
-@pytest.mark.proves("RayCluster", "pods that speak", on=KUBERAY)
+@pytest.mark.proves("RayCluster", "leader pods", on=KUBERAY)
 @pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
 @pytest.mark.proves("RayCluster", "over when", on=KUBERAY)
 @pytest.mark.proves("RayCluster", "released when", on=KUBERAY)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local.controlplane.commands import Choices
-from local.controlplane.plane import ControlPlane
-from local.stack.clusters import ClusterKind
-from local.stack.commands import StackSettings
-from local.stack.stack import Stack
-from tests.conftest import SPEED
+from demo.stack.clusters import ClusterKind
+from demo.stack.commands import StackSettings
+from demo.stack.stack import Stack
+from standins.controlplane.commands import Choices
+from standins.controlplane.plane import ControlPlane
+from tests.clusters import SPEED
 from tests.kinds.ray_webhook import RayWebhook
 from tests.kinds.rays import REPLICA_INDEX, Life, a_group
 from tests.lives.cloud import Cloud, wait_for
@@ -23,7 +23,7 @@ from tests.lives.cloud import Cloud, wait_for
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local.controlplane.cache import Build
+    from standins.controlplane.cache import Build
 
 BEFORE, AFTER = "kuberay-1.5", "kuberay-1.6"
 pytestmark = [

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local.controlplane.commands import Choices
-from local.controlplane.plane import ControlPlane
-from local.stack.clusters import ClusterKind
-from local.stack.commands import StackSettings
-from local.stack.stack import Stack
-from tests.conftest import SPEED
+from demo.stack.clusters import ClusterKind
+from demo.stack.commands import StackSettings
+from demo.stack.stack import Stack
+from standins.controlplane.commands import Choices
+from standins.controlplane.plane import ControlPlane
+from tests.clusters import SPEED
 from tests.kinds.ray_webhook import REPLICA_INDEX, RayWebhook
 from tests.kinds.rays import Life, a_group
 from tests.lives.cloud import Cloud
@@ -23,7 +23,7 @@ from tests.lives.cloud import Cloud
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local.controlplane.cache import Build
+    from standins.controlplane.cache import Build
 
 KUBERAY = "kuberay-1.5"
 pytestmark = [

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.stack.clusters import ClusterKind
-from local.stack.commands import StackSettings
-from local.stack.stack import Stack
-from tests.conftest import SPEED
+from demo.stack.clusters import ClusterKind
+from demo.stack.commands import StackSettings
+from demo.stack.stack import Stack
+from tests.clusters import SPEED
 from tests.kinds.ray_dashboards import answering
 from tests.kinds.rays import Json, Life, a_group, a_spec
 from tests.lives.cloud import Cloud, wait_for
@@ -21,7 +21,7 @@ from tests.lives.cloud import Cloud, wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local.controlplane.plane import ControlPlane
+    from standins.controlplane.plane import ControlPlane
     from tests.kinds.ray_dashboards import Dashboards
 
 KUBERAY = "kuberay-1.6"
@@ -66,7 +66,7 @@ class JobLife(Life):
         return f"{self.path.rpartition('/rayclusters')[0]}/rayjobs/{self.name}"
 
     def begin(self, **spec: Any) -> None:
-        usual = {"entrypoint": "python train.py", "submissionMode": "HTTPMode"}
+        usual: Json = {"entrypoint": "python train.py", "submissionMode": "HTTPMode"}
         if "clusterSelector" not in spec:
             usual["rayClusterSpec"] = a_spec(a_group(self.name))
         body = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": self.name}}
@@ -76,7 +76,8 @@ class JobLife(Life):
         self.cloud.patch(self.job_path, {"spec": spec})
 
     def status(self) -> Json:
-        return (self.cloud.get(self.job_path) or {}).get("status", {})
+        status: Json = (self.cloud.get(self.job_path) or {}).get("status", {})
+        return status
 
     def wait_submitted(self, *, before: str = "") -> tuple[str, str]:
         """Return the RayCluster and the id of a job that was submitted, on another RayCluster than before."""
@@ -127,7 +128,7 @@ def test_a_rayjob_that_ended_keeps_its_pools_and_is_told_what_would_release_them
     assert life.told() == {}
 
     life.end_job("SUCCEEDED", COMPLETE)
-    told = wait_for("told on both", lambda: (found := life.told()) and len(found) == 2 and found)
+    told = wait_for("told on both", lambda: found if len(found := life.told()) == 2 else None)
     assert set(told) == {"RayJob", "RayCluster"}
     assert "RayJob rays-kept/kept is Complete" in told["RayJob"]
     assert "set shutdownAfterJobFinishes: true" in told["RayJob"]
@@ -201,7 +202,7 @@ def test_deletion_rules_give_the_pools_back_where_they_apply(cloud: Cloud, dashb
     assert lives["cluster"].clusters() == []
     assert cloud.get(lives["itself"].job_path) is None
     told = wait_for("told of the rule that does not apply", lives["other"].told)
-    assert "let a deletion rule apply to it" in next(iter(told.values()))
+    assert "add a deletion rule that applies to this end" in next(iter(told.values()))
     assert len(lives["other"].pools()) == 1
     assert [name for name in ("workers", "cluster", "itself") if lives[name].told()] == []
 
@@ -235,7 +236,7 @@ class ServiceLife(JobLife):
         return f"{self.path.rpartition('/rayclusters')[0]}/rayservices/{self.name}"
 
     def serve(self) -> None:
-        spec = {"serveConfigV2": SERVE, "rayClusterConfig": a_spec(a_group(self.name))}
+        spec: Json = {"serveConfigV2": SERVE, "rayClusterConfig": a_spec(a_group(self.name))}
         body = {"apiVersion": "ray.io/v1", "kind": "RayService", "metadata": {"name": self.name}}
         spec |= {"rayClusterDeletionDelaySeconds": 2}
         self.cloud.create(self.job_path.rpartition("/")[0], body | {"spec": spec})

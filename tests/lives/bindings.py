@@ -9,7 +9,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from local.demo.watching import ResourceWatch
+from demo.loop.watching import ResourceWatch
 from shared.core import labels
 from shared.core.kinds import jobset as jobset_keys
 

@@ -56,6 +56,8 @@ class Life:
     lives at once keep it busy."""
     remark: str = ""
     """What else the script proves."""
+    real_only: bool = False
+    """Whether its JobSet has a policy that the embedded cluster refuses (docs/local-cluster.md)."""
 
 
 ONE, TWO = exactly(1), exactly(2)
@@ -265,6 +267,7 @@ LIVES = (
         deletes=ONE,
         calls_most=10,
         remark="the first slice's pool is kept while the JobSet lives, and the second slice takes it",
+        real_only=True,
     ),
     Life(
         name="inplace",
@@ -276,5 +279,6 @@ LIVES = (
         deletes=TWO,
         calls_most=16,
         remark="pods and pools stay; the agents in the pods are played by the test",
+        real_only=True,
     ),
 )

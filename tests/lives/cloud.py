@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
-from local.stack.access import open_kubernetes
-from local.stack.clusters import ClusterKind
+from demo.stack.clusters import ClusterKind
 from shared.core.errors import MalformedEvent
-from shared.core.events import parse_message
+from shared.core.messages import parse_message
+from standins.processes.kubeconfig import open_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
     from typing import Self
 
-    from local.stack.stack import Stack
+    from demo.stack.stack import Stack
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -34,7 +34,7 @@ MERGE = {"Content-Type": "application/merge-patch+json"}
 JSON_PATCH = {"Content-Type": "application/json-patch+json"}
 
 
-def wait_for(what: str, look: Callable[[], T], *, seconds: float = WAIT_SECONDS) -> T:
+def wait_for(what: str, look: Callable[[], T | None], *, seconds: float = WAIT_SECONDS) -> T:
     """Return what `look` finds as soon as that is something."""
     deadline = time.monotonic() + seconds
     while not (found := look()):
@@ -52,7 +52,7 @@ class Cloud:
         self.controller_speed = 1.0 if self.is_real else stack.settings.speed
         """Virtual seconds per real second of Kubernetes' controllers; a real one knows no virtual time."""
         self._at_end: list[Callable[[], None]] = []
-        self._kubernetes = open_kubernetes(addresses.kubeconfig, timeout_seconds=30)
+        self._kubernetes = open_client(addresses.kubeconfig, timeout_seconds=30)
         self._gke = httpx.Client(base_url=addresses.gke_rest, timeout=30)
         self._pubsub = httpx.Client(base_url=addresses.pubsub_rest, timeout=30)
 
@@ -80,7 +80,8 @@ class Cloud:
 
     def items(self, path: str, **params: str) -> list[Json]:
         """Return the items of a list."""
-        return (self.get(path, **params) or {}).get("items", [])
+        found: list[Json] = (self.get(path, **params) or {}).get("items", [])
+        return found
 
     def create(self, path: str, body: Json) -> Json:
         """Create an object and return what was stored."""
@@ -111,7 +112,8 @@ class Cloud:
 
     def calls(self) -> list[Json]:
         """Return every call that GKE was sent, oldest first."""
-        return _body(self._gke.get("/admin/calls"))["calls"]
+        calls: list[Json] = _body(self._gke.get("/admin/calls"))["calls"]
+        return calls
 
     def add_fault(self, switch: str, **fields: Any) -> int:
         """Put a fault of the fake GKE in force and return its number."""
@@ -147,4 +149,5 @@ def _body(answer: httpx.Response) -> Json:
     assert answer.is_success, (
         f"{answer.request.method} {answer.request.url}: {answer.status_code} {answer.text[:800]}"
     )
-    return answer.json()
+    body: Json = answer.json()
+    return body

@@ -10,7 +10,7 @@ from tests.lives.results import keep
 from tests.lives.running import live_all
 
 if TYPE_CHECKING:
-    from local.stack.stack import Stack
+    from demo.stack.stack import Stack
     from tests.lives.running import Run
 
 

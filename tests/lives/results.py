@@ -61,7 +61,7 @@ def read(kind: str, folder: Path = FOLDER) -> dict[str, Measured]:
 def keep_shuffle(found: Shuffle, folder: Path = FOLDER) -> None:
     """Write what a shuffled run came to."""
     folder.mkdir(parents=True, exist_ok=True)
-    body = {kind: tally.as_data() for kind, tally in found.tallies.items()}
+    body: dict[str, Any] = {kind: tally.as_data() for kind, tally in found.tallies.items()}
     body |= {"shared": found.shared, "seconds": found.seconds}
     (folder / f"slices-{found.kind}.json").write_text(json.dumps(body, indent=2) + "\n")
 

@@ -154,7 +154,8 @@ class Scene:
         """Return the JobSet's status; it must exist."""
         found = self.jobset()
         assert found is not None, f"JobSet {self.namespace}/{self.name} is gone"
-        return found.get("status", {})
+        status: Json = found.get("status", {})
+        return status
 
     def condition(self, name: str) -> Json | None:
         """Return a condition of the JobSet if it is true."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.lives.cloud import wait_for
+from tests.lives.cloud import Json, wait_for
 from tests.lives.jobset_bodies import (
     EXCLUSIVE,
     FAIL_ATTEMPTS,
@@ -276,10 +276,10 @@ def restart_in_place(scene: Scene) -> None:
     their annotation. Source: https://github.com/kubernetes-sigs/jobset/tree/main/keps/467-InPlaceRestart.
     """
     scene.take_seconds(60)
-    crash = {"restart_policy": "OnFailure", "backoff_limit": _INT32_MAX}
+    crash: Json = {"restart_policy": "OnFailure", "backoff_limit": _INT32_MAX}
     body = jobset(
         scene.name,
-        Job(name="crashes", does=runs(600) | {FAIL_RUNS: "1"}, **crash),
+        Job(name="crashes", does=runs(1800) | {FAIL_RUNS: "1"}, **crash),
         Job(name="healthy", does=runs(LONG), **crash),
         failurePolicy={"maxRestarts": 2, "restartStrategy": "InPlaceRestart"},
     )
@@ -306,7 +306,7 @@ def _lift_the_barrier(scene: Scene, attempt: int) -> None:
     wait_for(f"attempt {attempt} begins", lambda: scene.status().get("currentInPlaceRestartAttempt") == attempt)
 
 
-def _started_again(scene: Scene) -> list[dict] | None:
+def _started_again(scene: Scene) -> list[Json] | None:
     found = [
         pod
         for pod in scene.pods()

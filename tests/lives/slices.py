@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tests.lives.bindings import Bindings
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Future
 
-    from local.stack.stack import Stack
+    from demo.stack.stack import Stack
     from tests.lives.bindings import Binding, Sighting
 
 PINNED_PAIRS, DEFAULT_PAIRS = 50, 15
@@ -173,7 +174,7 @@ def _make_namespaces(cloud: Cloud, namespaces: list[str]) -> None:
         cloud.create("/api/v1/namespaces", {"metadata": {"name": name}})
     for name in namespaces if cloud.is_real else ():
         path = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-        wait_for(f"the default account of {name}", lambda path=path: cloud.get(path))
+        wait_for(f"the default account of {name}", partial(cloud.get, path))
 
 
 def _submit_all(cloud: Cloud, submissions: list[Submission]) -> None:
@@ -204,12 +205,12 @@ def _all_completed(cloud: Cloud, submissions: list[Submission], ends: Ends, send
         for each in cloud.items(f"{_JOBSETS}/jobsets")
         if (each["metadata"]["namespace"], each["metadata"]["name"]) in ours
     ]
-    ends = Counter(each.get("status", {}).get("terminalState") for each in found)
+    completed = [each for each in found if each.get("status", {}).get("terminalState") == "Completed"]
     failed = [each for each in found if each.get("status", {}).get("terminalState") == "Failed"]
     assert not failed, [
         (each["metadata"]["namespace"], each["metadata"]["name"], each["status"]) for each in failed
     ]
-    return ends["Completed"] == len(submissions)
+    return len(completed) == len(submissions)
 
 
 def _pools(cloud: Cloud) -> list[str]:

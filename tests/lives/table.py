@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from local.stack.clusters import ClusterKind
+from demo.stack.clusters import ClusterKind
 from tests.lives import kinds_table
 from tests.lives.catalogue import LIVES
 from tests.lives.results import NotMeasured, read, read_shuffle
@@ -50,13 +50,18 @@ HEADINGS = (
 )
 
 
+Seen = tuple[int | None, int]
+"""Calls on the embedded cluster, None where it does not play the life, and on the real one."""
+NOT_PLAYED = "-"
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One row as it stands in the document."""
 
     promised: tuple[str, ...]
     """Everything that the catalogue says, in the order of the columns."""
-    seen: tuple[int, int]
+    seen: Seen
     """Calls on the embedded and on the real cluster."""
 
 
@@ -66,13 +71,13 @@ def promise(life: Life) -> tuple[str, ...]:
     return (life.name, life.sentence, life.end, str(life.pools), accepted, str(life.calls_most), life.remark)
 
 
-def render(seen: Mapping[str, tuple[int, int]]) -> str:
+def render(seen: Mapping[str, Seen]) -> str:
     """Return the table, given the calls of every life on both clusters."""
     rows = []
     for life in LIVES:
         *first, remark = promise(life)
         embedded, real = seen[life.name]
-        rows.append((*first, f"{embedded} / {real}", remark))
+        rows.append((*first, f"{NOT_PLAYED if embedded is None else embedded} / {real}", remark))
     return show_table(HEADINGS, rows)
 
 
@@ -101,22 +106,24 @@ def parse(text: str) -> dict[str, Row]:
     rows = {}
     for line in table.strip().splitlines()[2:]:
         *first, seen, remark = (cell.strip() for cell in line.strip().strip("|").split("|"))
-        embedded, real = (int(number) for number in seen.split(" / "))
-        rows[first[0]] = Row((*first, remark), (embedded, real))
+        embedded, real = seen.split(" / ")
+        rows[first[0]] = Row((*first, remark), (None if embedded == NOT_PLAYED else int(embedded), int(real)))
     return rows
 
 
-def measured_calls() -> dict[str, tuple[int, int]]:
+def measured_calls() -> dict[str, Seen]:
     """Return the calls of every life on both clusters, from the latest whole runs.
 
     Raises:
         NotMeasured: one of them is missing, or does not know a life.
     """
-    found = [read(str(kind)) for kind in _KINDS]
-    missing = [life.name for life in LIVES if not all(life.name in each for each in found)]
+    embedded, real = (read(str(kind)) for kind in _KINDS)
+    missing = [
+        life.name for life in LIVES if life.name not in real or not (life.real_only or life.name in embedded)
+    ]
     if missing:
         raise NotMeasured(f"no result for {', '.join(missing)}; run tests/lives on both clusters again")
-    return {life.name: (_calls(found[0], life), _calls(found[1], life)) for life in LIVES}
+    return {life.name: (None if life.real_only else _calls(embedded, life), _calls(real, life)) for life in LIVES}
 
 
 def _calls(found: Mapping[str, Measured], life: Life) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.clusters import ON_REAL
 from tests.lives.catalogue import LIVES
 
 if TYPE_CHECKING:
@@ -19,8 +20,18 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 @pytest.mark.proves("JobSet", "over when", on=("jobset", "embedded"))
 @pytest.mark.proves("JobSet", "released when", on=("jobset", "embedded"))
 @pytest.mark.proves("JobSet", "queued", on=("jobset", "embedded"))
-@pytest.mark.parametrize("life", LIVES, ids=lambda life: life.name)
-def test_a_life_ends_as_it_should_and_leaves_nothing(lived: Run, life: Life):
+@pytest.mark.parametrize("life", [life for life in LIVES if not life.real_only], ids=lambda life: life.name)
+def test_a_life_ends_as_it_should_and_leaves_nothing(lived: Run, life: Life) -> None:
+    check(lived, life)
+
+
+@ON_REAL
+@pytest.mark.parametrize("life", [life for life in LIVES if life.real_only], ids=lambda life: life.name)
+def test_a_life_with_a_finer_policy_ends_as_it_should_and_leaves_nothing(lived: Run, life: Life) -> None:
+    check(lived, life)
+
+
+def check(lived: Run, life: Life) -> None:
     if life.name in lived.errors:
         raise lived.errors[life.name]
     found = lived.measured[life.name]
@@ -32,11 +43,11 @@ def test_a_life_ends_as_it_should_and_leaves_nothing(lived: Run, life: Life):
 
 
 @pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
-def test_no_pool_ever_holds_two_slices(lived: Run):
+def test_no_pool_ever_holds_two_slices(lived: Run) -> None:
     assert lived.shared == []
 
 
-def test_no_life_can_be_taken_for_another():
+def test_no_life_can_be_taken_for_another() -> None:
     names = [life.name for life in LIVES]
     assert len(set(names)) == len(names)
     assert [(a, b) for a in names for b in names if a != b and f"{b}-".startswith(f"{a}-")] == []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.stack.layout import TOPIC
+from demo.stack.layout import TOPIC
 from shared.core.kinds.jobset import NAMESPACED_JOB, NO_SCHEDULE_TAINT
 from tests.lives.bindings import Bindings
 from tests.lives.cloud import Cloud, wait_for
@@ -21,7 +21,7 @@ from tests.lives.scene import Scene
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local.stack.stack import Stack
+    from demo.stack.stack import Stack
     from tests.lives.bindings import Host
 
     MakeScene = Callable[[str], Scene]
@@ -64,6 +64,7 @@ def make_scene(stack: Stack, cloud: Cloud) -> Iterator[MakeScene]:
         yield make
         for scene in scenes:
             scene.delete()
+        for scene in scenes:
             scene.wait_no_pods()
             scene.clear_faults()
             scene.wait_no_pools()
@@ -99,11 +100,11 @@ def _taints(node: Json | None) -> set[str]:
     return {each["key"] for each in node["spec"].get("taints", ())}
 
 
-@pytest.mark.proves("JobSet", "pods that speak", on=("jobset", "embedded"))
+@pytest.mark.proves("JobSet", "leader pods", on=("jobset", "embedded"))
 @pytest.mark.parametrize("case", CASES)
 def test_a_leader_is_reported_whatever_the_scheduler_says_of_it(
     make_scene: MakeScene, add_node: AddNode, cloud: Cloud, case: str
-):
+) -> None:
     taints, chips, reason = CASES[case]
     scene = make_scene(f"said-{case}")
     scene.add_fault("fail_sync", method="CreateNodePool", code="UNAVAILABLE", count=None)
@@ -121,8 +122,8 @@ def test_a_leader_is_reported_whatever_the_scheduler_says_of_it(
     assert message["attributes"]["ce-subject"] == f"namespaces/{scene.namespace}/pods/{pod['metadata']['name']}"
 
 
-@pytest.mark.proves("JobSet", "pods that speak", on=("jobset", "embedded"))
-def test_a_leader_that_is_held_by_a_gate_is_reported_once_it_is_free(make_scene: MakeScene, cloud: Cloud):
+@pytest.mark.proves("JobSet", "leader pods", on=("jobset", "embedded"))
+def test_a_leader_that_is_held_by_a_gate_is_reported_once_it_is_free(make_scene: MakeScene, cloud: Cloud) -> None:
     held, free = make_scene("held"), make_scene("free")
     body = jobset(held.name)
     _pod_spec(body)["schedulingGates"] = [{"name": "lives.example.com/gate"}]
@@ -139,7 +140,7 @@ def test_a_leader_that_is_held_by_a_gate_is_reported_once_it_is_free(make_scene:
 
 def test_a_pinned_slice_selects_and_tolerates_what_its_pool_carries_and_nobody_else_gets_there(
     make_scene: MakeScene, cloud: Cloud
-):
+) -> None:
     scene = make_scene("fenced")
     scene.submit(jobset(scene.name, Job(does=runs(36_000)), annotations=PINNED))
     pods = scene.wait_running(2)
@@ -165,7 +166,9 @@ def test_a_pinned_slice_selects_and_tolerates_what_its_pool_carries_and_nobody_e
         cloud.delete(f"{path}/{name}")
 
 
-def test_a_default_slice_tolerates_the_chips_taint_and_its_pool_has_no_other_of_ours(make_scene: MakeScene):
+def test_a_default_slice_tolerates_the_chips_taint_and_its_pool_has_no_other_of_ours(
+    make_scene: MakeScene,
+) -> None:
     scene = make_scene("open")
     scene.submit(jobset(scene.name, Job(does=runs(36_000))))
     pods = scene.wait_running(2)

@@ -15,12 +15,13 @@ from shared.core.decisions import Reason
 from shared.core.kinds.table import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE_ROOMS = ("shared", "functions", "exporter", "cli", "local", "infra", "benchmarks", "tests")
+CODE_ROOMS = ("shared", "functions", "exporter", "cli", "standins", "demo", "infra", "benchmarks", "tests")
 DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli")
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
-CORE_LINES_MAX = 4_700
-"""Without the entries of kinds: each is bounded by its file's limit (docs/decisions/0013-elastic-pools.md)."""
+CORE_LINES_MAX = 7_300
+"""Without the entries of kinds, each of which its file's limit bounds
+(docs/decisions/0024-true-reasons.md)."""
 ENTRY_MODULES = {Path(sys.modules[kind.read.__module__].__file__ or "") for kind in KINDS}
 NAMES_OF_KINDS = re.compile(r"jobset|raycluster|ray\.io|leaderworkerset", re.IGNORECASE)
 ENTRY_LINES_MAX = 100
@@ -45,7 +46,7 @@ def code_files() -> list[Path]:
 
 def list_entries() -> list[Path]:
     """The modules of the kinds: all of the folder but what they share."""
-    shared = {"__init__.py", "__main__.py", "kind.py", "objects.py", "table.py"}
+    shared = {"__init__.py", "__main__.py", "elastic.py", "kind.py", "objects.py", "table.py"}
     return sorted(path for path in (ROOT / "shared/core/kinds").glob("*.py") if path.name not in shared)
 
 
@@ -60,17 +61,17 @@ def shown(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def test_the_search_sees_the_whole_project():
+def test_the_search_sees_the_whole_project() -> None:
     assert len(code_files()) > 100
 
 
-def test_no_file_is_over_its_limit():
+def test_no_file_is_over_its_limit() -> None:
     long = {shown(path): n for path in code_files() if (n := len(path.read_text().splitlines())) > FILE_LINES_MAX}
 
     assert long == {}
 
 
-def test_no_function_is_over_its_limit():
+def test_no_function_is_over_its_limit() -> None:
     long = [
         f"{shown(path)}:{node.lineno} {node.name}"
         for path in code_files()
@@ -81,7 +82,7 @@ def test_no_function_is_over_its_limit():
     assert long == []
 
 
-def test_the_core_stays_readable_in_an_evening():
+def test_the_core_stays_readable_in_an_evening() -> None:
     entries = {path.resolve() for path in list_entries()}
     rules = [path for path in (ROOT / "shared/core").rglob("*.py") if path.resolve() not in entries]
     lines = sum(len(path.read_text().splitlines()) for path in rules)
@@ -89,7 +90,7 @@ def test_the_core_stays_readable_in_an_evening():
     assert lines <= CORE_LINES_MAX, "growth of shared/core needs a decision record"
 
 
-def test_no_kind_of_workload_is_named_outside_its_entry():
+def test_no_kind_of_workload_is_named_outside_its_entry() -> None:
     table = ROOT / "shared/core/kinds/table.py"
     rooms = [path for room in DEPLOYED_ROOMS for path in (ROOT / room).rglob("*.py")]
     named = [
@@ -103,16 +104,16 @@ def test_no_kind_of_workload_is_named_outside_its_entry():
     assert named == [], "what is particular to a kind belongs in its entry: docs/kinds.md"
 
 
-def test_every_entry_of_the_table_has_a_module_of_its_own():
+def test_every_entry_of_the_table_has_a_module_of_its_own() -> None:
     assert set(list_entries()) >= ENTRY_MODULES
     assert len(ENTRY_MODULES) == len(KINDS)
 
 
-def test_the_entry_point_of_the_functions_stays_thin():
+def test_the_entry_point_of_the_functions_stays_thin() -> None:
     assert len((ROOT / "functions/main.py").read_text().splitlines()) <= ENTRY_LINES_MAX
 
 
-def test_no_name_is_one_that_explains_nothing():
+def test_no_name_is_one_that_explains_nothing() -> None:
     files = [
         f"{shown(path)}: {BANNED_WORDS[word]}"
         for path in code_files()
@@ -129,13 +130,13 @@ def test_no_name_is_one_that_explains_nothing():
     assert files + functions == []
 
 
-def test_every_reason_has_a_heading_in_the_runbook_and_every_heading_a_reason():
+def test_every_reason_has_a_heading_in_the_runbook_and_every_heading_a_reason() -> None:
     headings = re.findall(r"^### (\w+)$", (ROOT / "docs/runbook.md").read_text(), re.MULTILINE)
 
     assert sorted(headings) == sorted(str(reason) for reason in Reason)
 
 
-def test_every_reason_is_given_by_some_decision_or_error():
+def test_every_reason_is_given_by_some_decision_or_error() -> None:
     sources = "\n".join(
         path.read_text() for path in (ROOT / "shared").rglob("*.py") if path.name != "decisions.py"
     )
@@ -151,7 +152,7 @@ def test_every_reason_is_given_by_some_decision_or_error():
     assert unused == []
 
 
-def test_every_make_target_that_the_documents_name_exists():
+def test_every_make_target_that_the_documents_name_exists() -> None:
     targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
     named = {
@@ -164,7 +165,7 @@ def test_every_make_target_that_the_documents_name_exists():
     assert sorted(pair for pair in named if pair[1] not in targets) == []
 
 
-def test_every_link_between_the_documents_leads_somewhere():
+def test_every_link_between_the_documents_leads_somewhere() -> None:
     broken = [
         f"{shown(document)} -> {target}"
         for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
@@ -176,7 +177,7 @@ def test_every_link_between_the_documents_leads_somewhere():
 
 
 @pytest.mark.parametrize("room", DEPLOYED_ROOMS)
-def test_every_deployed_module_opens_with_a_charter(room: str):
+def test_every_deployed_module_opens_with_a_charter(room: str) -> None:
     bare = [
         shown(path)
         for path in (ROOT / room).rglob("*.py")
@@ -186,7 +187,7 @@ def test_every_deployed_module_opens_with_a_charter(room: str):
     assert bare == []
 
 
-def test_the_layers_are_kept_and_the_linter_saw_them_all():
+def test_the_layers_are_kept_and_the_linter_saw_them_all() -> None:
     result = subprocess.run(
         [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"],
         cwd=ROOT,
@@ -202,14 +203,14 @@ def test_the_layers_are_kept_and_the_linter_saw_them_all():
     assert re.search(r"Contracts: [1-9]\d* kept, 0 broken", result.stdout)
 
 
-def test_the_layer_contract_bites(tmp_path: Path):
+def test_the_layer_contract_bites(tmp_path: Path) -> None:
     """A guard that cannot fail guards nothing: the core reading the clock must break the build."""
-    for room in ("shared", "functions", "exporter", "cli", "local"):
+    for room in (*DEPLOYED_ROOMS, "standins", "demo", "tests"):
         (tmp_path / room).symlink_to(ROOT / room)
     (tmp_path / "shared").unlink()
     subprocess.run(["cp", "-r", str(ROOT / "shared"), str(tmp_path / "shared")], check=True)
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
-    names = tmp_path / "shared/core/names.py"
+    names = tmp_path / "shared/core/identity/names.py"
     names.write_text(names.read_text() + "\nimport time\n")
 
     result = subprocess.run(
@@ -222,4 +223,4 @@ def test_the_layer_contract_bites(tmp_path: Path):
     )
 
     assert result.returncode != 0
-    assert "shared.core.names -> time" in result.stdout
+    assert "shared.core.identity.names -> time" in result.stdout

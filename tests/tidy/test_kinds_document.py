@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 KIND = KIND_NAMES[0]
 
 
-def test_the_document_of_the_kinds_is_the_table():
+def test_the_document_of_the_kinds_is_the_table() -> None:
     assert DOCUMENT.read_text() == render(), "run: python -m infra.build.write_kinds"
 
 
-def test_the_document_of_the_proofs_is_the_marks():
+def test_the_document_of_the_proofs_is_the_marks() -> None:
     said = proofs.render(proofs.list_proofs(), UNPROVED)
 
     assert proofs.DOCUMENT.read_text() == said, "run: python -m tests.kinds.proofs --write"
 
 
-def test_every_cell_is_proved_or_says_why_not():
+def test_every_cell_is_proved_or_says_why_not() -> None:
     assert proofs.find_gaps(proofs.list_proofs(), UNPROVED) == []
 
 
-def test_the_table_of_calls_has_all_scenarios_and_no_others():
+def test_the_table_of_calls_has_all_scenarios_and_no_others() -> None:
     rows = kinds_table.parse(kinds_table.DOCUMENT.read_text())
 
     assert {row.test for row in rows} == set(kinds_table.list_scenarios()), (
@@ -40,14 +40,14 @@ def test_the_table_of_calls_has_all_scenarios_and_no_others():
     )
 
 
-def test_the_counted_scenarios_stayed_within_what_is_allowed():
+def test_the_counted_scenarios_stayed_within_what_is_allowed() -> None:
     rows = [row for row in kinds_table.parse(kinds_table.DOCUMENT.read_text()) if row.is_counted]
 
     assert [row for row in rows if row.calls > row.calls_most] == []
     assert {row.kind for row in rows} >= set(KIND_NAMES)
 
 
-def test_a_cell_without_any_proof_is_missed_and_a_proved_one_needs_no_excuse():
+def test_a_cell_without_any_proof_is_missed_and_a_proved_one_needs_no_excuse() -> None:
     proof = proofs.Proof(kind=KIND, cell="slice", file="tests/kinds/test_x.py", test="test_x", on=("jobset",))
     unproved = dict.fromkeys([(kind, cell) for kind in KIND_NAMES for cell in proofs.CELLS], "because")
 
@@ -58,7 +58,7 @@ def test_a_cell_without_any_proof_is_missed_and_a_proved_one_needs_no_excuse():
     ]
 
 
-def test_a_mark_is_read_with_the_constants_of_its_module(tmp_path: Path):
+def test_a_mark_is_read_with_the_constants_of_its_module(tmp_path: Path) -> None:
     mark = f'@pytest.mark.proves("{KIND}", "slice", on=(RAY, "embedded"))'
     (tmp_path / "test_x.py").write_text(f'RAY, OTHER = "kuberay-1.6", ("lws-0.7",)\n{mark}\ndef test_x(): ...\n')
 
@@ -72,7 +72,7 @@ def test_a_mark_is_read_with_the_constants_of_its_module(tmp_path: Path):
 @pytest.mark.parametrize(
     ("mark", "said"),
     [
-        (f'"{KIND}", "colour", on="embedded"', "'colour' is not valid; valid: pods that speak"),
+        (f'"{KIND}", "colour", on="embedded"', "'colour' is not valid; valid: leader pods"),
         ('"Kettle", "slice", on="embedded"', "'Kettle' is not valid"),
         (f'"{KIND}", "slice", on="kuberay-0.1"', "'kuberay-0.1' is not valid"),
         (f'"{KIND}", "slice"', "says `on` which controllers"),
@@ -80,7 +80,7 @@ def test_a_mark_is_read_with_the_constants_of_its_module(tmp_path: Path):
         (f'"{KIND}", "slice", on=elsewhere()', "a constant of the module"),
     ],
 )
-def test_a_mark_that_says_what_there_is_not_is_refused_by_name(tmp_path: Path, mark: str, said: str):
+def test_a_mark_that_says_what_there_is_not_is_refused_by_name(tmp_path: Path, mark: str, said: str) -> None:
     (tmp_path / "test_x.py").write_text(f"@pytest.mark.proves({mark})\ndef test_x(): ...\n")
 
     with pytest.raises(proofs.BadMark, match=said.replace("(", r"\(")):

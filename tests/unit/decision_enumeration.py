@@ -6,23 +6,30 @@ breaks. The axes are named in words, since the golden tables print them.
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import product
 from typing import Any
 
 from shared.core import labels
-from shared.core.collect import OwnerState, PoolFacts, PoolPods, decide_collect
+from shared.core.decide.attempts import AttemptDecision, FailedAttempt, decide_next_attempt, find_pause
+from shared.core.decide.collect import decide_collect
+from shared.core.decide.failures import Failure
+from shared.core.decide.limits import Usage
+from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods, WaitingPods
+from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.names import build_pool_name
-from shared.core.pools import PoolSnapshot, PoolStatus
-from shared.core.provision import Usage, decide_provision
+from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.settings import Mode, Settings
 from tests.builders import NOW, a_claim, a_demand, a_foreign_pool, a_pool, settings
 
 Situation = dict[str, str]
 ProvisionRule = Callable[..., Decision]
 CollectRule = Callable[..., Decision]
+AttemptRule = Callable[..., AttemptDecision]
 
 STATUSES = tuple(status.name for status in PoolStatus)
 GRACE, CREATION, DRAIN = 300, 3600, 900
@@ -31,10 +38,28 @@ SINCE = {"not said": None, "now": 0, "grace": GRACE, "drained": DRAIN}
 PODS = {
     "not looked": None,
     "none": PoolPods(),
-    "own": PoolPods(own=1),
+    "own ending": PoolPods(own=1),
+    "own": PoolPods(own=1, staying=1),
     "others": PoolPods(others=1),
-    "own and others": PoolPods(own=1, others=1),
+    "own and others": PoolPods(own=1, staying=1, others=1),
 }
+READY = {"none": 0, "some": 3, "all": 4}
+"""Of a pool with four nodes."""
+WAITING = {
+    "nothing": WaitingPods(),
+    "followers": WaitingPods(youngest_since=NOW - 2 * CREATION),
+    "since before the pool": WaitingPods(leader_since=NOW - 2 * CREATION, youngest_since=NOW - 2 * CREATION),
+    "since before the pool, others since now": WaitingPods(leader_since=NOW - 2 * CREATION, youngest_since=NOW),
+    "since the grace": WaitingPods(leader_since=NOW - GRACE, youngest_since=NOW - GRACE),
+    "since now": WaitingPods(leader_since=NOW, youngest_since=NOW),
+    "since not said": WaitingPods(leader_since=math.inf),
+    "since later": WaitingPods(leader_since=NOW + CREATION, youngest_since=NOW + CREATION),
+}
+HOLDS = ("nothing", "nodes", "a reservation")
+NEWER = ("no", "yes")
+"""Whether a pool of a later attempt of the claim is there."""
+NO_GRACE = ("since before the pool", "since not said", "since later")
+"""For a pool without Ready nodes: the last two are no times that can be true."""
 MODES: dict[str, dict[str, Any]] = {
     "active": {"mode": Mode.ACTIVE},
     "no-create": {"mode": Mode.NO_CREATE},
@@ -66,6 +91,18 @@ COLLECT_AXES = {
     "age": (*AGES, "not said"),
     "mode": ("active", "no-create", "report-only"),
 }
+
+BROKEN_AXES = {
+    "pool": ("ERROR", "RUNNING_WITH_ERROR"),
+    "pods": tuple(PODS),
+    "ready": tuple(READY),
+    "waits": tuple(WAITING),
+    "age": (*AGES, "not said"),
+    "holds": HOLDS,
+    "newer": NEWER,
+    "mode": ("active", "report-only"),
+}
+"""For a pool of ours whose owner is live."""
 
 
 def enumerate_situations(axes: dict[str, tuple[str, ...]]) -> Iterator[Situation]:
@@ -123,6 +160,28 @@ def collect_with(rule: CollectRule, situation: Situation) -> Decision:
     return rule(facts, now=NOW, settings=build_settings(situation["mode"]))
 
 
+def judge_broken_with(rule: CollectRule, situation: Situation) -> Decision:
+    """Ask a rule of collecting about one pool with errors."""
+    pool = build_snapshot(situation["pool"], "ours", situation["age"])
+    facts = PoolFacts(
+        pool=dataclasses.replace(pool, reserved=situation["holds"] == "a reservation"),
+        owner=OwnerState.LIVE,
+        owner_found=True,
+        pods=PODS[situation["pods"]],
+        nodes=4 if situation["holds"] == "nodes" else READY[situation["ready"]],
+        ready_nodes=READY[situation["ready"]],
+        superseded=situation["newer"] == "yes",
+        waiting=WAITING[situation["waits"]],
+    )
+    return rule(facts, now=NOW, settings=build_settings(situation["mode"]))
+
+
+@cache
+def decide_everything_broken() -> tuple[tuple[Situation, Decision], ...]:
+    """Return what the real rule decides about pools with errors."""
+    return tuple((row, judge_broken_with(decide_collect, row)) for row in enumerate_situations(BROKEN_AXES))
+
+
 @cache
 def decide_everything_to_provision() -> tuple[tuple[Situation, Decision], ...]:
     """Return what the real rule decides in every situation."""
@@ -147,7 +206,7 @@ def judge_provision(situation: Situation, decision: Decision) -> list[str]:
     same = situation["labels"] in ("ours, same", "ours, no fingerprint")
     report_only = situation["mode"].endswith("report-only")
     active = situation["mode"] == "active"
-    old = situation["age"] in ("grace", "under stuck", "stuck", "not said")
+    old = situation["age"] in ("grace", "under stuck", "stuck")
     limited = situation["limits"] in ("chips", "chips of namespace", "slices")
     may_delete = (
         ours
@@ -155,7 +214,7 @@ def judge_provision(situation: Situation, decision: Decision) -> list[str]:
         and (
             pool == "ERROR"
             or (pool == "RUNNING_WITH_ERROR" and old)
-            or (pool == "RUNNING" and not same and situation["replace"] == "yes" and active)
+            or (pool.startswith("RUNNING") and not same and situation["replace"] == "yes" and active)
         )
     )
     resting = pool in ("RUNNING", "RUNNING_WITH_ERROR", "ERROR")
@@ -183,7 +242,7 @@ def judge_collect(situation: Situation, decision: Decision) -> list[str]:
     owner, pool, age, since, pods = (situation[key] for key in ("owner", "pool", "age", "since", "pods"))
     delete = verdict == Verdict.DELETE
     foreign = situation["labels"] == "foreign"
-    stuck = age in ("stuck", "not said")
+    stuck = age == "stuck"
     due = (
         not foreign
         and owner in ("GONE", "OVER")
@@ -203,15 +262,129 @@ def judge_collect(situation: Situation, decision: Decision) -> list[str]:
             "never delete in report-only": not (delete and situation["mode"].endswith("report-only")),
             "never delete under others' pods": not (delete and "others" in pods),
             "never delete under own pods before they are drained": not (
-                delete and pods == "own" and not (owner in ("OVER", "GONE", "SUSPENDED") and since == "drained")
+                delete
+                and pods.startswith("own")
+                and not (owner in ("OVER", "GONE", "SUSPENDED") and since == "drained")
+            ),
+            "never delete under pods that contradict the suspension": not (
+                delete and owner == "SUSPENDED" and pods == "own"
             ),
             "never delete the pool of a live owner that works": not (
                 delete and owner == "LIVE" and pool in ("RUNNING", "RECONCILING")
             ),
             "never delete a pool while GKE makes it": not (delete and pool == "PROVISIONING" and not stuck),
             "a suspended workload has its grace": not (
-                delete and owner == "SUSPENDED" and since in ("not said", "now")
+                delete
+                and owner == "SUSPENDED"
+                and (since == "now" or (since == "not said" and age in ("under grace", "not said")))
             ),
             "what is over and empty goes": not due or delete,
+        }
+    )
+
+
+def judge_broken(situation: Situation, decision: Decision) -> list[str]:
+    """Return the invariants about pools with errors that a decision on a full look breaks."""
+    delete = decision.verdict == Verdict.DELETE
+    pods, ready, waits = situation["pods"], situation["ready"], situation["waits"]
+    looked, old = pods != "not looked", situation["age"] != "under grace"
+    never_made = situation["pool"] == "ERROR" and ready == "none" and waits.startswith("since before")
+    never_made = never_made and situation["age"] != "not said"
+    empty = ready == "none" and situation["holds"] != "nodes"
+    superseded = situation["newer"] == "yes" and situation["pool"] == "ERROR" and empty
+    record = never_made and situation["holds"] == "nothing" and not superseded
+    due = pods == "none" and ready == "none" and waits in NO_GRACE and old
+    due = due and situation["mode"] == "active"
+    return _broken(
+        {
+            "never delete under pods": not (delete and looked and pods != "none"),
+            "never delete a pool whose nodes are all Ready": not (delete and looked and ready == "all"),
+            "never delete what nothing waits for": not (
+                delete and looked and waits in ("nothing", "followers") and not superseded
+            ),
+            "never delete within the grace since a pod of the workload was created": not (
+                delete and looked and "now" in waits and not never_made and not superseded
+            ),
+            "a pool that was never made and holds machines goes at once": not (
+                never_made and not record and pods == "none" and situation["mode"] == "active"
+            )
+            or delete,
+            "the record of a failure stays until the next attempt": not (delete and looked and record),
+            "a failed pool goes after its next attempt was submitted": not (
+                superseded and pods == "none" and situation["mode"] == "active"
+            )
+            or delete,
+            "a pool that does not serve goes after the grace": not due or record or delete,
+            "only keep or delete": decision.verdict in (Verdict.KEEP, Verdict.DELETE) and bool(decision.message),
+        }
+    )
+
+
+WORDS = {
+    Failure.STOCKOUT: "Not all instances running in IGM after 35m4s. Current errors: [GCE_STOCKOUT]",
+    Failure.QUOTA: "Current errors: [GCE_QUOTA_EXCEEDED]: Insufficient quota to satisfy the request.",
+    Failure.RESERVATION: "Specified reservation train does not have available resources for the request.",
+    Failure.ADDRESSES: "Atomic resize failed with [IP_SPACE_EXHAUSTED_WITH_DETAILS]",
+    Failure.ZONE: "Unsupported TPU configuration [CONDITION_NOT_MET]",
+    Failure.SHAPE: "Requested invalid target size '3' for a Group in the gang mode of size '4'.",
+    Failure.RIGHTS: "Atomic resize failed with [PERMISSIONS_ERROR]",
+    Failure.POLICY: "[CONDITION_NOT_MET]: Constraint constraints/compute.vmExternalIpAccess violated",
+    Failure.INTERNAL: "Current errors: [INTERNAL_ERROR]",
+    Failure.UNKNOWN: "something new",
+}
+FIRST_PAUSE = find_pause(a_claim().hash, 0)
+LAST_PAUSE = find_pause(a_claim().hash, ATTEMPTS_MAX - 1)
+FAILED_AGO = {
+    "now": 0.0,
+    "ahead": -3600.0,
+    "before the first pause ends": FIRST_PAUSE - 1,
+    "after the first pause": FIRST_PAUSE + 1,
+    "before the longest pause ends": LAST_PAUSE - 1,
+    "after the longest pause": LAST_PAUSE + 1,
+    "not said": None,
+}
+ATTEMPT_AXES = {
+    "failure": tuple(Failure),
+    "attempt": ("0", "5", str(ATTEMPTS_MAX - 1)),
+    "failed": tuple(FAILED_AGO),
+    "record": ("its pool", "an operation, or a pool of another shape"),
+}
+
+
+def follow_with(rule: AttemptRule, situation: Situation) -> AttemptDecision:
+    """Ask a rule about one failed attempt."""
+    ago = FAILED_AGO[situation["failed"]]
+    failed = FailedAttempt(
+        pool="failed-pool",
+        attempt=int(situation["attempt"]),
+        error=WORDS[Failure(situation["failure"])],
+        at=None if ago is None else NOW - ago,
+        binding=situation["record"] == "its pool",
+    )
+    return rule(DEMAND, Decision(Verdict.CREATE, Reason.POOL_ABSENT, "creating"), failed, now=NOW)
+
+
+@cache
+def decide_everything_to_follow() -> tuple[tuple[Situation, Decision], ...]:
+    """Return what the real rule decides about failed attempts."""
+    return tuple(
+        (row, follow_with(decide_next_attempt, row).decision) for row in enumerate_situations(ATTEMPT_AXES)
+    )
+
+
+def judge_attempt(situation: Situation, found: AttemptDecision) -> list[str]:
+    """Return the invariants about failed attempts that a decision breaks."""
+    verdict, ago, attempt = found.decision.verdict, FAILED_AGO[situation["failed"]], int(situation["attempt"])
+    lasting = situation["failure"] in ("shape", "rights", "policy") and situation["record"] == "its pool"
+    pausing = ago is not None and 0 <= ago < find_pause(DEMAND.claim.hash, attempt)
+    return _broken(
+        {
+            "what fails again is refused": lasting == (verdict == Verdict.REFUSE),
+            "a pause has a record, and ends": lasting or pausing == (verdict == Verdict.WAIT),
+            "else the next attempt is made": lasting or pausing or verdict == Verdict.CREATE,
+            "the next attempt has another number": verdict != Verdict.CREATE or found.attempt != attempt,
+            "a number is in its range": 0 <= found.attempt < ATTEMPTS_MAX,
+            "the class is told": found.failure == situation["failure"],
+            "the owner is told": "GKE: " in found.decision.message,
         }
     )

@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.unit.decision_enumeration import (
+    ATTEMPT_AXES,
+    BROKEN_AXES,
     COLLECT_AXES,
     PROVISION_AXES,
     Situation,
+    decide_everything_broken,
     decide_everything_to_collect,
+    decide_everything_to_follow,
     decide_everything_to_provision,
 )
 
@@ -38,7 +42,22 @@ def render_collect() -> str:
     return _render(COLLECT_AXES, decide_everything_to_collect())
 
 
-TABLES = {"provision.txt": render_provision, "collect.txt": render_collect}
+def render_broken() -> str:
+    """Return the table of pools with errors whose owner is live."""
+    return _render(BROKEN_AXES, decide_everything_broken())
+
+
+def render_attempts() -> str:
+    """Return the table of what follows a failed creation."""
+    return _render(ATTEMPT_AXES, decide_everything_to_follow())
+
+
+TABLES = {
+    "provision.txt": render_provision,
+    "collect.txt": render_collect,
+    "broken.txt": render_broken,
+    "attempts.txt": render_attempts,
+}
 
 
 def _render(axes: Axes, decided: Iterable[tuple[Situation, Decision]]) -> str:

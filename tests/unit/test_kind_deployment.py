@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 from shared.core import labels
+from shared.core.decide.demands import decide_demand
 from shared.core.decisions import Decision, Reason
-from shared.core.demand import Demand, read_demand
-from shared.core.elastic import has_slice
+from shared.core.demand.demand import Demand
 from shared.core.kinds.deployment import DEPLOYMENT, TEMPLATE_HASH
+from shared.core.kinds.elastic import has_slice
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.table import find_kind_of_pod, list_slices, select_pods
 from shared.edges.workload_objects import Pod, read_template, view_pod
@@ -59,10 +60,10 @@ def a_pod(*, template: dict[str, Any] | None = None, said: dict[str, str] | None
 
 
 def ask(pod: PodView, workload: WorkloadView) -> Demand | Decision:
-    return read_demand(CLUSTER, pod, workload, settings())
+    return decide_demand(CLUSTER, pod, workload, settings())
 
 
-@pytest.mark.proves("Deployment", "pods that speak")
+@pytest.mark.proves("Deployment", "leader pods")
 def test_a_pod_leads_to_its_deployment_by_the_name_of_its_set_and_its_hash() -> None:
     assert DEPLOYMENT.find_owner(a_pod()) == "serve"
     assert find_kind_of_pod(a_pod()) is DEPLOYMENT
@@ -153,7 +154,7 @@ def test_the_pool_goes_with_the_last_replica_or_the_shape() -> None:
         pytest.param(
             a_pod(template=a_pod_body(topology="1x1", chips=1)),
             a_deployment(),
-            Reason.SLICE_UNKNOWN,
+            Reason.POD_CONTRADICTS_SPEC,
             id="a pod of an earlier revision, of another shape",
         ),
         pytest.param(a_pod(), a_deployment(replicas=0), Reason.SLICE_UNKNOWN, id="scaled to nothing"),

@@ -1,4 +1,4 @@
-"""The plain Job as one slice, or as one per index: which pods speak, what is over, what is refused."""
+"""The plain Job as one slice, or as one per index: which pods are leaders, what is over, what is refused."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_pods_without_index_are_refused_where_they_would_need_one(spec: dict[str
     job = a_job(**spec)
     with pytest.raises(SliceUnknown, match=r"completionMode.*Indexed"):
         JOB.find_slice(a_pod(None), job)
-    with pytest.raises(SliceUnknown, match="carry no index"):
+    with pytest.raises(SliceUnknown, match="have no completion index"):
         JOB.list_slices(job)
 
 
@@ -141,7 +141,7 @@ def test_a_queue_that_is_scaled_to_nothing_is_not_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("index", "template", "speaks"),
+    ("index", "template", "is_leader"),
     [
         pytest.param("0", None, True, id="the first of several hosts"),
         pytest.param("1", None, False, id="another of several hosts"),
@@ -154,8 +154,10 @@ def test_a_queue_that_is_scaled_to_nothing_is_not_refused() -> None:
         pytest.param("0", WITHOUT_CHIPS, True, id="the first without chips"),
     ],
 )
-def test_who_speaks_for_a_slice(index: str | None, template: dict[str, Any] | None, speaks: bool) -> None:
-    assert JOB.speaks(a_pod(index, template=template)) is speaks
+def test_which_pod_is_the_leader_of_a_slice(
+    index: str | None, template: dict[str, Any] | None, is_leader: bool
+) -> None:
+    assert JOB.is_leader(a_pod(index, template=template)) is is_leader
 
 
 def test_an_ambiguous_topology_is_left_to_the_demand_to_refuse() -> None:
@@ -167,8 +169,8 @@ def test_an_ambiguous_topology_is_left_to_the_demand_to_refuse() -> None:
     }
     template = a_pod_body(topology=None)
     template["spec"]["affinity"] = {"nodeAffinity": nodes}
-    assert JOB.speaks(a_pod("0", template=template))
-    assert not JOB.speaks(a_pod("1", template=template))
+    assert JOB.is_leader(a_pod("0", template=template))
+    assert not JOB.is_leader(a_pod("1", template=template))
     assert [each.name for each in JOB.list_slices(a_job(template=template))] == ["train"]
 
 

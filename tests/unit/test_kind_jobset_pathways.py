@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from shared.core import labels
-from shared.core.demand import Demand, read_demand
+from shared.core.decide.demands import decide_demand
+from shared.core.decide.needed_pools import plan_pools
+from shared.core.decide.occupancy import measure_occupancy
+from shared.core.demand.demand import Demand
 from shared.core.kinds.jobset import EXCLUSIVE_TOPOLOGY, JOBSET, NODE_SELECTOR_STRATEGY
-from shared.core.kinds.table import list_slices, select_pods_of
-from shared.core.occupancy import Holder, find_holder, measure_occupancy
+from shared.core.kinds.table import list_slices, may_swap
+from shared.core.workloads import SliceGroup
 from shared.edges.workload_objects import read_template
-from tests.builders import CLUSTER, JOBSET_UID, a_pod, a_template, settings
+from tests.builders import CLUSTER, JOBSET_UID, a_claim, a_pod, a_pool, a_template, settings
 
 if TYPE_CHECKING:
     from shared.core.workloads import PodView, WorkloadView
@@ -53,7 +57,7 @@ def a_head(**overrides: Any) -> PodView:
 
 
 def demand_of(pod: PodView, workload: WorkloadView) -> Demand:
-    found = read_demand(CLUSTER, pod, workload, settings())
+    found = decide_demand(CLUSTER, pod, workload, settings())
     assert isinstance(found, Demand), found
     return found
 
@@ -86,7 +90,6 @@ def test_a_head_that_cannot_share_nodes_with_workers_has_a_slice_of_its_own(work
 
     assert "train-pathways-head-0" in names
     assert names[-2:] == ["train-worker-0", "train-worker-1"]
-    assert select_pods_of(workload) == ""
 
 
 def a_pathways_with_exclusive_workers(**workers: Any) -> WorkloadView:
@@ -112,15 +115,17 @@ def test_a_head_on_a_cpu_node_asks_for_no_slice() -> None:
     workload = a_pathways(head={"selector": {}})
 
     assert [group.beside for group in workload.groups] == ["", ""]
-    assert select_pods_of(workload) == ""
     pod = a_pod(job="pathways-head", template=a_template(accelerator=None, topology=None, chips=()))
-    found = read_demand(CLUSTER, pod, workload, settings())
+    found = decide_demand(CLUSTER, pod, workload, settings())
     assert getattr(found, "reason", None) == "not_an_accelerator_demand"
 
 
-def test_who_stands_on_the_first_pool_matters_only_where_another_slice_may_take_it() -> None:
-    assert select_pods_of(a_pathways()) == "jobset.sigs.k8s.io/jobset-name=train"
-    assert select_pods_of(a_pathways(replicas=1)) == ""
+def test_who_stands_on_which_pool_matters_only_where_another_slice_may_take_it() -> None:
+    assert may_swap(a_pathways())
+    pinned = dataclasses.replace(
+        a_pathways(), groups=(SliceGroup(name="worker", pinned=True, template=a_template()),)
+    )
+    assert not may_swap(pinned)
 
 
 def test_a_first_slice_whose_pool_another_one_took_is_seen_to_need_a_further_pool() -> None:
@@ -128,8 +133,11 @@ def test_a_first_slice_whose_pool_another_one_took_is_seen_to_need_a_further_poo
     head, other = a_head(node_name="n-0"), a_pod(job="worker", index=1, name="other", node_name="n-1")
     asking = a_pod(job="worker", index=0)
 
-    taken = measure_occupancy(JOBSET, workload, [head, other, asking], ["n-0", "n-1"])
-    free = measure_occupancy(JOBSET, workload, [head, asking], ["n-0", "n-1"])
+    pool = a_pool(claim=a_claim(slice_key="default/train-worker-0"))
+    homes = {"n-0": pool.name, "n-1": pool.name}
 
-    assert find_holder(taken, asking, hosts=4) == Holder.OTHER_SLICE
-    assert find_holder(free, asking, hosts=1) == Holder.NOBODY
+    taken = measure_occupancy(JOBSET, workload, [head, other, asking], homes)
+    free = measure_occupancy(JOBSET, workload, [head, asking], homes)
+
+    assert plan_pools(CLUSTER, taken, [pool], settings()).missing == {"train-worker-0": 1}
+    assert plan_pools(CLUSTER, free, [pool], settings()).missing == {}

@@ -186,7 +186,7 @@ def test_the_spec_names_its_slices_and_counts_their_hosts(fields: dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    ("pod", "speaks"),
+    ("pod", "is_leader"),
     [
         pytest.param(a_pod(0), True, id="a leader with chips"),
         pytest.param(a_pod(1, leader_asks=True), False, id="worker 1 of a leader with chips"),
@@ -213,8 +213,8 @@ def test_the_spec_names_its_slices_and_counts_their_hosts(fields: dict[str, Any]
         pytest.param(a_pod(1, subgroup=0, annotations={SUBGROUP_SIZE: "0"}), True, id="sub-groups of nothing"),
     ],
 )
-def test_who_speaks_for_a_slice(pod: PodView, speaks: bool) -> None:
-    assert LEADERWORKERSET.speaks(pod) is speaks
+def test_which_pod_is_the_leader_of_a_slice(pod: PodView, is_leader: bool) -> None:
+    assert LEADERWORKERSET.is_leader(pod) is is_leader
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_the_name_comes_from_the_label_and_no_pod_says_the_uid() -> None:
     assert LEADERWORKERSET.pods_of(a_set()) == f"{SET_NAME}=serve"
 
 
-def test_a_planned_slice_looks_like_the_pod_that_will_speak() -> None:
+def test_a_planned_slice_looks_like_the_pod_that_will_be_the_leader() -> None:
     found = LEADERWORKERSET.list_slices(a_set(subgroups=SUBGROUPS_OF_2))[-1].group.template
     assert {key: found.labels[key] for key in (SET_NAME, GROUP_INDEX, SUBGROUP_INDEX)} == {
         SET_NAME: "serve",

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from shared.core import labels
+from shared.core.decide.demands import decide_demand
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.demand import Demand, read_demand
+from shared.core.demand.demand import Demand
 from shared.core.kinds.table import KINDS, find_kind_of_pod, get_kind, list_slices, select_pods
 from shared.edges.workload_objects import Pod, read_template, view_pod
 from tests.builders import CLUSTER, settings
@@ -39,10 +40,10 @@ def both(body: Json) -> tuple[PodView, WorkloadView]:
 
 
 def ask(body: Json) -> Demand | Decision:
-    return read_demand(CLUSTER, *both(body), settings())
+    return decide_demand(CLUSTER, *both(body), settings())
 
 
-@pytest.mark.proves("Pod", "pods that speak")
+@pytest.mark.proves("Pod", "leader pods")
 @pytest.mark.proves("Pod", "slice")
 def test_a_bare_pod_is_its_own_workload_with_a_pool_of_one_node() -> None:
     found = ask(a_body())
@@ -62,7 +63,7 @@ def test_a_slice_of_several_hosts_is_no_pod_s() -> None:
 
     assert isinstance(found, Decision)
     assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.HOSTS_DIFFER)
-    assert "a kind of workload that makes slices" in found.message
+    assert "a kind of workload that has slices" in found.message
 
 
 @pytest.mark.proves("Pod", "refused")
@@ -93,7 +94,7 @@ def test_what_belongs_to_a_node_asks_for_none(kind: str) -> None:
     pod, workload = both(a_body(UNKNOWN | {"kind": kind}))
 
     assert find_kind_of_pod(pod) is None
-    assert isinstance(found := read_demand(CLUSTER, pod, workload, settings()), Decision)
+    assert isinstance(found := decide_demand(CLUSTER, pod, workload, settings()), Decision)
     assert found.verdict == Verdict.NOTHING
 
 

@@ -68,7 +68,7 @@ def test_a_replica_is_known_by(group: dict[str, Any], said: dict[str, str], affi
 
 
 def test_hosts_that_say_nothing_of_their_replica_are_refused_with_what_to_install() -> None:
-    with pytest.raises(SliceUnknown, match=r"2 hosts.*which replica.*webhook.*KubeRay 1\.6.*maxReplicas"):
+    with pytest.raises(SliceUnknown, match=r"2 hosts.*names its replica.*webhook.*KubeRay 1\.6.*maxReplicas"):
         RAYCLUSTER.find_slice(a_worker(affinity=True), a_raycluster())
 
 
@@ -107,7 +107,7 @@ def test_a_label_that_is_no_slot_is_a_forgery_and_no_lack_of_one(said: dict[str,
         {"controller_kind": "", "controller_name": ""},
     ],
 )
-def test_a_pod_is_ray_s_only_when_the_cluster_of_its_label_controls_it(overrides: dict[str, str]) -> None:
+def test_a_pod_is_ray_s_only_when_the_cluster_of_its_label_controls_it(overrides: dict[str, Any]) -> None:
     pod = a_worker(said=indexed(0), affinity=True, **overrides)
 
     assert RAYCLUSTER.find_owner(pod) == ""
@@ -123,7 +123,7 @@ def test_the_owner_is_named_with_its_uid() -> None:
 
 
 def test_a_head_that_asks_for_chips_is_told_that_only_workers_get_any() -> None:
-    with pytest.raises(SliceUnknown, match=r"asks for accelerators and is no worker.*valid: worker"):
+    with pytest.raises(SliceUnknown, match=r"requests accelerators but is not a worker.*valid: worker"):
         name_of(a_worker(said={NODE_TYPE: "head", **indexed(0)}, affinity=True))
 
 
@@ -192,15 +192,17 @@ def test_hosts_of_two_replicas_are_kept_apart_or_refused(
 
 
 def test_the_refusal_says_what_to_install_and_names_the_slice() -> None:
-    with pytest.raises(SlicesMayMix, match=r"two replicas apart.*webhook.*podAntiAffinity.*llm-tpu-1"):
+    with pytest.raises(
+        SlicesMayMix, match=r"two replicas on separate node pools.*webhook.*podAntiAffinity.*llm-tpu-1"
+    ):
         RAYCLUSTER.find_slice(a_worker(said=indexed(1)), a_raycluster())
 
 
-# --- who speaks ---------------------------------------------------------------------------------------------
+# --- which pods are leaders ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("said", "speaks", "hint"),
+    ("said", "is_leader", "hint"),
     [
         (indexed(1, host=0), True, "tpu/1"),
         (indexed(1, host=1), False, "tpu/1"),
@@ -210,10 +212,12 @@ def test_the_refusal_says_what_to_install_and_names_the_slice() -> None:
         ({REPLICA_INDEX: "x"}, True, "uid-of-llm-tpu-worker-x7f2k"),
     ],
 )
-def test_the_first_host_speaks_and_where_none_knows_all_do(said: dict[str, str], speaks: bool, hint: str) -> None:
+def test_the_first_host_is_the_leader_and_where_none_knows_all_are(
+    said: dict[str, str], is_leader: bool, hint: str
+) -> None:
     pod = a_worker(said=said)
 
-    assert RAYCLUSTER.speaks(pod) is speaks
+    assert RAYCLUSTER.is_leader(pod) is is_leader
     assert RAYCLUSTER.slice_hint(pod) == hint
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from shared.core.collect import OwnerState, PoolFacts, decide_collect
+from shared.core.decide.collect import decide_collect
+from shared.core.decide.pool_facts import OwnerState, PoolFacts
 from shared.core.decisions import Reason
+from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.raycluster import RAYCLUSTER, RAYJOB
-from shared.core.pools import PoolStatus
 from shared.core.workloads import Parent
 from tests.builders import NOW, a_pool, settings
 from tests.unit.rayclusters import a_body, read_template
@@ -71,27 +72,27 @@ def test_nothing_is_said_of_a_rayjob_that_goes_on_or_lets_go(body: Json) -> None
         pytest.param(a_rayjob("Failed", "FAILED"), "set shutdownAfterJobFinishes: true", id="it failed"),
         pytest.param(
             a_rayjob(**rules(("jobStatus", "FAILED", "DeleteCluster"))),
-            "let a deletion rule apply",
+            "add a deletion rule",
             id="another end",
         ),
         pytest.param(
             a_rayjob("Failed", "", **rules(("jobStatus", "FAILED", "DeleteCluster"))),
-            "let a deletion rule apply",
+            "add a deletion rule",
             id="it failed before Ray said anything",
         ),
         pytest.param(
             a_rayjob(**rules(("jobStatus", "SUCCEEDED", "DeleteNone"))),
-            "let a deletion rule apply",
+            "add a deletion rule",
             id="DeleteNone",
         ),
         pytest.param(
             a_rayjob(shutdownAfterJobFinishes=True, **earlier_rules("DeleteNone", "DeleteCluster")),
-            "let a deletion rule apply",
+            "add a deletion rule",
             id="the earlier fields outrank the flag",
         ),
         pytest.param(
             a_rayjob("Failed", "", **earlier_rules("DeleteCluster", "DeleteCluster")),
-            "let a deletion rule apply",
+            "add a deletion rule",
             id="the earlier fields know of no such end",
         ),
         pytest.param(

@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 from shared.core import labels
+from shared.core.decide.demands import decide_demand
 from shared.core.decisions import Decision, Reason
-from shared.core.demand import Demand, read_demand
-from shared.core.elastic import has_slice
+from shared.core.demand.demand import Demand
 from shared.core.errors import SliceUnknown
+from shared.core.kinds.elastic import has_slice
 from shared.core.kinds.statefulset import POD_NAME, STATEFULSET
 from shared.core.kinds.table import find_kind_of_pod, list_slices
 from shared.edges.workload_objects import Pod, read_template, view_pod
@@ -58,12 +59,12 @@ def a_pod(ordinal: int = 0, *, template: dict[str, Any] | None = None, **owner: 
 
 
 def ask(pod: PodView, workload: WorkloadView | None) -> Demand | Decision:
-    return read_demand(CLUSTER, pod, workload, settings())
+    return decide_demand(CLUSTER, pod, workload, settings())
 
 
-@pytest.mark.proves("StatefulSet", "pods that speak")
+@pytest.mark.proves("StatefulSet", "leader pods")
 @pytest.mark.proves("StatefulSet", "slice")
-def test_single_hosts_share_one_pool_whichever_pod_speaks() -> None:
+def test_single_hosts_share_one_pool_whichever_pod_is_the_leader() -> None:
     found = [ask(a_pod(ordinal), a_set()) for ordinal in range(4)]
 
     assert all(isinstance(each, Demand) and each.elastic and each.shape.node_count == 4 for each in found)
@@ -115,7 +116,7 @@ def test_what_is_refused_is_not_listed_either() -> None:
         pytest.param(a_pod(), None, Reason.OWNER_GONE, id="no such set"),
         pytest.param(a_pod(uid="earlier"), a_set(), Reason.OWNER_GONE, id="an earlier set of the name"),
         pytest.param(
-            a_pod(template=a_pod_body(topology="1x1", chips=1)), a_set(), Reason.SLICE_UNKNOWN, id="other"
+            a_pod(template=a_pod_body(topology="1x1", chips=1)), a_set(), Reason.POD_CONTRADICTS_SPEC, id="other"
         ),
         pytest.param(
             a_pod(template=SLICE["template"]),

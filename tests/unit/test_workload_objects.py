@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -12,6 +12,9 @@ from shared.core.kinds.jobset import JOBSET
 from shared.core.times import parse_time
 from shared.core.workloads import AmbiguousSelector, PodTemplate
 from shared.edges.workload_objects import Pod, read_workload, view_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TPU = labels.TPU_RESOURCE
 
@@ -54,7 +57,7 @@ def test_chips_are_what_the_pod_takes_of_its_host(spec: dict[str, Any], chips: i
     assert read_template(**spec).chips == chips
 
 
-def affinity(*terms: list[tuple[str, str, list[str] | None]]) -> dict[str, Any]:
+def affinity(*terms: Sequence[tuple[str, str, list[str] | None]]) -> dict[str, Any]:
     found = [
         {
             "matchExpressions": [
@@ -82,7 +85,7 @@ def test_required_affinity_with_one_value_is_a_selector() -> None:
 def test_required_affinity_with_several_values_is_ambiguous_and_says_so() -> None:
     template = read_template(affinity=affinity([("k", "In", ["a", "b"])]))
 
-    with pytest.raises(AmbiguousSelector, match=r"nodeAffinity k: several values .*'a, b'.*valid: one value"):
+    with pytest.raises(AmbiguousSelector, match=r"nodeAffinity k: several values.*'a, b'.*valid: one value"):
         template.find_selector("k")
 
 
@@ -109,6 +112,14 @@ def test_alternative_terms_require_nothing_for_certain() -> None:
     template = read_template(affinity=affinity([("k", "In", ["a"])], [("k", "In", ["b"])]))
 
     assert not template.selects("k")
+
+
+def test_alternatives_are_remembered_for_accelerators_only() -> None:
+    one, other = [("team", "In", ["a"])], [("cloud.google.com/gke-tpu-accelerator", "In", ["tpu-v6e-slice"])]
+
+    assert read_template(affinity=affinity(one, other)).alternatives == {"cloud.google.com/gke-tpu-accelerator"}
+    assert read_template(affinity=affinity(other)).alternatives == frozenset()
+    assert read_template(affinity=affinity(one, one)).alternatives == frozenset()
 
 
 @pytest.mark.parametrize("given", [None, {}, {"nodeAffinity": None}, {"nodeAffinity": {}}, {"podAffinity": {}}])
@@ -150,7 +161,7 @@ def test_a_pod_is_read_in_full() -> None:
     assert view.deleting
     assert view.gated
     assert view.unschedulable
-    assert JOBSET.speaks(view)
+    assert JOBSET.is_leader(view)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +209,7 @@ def test_the_leader_is_the_pod_of_index_0(
 ) -> None:
     pod = {"metadata": {"annotations": annotations, "labels": pod_labels}}
 
-    assert JOBSET.speaks(view_pod(msgspec.convert(pod, Pod))) is leader
+    assert JOBSET.is_leader(view_pod(msgspec.convert(pod, Pod))) is leader
 
 
 def jobset(status: dict[str, Any] | None = None, **spec: Any) -> Any:

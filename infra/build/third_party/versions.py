@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Which versions of JobSet and Kueue may be installed: those whose checksums stand in go.sum beside this file.
+"""The versions of JobSet and Kueue that may be installed: those with a checksum in go.sum.
 
-The first listed version of each is the default. This file reads and prints; only ``--add`` runs Go and writes.
+The first listed version of each is the default. This file reads and prints; only ``--add`` runs Go
+and writes.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ _LINE = re.compile(r"sigs\.k8s\.io/(\w+) (v[^\s/]+) h1:\S+")
 
 
 def list_versions(product: str) -> list[str]:
-    """Return the versions of a product that are known by checksum, in the order of go.sum, oldest first."""
+    """Return the versions of a product that have a checksum, oldest first."""
     lines = (FOLDER / "go.sum").read_text(encoding="utf-8").splitlines()
     found = [match for line in lines if (match := _LINE.fullmatch(line))]
     return [match[2] for match in found if match[1] == product]
 
 
 def choose_version(product: str, asked: str) -> str:
-    """Return the version to install: the asked one, or the default for an empty text; ``none`` stays.
+    """Return the version to install: the requested one, the default for "", or ``none``.
 
     Raises:
         ValueError: it is not in the list; the text names those that are.
@@ -39,21 +40,22 @@ def choose_version(product: str, asked: str) -> str:
     if asked in ("", *known, NONE):
         return asked or known[0]
     variable = f"{product.upper()}_API_VERSION"
-    raise ValueError(f"{variable}: {asked} is not known by its checksum; valid: {', '.join(known)}, none")
+    raise ValueError(f"{variable}: has no known checksum (got {asked}); valid: {', '.join(known)}, none")
 
 
 def fetch(product: str, version: str, target: Path) -> None:
     """Put the module's ``config`` folder at `target`, verified by the checksums of go.sum.
 
     Raises:
-        RuntimeError: Go could not get it, or it is not what go.sum says; Go's own words are in the text.
+        RuntimeError: Go could not get it, or it is not what go.sum says; Go's own words are in the
+            text.
     """
     with tempfile.TemporaryDirectory() as folder:
         for name in ("go.mod", "go.sum"):
             shutil.copyfile(FOLDER / name, Path(folder, name))
         config = _download(f"sigs.k8s.io/{product}@{version}", Path(folder)) / "config"
         if Path(folder, "go.sum").read_bytes() != (FOLDER / "go.sum").read_bytes():
-            raise RuntimeError(f"{product} {version}: go.sum lacks a checksum of it")
+            raise RuntimeError(f"{product} {version}: go.sum has no checksum for it")
         if target.exists():
             shutil.rmtree(target)
         # Go's module cache is read-only; a copy that is to be replaced next time must not be.
@@ -80,7 +82,7 @@ def _download(module: str, folder: Path) -> Path:
     )
     said = json.loads(done.stdout) if done.stdout.lstrip().startswith("{") else {}
     if done.returncode or "Error" in said or "Dir" not in said:
-        raise RuntimeError(f"{module}: {said.get('Error') or done.stderr.strip() or 'go gave no folder'}")
+        raise RuntimeError(f"{module}: {said.get('Error') or done.stderr.strip() or 'go returned no folder'}")
     return Path(said["Dir"])
 
 
@@ -88,8 +90,10 @@ def main() -> int:
     """Print a version, check some, fetch one or add one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--choose", nargs=2, metavar=("PRODUCT", "VERSION"), help="print what '' or VERSION means")
-    action.add_argument("--check", nargs="+", metavar="PRODUCT VERSION", help="fail if one is not in the list")
+    action.add_argument(
+        "--choose", nargs=2, metavar=("PRODUCT", "VERSION"), help="print the version that VERSION or '' selects"
+    )
+    action.add_argument("--check", nargs="+", metavar="PRODUCT VERSION", help="fail if one has no checksum")
     action.add_argument("--fetch", nargs=3, metavar=("PRODUCT", "VERSION", "FOLDER"), help="needs go")
     action.add_argument("--add", metavar="MODULE@VERSION", help="needs go")
     chosen = parser.parse_args()

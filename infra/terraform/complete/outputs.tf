@@ -16,7 +16,7 @@ output "node_service_account" {
 }
 
 output "workload" {
-  description = "The training workloads' namespace, Kubernetes account, IAM principal, and Google account (empty when none is made)."
+  description = "The training workloads' namespace, Kubernetes account, IAM principal, and Google account (empty if none is created)."
   value       = module.environment.workload
 }
 
@@ -26,12 +26,12 @@ output "bucket_url" {
 }
 
 output "tensorboard" {
-  description = "Full name of the TensorBoard; empty when none is made."
+  description = "Full name of the TensorBoard; empty if none is created."
   value       = module.environment.tensorboard
 }
 
 output "tpu" {
-  description = "What one slice of tpu_type is, for Kueue's flavor and quota: accelerator and topology labels, chips, nodes."
+  description = "One slice of tpu_type, for Kueue's flavor and quota: accelerator and topology labels, chips, nodes."
   value       = module.environment.tpu
 }
 
@@ -46,7 +46,7 @@ output "workload_policies" {
 }
 
 output "workload_policy_prefix" {
-  description = "What the provisioner's setting workload_policy_prefix must be, so that its tpu7x pools find these policies."
+  description = "Value for the provisioner's setting workload_policy_prefix, so that its tpu7x pools find these policies."
   value       = module.environment.workload_policy_prefix
 }
 
@@ -56,7 +56,7 @@ output "topics" {
 }
 
 output "subscriptions" {
-  description = "Full names of the subscriptions: provision and collect (push), dead_letters and nodepool_events (pull)."
+  description = "Full names of the subscriptions: provision, collect and settle (push; settle is null without operation_events), and dead_letters (pull)."
   value       = module.provisioner.subscriptions
 }
 
@@ -66,17 +66,17 @@ output "function_uris" {
 }
 
 output "accounts" {
-  description = "E-mail address of every account: provision, collect, sweep, push, scheduler, build."
+  description = "E-mail address of every account: provision, collect, settle, sweep, push, scheduler, build."
   value       = module.provisioner.accounts
 }
 
 output "role_ids" {
-  description = "By cluster project: id of the custom role, which carries the time of the first apply."
+  description = "By cluster project: id of the custom role. The id contains the time of the first apply."
   value       = module.provisioner.role_ids
 }
 
 output "rbac_users" {
-  description = "Whom to bind to their ClusterRoles (tpu-provisioner-provision, -collect, -sweep) in every cluster: the functions' accounts, as RBAC users."
+  description = "The functions' accounts as RBAC users. Bind them to their ClusterRoles (tpu-provisioner-provision, -collect, -settle, -sweep) in every cluster."
   value       = module.provisioner.rbac_users
 }
 
@@ -91,11 +91,11 @@ output "clusters" {
 }
 
 output "scheduler_job" {
-  description = "Full name of the job that wakes the sweep; pause it before anything is taken down."
+  description = "Full name of the scheduler job that starts the sweep. Pause it before you destroy anything."
   value       = module.provisioner.scheduler_job
 }
 
 output "replay_commands" {
-  description = "What replays everything since a time: put it in place of TIME, RFC 3339. Replaying is always safe."
+  description = "Command that replays all messages since a time. Replace TIME with an RFC 3339 time. A replay is always safe."
   value       = module.provisioner.replay_commands
 }

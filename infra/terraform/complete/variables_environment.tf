@@ -1,7 +1,7 @@
 # The same as of ../modules/environment, which checks them; project and region are those of the provisioner too.
 
 variable "project_id" {
-  description = "Id of the project that everything is made in. Its APIs are enabled beforehand, by the build script."
+  description = "Id of the project in which everything is created. The build script enables its APIs before."
   type        = string
 }
 
@@ -11,7 +11,7 @@ variable "region" {
 }
 
 variable "zone" {
-  description = "Zone of the TPU nodes, and of the CPU nodes unless cpu_pool_zones says otherwise."
+  description = "Zone of the TPU nodes, and of the CPU nodes unless cpu_pool_zones is set."
   type        = string
 }
 
@@ -21,61 +21,61 @@ variable "cluster_name" {
 }
 
 variable "cluster_description" {
-  description = "What the cluster is for, in words."
+  description = "Description of the cluster: its purpose."
   type        = string
   default     = "TPU training workloads"
 }
 
 variable "gke_release_channel" {
-  description = "Release channel of the cluster. UNSPECIFIED means none: versions are then chosen by hand."
+  description = "Release channel of the cluster. UNSPECIFIED: none; a person then chooses versions."
   type        = string
   default     = "STABLE"
 }
 
 variable "gke_version" {
-  description = "Least version of the control plane, such as 1.34; null leaves it to the release channel."
+  description = "Lowest version of the control plane, such as 1.34. null: the release channel decides."
   type        = string
   default     = null
 }
 
 variable "deletion_protection" {
-  description = "Whether Terraform refuses to delete the cluster. Off, so that the environment can be removed by one command."
+  description = "Whether Terraform refuses to delete the cluster. Default: no, so that one command can remove the environment."
   type        = bool
   default     = false
 }
 
 variable "enable_private_nodes" {
-  description = "Whether nodes have no public addresses. They then reach the internet by Cloud NAT, where images outside of Google's registries come from."
+  description = "Whether nodes have no public addresses. They then use Cloud NAT to reach the internet, for images from other registries than Google's."
   type        = bool
   default     = false
 }
 
 variable "enable_ip_endpoints" {
-  description = "Whether the control plane can be reached by address too, as older tools do. The functions come by the DNS endpoint."
+  description = "Whether the control plane is also reachable by address, for older tools. The functions use the DNS endpoint."
   type        = bool
   default     = true
 }
 
 variable "cpu_pool_node_count" {
-  description = "Nodes of the CPU pool in each of its zones. Controllers live here: TPU nodes carry a taint."
+  description = "Nodes of the CPU pool in each of its zones. Controllers run here, because TPU nodes have a taint."
   type        = number
   default     = 3
 }
 
 variable "cpu_pool_zones" {
-  description = "Zones of the CPU pool; empty means the TPU nodes' zone."
+  description = "Zones of the CPU pool. Empty: the zone of the TPU nodes."
   type        = list(string)
   default     = []
 }
 
 variable "cpu_pool_machine_type" {
-  description = "Machine type of the CPU pool. (The public environment had n1-standard-4, its predecessor by two generations.)"
+  description = "Machine type of the CPU pool. (The public environment had n1-standard-4, which is two generations older.)"
   type        = string
   default     = "e2-standard-4"
 }
 
 variable "cpu_pool_disk_type" {
-  description = "Boot disk type of the CPU pool. (The public environment had pd-standard, which is slow to pull images onto.)"
+  description = "Boot disk type of the CPU pool. (The public environment had pd-standard, on which image pulls are slow.)"
   type        = string
   default     = "pd-balanced"
 }
@@ -87,7 +87,7 @@ variable "cpu_pool_disk_size" {
 }
 
 variable "max_pods_per_node" {
-  description = "Pods per node. GKE sets the next power of two above twice as many addresses aside for each node: 110 take 256."
+  description = "Pods per node. GKE reserves twice as many addresses for each node, rounded up to a power of two: 256 for 110 pods."
   type        = number
   default     = 110
 }

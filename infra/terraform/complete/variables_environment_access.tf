@@ -7,7 +7,7 @@ variable "gke_sa_name" {
 }
 
 variable "gke_sa_roles" {
-  description = "Roles of the nodes' account in the project, with or without roles/ in front. Default: what GKE's own agents on a node need, and pulling images. (The public environment had storage.objectAdmin: every bucket, for every pod.)"
+  description = "Roles of the nodes' account in the project, with or without roles/ in front. Default: the rights that GKE's agents on a node need, and the right to pull images. (The public environment had storage.objectAdmin, which opens every bucket to every pod.)"
   type        = list(string)
   default     = ["roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader"]
 }
@@ -19,13 +19,13 @@ variable "tpu_sa_name" {
 }
 
 variable "create_tpu_google_service_account" {
-  description = "Whether the workloads get a Google account called tpu_sa_name beside their principal, for pods whose Kubernetes account carries iam.gke.io/gcp-service-account."
+  description = "Whether the workloads also get a Google account with the name tpu_sa_name, for pods whose Kubernetes account has the annotation iam.gke.io/gcp-service-account."
   type        = bool
   default     = false
 }
 
 variable "tpu_sa_roles" {
-  description = "Roles of the workloads in the project, with or without roles/ in front. The bucket is granted by itself. (The public environment had storage.objectAdmin here.)"
+  description = "Roles of the workloads in the project, with or without roles/ in front. The rights on the bucket are granted separately. (The public environment had storage.objectAdmin here.)"
   type        = list(string)
   default     = ["roles/logging.logWriter"]
 }
@@ -42,25 +42,25 @@ variable "artifact_repository_bucket_name" {
 }
 
 variable "force_destroy" {
-  description = "Whether the bucket is deleted with everything in it. If not, Terraform refuses while it holds anything."
+  description = "Whether the bucket is deleted with everything in it. If not, Terraform refuses to delete a bucket that is not empty."
   type        = bool
   default     = true
 }
 
 variable "bucket_versioning" {
-  description = "Whether the bucket keeps old versions of objects. Off: checkpoints are written anew all the time, and every version is billed."
+  description = "Whether the bucket keeps old versions of objects. Default: no, because checkpoints are often overwritten and every version is billed."
   type        = bool
   default     = false
 }
 
 variable "bucket_soft_delete_seconds" {
-  description = "How long deleted objects can be restored, in seconds, and are billed. 0: not at all; 604800: Google's default of a week."
+  description = "Seconds for which deleted objects can be restored and are billed. 0: not at all. 604800: Google's default of a week."
   type        = number
   default     = 0
 }
 
 variable "create_tensorboard" {
-  description = "Whether a Vertex AI TensorBoard is made. It costs money while it is there."
+  description = "Whether a Vertex AI TensorBoard is created. It costs money while it exists."
   type        = bool
   default     = false
 }
@@ -72,7 +72,7 @@ variable "tensorboard_region" {
 }
 
 variable "tensorboard_name" {
-  description = "Display name of the TensorBoard; empty means the cluster's name and -tensorboard."
+  description = "Display name of the TensorBoard. Empty: the cluster's name and -tensorboard."
   type        = string
   default     = ""
 }

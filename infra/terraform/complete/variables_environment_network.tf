@@ -1,7 +1,7 @@
 # The same as of ../modules/environment, which checks them.
 
 variable "create_network" {
-  description = "Whether network and subnet are made. If not, they must be there, the subnet with both secondary ranges."
+  description = "Whether network and subnet are created. If not, both must exist, and the subnet must have both secondary ranges."
   type        = bool
   default     = true
 }
@@ -47,7 +47,7 @@ variable "services_range_name" {
 }
 
 variable "create_nat" {
-  description = "Whether Cloud NAT is made for private nodes. A region of a network that has one already needs no second."
+  description = "Whether Cloud NAT is created for private nodes. Set false if the network already has one in this region."
   type        = bool
   default     = true
 }

@@ -13,18 +13,18 @@ variable "functions_archive" {
 
 variable "functions_runtime" {
   type        = string
-  description = "Python runtime of the functions. python314 installs with another tool (uv) on another system image, which is not proved here."
+  description = "Python runtime of the functions. python314 uses another installer (uv) and another system image, which are not tested here."
   default     = "python313"
 }
 
 variable "settings" {
   type        = map(string)
-  description = "Further settings of the functions, by their names in shared/core/settings.py, values as the environment has them: { limit_chips = \"256\", mode = \"report-only\" }."
+  description = "More settings of the functions, by their names in shared/core/settings.py. Values are texts, as in environment variables: { limit_chips = \"256\", mode = \"report-only\" }."
   default     = {}
 
   validation {
     condition     = !contains(keys(var.settings), "workload_policy_prefix")
-    error_message = "settings: set the variable workload_policy_prefix instead, which both modules follow."
+    error_message = "settings: set the variable workload_policy_prefix instead, which both modules use."
   }
 }
 
@@ -42,27 +42,26 @@ variable "exporter_account" {
 
 variable "replay_days" {
   type        = number
-  description = "Days for which published events are kept, so that they can be replayed by time."
+  description = "Days for which the topic keeps published events, for a replay by time."
   default     = 7
 }
 
 variable "operation_events" {
   type        = bool
-  description = "Whether the end of every node pool operation is routed from the audit log to a topic. Needs the right to write log sinks in every cluster's project."
-  # On: an operation's failure is written nowhere else for longer than GKE remembers it, and what is not routed when it
-  # happens cannot be replayed later. It costs nothing that can be measured: two small messages per pool.
+  description = "Whether a log sink sends the end of every node pool operation from the audit log to the function settle. Without it the sweep does the same, up to a minute later. This needs the right to write log sinks in every cluster's project."
+  # On: it costs nothing that can be measured, two small messages and short calls for each pool.
   default = true
 }
 
 variable "notification_channels" {
   type        = list(string)
-  description = "Cloud Monitoring notification channels that alerts go to: projects/P/notificationChannels/ID. Empty: incidents are shown in the console only."
+  description = "Cloud Monitoring notification channels for the alerts: projects/P/notificationChannels/ID. Empty: incidents are shown in the console only."
   default     = []
 }
 
 variable "runbook_url" {
   type        = string
-  description = "Where people read docs/runbook.md; alerts link its headings."
+  description = "Address of docs/runbook.md. Alerts link to its headings."
   default     = "docs/runbook.md"
 }
 
@@ -73,17 +72,17 @@ variable "clusters" {
     project  = optional(string)
     zone     = optional(string, "")
   }))
-  description = "Further clusters to serve beside the one made here, by a key of your choice; that one has the key environment."
+  description = "More clusters to serve, by a key of your choice. The cluster that is created here has the key environment."
   default     = {}
 
   validation {
     condition     = !contains(keys(var.clusters), "environment")
-    error_message = "clusters: choose other keys than environment, which is the cluster made here."
+    error_message = "clusters: choose another key than environment, which is the cluster that is created here."
   }
 }
 
 variable "node_service_accounts" {
   type        = list(string)
-  description = "E-mail addresses of further accounts that nodes may run as, asked for by the annotation node-service-account. The first is always the environment's own."
+  description = "E-mail addresses of more accounts that nodes may run as. Pods request them by the annotation node-service-account. The environment's own account is always the first."
   default     = []
 }

@@ -6,7 +6,7 @@ output "topics" {
 }
 
 output "subscriptions" {
-  description = "Full names of the subscriptions: provision and collect (push), dead_letters and nodepool_events (pull)."
+  description = "Full names of the subscriptions: provision, collect and settle (push; settle is null without operation_events), and dead_letters (pull)."
   value       = module.provisioner.subscriptions
 }
 
@@ -16,17 +16,17 @@ output "function_uris" {
 }
 
 output "accounts" {
-  description = "E-mail address of every account: provision, collect, sweep, push, scheduler, build."
+  description = "E-mail address of every account: provision, collect, settle, sweep, push, scheduler, build."
   value       = module.provisioner.accounts
 }
 
 output "role_ids" {
-  description = "By cluster project: id of the custom role, which carries the time of the first apply."
+  description = "By cluster project: id of the custom role. The id contains the time of the first apply."
   value       = module.provisioner.role_ids
 }
 
 output "rbac_users" {
-  description = "Whom to bind to their ClusterRoles (tpu-provisioner-provision, -collect, -sweep) in every cluster: the functions' accounts, as RBAC users."
+  description = "The functions' accounts as RBAC users. Bind them to their ClusterRoles (tpu-provisioner-provision, -collect, -settle, -sweep) in every cluster."
   value       = module.provisioner.rbac_users
 }
 
@@ -41,11 +41,11 @@ output "clusters" {
 }
 
 output "scheduler_job" {
-  description = "Full name of the job that wakes the sweep; pause it before anything is taken down."
+  description = "Full name of the scheduler job that starts the sweep. Pause it before you destroy anything."
   value       = module.provisioner.scheduler_job
 }
 
 output "replay_commands" {
-  description = "What replays everything since a time: put it in place of TIME, RFC 3339. Replaying is always safe."
+  description = "Command that replays all messages since a time. Replace TIME with an RFC 3339 time. A replay is always safe."
   value       = module.provisioner.replay_commands
 }

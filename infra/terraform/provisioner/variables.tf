@@ -2,12 +2,12 @@
 
 variable "project_id" {
   type        = string
-  description = "Id of the project that holds the topics, functions and accounts. Its APIs are enabled beforehand, by the build script."
+  description = "Id of the project with the topics, functions and accounts. The build script enables its APIs before."
 }
 
 variable "region" {
   type        = string
-  description = "Region of the functions, the scheduler and the source bucket, for example us-east5. Near the clusters is best, elsewhere works."
+  description = "Region of the functions, the scheduler and the source bucket, for example us-east5. A region near the clusters is best; others work too."
 }
 
 variable "name" {
@@ -37,18 +37,18 @@ variable "functions_archive" {
 
 variable "functions_runtime" {
   type        = string
-  description = "Python runtime of the functions. python314 installs with another tool (uv) on another system image, which is not proved here."
+  description = "Python runtime of the functions. python314 uses another installer (uv) and another system image, which are not tested here."
   default     = "python313"
 }
 
 variable "node_service_accounts" {
   type        = list(string)
-  description = "E-mail addresses of the accounts that nodes may run as: the first is the default, the others may be asked for by the annotation node-service-account. The functions may use these and no other account."
+  description = "E-mail addresses of the accounts that nodes may run as. The first is the default. Pods request the others by the annotation node-service-account. The functions can use no other account."
 }
 
 variable "settings" {
   type        = map(string)
-  description = "Further settings of the functions, by their names in shared/core/settings.py, values as the environment has them: { limit_chips = \"256\", mode = \"report-only\" }."
+  description = "More settings of the functions, by their names in shared/core/settings.py. Values are texts, as in environment variables: { limit_chips = \"256\", mode = \"report-only\" }."
   default     = {}
 }
 
@@ -66,26 +66,25 @@ variable "exporter_account" {
 
 variable "replay_days" {
   type        = number
-  description = "Days for which published events are kept, so that they can be replayed by time."
+  description = "Days for which the topic keeps published events, for a replay by time."
   default     = 7
 }
 
 variable "operation_events" {
   type        = bool
-  description = "Whether the end of every node pool operation is routed from the audit log to a topic. Needs the right to write log sinks in every cluster's project."
-  # On: an operation's failure is written nowhere else for longer than GKE remembers it, and what is not routed when it
-  # happens cannot be replayed later. It costs nothing that can be measured: two small messages per pool.
+  description = "Whether a log sink sends the end of every node pool operation from the audit log to the function settle. Without it the sweep does the same, up to a minute later. This needs the right to write log sinks in every cluster's project."
+  # On: it costs nothing that can be measured, two small messages and short calls for each pool.
   default = true
 }
 
 variable "notification_channels" {
   type        = list(string)
-  description = "Cloud Monitoring notification channels that alerts go to: projects/P/notificationChannels/ID. Empty: incidents are shown in the console only."
+  description = "Cloud Monitoring notification channels for the alerts: projects/P/notificationChannels/ID. Empty: incidents are shown in the console only."
   default     = []
 }
 
 variable "runbook_url" {
   type        = string
-  description = "Where people read docs/runbook.md; alerts link its headings."
+  description = "Address of docs/runbook.md. Alerts link to its headings."
   default     = "docs/runbook.md"
 }

@@ -1,5 +1,5 @@
-"""The table of kinds: all that is particular to one kind of workload stands in its one module here.
+"""The table of kinds: one module has everything that is particular to one kind of workload.
 
-`kind` says what an entry answers, `objects` reads the API's JSON, `table` lists the entries. Pure, as all of the
-core: an entry is tested by calling it.
+`kind` defines an entry, `objects` reads the API's JSON, `table` lists the entries. All of it is
+pure.
 """

@@ -1,16 +1,17 @@
-"""The Deployment, ``apps/v1``: pods that stand each on a host of its own, any host of their shape being as good.
+"""The Deployment, ``apps/v1``: each pod can run on any host of its shape.
 
-Its pods name a ReplicaSet, whose name is the Deployment's with the hash of the pod template behind it, so no chain
-of owners is followed. One pool serves all pods of a shape, and its size follows the spec: `shared.core.elastic`.
+Its pods name a ReplicaSet, whose name is that of the Deployment and the hash of the pod template,
+so no chain of owners is read. One pool is for all pods of a shape, and its size follows the spec
+(see `shared.core.kinds.elastic`).
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from shared.core.elastic import name_shape
+from shared.core.counts import bound_count, take_percent
 from shared.core.errors import SliceUnknown
+from shared.core.kinds.elastic import name_shape
 from shared.core.kinds.kind import Kind, KindText, SliceOfPod
 from shared.core.kinds.objects import UnexpectedValue, read_identity, read_number, read_object, read_text
 from shared.core.workloads import PodView, SliceGroup, WorkloadView
@@ -37,11 +38,11 @@ def _find_owner(pod: PodView) -> str:
 
 
 def _find_owner_uid(_pod: PodView) -> str:
-    # A pod carries the UID of its ReplicaSet only.
+    # A pod has only the UID of its ReplicaSet.
     return ""
 
 
-def _speaks(_pod: PodView) -> bool:
+def _is_leader(_pod: PodView) -> bool:
     return True
 
 
@@ -56,12 +57,13 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     return WorkloadView(
         **read_identity(NAME, body),
         groups=(group,) if template.wants_accelerator else (),
+        templates={"": template},
         active=read_number(body, "status", "replicas"),
     )
 
 
 def _count_pods(body: Json, replicas: int) -> int:
-    """Return the spec's pods, and during a rollout those beyond them that its status shows, within maxSurge."""
+    """Return the number of pods: the spec's, and in a rollout the status's, up to maxSurge more."""
     if replicas <= 0 or read_text(body, "spec", "strategy", "type") == "Recreate":
         return max(replicas, 0)
     shown = read_number(body, "status", "replicas")
@@ -69,25 +71,25 @@ def _count_pods(body: Json, replicas: int) -> int:
 
 
 def _read_surge(body: Json, replicas: int) -> int:
-    """Return how many pods a rollout may have beyond the spec's: a number, or a share that is rounded up."""
+    """Return maxSurge, the additional pods of a rollout; a percentage is rounded up."""
     said = read_object(body, "spec", "strategy", "rollingUpdate").get("maxSurge", _SURGE_DEFAULT)
     if isinstance(said, int) and not isinstance(said, bool):
-        return max(said, 0)
-    share = said.removesuffix("%") if isinstance(said, str) and said.endswith("%") else ""
-    if not (share.isascii() and share.isdigit()):
+        return max(bound_count(said), 0)
+    surge = take_percent(replicas, said) if isinstance(said, str) else None
+    if surge is None:
         raise UnexpectedValue("spec.strategy.rollingUpdate.maxSurge", said, "a whole number or a percentage")
-    return math.ceil(replicas * int(share) / 100)
+    return surge
 
 
 def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
-    """Return None or say why: pods of a shape that the spec has are found before this is asked."""
+    """Refuse the pod: pods of a shape of the spec are found before this is called."""
     if _find_owner(pod) != workload.name:
         return None
     raise SliceUnknown(
-        f"the pod asks for other nodes than the pods of {NAME} {workload.name} do now",
+        f"the pod needs other nodes than the pod template of {NAME} {workload.name}",
         field="spec.nodeSelector",
         value=", ".join(f"{key}={value}" for key, value in sorted(pod.template.node_selector.items())),
-        valid="the shape in its template, with replicas above 0; a rollout replaces pods of earlier ones",
+        valid="the selectors of the template, with replicas above 0; a rollout replaces older pods",
     )
 
 
@@ -105,18 +107,18 @@ DEPLOYMENT = Kind(
     plural="deployments",
     parent_kind="deployment",
     text=KindText(
-        speakers="every pod; the exporter reports one at a time for each shape",
-        slice="none: all pods of one shape share one pool, `<deployment>-any-<shape>`, with room for all replicas "
-        "(and for the surge of a rollout)",
+        leaders="every pod; the exporter reports one pod at a time for each shape",
+        slice="none: all pods of one shape share one pool, `<deployment>-any-<shape>`, which has nodes for all "
+        "replicas and for the surge of a rollout",
         over="never; it runs until it is deleted",
-        released="replicas 0; a shape that is no longer in the template, once its pods are gone",
+        released="replicas 0; a shape that is no longer in the template, when its pods are gone",
     ),
     pod_selector=TEMPLATE_HASH,
     mark=TEMPLATE_HASH,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,
-    speaks=_speaks,
-    speaks_rule="a pod of the Deployment speaks for its pool",
+    is_leader=_is_leader,
+    leader_rule="any pod of the Deployment",
     slice_hint=_hint,
     read=_read,
     find_slice=_find_slice,

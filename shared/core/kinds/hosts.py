@@ -1,28 +1,24 @@
-"""Whether one pod takes a whole slice, for the kinds whose pods may stand each on a host of its own."""
+"""Tells whether one pod uses a whole slice, for kinds whose pods may each have their own host."""
 
 from __future__ import annotations
 
-import math
-import re
 from typing import TYPE_CHECKING
 
 from shared.core.errors import Rejected
+from shared.core.shapes.tpus import TOPOLOGY_FORM, count_chips
 
 if TYPE_CHECKING:
     from shared.core.workloads import PodTemplate
 
-_TOPOLOGY = re.compile(r"[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){1,2}")
-
 
 def is_one_host(template: PodTemplate) -> bool:
-    """Return whether one pod takes the whole slice; without a topology GKE means a single host."""
+    """Return whether one pod uses the whole slice; no topology means a single host in GKE."""
     try:
         topology = template.topology
-    except Rejected:  # an ambiguous selector is refused, by name, when the demand is read
+    except Rejected:  # an ambiguous selector is refused later, when the demand is read
         return False
     if not template.chips:
         return False
     if topology is None:
         return True
-    sides = topology.split("x") if _TOPOLOGY.fullmatch(topology) else ["0"]
-    return math.prod(int(side) for side in sides) == template.chips
+    return TOPOLOGY_FORM.fullmatch(topology) is not None and count_chips(topology) == template.chips

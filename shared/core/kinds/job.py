@@ -1,9 +1,9 @@
 """The plain Job, ``batch/v1``: one multi-host slice, or one single-host slice per completion index.
 
-A Job whose pods span several hosts is one slice and needs indexes, by which its pods know their place in it. On
-single hosts each index is a slice of its own, and a Job of one pod needs no index. Several pods without index have
-nothing by which two slices could be told apart, so they are refused, with the mend. A Job that another controller
-made is a part of that controller's workload and none itself; a CronJob only says when a Job begins.
+A Job on several hosts is one slice and needs completion indexes, so that each pod has its place. On
+single hosts each index is a slice, and a Job of one pod needs no index. A Job of several pods
+without indexes is refused, because nothing shows which pods form a slice. A Job that another
+controller created is a part of that controller's workload; a Job of a CronJob is a workload itself.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from shared.core.kinds.objects import (
     read_number,
     read_object,
     read_objects,
+    read_suspend_set_at,
     read_text,
 )
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
@@ -38,9 +39,9 @@ JOB_NAME_ON_POD = "batch.kubernetes.io/job-name"
 CONTROLLER = "kubernetes.io/job-controller"  # as spec.managedBy
 FIRST_INDEX = "0"
 _INDEXES_MAX = 10_000
-"""Where a Job has more indexes than this, its pools stay until it is over: no cluster has as many."""
+"""The pools of a Job with more indexes stay until it is over: no cluster has as many."""
 _TERMINAL = ("Complete", "Failed")
-"""``SuccessCriteriaMet`` and ``FailureTarget`` come before these, while pods may still end:
+"""``SuccessCriteriaMet`` and ``FailureTarget`` come before these, while pods still terminate:
 https://kubernetes.io/docs/concepts/workloads/controllers/job/#termination-of-job-pods."""
 
 
@@ -53,13 +54,13 @@ def _find_owner_uid(pod: PodView) -> str:
     return pod.controller_uid if _find_owner(pod) else ""
 
 
-def _speaks(pod: PodView) -> bool:
+def _is_leader(pod: PodView) -> bool:
     return pod.completion_index in ("", FIRST_INDEX) or is_one_host(pod.template)
 
 
 def _hint(pod: PodView) -> str:
-    # Of a slice of several hosts only index 0 speaks, so an index tells slices apart. Pods without one are one
-    # slice, or are all refused for the same reason.
+    # Only index 0 is the leader of a slice of several hosts, so an index identifies a slice. Pods
+    # without an index are one slice, or are all refused for the same reason.
     return pod.completion_index
 
 
@@ -69,11 +70,14 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     owners = read_objects(body, "metadata", "ownerReferences")
     wholes = (each for each in owners if read_flag(each, "controller") and read_text(each, "kind") != "CronJob")
     whole = next(wholes, {})
+    template = read_template(read_object(body, "spec", "template"))
     return WorkloadView(
         **read_identity(NAME, body),
-        groups=_read_groups(body, read_template(read_object(body, "spec", "template"))),
+        groups=_read_groups(body, template),
+        templates={"": template},
         suspended=read_flag(body, "spec", "suspend"),
         suspended_since=held.get("Suspended"),
+        suspend_set_at=read_suspend_set_at(body),
         terminal=terminal,
         terminal_since=held.get(terminal),
         managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", CONTROLLER),
@@ -83,7 +87,7 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
 
 
 def _read_groups(body: Json, template: PodTemplate) -> tuple[SliceGroup, ...]:
-    """Return the one group of a Job that asks for accelerators; none for any other Job."""
+    """Return the group of a Job with accelerators; empty for any other Job."""
     if not template.wants_accelerator:
         return ()
     parallelism = read_number(body, "spec", "parallelism", default=1)
@@ -102,7 +106,7 @@ def _read_groups(body: Json, template: PodTemplate) -> tuple[SliceGroup, ...]:
 
 
 def _read_ended(body: Json, completions: int) -> frozenset[str]:
-    """Return the indexes that have ended, once every other one has a pod: nobody waits for their hosts any more.
+    """Return the indexes that have ended, if every other index has a pod, else nothing.
 
     The status lists them as ``0-2,5``: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/.
     """
@@ -112,7 +116,7 @@ def _read_ended(body: Json, completions: int) -> frozenset[str]:
             first, dash, last = part.partition("-")
             low, high = parse_index(first), parse_index(last if dash else first)
             if low is None or high is None or not high < completions <= _INDEXES_MAX:
-                return frozenset()  # not as a controller writes it: nothing has ended for certain
+                return frozenset()  # not as a controller writes it
             ended.update(range(low, high + 1))
     none_to_come = len(ended) + read_number(body, "status", "active") >= completions
     return frozenset(map(str, ended)) if none_to_come else frozenset()
@@ -136,10 +140,11 @@ def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
 def _refuse_unindexed(workload: WorkloadView) -> None:
     if any(group.slots == 0 and group.replicas for group in workload.groups):
         raise SliceUnknown(
-            f"the pods of {NAME} {workload.name} carry no index, so nothing tells which of them form one slice",
+            f"the pods of {NAME} {workload.name} have no completion index, so it is not clear which pods form "
+            "a slice",
             field="spec.completionMode",
             value="NonIndexed",
-            valid="Indexed; or, on a single host, parallelism 1",
+            valid="Indexed; or parallelism 1 on a single host",
         )
 
 
@@ -156,7 +161,7 @@ def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
 
 
 def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> PodTemplate:
-    """Return the template with what the controller adds; nobody reads the index where a Job gives none."""
+    """Return the template with what the controller adds; the index is not read without indexes."""
     template, said = group.template, {labels.COMPLETION_INDEX: str(index)}
     return dataclasses.replace(
         template,
@@ -166,9 +171,9 @@ def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> Pod
 
 
 def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | None) -> bool:
-    """Return whether a slice is still wanted: of several indexes each, until it has ended and none is to come.
+    """Return whether a slice is still needed: an index until it has ended and all others have pods.
 
-    A later index may run on the pool of an earlier one, so no pool goes while there are later ones without pods.
+    A later index may run on the pool of an earlier one, so no pool goes while an index has no pod.
     """
     index = name.removeprefix(f"{workload.name}-")
     return any(
@@ -179,29 +184,33 @@ def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | Non
     )
 
 
+def _select_pods(workload: WorkloadView) -> str:
+    return f"{JOB_NAME_ON_POD}={workload.name}"
+
+
 JOB = Kind(
     name=NAME,
     api_version=API_VERSION,
     plural="jobs",
     parent_kind="job",
     text=KindText(
-        speakers="the pod with completion index 0; on single hosts every pod",
-        slice="the whole Job `<job>`; on single hosts each index `<job>-<index>`; "
-        "several pods without index are refused",
+        leaders="the pod with completion index 0; on single hosts every pod",
+        slice="the whole Job `<job>`; on single hosts each index `<job>-<index>`",
         over="condition `Complete` or `Failed`",
-        released="suspended, deleted, parallelism 0, or, on single hosts, an index that has ended with none "
-        "still to come",
+        released="suspended for longer than the grace; parallelism 0; on single hosts an index that has ended, "
+        "when every other index has a pod",
     ),
     pod_selector=JOB_NAME_ON_POD,
     member_selector=JOB_NAME_ON_POD,
     mark=JOB_NAME_ON_POD,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,
-    speaks=_speaks,
-    speaks_rule="the pod with completion index 0 speaks for its slice",
+    is_leader=_is_leader,
+    leader_rule="the pod with completion index 0",
     slice_hint=_hint,
     read=_read,
     find_slice=_find_slice,
     list_slices=_list_slices,
     has_slice=_has_slice,
+    pods_of=_select_pods,
 )

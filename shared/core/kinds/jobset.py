@@ -1,6 +1,6 @@
-"""JobSet (https://jobset.sigs.k8s.io): each Job of a replicated job is one slice, and its first pod speaks for it.
+"""JobSet (https://jobset.sigs.k8s.io): each Job of a replicated job is one slice.
 
-The pool labels of the Go TPU Provisioner keep their meaning here, so that its pools are adopted and collected:
+The pool labels of the Go TPU Provisioner keep their meaning, so that its pools are managed too:
 https://github.com/ai-on-gke/tpu-provisioner.
 """
 
@@ -20,6 +20,7 @@ from shared.core.kinds.objects import (
     read_number,
     read_object,
     read_objects,
+    read_suspend_set_at,
     read_text,
     read_texts,
 )
@@ -55,11 +56,11 @@ def _find_owner(pod: PodView) -> str:
 
 
 def _find_owner_uid(pod: PodView) -> str:
-    # Versions before 0.9 do not label their pods with it; the reader then has to look it up.
+    # Versions before 0.9 do not set this label.
     return pod.template.labels.get(JOBSET_UID_ON_POD, "")
 
 
-def _speaks(pod: PodView) -> bool:
+def _is_leader(pod: PodView) -> bool:
     return pod.completion_index == _LEADER_INDEX
 
 
@@ -75,9 +76,11 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
         groups=_read_groups(body, read_template),
         suspended=read_flag(body, "spec", "suspend"),
         suspended_since=held.get("Suspended"),
+        suspend_set_at=read_suspend_set_at(body),
         terminal=terminal,
         terminal_since=held.get(terminal),
-        # Another manager's pods are in another cluster: https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/.
+        # The pods of another manager are in another cluster:
+        # https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/.
         managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", JOBSET_CONTROLLER),
         active=sum(read_number(each, "active") for each in read_objects(body, "status", "replicatedJobsStatus")),
     )
@@ -103,9 +106,10 @@ def _read_groups(body: Json, read_template: TemplateReader) -> tuple[SliceGroup,
 
 
 def _may_host(host: SliceGroup, guest: SliceGroup) -> bool:
-    """Return whether a head without chips asks for the very nodes of a group of workers, as Pathways' does.
+    """Return whether a head without chips needs the same nodes as a group of workers.
 
-    https://github.com/google/pathways-job makes both with one node selector, the workers after the head.
+    Pathways (https://github.com/google/pathways-job) gives both the same node selector, and creates
+    the workers after the head.
     """
     asked, wanted = guest.template, host.template
     return (
@@ -117,9 +121,9 @@ def _may_host(host: SliceGroup, guest: SliceGroup) -> bool:
 
 
 def _read_exclusion(body: Json, group: SliceGroup, of_jobset: Mapping[str, str]) -> bool:
-    """Return whether the pods of a group keep those of other Jobs of their priority off their node pool.
+    """Return whether the pods of a group keep other Jobs of their priority off their node pool.
 
-    The head is such a pod since JobSet 0.11, which labels every pod with its priority:
+    Since JobSet 0.11, which labels every pod with its priority, this includes the head:
     https://github.com/kubernetes-sigs/jobset/blob/v0.11.1/pkg/webhooks/pod_mutating_webhook.go.
     """
     of_job = read_texts(body, "template", "metadata", "annotations")
@@ -134,7 +138,7 @@ def _read_group(body: Json, of_jobset: Mapping[str, str], read_template: Templat
         name=read_text(body, "name"),
         replicas=read_number(body, "replicas", default=1),
         template=read_template(read_object(body, "template", "spec", "template")),
-        # Both annotations on the Job, so at JobSet or Job-template level; the pod template is not read:
+        # Both annotations count on the JobSet or the Job template, not on the pod template:
         # https://jobset.sigs.k8s.io/docs/tasks/exclusive_placement/.
         pinned=EXCLUSIVE_TOPOLOGY in merged and NODE_SELECTOR_STRATEGY in merged,
         whole=merged.get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL,
@@ -144,7 +148,7 @@ def _read_group(body: Json, of_jobset: Mapping[str, str], read_template: Templat
 
 
 def _find_group(workload: WorkloadView, job_name: str) -> SliceGroup | None:
-    """Return the replicated job of a Job ``<jobset>-<replicated job>-<index>``, if the spec has it."""
+    """Return the replicated job of a Job ``<jobset>-<replicated job>-<index>`` of the spec."""
     for group in workload.groups:
         prefix = f"{workload.name}-{group.name}-"
         index = job_name.removeprefix(prefix)
@@ -153,8 +157,17 @@ def _find_group(workload: WorkloadView, job_name: str) -> SliceGroup | None:
     return None
 
 
+def _find_group_of_pod(pod: PodView, workload: WorkloadView) -> SliceGroup | None:
+    return _find_group(workload, pod.controller_name) if pod.controller_kind == "Job" else None
+
+
+def _find_template(pod: PodView, workload: WorkloadView) -> PodTemplate | None:
+    group = _find_group_of_pod(pod, workload)
+    return group.template if group else None
+
+
 def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
-    group = _find_group(workload, pod.controller_name) if pod.controller_kind == "Job" else None
+    group = _find_group_of_pod(pod, workload)
     host = next((each for each in workload.groups if group and each.name == group.beside), None)
     if host:
         return SliceOfPod(name=f"{workload.name}-{host.name}-0", group=host)
@@ -162,10 +175,7 @@ def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
 
 
 def _select_pods(workload: WorkloadView) -> str:
-    """Return all pods where a head waits on the pool of the first slice, which another slice may then take."""
-    hosts = {group.beside for group in workload.groups}
-    shared = any(group.name in hosts and group.replicas > 1 for group in workload.groups)
-    return f"{JOBSET_NAME_ON_POD}={workload.name}" if shared else ""
+    return f"{JOBSET_NAME_ON_POD}={workload.name}"
 
 
 def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
@@ -181,9 +191,10 @@ def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
 
 
 def _fill_template(workload: WorkloadView, group: SliceGroup, index: int, name: str) -> PodTemplate:
-    """Return the template with what the controller adds for one slice, as far as any decision reads it.
+    """Return the template with what the controller adds for one slice and decisions read.
 
-    As https://github.com/kubernetes-sigs/jobset/blob/v0.11.1/pkg/controllers/jobset_controller.go writes it.
+    As https://github.com/kubernetes-sigs/jobset/blob/v0.11.1/pkg/controllers/jobset_controller.go
+    writes it.
     """
     key = hashlib.sha1(f"{workload.namespace}/{name}".encode(), usedforsecurity=False).hexdigest()
     said = {
@@ -212,9 +223,9 @@ JOBSET = Kind(
     api_version="jobset.x-k8s.io/v1alpha2",
     plural="jobsets",
     text=KindText(
-        speakers="the pod with completion index 0 of each Job",
+        leaders="the pod with completion index 0 of each Job",
         slice="a Job: `<jobset>-<replicated job>-<index>`; a head without chips that selects the nodes of a group "
-        "of workers (Pathways) is of their first slice",
+        "of workers (Pathways) belongs to their first slice",
         over="condition `Completed` or `Failed`",
         released="suspended for longer than the grace; the Job is no longer in the spec",
     ),
@@ -222,11 +233,13 @@ JOBSET = Kind(
     member_selector=JOB_KEY,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,
-    speaks=_speaks,
-    speaks_rule="the pod with completion index 0 speaks for its slice",
+    is_leader=_is_leader,
+    leader_rule="the pod with completion index 0 of its Job",
     is_whole=_is_whole,
     read=_read,
     find_slice=_find_slice,
+    find_group=_find_group_of_pod,
+    find_template=_find_template,
     list_slices=_list_slices,
     has_slice=_has_slice,
     pods_of=_select_pods,

@@ -1,6 +1,6 @@
-"""What one kind of workload answers: how a pod leads to it, which slice the pod is of, and when that is over.
+"""Defines one kind of workload: how its pods and slices are found, and when they are over.
 
-An entry is one `Kind` in a module of its own. Everything else (exporter, functions, CLI) works over the table.
+An entry is one `Kind` in its own module. Exporter, functions and CLI use only the table.
 """
 
 from __future__ import annotations
@@ -22,26 +22,38 @@ class SliceOfPod:
     """One slice of a live workload."""
 
     name: str
-    """Unique within its namespace and kind, the same for the pods that replace its pods; a legal label value."""
+    """Unique within its namespace and kind; the same for replaced pods; a valid label value."""
     group: SliceGroup
 
 
 @dataclass(frozen=True, slots=True)
 class KindText:
-    """What people read of a kind, in `docs/kinds.md`; plain words without line breaks."""
+    """The texts about a kind in `docs/kinds.md`, without line breaks."""
 
-    speakers: str
-    """Which pods speak for their slice."""
+    leaders: str
+    """Which pods are the leaders of their slices."""
     slice: str
     """What one slice is, and its name."""
     over: str
     """When the workload is over."""
     released: str
-    """What else releases a slice's pool."""
+    """What else makes a slice's pool go."""
 
 
 def _hint_nothing(pod: PodView) -> str:
     return pod.uid
+
+
+def _find_no_group(_pod: PodView, _workload: WorkloadView) -> SliceGroup | None:
+    return None
+
+
+def _find_only_template(_pod: PodView, workload: WorkloadView) -> PodTemplate | None:
+    return workload.templates.get("")
+
+
+def _check_nothing(_pod: PodView, _workload: WorkloadView) -> None:
+    """Accept every pod: `find_slice` has a slice only for an index of the spec."""
 
 
 def _is_never_whole(_pod: PodView) -> bool:
@@ -50,10 +62,10 @@ def _is_never_whole(_pod: PodView) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """Where the API has the objects of a kind."""
+    """The API path of the objects of a kind."""
 
     name: str
-    """The API's kind, for example the one in ``kind:`` of a manifest."""
+    """The API's kind, as in ``kind:`` of a manifest."""
     api_version: str
     """Group and version, as in a manifest."""
     plural: str
@@ -76,76 +88,89 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParentKind(Resource):
-    """A kind whose objects make workloads of a kind of the table, and may keep them when they have ended."""
+    """A kind whose objects create workloads, and may keep them after their end."""
 
     judge: Callable[[Json], str]
-    """Return from its JSON how it ended, that it keeps its workload and what would release that; empty where it
-    has not ended or is about to let go. Raises `shared.core.kinds.objects.UnexpectedValue`."""
+    """Return, from its JSON, that it has ended but keeps its workload, and what releases that;
+    empty otherwise. Raises `shared.core.kinds.objects.UnexpectedValue`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind(Resource):
-    """One kind of workload. Every function is pure and accepts whatever a stranger may write."""
+    """One kind of workload. Every function is pure and accepts any object that the API accepts."""
 
     text: KindText
 
     pod_selector: str
-    """Label selector, applied by the server, of the pods that may speak for a slice; see `table.select_pods`."""
+    """Label selector, for the server, of the pods that may be leaders; see `table.select_pods`."""
     member_selector: str = ""
-    """Label selector of all pods of its slices, where not all of them speak; empty where every pod does."""
+    """Label selector of all pods of its slices; empty if every pod is a leader."""
     find_owner: Callable[[PodView], str]
-    """Return the workload's name as the pod says it; empty if the pod is not of this kind."""
+    """Return the workload's name, by the pod; empty if the pod is not of this kind."""
     find_owner_uid: Callable[[PodView], str]
-    """Return the workload's UID where the pod says it, else empty."""
-    speaks: Callable[[PodView], bool]
-    """Return whether this is the one pod that speaks for its slice. Where a pod cannot know, all of them do."""
-    speaks_rule: str
-    """The same in words, after "only", for those who wonder about a pod that does not."""
+    """Return the workload's UID, by the pod; empty if the pod does not have it."""
+    is_leader: Callable[[PodView], bool]
+    """Return whether the pod is the leader of its slice. If the pods do not show it, all are
+    leaders."""
+    leader_rule: str
+    """Which pod is the leader, in words, for the owner of another pod."""
     slice_hint: Callable[[PodView], str] = _hint_nothing
-    """Return what the pod alone says of its slice, to tell its pods from those of other slices of the same
-    workload; the pod's UID when it cannot say."""
+    """Return a text that is the same for all pods of a slice, and differs between the slices of a
+    workload, from the pod alone; the pod's UID if that is not possible."""
 
     is_whole: Callable[[PodView], bool] = _is_never_whole
-    """Return whether a pod says that it is one of several that need a pool of their own (`SliceGroup.whole`)."""
+    """Return whether the pod is one of several that need their own pool (`SliceGroup.whole`)."""
 
     read: Callable[[Json, TemplateReader], WorkloadView]
     """Return a workload from the API's JSON; raises `shared.core.kinds.objects.UnexpectedValue`."""
     find_slice: Callable[[PodView, WorkloadView], SliceOfPod | None]
-    """Return the slice of a pod; None when the live workload knows no such slice (a forged or stale pod). Raises
-    `shared.core.errors.SliceUnknown`, with what its owner can do, when the pod's slice cannot be told."""
+    """Return the slice of a pod; None if the live workload does not have it (a forged or stale
+    pod). Raises `shared.core.errors.SliceUnknown` if the slice is not clear."""
+    find_group: Callable[[PodView, WorkloadView], SliceGroup | None] = _find_no_group
+    """Return the group of the spec that a pod belongs to, if groups of slices and of elastic pods
+    may exist side by side; None for any other kind, and if the spec has no such group."""
+    find_template: Callable[[PodView, WorkloadView], PodTemplate | None] = _find_only_template
+    """Return the template of the spec for a pod, even one without accelerators; None if the spec
+    has no such pods. The pod may be forged."""
+    check_index: Callable[[PodView, WorkloadView], None] = _check_nothing
+    """Accept a pod that may get a new pool. Raises `shared.core.errors.SliceUnknown` if its index
+    is beyond the spec, for a kind whose `find_slice` also knows pods that run beyond it."""
     list_slices: Callable[[WorkloadView], Sequence[SliceOfPod]]
-    """Return all that the spec wants; each group's template is as the pods of that slice will have it. Raises
-    `shared.core.errors.Rejected` as `find_slice` does."""
+    """Return all slices of the spec; each group has the template that the pods of the slice will
+    have. Raises `shared.core.errors.Rejected` as `find_slice` does."""
     has_slice: Callable[[WorkloadView, str, Sequence[PodView] | None], bool]
-    """Return whether the slice of this name is still wanted. The third are the workload's live pods; None where
-    `pods_of` names none."""
+    """Return whether the slice of this name is still needed. The third argument are the workload's
+    live pods; None unless `reads_pods`."""
     pods_of: Callable[[WorkloadView], str] | None = None
-    """Return the label selector of all the accelerator pods of a workload, where it must be seen which slice is on
-    which pool; empty for a workload of which that does not matter. None where it never does."""
+    """Return the label selector of all accelerator pods of a workload. None if no workload of the
+    kind has several slices, so that none runs on another's pool."""
+    reads_pods: bool = False
+    """Whether `has_slice` needs the pods, so that they are read with each workload."""
     reshapes: bool = False
-    """Whether the shape of a slice may change while its workload lives."""
+    """Whether the shape of a slice may change during the life of its workload."""
 
     parents: tuple[ParentKind, ...] = ()
-    """What makes such workloads and may keep them without use; read to explain only, never to decide."""
+    """Kinds that create such workloads and may keep them; read for Events, never for decisions."""
     watched: bool = True
-    """Whether the exporter watches the workloads too; where they are all the cluster's pods, only sweeps look."""
+    """Whether the exporter watches the workloads too. For bare pods only the sweep reads them."""
     mark: str = ""
-    """Label that stands on everything that the kind's controller makes, so that lists of kinds that come later in
+    """Label on everything that the kind's controller creates, so that the lists of later kinds in
     the table leave it out."""
     parent_kind: str
     """Value of the pool's label ``google.com/tpu-provisioner-parent-kind``."""
     name_label: str = labels.WORKLOAD_NAME
-    """Label of a pool that carries the workload's name, where older pools carry another than ours."""
+    """Label of a pool for the workload's name, if the Go TPU Provisioner uses another than ours."""
     namespace_label: str = ""
-    """A further label that carries its namespace, likewise."""
+    """Its label for the workload's namespace."""
     pin_label: str = ""
-    """Node label by which the kind's controller pins a slice's pods; its value is ``namespace_slice``."""
+    """Node label by which the kind's controller pins a slice's pods; its value is
+    ``namespace_slice``."""
     pin_taint: str = ""
-    """Taint that the nodes of a pinned slice carry, which its pods tolerate."""
+    """Taint on the nodes of a pinned slice, which its pods tolerate."""
     pin_advice: str = ""
-    """What in a workload would make its slices pinned, for its author; empty where nothing does."""
+    """What pins the slices of a workload, for its author; empty if nothing does."""
     install: str = ""
-    """Command that installs the kind, where a cluster without it is a mistake; empty where it is a choice."""
+    """Command that installs the kind, if every cluster needs it; else empty."""
 
     @property
     def group(self) -> str:

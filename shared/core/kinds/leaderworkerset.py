@@ -1,20 +1,20 @@
-"""LeaderWorkerSet (https://lws.sigs.k8s.io): each group of leader and workers, or each sub-group, is one slice.
+"""LeaderWorkerSet (https://lws.sigs.k8s.io): each group or sub-group of pods is one slice.
 
-A leader without chips shares the slice of the first workers: it speaks where it selects that slice (its workers
-may not exist before it is bound), else worker 1 does. Groups beyond ``replicas`` are wanted while a rolling update
-with ``maxSurge`` is on. There is no terminal state: a pool goes when its group does, or while a queue holds all
-pods of its slice.
+A group's leader without chips shares the slice of its first workers. It is the leader of that slice
+if it selects its nodes, because the workers may not exist before it is bound; else worker 1 is.
+Groups beyond ``replicas`` are needed during a rolling update with ``maxSurge``. There is no
+terminal state: a pool goes with its group, or when a queue holds all pods of its slice.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import re
 from typing import TYPE_CHECKING
 
 from shared.core import labels
-from shared.core.elastic import is_free
+from shared.core.counts import take_percent
 from shared.core.errors import Rejected, SliceUnknown
+from shared.core.kinds.elastic import is_free
 from shared.core.kinds.indexes import is_index_below, parse_index
 from shared.core.kinds.kind import Kind, KindText, SliceOfPod
 from shared.core.kinds.objects import (
@@ -45,27 +45,28 @@ SUBGROUP_SIZE = f"{_PREFIX}subgroup-size"
 LEADER_ASKS_FOR_CHIPS = f"{_PREFIX}leader-requests-tpus"
 LEADER_INDEX = "0"
 APART = "leader"
-"""Name of the group that stands for leaders which no slice of their workers can hold; other groups are named by
-sub-group index, or empty where there are no sub-groups."""
+"""Name of the group of leaders that belong to no slice of their workers; the name of any other
+group is its sub-group index, or empty without sub-groups."""
+_WORKERS = "workers"
 SUBGROUPS_MAX = 1024
-"""More slices than this within one group are a mistake; they would only cost time to list."""
-_PERCENT = re.compile(r"([0-9]{1,3})%")
+"""The most slices within one group; more are a mistake."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """Which pods of a group of leader and workers are together; as in the controller's pod webhook.
+    """Which pods of a group form a sub-group, as the controller's pod webhook decides.
 
-    https://github.com/kubernetes-sigs/lws/blob/v0.7.0/pkg/webhooks/pod_webhook.go (``getSubGroupIndex``).
+    https://github.com/kubernetes-sigs/lws/blob/v0.7.0/pkg/webhooks/pod_webhook.go
+    (``getSubGroupIndex``).
     """
 
     size: int
     subgroup_size: int = 0
-    """0 without sub-groups."""
+    """0 means no sub-groups."""
 
     @property
     def leader_is_extra(self) -> bool:
-        """Return whether the leader comes on top of full sub-groups of workers."""
+        """Return whether the leader is additional to full sub-groups of workers."""
         return (self.size - 1) % self.subgroup_size == 0
 
     @property
@@ -89,7 +90,7 @@ class _Layout:
         return self.subgroup_size - (subgroup == 0 and not self.leader_is_extra)
 
 
-# --- what a pod says ------------------------------------------------------------------------------------------
+# --- from a pod -----------------------------------------------------------------------------------
 
 
 def _find_owner(pod: PodView) -> str:
@@ -100,7 +101,7 @@ def _find_no_uid(_pod: PodView) -> str:
     return ""
 
 
-def _speaks(pod: PodView) -> bool:
+def _is_leader(pod: PodView) -> bool:
     said = pod.template
     worker = parse_index(said.labels.get(WORKER_INDEX, ""))
     if worker == 0:
@@ -120,28 +121,30 @@ def _hint(pod: PodView) -> str:
     return f"{group}/{pod.template.labels.get(SUBGROUP_INDEX, LEADER_INDEX)}" if group else pod.uid
 
 
-# --- what the live object says --------------------------------------------------------------------------------
+# --- from the live object -------------------------------------------------------------------------
 
 
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
+    found = read_object(body, "spec", "leaderWorkerTemplate")
+    workers = read_template(read_object(found, "workerTemplate"))
+    leader = read_template(read_object(found, "leaderTemplate")) if found.get("leaderTemplate") else workers
     return WorkloadView(
         **read_identity(NAME, body),
-        groups=_read_groups(body, read_template),
+        groups=_read_groups(body, leader, workers),
+        templates={APART: leader, _WORKERS: workers},
         active=read_number(body, "status", "replicas"),
     )
 
 
-def _read_groups(body: Json, read_template: TemplateReader) -> tuple[SliceGroup, ...]:
+def _read_groups(body: Json, leader: PodTemplate, workers: PodTemplate) -> tuple[SliceGroup, ...]:
     found = read_object(body, "spec", "leaderWorkerTemplate")
-    workers = read_template(read_object(found, "workerTemplate"))
-    leader = read_template(read_object(found, "leaderTemplate")) if found.get("leaderTemplate") else workers
     layout = _Layout(
         size=read_number(found, "size", default=1),
         subgroup_size=max(read_number(found, "subGroupPolicy", "subGroupSize"), 0),
     )
     if layout.subgroups > SUBGROUPS_MAX:
         path = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
-        raise UnexpectedValue(path, layout.subgroup_size, f"one that makes at most {SUBGROUPS_MAX} sub-groups")
+        raise UnexpectedValue(path, layout.subgroup_size, f"a size with at most {SUBGROUPS_MAX} sub-groups")
     replicas = _count_replicas(body)
     whole = read_texts(body, "metadata", "annotations").get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
     if not whole and (is_free(leader) or is_free(workers)):
@@ -161,7 +164,7 @@ def _read_groups(body: Json, read_template: TemplateReader) -> tuple[SliceGroup,
 
 
 def _read_free(leader: PodTemplate, workers: PodTemplate, *, replicas: int, size: int) -> tuple[SliceGroup, ...]:
-    """Return the pods that ask for GPUs and need no pool of their own."""
+    """Return the pods that request GPUs and need no pool of their own."""
     counted = (("leaders", leader, 1), ("workers", workers, max(size - 1, 0)))
     return tuple(
         SliceGroup(name=name, replicas=replicas, pods=pods, template=template)
@@ -175,9 +178,10 @@ def _is_whole(pod: PodView) -> bool:
 
 
 def _count_replicas(body: Json) -> int:
-    """Return how many groups are wanted now: with an update on, those that ``maxSurge`` allows on top.
+    """Return how many groups are needed now, during an update up to ``maxSurge`` more.
 
-    A partitioned update may be reported as finished while its surplus groups stay, so their number counts too.
+    A partitioned update may be reported as finished while its surplus groups stay, so they count
+    too.
     """
     replicas = read_number(body, "spec", "replicas", default=1)
     surplus = read_number(body, "status", "replicas") > replicas
@@ -187,18 +191,18 @@ def _count_replicas(body: Json) -> int:
 
 
 def _read_surge(body: Json, replicas: int) -> int:
-    """Return ``maxSurge`` in groups; a percentage is rounded up, as the controller does."""
+    """Return ``maxSurge`` in groups; a percentage is rounded up, as in the controller."""
     value = body.get("maxSurge")
     if not isinstance(value, str):
         return read_number(body, "maxSurge")
-    percent = _PERCENT.fullmatch(value)
-    if percent is None:
+    surge = take_percent(replicas, value)
+    if surge is None:
         raise UnexpectedValue("spec.rolloutStrategy.rollingUpdateConfiguration.maxSurge", value, "a percentage")
-    return -(-replicas * int(percent[1]) // 100)
+    return surge
 
 
 def _is_apart(leader: PodTemplate, workers: PodTemplate, *, excluded: bool) -> bool:
-    """Return whether the leader's chips are no part of the workers' slice."""
+    """Return whether the leader's chips are not part of the workers' slice."""
     if not leader.units or not workers.wants_accelerator:
         return False
     return excluded or _read_shape(leader) != _read_shape(workers)
@@ -207,20 +211,25 @@ def _is_apart(leader: PodTemplate, workers: PodTemplate, *, excluded: bool) -> b
 def _read_shape(template: PodTemplate) -> tuple[str | None, str | None] | None:
     try:
         return template.find_selector(labels.ACCELERATOR), template.topology
-    except Rejected:  # an ambiguous selector is refused, by name, when the demand is read
+    except Rejected:  # an ambiguous selector is refused later, when the demand is read
         return None
 
 
 def _refuse_apart(workload: WorkloadView) -> None:
     if any(group.name == APART for group in workload.groups):
         raise SliceUnknown(
-            f"the leaders of {NAME} {workload.name} ask for chips outside the slice of their workers",
+            f"the leaders of {NAME} {workload.name} request chips outside the slice of their workers",
             field="spec.leaderWorkerTemplate.leaderTemplate",
-            valid="a leader without chips, or one with its workers' selectors and in their first sub-group",
+            valid="a leader without chips, or a leader with the selectors of its workers in their first sub-group",
         )
 
 
-# --- slices ---------------------------------------------------------------------------------------------------
+# --- slices ---------------------------------------------------------------------------------------
+
+
+def _find_template(pod: PodView, workload: WorkloadView) -> PodTemplate | None:
+    leads = pod.template.labels.get(WORKER_INDEX) == LEADER_INDEX
+    return workload.templates.get(APART if leads else _WORKERS)
 
 
 def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
@@ -231,7 +240,7 @@ def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
     if (pod.controller_kind, pod.controller_name, pod.name) != ("StatefulSet", *names):
         return None
     _refuse_apart(workload)
-    # A leader that stands in no sub-group and asks for no chips itself waits for the first one.
+    # A leader without chips and without a sub-group belongs to the first sub-group.
     subgroup = said.get(SUBGROUP_INDEX, LEADER_INDEX)
     for group in workload.groups:
         if group.name in ("", subgroup) and is_index_below(index, group.replicas):
@@ -280,26 +289,27 @@ LEADERWORKERSET = Kind(
     plural="leaderworkersets",
     parent_kind="leaderworkerset",
     text=KindText(
-        speakers="the leader if it selects TPUs; worker 1 of a leader without chips; "
-        "the first worker of each further sub-group",
+        leaders="worker 0 if it selects TPUs, else worker 1; the first worker of each further sub-group",
         slice="a group `<lws>-<group>`, or a sub-group `<lws>-<group>-<sub-group>`",
-        over="never",
-        released="deleted; fewer replicas; the end of a rolling update for its surplus groups; "
-        "all pods of a slice held at Kueue's gate for longer than the grace",
+        over="never; it runs until it is deleted",
+        released="fewer replicas; for surplus groups the end of the rolling update; Kueue's gate holds all pods "
+        "of the slice for longer than the grace",
     ),
     pod_selector=f"{SET_NAME},{WORKER_INDEX}",
     member_selector=f"{SET_NAME},{WORKER_INDEX}",
     mark=SET_NAME,
     find_owner=_find_owner,
     find_owner_uid=_find_no_uid,
-    speaks=_speaks,
-    speaks_rule="the leader, or where it asks for no chips the first worker, speaks for its slice",
+    is_leader=_is_leader,
+    leader_rule="worker 0 of its group, or worker 1 if worker 0 requests no chips",
     slice_hint=_hint,
     is_whole=_is_whole,
     read=_read,
     find_slice=_find_slice,
+    find_template=_find_template,
     list_slices=_list_slices,
     has_slice=_has_slice,
     pods_of=_select_pods,
+    reads_pods=True,
     reshapes=True,
 )

@@ -1,6 +1,6 @@
-"""Reads the API's JSON without trusting it: a field is absent, has the expected type, or is an `UnexpectedValue`.
+"""Reads the API's JSON without trusting it: a field of a wrong type is an `UnexpectedValue`.
 
-What every workload has (identity, conditions) is read here once; what is particular stands in the kind's entry.
+Fields that every workload has (identity, conditions) are read here; others in the kind's entry.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from shared.core.counts import bound_count
 from shared.core.times import parse_time
 from shared.core.workloads import Parent
 
@@ -16,10 +17,10 @@ T = TypeVar("T")
 
 
 class UnexpectedValue(ValueError):
-    """A field of an object has a type that the API's schema does not allow there."""
+    """A field of an object has a type that the API's schema does not allow."""
 
     def __init__(self, path: str, value: object, expected: str) -> None:
-        super().__init__(f"{path}: {str(value)[:80]!r} is not {expected}")
+        super().__init__(f"{path}: is not valid (got {str(value)[:80]!r}); valid: {expected}")
 
 
 def _read(body: Json, path: tuple[str, ...], kind: type[T], expected: str) -> T | None:
@@ -30,7 +31,7 @@ def _read(body: Json, path: tuple[str, ...], kind: type[T], expected: str) -> T 
         found = found.get(key)
         if found is None:
             return None
-    # A flag is a whole number to Python and none to an API.
+    # In Python a truth value is a whole number; in the API it is not.
     if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
         raise UnexpectedValue(".".join(path), found, expected)
     return found
@@ -42,9 +43,9 @@ def read_text(body: Json, *path: str) -> str:
 
 
 def read_number(body: Json, *path: str, default: int = 0) -> int:
-    """Return a whole number, or `default` when it is absent."""
+    """Return a whole number within the bounds of `counts`, or `default` when it is absent."""
     found = _read(body, path, int, "a whole number")
-    return default if found is None else found
+    return default if found is None else bound_count(found)
 
 
 def read_flag(body: Json, *path: str) -> bool:
@@ -77,7 +78,7 @@ def read_objects(body: Json, *path: str) -> list[Json]:
 
 
 def read_identity(kind: str, body: Json) -> dict[str, Any]:
-    """Return what `WorkloadView` takes of ``metadata``: names, UID, generation, whether it is being deleted."""
+    """Return the fields of `WorkloadView` that come from ``metadata``."""
     deleted = read_text(body, "metadata", "deletionTimestamp")
     return {
         "kind": kind,
@@ -85,13 +86,28 @@ def read_identity(kind: str, body: Json) -> dict[str, Any]:
         "name": read_text(body, "metadata", "name"),
         "uid": read_text(body, "metadata", "uid"),
         "generation": read_number(body, "metadata", "generation"),
+        "created_at": parse_time(read_text(body, "metadata", "creationTimestamp")),
         "deleting": bool(deleted),
         "deleting_since": parse_time(deleted),
     }
 
 
+def read_suspend_set_at(body: Json) -> float | None:
+    """Return when ``spec.suspend`` was written at the latest, by the API server's record.
+
+    The record has one time for all fields of one writer, so it may be later than the suspension:
+    https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
+    """
+    written = [
+        parse_time(read_text(each, "time"))
+        for each in read_objects(body, "metadata", "managedFields")
+        if "f:suspend" in read_object(each, "fieldsV1", "f:spec")
+    ]
+    return max((each for each in written if each is not None), default=None)
+
+
 def read_parent(body: Json, *kinds: str) -> Parent | None:
-    """Return the controller of an object where it is of one of some kinds; None for any other, and for none."""
+    """Return the controller of an object if it is of one of these kinds, else None."""
     for each in read_objects(body, "metadata", "ownerReferences"):
         kind = read_text(each, "kind")
         if read_flag(each, "controller") and kind in kinds:
@@ -105,7 +121,7 @@ def read_parent(body: Json, *kinds: str) -> Parent | None:
 
 
 def read_held_conditions(body: Json) -> dict[str, float | None]:
-    """Return the conditions that are ``True``, by type, with the unix seconds of their last transition."""
+    """Return the conditions that are ``True``, with the unix seconds of their last transition."""
     return {
         read_text(each, "type"): parse_time(read_text(each, "lastTransitionTime"))
         for each in read_objects(body, "status", "conditions")

@@ -1,8 +1,8 @@
-"""The bare pod, ``v1``: nobody's but its author's, and itself the workload. The last in the table.
+"""The bare pod, ``v1``, is a workload itself. It is the last kind in the table.
 
-So it is also asked about every pod that no other kind knows: one with a controller of an unknown kind, or whose
-controller is a pod, be it itself. Those are told so and get nothing. A DaemonSet's pods and the kubelet's own
-belong to their node and never ask for one.
+So it also matches every pod that no other kind matches: a pod with a controller of an unknown kind,
+or with a pod as its controller. Such a pod is refused. DaemonSet and static pods are not
+provisioned for.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _find_owner_uid(pod: PodView) -> str:
     return pod.uid
 
 
-def _speaks(_pod: PodView) -> bool:
+def _is_leader(_pod: PodView) -> bool:
     return True
 
 
@@ -44,22 +44,23 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     return WorkloadView(
         **read_identity(NAME, body),
         groups=(group,) if template.wants_accelerator and not controlled else (),
+        templates={"": template},
         terminal=phase if phase in _OVER else "",
     )
 
 
 def make_pod(other_kinds: Sequence[str]) -> Kind:
-    """Return the entry; the names of the other kinds are for those whose pod is of none of them."""
+    """Return the entry; its refusals name the other kinds."""
 
     def find_slice(pod: PodView, _workload: WorkloadView) -> SliceOfPod | None:
-        """Return None or say why: a pod without controller is found before this is asked."""
+        """Refuse the pod: a pod without controller is found before this is called."""
         if not pod.controller_kind:
             return None
         raise OwnerKindUnknown(
-            f"the pod is of {pod.controller_kind} {pod.controller_name}, and what that needs is not known here",
+            f"its controller {pod.controller_kind} {pod.controller_name} is not a supported kind of workload",
             field="metadata.ownerReferences",
             value=f"{pod.controller_api_version} {pod.controller_kind}".strip(),
-            valid=f"a pod of {', '.join(other_kinds)}, or one without controller",
+            valid=f"a pod of {', '.join(other_kinds)}, or a pod without controller",
         )
 
     return Kind(
@@ -68,17 +69,17 @@ def make_pod(other_kinds: Sequence[str]) -> Kind:
         plural="pods",
         parent_kind="pod",
         text=KindText(
-            speakers="every pod without controller; one whose controller is of no kind here is refused",
-            slice="itself, on a single host: a pool of one node, `<pod>-any-<shape>`",
+            leaders="every pod without controller; a pod with a controller of an unknown kind is refused",
+            slice="the pod, on a single host: a pool of one node, `<pod>-any-<shape>`",
             over="phase `Succeeded` or `Failed`",
-            released="nothing; its end or deletion is noticed by the next sweep",
+            released="nothing else; the next sweep sees its end or deletion",
         ),
         pod_selector="",
         watched=False,
         find_owner=_find_owner,
         find_owner_uid=_find_owner_uid,
-        speaks=_speaks,
-        speaks_rule="a pod without controller speaks for itself",
+        is_leader=_is_leader,
+        leader_rule="the pod itself",
         read=_read,
         find_slice=find_slice,
         list_slices=_list_slices,

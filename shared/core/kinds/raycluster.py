@@ -1,12 +1,17 @@
-"""RayCluster (https://docs.ray.io/en/latest/cluster/kubernetes): each replica of a worker group is one slice.
+"""RayCluster (https://docs.ray.io/en/latest/cluster/kubernetes): each worker replica is a slice.
 
-KubeRay makes the pods itself and replaces a broken replica under another name, so a slice is named for its slot,
-``<cluster>-<group>-<slot>``, which outlives the replicas that take it and keeps its pool. The slot is, in this
-order: KubeRay's replica index (on by default since 1.6), the number in the label of GKE's Ray webhook, 0 where the
-group can only ever have one replica, and with one host per replica the end of the pod's own name. The rest is
-refused: pods of several hosts that say nothing of their replica cannot be told apart, and counting them would not
-keep them apart on the nodes. Nor would labels alone: several hosts also need the webhook's affinities, a selector
-that pins them to their slice, or to be the only replica of their shape.
+KubeRay creates the pods itself and replaces a broken replica under another name. So the name of a
+slice is that of its slot, ``<cluster>-<group>-<slot>``, and the next replica in the slot keeps the
+pool. The slot is the first of these that exists:
+
+- KubeRay's replica index (on by default since 1.6),
+- the number in the label of GKE's Ray webhook,
+- 0 if the group has at most one replica,
+- the end of the pod's name if a replica has one host.
+
+Other pods are refused, because nothing shows which replica they belong to. Replicas of several
+hosts also need the webhook's affinities, a selector that pins them to their slice, or to be the
+only replica of their shape: labels alone do not keep replicas on separate pools.
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from shared.core.kinds.objects import (
     read_object,
     read_objects,
     read_parent,
+    read_suspend_set_at,
     read_text,
 )
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
@@ -45,14 +51,15 @@ REPLICA_INDEX = "ray.io/worker-group-replica-index"
 REPLICA_NAME = "ray.io/worker-group-replica-name"
 HOST_INDEX = "ray.io/replica-host-index"
 REPLICA_OF_WEBHOOK = "replicaIndex"
-"""``<group>-<index>``, from https://github.com/ai-on-gke/kuberay-tpu-webhook where KubeRay gives no index."""
+"""``<group>-<index>``, from https://github.com/ai-on-gke/kuberay-tpu-webhook, if KubeRay sets no
+index."""
 OPERATOR = "ray.io/kuberay-operator"  # as spec.managedBy
 _REPLICAS_MAX = 2**31 - 1  # the default of maxReplicas
 _FIRST = "0"
 _INVALID = "ValidationFailed"
 _ENDED = ("Complete", "Failed", _INVALID)
 _EARLIER_RULES = {"SUCCEEDED": "onSuccess", "FAILED": "onFailure"}
-"""How ``deletionStrategy`` said it before ``deletionRules``."""
+"""The fields of ``deletionStrategy`` before there were ``deletionRules``."""
 _RELEASING = {"DeleteWorkers", "DeleteCluster", "DeleteSelf"}
 _REMEDY = "install GKE's Ray TPU webhook (the RayOperator add-on), with KubeRay 1.6 or later"
 
@@ -66,13 +73,13 @@ def _find_owner_uid(pod: PodView) -> str:
     return pod.controller_uid if _find_owner(pod) else ""
 
 
-def _speaks(pod: PodView) -> bool:
-    # All pods of a replica are made at once; without the label none of them knows which host it is.
+def _is_leader(pod: PodView) -> bool:
+    # All pods of a replica are created at once; without the label no pod is known to be the first.
     return pod.template.labels.get(HOST_INDEX, _FIRST) == _FIRST
 
 
 def _is_whole(pod: PodView) -> bool:
-    return HOST_INDEX in pod.template.labels  # on replicas of several hosts only
+    return HOST_INDEX in pod.template.labels  # only on replicas of several hosts
 
 
 def _hint_slice(pod: PodView) -> str:
@@ -81,7 +88,7 @@ def _hint_slice(pod: PodView) -> str:
 
 
 def _read_slot(pod: PodView) -> str:
-    """Return the slot that the pod's labels name; empty when they name none that could be one."""
+    """Return the slot in the pod's labels; empty if they have none that is valid."""
     said = pod.template.labels
     if REPLICA_INDEX in said:
         slot = said[REPLICA_INDEX]
@@ -97,6 +104,7 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
         groups=tuple(_read_group(each, read_template) for each in read_objects(body, "spec", "workerGroupSpecs")),
         suspended=read_flag(body, "spec", "suspend"),
         suspended_since=read_held_conditions(body).get("RayClusterSuspended"),
+        suspend_set_at=read_suspend_set_at(body),
         managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", OPERATOR),
         active=read_number(body, "status", "availableWorkerReplicas"),
         parent=read_parent(body, RAYJOB.name),
@@ -104,9 +112,9 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
 
 
 def _read_group(body: Json, read_template: TemplateReader) -> SliceGroup:
-    """Return a worker group; its replicas are kept within their bounds, and none where the group is suspended.
+    """Return a worker group with its replicas within their bounds, or none if it is suspended.
 
-    As KubeRay counts them: GetWorkerGroupDesiredReplicas in
+    KubeRay counts in the same way: GetWorkerGroupDesiredReplicas in
     https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/utils/util.go.
     """
     hosts = read_number(body, "numOfHosts", default=1)
@@ -123,18 +131,27 @@ def _read_group(body: Json, read_template: TemplateReader) -> SliceGroup:
     )
 
 
+def _find_group(pod: PodView, workload: WorkloadView) -> SliceGroup | None:
+    return next((each for each in workload.groups if each.name == pod.template.labels.get(GROUP)), None)
+
+
+def _find_template(pod: PodView, workload: WorkloadView) -> PodTemplate | None:
+    group = _find_group(pod, workload)
+    return group.template if group else None
+
+
 def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
     if not _find_owner(pod):
         return None
     if pod.template.labels.get(NODE_TYPE) != WORKER:
         raise SliceUnknown(
-            f"a pod of {NAME} {workload.name} asks for accelerators and is no worker: only worker groups get any",
+            f"this pod of {NAME} {workload.name} requests accelerators but is not a worker",
             field=NODE_TYPE,
             value=pod.template.labels.get(NODE_TYPE, "none"),
-            valid=f"{WORKER}: a head without accelerators, and a worker group that has them",
+            valid=f"{WORKER}; request accelerators in a worker group and not in the head",
         )
-    group = next((each for each in workload.groups if each.name == pod.template.labels.get(GROUP)), None)
-    if group is None or not group.replicas:  # nothing is wanted of it: the pod is on its way out
+    group = _find_group(pod, workload)
+    if group is None or not group.replicas:  # the group has no replicas, so the pod will be deleted
         return None
     slot = _find_slot(pod, group)
     if slot is None:
@@ -146,10 +163,10 @@ def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
 
 
 def _find_slot(pod: PodView, group: SliceGroup) -> str | None:
-    """Return the slot of a pod; None where it carries a label that is no slot.
+    """Return the slot of a pod; None if its label is not valid.
 
     Raises:
-        SliceUnknown: it carries none, and its replicas have several hosts.
+        SliceUnknown: it has no label, and its replicas have several hosts.
     """
     said = pod.template.labels
     if REPLICA_INDEX in said or REPLICA_OF_WEBHOOK in said:
@@ -159,20 +176,39 @@ def _find_slot(pod: PodView, group: SliceGroup) -> str | None:
     if group.hosts == 1:
         return pod.name.rpartition("-")[2]
     raise SliceUnknown(
-        f"a replica has {group.hosts} hosts, and no label says which replica this pod is of",
+        f"each replica has {group.hosts} hosts, and no label of this pod names its replica",
         field=f"metadata.labels {REPLICA_INDEX}",
         valid=f"{_REMEDY}; or set maxReplicas to 1",
     )
 
 
-def _check_apart(pod: PodView, workload: WorkloadView, group: SliceGroup, name: str) -> None:
-    """Accept a pod that cannot end up on another replica's pool.
+def _check_index(pod: PodView, workload: WorkloadView) -> None:
+    """Refuse a new pool for a replica index of twice the replicas or more.
 
-    The webhook's affinities keep replicas apart, a selector for the slice does, and so does having no other
-    replica of this shape. `REPLICA_NAME` pins nothing: the replica that comes next is called otherwise.
+    KubeRay gives a new replica the lowest free index, so it is below the number of replicas; as
+    many that terminate may hold indexes too. Pods that run on a higher index since a scale-down
+    need no new pool.
+    """
+    group, slot = _find_group(pod, workload), parse_index(_read_slot(pod))
+    if group is None or slot is None or slot < 2 * group.replicas:
+        return
+    raise SliceUnknown(
+        f"the replica index of this pod is far above the replicas of worker group {group.name}",
+        field=f"metadata.labels {REPLICA_INDEX}",
+        value=str(slot),
+        valid=f"below {2 * group.replicas}, which is twice the replicas; delete this pod, and KubeRay creates it "
+        "again with the lowest free index",
+    )
+
+
+def _check_apart(pod: PodView, workload: WorkloadView, group: SliceGroup, name: str) -> None:
+    """Accept a pod that cannot run on another replica's pool.
+
+    The webhook's affinities keep it off, or a selector for the slice, or there is no other replica
+    of this shape. `REPLICA_NAME` does not pin a slot, because the next replica has another name.
 
     Raises:
-        SlicesMayMix: two replicas could share one pool, and neither slice would ever be whole.
+        SlicesMayMix: two replicas could share one pool, and neither might get all of its hosts.
     """
     template = pod.template
     pins = {name, f"{workload.namespace}_{name}"}
@@ -182,15 +218,15 @@ def _check_apart(pod: PodView, workload: WorkloadView, group: SliceGroup, name: 
     if sum(_count_slots(each) for each in alike) <= 1:
         return
     raise SlicesMayMix(
-        "nothing keeps the hosts of two replicas apart: they could share one node pool, and none would be whole",
+        "nothing keeps the pods of two replicas on separate node pools, so neither might get all of its hosts",
         field="spec.affinity",
-        valid=f"{_REMEDY}: it adds required podAffinity and podAntiAffinity on {labels.NODE_POOL}; "
-        f"or let an admission policy add a nodeSelector of your own key with the value {name}",
+        valid=f"{_REMEDY}, which adds required podAffinity and podAntiAffinity on {labels.NODE_POOL}; "
+        f"or an admission policy that adds a nodeSelector with a key of your own and the value {name}",
     )
 
 
 def _ask_alike(one: PodTemplate, other: PodTemplate) -> bool:
-    """Return whether two templates could land on each other's nodes, by what they say in so many words."""
+    """Return whether two templates select the same accelerator and topology."""
     keys = (labels.ACCELERATOR, labels.TOPOLOGY)
     return all(_written(one, key) == _written(other, key) for key in keys)
 
@@ -221,10 +257,10 @@ def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
 
 
 def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> PodTemplate:
-    """Return the template with the labels that KubeRay 1.6 and later adds to the first host of a replica.
+    """Return the template with the labels that KubeRay (from 1.6 on) adds to a first host.
 
-    As https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/common/pod.go writes them,
-    but for `REPLICA_NAME`, whose end is random. What the webhook adds is not known before the pod is made.
+    The random `REPLICA_NAME` and what the webhook adds are left out. See
+    https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/common/pod.go.
     """
     said = {CLUSTER: workload.name, GROUP: group.name, NODE_TYPE: WORKER, REPLICA_INDEX: str(index)}
     if group.hosts > 1:
@@ -233,10 +269,11 @@ def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> Pod
 
 
 def _has_slice(workload: WorkloadView, name: str, pods: Sequence[PodView] | None) -> bool:
-    """Return whether a slot has live pods or may get them: one comes while fewer slots live than are wanted.
+    """Return whether a slot has live pods, or may get some because too few slots have live pods.
 
-    Indexes have gaps after a scale-down, and KubeRay takes the lowest free one next, so no index is too high by
-    itself. No pods alone never release a pool: a replica that is replaced has none for some seconds.
+    Indexes have gaps after a scale-down, and KubeRay uses the lowest free index next, so no index
+    is too high. A slot without pods may keep its pool, because a replaced replica has no pods for
+    some seconds.
     """
     prefix = name.rpartition("-")[0]
     group = next((each for each in workload.groups if prefix == f"{workload.name}-{each.name}"), None)
@@ -259,7 +296,7 @@ def _find_slot_or_none(pod: PodView, group: SliceGroup) -> str | None:
     try:
         return _find_slot(pod, group)
     except SliceUnknown:
-        return None  # it fills no slot for certain, so it releases none
+        return None  # its slot is not clear, so it does not count
 
 
 def _select_pods(workload: WorkloadView) -> str:
@@ -267,10 +304,10 @@ def _select_pods(workload: WorkloadView) -> str:
 
 
 def _judge_rayjob(body: Json) -> str:
-    """Return why a RayJob keeps its RayCluster beyond its end; empty before its end, and where it lets go soon.
+    """Return why a RayJob that has ended keeps its RayCluster; empty if it does not.
 
-    As https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/rayjob_controller.go decides
-    it: what ``clusterSelector`` names is never its own, and is no child of it.
+    A RayCluster that ``clusterSelector`` names is not its child. KubeRay decides in
+    https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/rayjob_controller.go.
     """
     ended = read_text(body, "status", "jobDeploymentStatus")
     if ended not in _ENDED or (ended != _INVALID and _lets_go(body, ended)):
@@ -278,14 +315,14 @@ def _judge_rayjob(body: Json) -> str:
     identity = f"{read_text(body, 'metadata', 'namespace')}/{read_text(body, 'metadata', 'name')}"
     said = f"RayJob {identity} is {ended} and keeps its RayCluster with all its node pools"
     if ended == _INVALID:
-        return f"{said}; KubeRay leaves it as it is: delete the RayJob or the RayCluster"
+        return f"{said}; KubeRay does not delete them: delete the RayJob or the RayCluster"
     by_rule = bool(read_object(body, "spec", "deletionStrategy"))
-    remedy = "let a deletion rule apply to it" if by_rule else "set shutdownAfterJobFinishes: true"
+    remedy = "add a deletion rule that applies to this end" if by_rule else "set shutdownAfterJobFinishes: true"
     return f"{said}; to release them, {remedy}, or delete the RayJob or the RayCluster"
 
 
 def _lets_go(body: Json, ended: str) -> bool:
-    """Return whether KubeRay ends the workers of a RayJob that ended, at once or after a time to live."""
+    """Return whether KubeRay deletes the workers of a RayJob after its end, now or later."""
     outcome = read_text(body, "status", "jobStatus")
     strategy = read_object(body, "spec", "deletionStrategy")
     if not strategy:
@@ -309,7 +346,7 @@ RAYCLUSTER = Kind(
     api_version=API_VERSION,
     plural="rayclusters",
     text=KindText(
-        speakers="the worker with host index 0 of each replica; every worker where KubeRay gives no host index",
+        leaders="the worker with host index 0 of each replica; every worker if KubeRay sets no host index",
         slice="a replica's slot in its worker group: `<cluster>-<group>-<replica index>`",
         over="never; it runs until it is deleted",
         released="suspended for longer than the grace; the group is scaled down or no longer in the spec, "
@@ -319,15 +356,19 @@ RAYCLUSTER = Kind(
     member_selector=CLUSTER,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,
-    speaks=_speaks,
-    speaks_rule="the worker with host index 0 speaks for its replica",
+    is_leader=_is_leader,
+    leader_rule="the worker with host index 0 of its replica",
     slice_hint=_hint_slice,
     is_whole=_is_whole,
     read=_read,
     find_slice=_find_slice,
+    check_index=_check_index,
+    find_group=_find_group,
+    find_template=_find_template,
     list_slices=_list_slices,
     has_slice=_has_slice,
     pods_of=_select_pods,
+    reads_pods=True,
     reshapes=True,
     parents=(RAYJOB,),
     parent_kind="raycluster",

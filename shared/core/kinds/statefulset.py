@@ -1,7 +1,8 @@
-"""The StatefulSet, ``apps/v1``: single hosts that are interchangeable, or one multi-host slice made by hand.
+"""The StatefulSet, ``apps/v1``: single hosts, or one multi-host slice.
 
-Pods that stand each on a host of its own share one pool (`shared.core.elastic`). Where the topology spans several
-hosts, the whole set is one slice: it has as many replicas as the slice has hosts, and all of them come at once.
+Pods with the topology of a single host share one pool (see `shared.core.kinds.elastic`). With a
+topology of several hosts the whole set is one slice: it must have as many replicas as the slice has
+hosts, and create all of them at once.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from shared.core.elastic import name_shape
 from shared.core.errors import SliceUnknown
+from shared.core.kinds.elastic import name_shape
 from shared.core.kinds.hosts import is_one_host
 from shared.core.kinds.kind import Kind, KindText, SliceOfPod
 from shared.core.kinds.objects import read_identity, read_number, read_object, read_text
@@ -28,7 +29,7 @@ POD_NAME = "statefulset.kubernetes.io/pod-name"
 https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#pod-name-label."""
 _PARALLEL = "Parallel"
 _IN_TURN = 0
-"""`SliceGroup.slots` of a slice whose pods come one after another."""
+"""`SliceGroup.slots` of a slice whose pods are created one after another."""
 
 
 def _find_owner(pod: PodView) -> str:
@@ -40,7 +41,7 @@ def _find_owner_uid(pod: PodView) -> str:
     return pod.controller_uid if _find_owner(pod) else ""
 
 
-def _speaks(_pod: PodView) -> bool:
+def _is_leader(_pod: PodView) -> bool:
     return True
 
 
@@ -60,6 +61,7 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     return WorkloadView(
         **read_identity(NAME, body),
         groups=(group,) if template.wants_accelerator else (),
+        templates={"": template},
         active=read_number(body, "status", "replicas"),
     )
 
@@ -71,17 +73,18 @@ def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
     for group in workload.groups:
         return SliceOfPod(name=workload.name, group=group) if group.replicas else None
     raise SliceUnknown(
-        f"the pod asks for other nodes than the pods of {NAME} {workload.name} do now",
+        f"the pod needs other nodes than the pod template of {NAME} {workload.name}",
         field="spec.nodeSelector",
         value=", ".join(f"{key}={value}" for key, value in sorted(pod.template.node_selector.items())),
-        valid="the shape in its template, with replicas above 0; delete a pod of an earlier revision",
+        valid="the selectors of the template, with replicas above 0; delete pods of older revisions",
     )
 
 
 def _refuse_in_turn(workload: WorkloadView) -> None:
     if any(group.slots == _IN_TURN for group in workload.groups):
         raise SliceUnknown(
-            f"the pods of {NAME} {workload.name} come in turn, and a slice of several hosts works only as a whole",
+            f"{NAME} {workload.name} creates its pods one after another, and a slice of several hosts needs "
+            "all of them at once",
             field="spec.podManagementPolicy",
             value="OrderedReady",
             valid=f"{_PARALLEL}, with as many replicas as the slice has hosts; or the topology of a single host",
@@ -107,18 +110,18 @@ STATEFULSET = Kind(
     plural="statefulsets",
     parent_kind="statefulset",
     text=KindText(
-        speakers="every pod; the exporter reports one at a time for each shape",
-        slice="on single hosts none: all pods share one pool, `<set>-any-<shape>`; of several hosts the whole set "
-        "`<set>`, with `podManagementPolicy: Parallel` and as many replicas as hosts, anything else is refused",
+        leaders="every pod; the exporter reports one pod at a time for each shape",
+        slice="single hosts: none, all pods share one pool, `<set>-any-<shape>`; several hosts: the whole set "
+        "`<set>`, which needs `podManagementPolicy: Parallel` and as many replicas as hosts",
         over="never; it runs until it is deleted",
-        released="replicas 0; a shape that is no longer in the template, once its pods are gone",
+        released="replicas 0; a shape that is no longer in the template, when its pods are gone",
     ),
     pod_selector=POD_NAME,
     mark=POD_NAME,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,
-    speaks=_speaks,
-    speaks_rule="a pod of the StatefulSet speaks for its pool",
+    is_leader=_is_leader,
+    leader_rule="any pod of the StatefulSet",
     slice_hint=_hint,
     read=_read,
     find_slice=_find_slice,

@@ -44,7 +44,7 @@ resource "google_compute_subnetwork" "this" {
   lifecycle {
     precondition {
       condition     = local.nodes_planned <= local.nodes_at_most
-      error_message = "pods_ip_range: ${var.pods_ip_range} has room for ${local.nodes_at_most} nodes of ${var.max_pods_per_node} pods, and ${local.nodes_planned} are asked for before any comes on demand. Give a larger range or fewer max_pods_per_node."
+      error_message = "pods_ip_range: ${var.pods_ip_range} has room for ${local.nodes_at_most} nodes of ${var.max_pods_per_node} pods, and ${local.nodes_planned} are planned before any pool on demand. Give a larger range, or reduce max_pods_per_node."
     }
   }
 }
@@ -59,7 +59,7 @@ data "google_compute_subnetwork" "existing" {
   lifecycle {
     postcondition {
       condition     = length(setsubtract([var.pods_range_name, var.services_range_name], self.secondary_ip_range[*].range_name)) == 0
-      error_message = "subnet_name: subnet ${var.subnet_name} must have the secondary ranges ${var.pods_range_name} and ${var.services_range_name}; add them, or name those that it has with pods_range_name and services_range_name."
+      error_message = "subnet_name: subnet ${var.subnet_name} must have the secondary ranges ${var.pods_range_name} and ${var.services_range_name}; add them, or set pods_range_name and services_range_name to the names of its ranges."
     }
     postcondition {
       condition     = self.private_ip_google_access || !var.enable_private_nodes

@@ -1,5 +1,5 @@
 output "cluster" {
-  description = "The cluster as the provisioner's variable `clusters` wants it."
+  description = "The cluster, in the form of the provisioner's variable `clusters`."
   # The name is taken from the id, which is unknown until there is a cluster: who looks it up then waits for it.
   value = {
     name     = element(split("/", google_container_cluster.this.id), 5)
@@ -25,7 +25,7 @@ output "node_service_account" {
 }
 
 output "workload" {
-  description = "The training workloads' namespace, Kubernetes account, IAM principal, and Google account (empty when none is made)."
+  description = "The training workloads' namespace, Kubernetes account, IAM principal, and Google account (empty if none is created)."
   value = {
     namespace              = var.tpu_namespace
     kubernetes_account     = var.tpu_sa_name
@@ -40,12 +40,12 @@ output "bucket_url" {
 }
 
 output "tensorboard" {
-  description = "Full name of the TensorBoard; empty when none is made."
+  description = "Full name of the TensorBoard; empty if none is created."
   value       = var.create_tensorboard ? google_vertex_ai_tensorboard.this[0].name : ""
 }
 
 output "tpu" {
-  description = "What one slice of tpu_type is, for Kueue's flavor and quota: accelerator and topology labels, chips, nodes."
+  description = "One slice of tpu_type, for Kueue's flavor and quota: accelerator and topology labels, chips, nodes."
   value       = module.tpu_pools.slice
 }
 
@@ -60,6 +60,6 @@ output "workload_policies" {
 }
 
 output "workload_policy_prefix" {
-  description = "What the provisioner's setting workload_policy_prefix must be, so that its tpu7x pools find these policies."
+  description = "Value for the provisioner's setting workload_policy_prefix, so that its tpu7x pools find these policies."
   value       = var.workload_policy_prefix
 }

@@ -5,6 +5,7 @@ locals {
   accounts = {
     provision = "TPU provisioner: creates node pools"
     collect   = "TPU provisioner: deletes node pools of workloads that are over"
+    settle    = "TPU provisioner: answers the ends of node pool operations"
     sweep     = "TPU provisioner: looks at everything once a minute"
     push      = "TPU provisioner: as whom Pub/Sub calls the functions"
     scheduler = "TPU provisioner: as whom Cloud Scheduler calls the sweep"
@@ -31,7 +32,7 @@ resource "terraform_data" "deployed_at" {
   }
 }
 
-# GKE knows no right to node pools alone: pools are changed by whoever may update clusters, and a right to one cluster
+# GKE knows no right to node pools alone: an account that may update clusters may change pools, and a right to one cluster
 # only cannot be given either. Keep clusters of other people in other projects.
 resource "google_project_iam_custom_role" "node_pools" {
   for_each = local.cluster_projects
@@ -39,7 +40,7 @@ resource "google_project_iam_custom_role" "node_pools" {
   project     = each.key
   role_id     = "${replace(var.name, "-", "_")}_node_pools_${terraform_data.deployed_at.output}"
   title       = "${var.name}: node pools"
-  description = "What the functions of ${var.name} in project ${var.project_id} need: node pools, and the way to the cluster's API."
+  description = "What the functions of ${var.name} in project ${var.project_id} need: node pools, and access to the cluster's API."
   permissions = [
     "container.clusters.connect",
     "container.clusters.get",
@@ -62,19 +63,20 @@ resource "google_project_iam_member" "node_pools" {
 locals {
   size_permissions = {
     provision = ["compute.instanceGroupManagers.get"]
+    settle    = ["compute.instanceGroupManagers.get"]
     sweep     = ["compute.instanceGroupManagers.get", "compute.instanceGroupManagers.update"]
   }
 }
 
 resource "google_project_iam_custom_role" "pool_sizes" {
   for_each = {
-    for pair in setproduct(local.cluster_projects, keys(local.size_permissions)) : "${pair[0]}/${pair[1]}" => { project = pair[0], function = pair[1] }
+    for pair in setproduct(local.cluster_projects, setintersection(keys(local.size_permissions), keys(local.functions))) : "${pair[0]}/${pair[1]}" => { project = pair[0], function = pair[1] }
   }
 
   project     = each.value.project
   role_id     = "${replace(var.name, "-", "_")}_sizes_${each.value.function}_${terraform_data.deployed_at.output}"
   title       = "${var.name}: sizes of node pools, ${each.value.function}"
-  description = "What ${each.value.function} of ${var.name} in project ${var.project_id} needs beside: the instance groups of elastic pools."
+  description = "What ${each.value.function} of ${var.name} in project ${var.project_id} needs in addition: the instance groups of elastic pools."
   permissions = local.size_permissions[each.value.function]
 }
 
@@ -86,11 +88,33 @@ resource "google_project_iam_member" "pool_sizes" {
   member  = google_service_account.this[split("/", each.key)[1]].member
 }
 
-# A pool's creator must be allowed to use the account of its nodes. The sweep creates too, for leaders whose message
-# was lost.
+# What became of a pool that GKE has accepted and that does not exist: only the sweep asks, for a leader that still waits.
+resource "google_project_iam_custom_role" "creations" {
+  for_each = local.cluster_projects
+
+  project     = each.key
+  role_id     = "${replace(var.name, "-", "_")}_creations_${terraform_data.deployed_at.output}"
+  title       = "${var.name}: creations of node pools"
+  description = "What the sweep of ${var.name} in project ${var.project_id} needs in addition: GKE's list of operations."
+  permissions = ["container.operations.list"]
+}
+
+resource "google_project_iam_member" "creations" {
+  for_each = google_project_iam_custom_role.creations
+
+  project = each.key
+  role    = google_project_iam_custom_role.creations[each.key].id
+  member  = google_service_account.this["sweep"].member
+}
+
+# A pool's creator must be allowed to use the account of its nodes. `settle` creates too, when the name of a pool is free
+# again, and the sweep, for leaders whose message was lost.
 resource "google_service_account_iam_member" "node_accounts" {
   for_each = {
-    for pair in setproduct(range(length(var.node_service_accounts)), ["provision", "sweep"]) :
+    for pair in setproduct(
+      range(length(var.node_service_accounts)),
+      [for key in ["provision", "settle", "sweep"] : key if contains(keys(local.functions), key)],
+    ) :
     "${pair[0]}/${pair[1]}" => { email = var.node_service_accounts[pair[0]], function = pair[1] }
   }
 

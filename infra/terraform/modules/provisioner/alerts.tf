@@ -18,7 +18,7 @@ locals {
         severity = "ERROR"
         duration = "300s"
         query    = "max(pubsub_googleapis_com:subscription_oldest_unacked_message_age{monitored_resource=\"pubsub_subscription\",subscription_id=~\"${local.pushed_services}\"}) > 600"
-        text     = "A message has waited for its function for more than ten minutes. The sweep answers what it asks for; something refuses it all the same."
+        text     = "A message has waited for its function for more than ten minutes, because the function does not answer or refuses it. The sweep answers the same demands."
         heading  = "alert-messages-wait"
       }
       dead_letters = {
@@ -26,7 +26,7 @@ locals {
         severity = "WARNING"
         duration = "0s"
         query    = "sum(pubsub_googleapis_com:subscription_num_undelivered_messages{monitored_resource=\"pubsub_subscription\",subscription_id=\"${var.name}-dead-letters\"}) > 0"
-        text     = "Messages that could not be answered are kept in ${var.name}-dead-letters."
+        text     = "Messages that could not be answered are in ${var.name}-dead-letters."
         heading  = "alert-dead-letters"
       }
       push_errors = {
@@ -34,7 +34,7 @@ locals {
         severity = "ERROR"
         duration = "600s"
         query    = "sum(increase(pubsub_googleapis_com:subscription_push_request_count{monitored_resource=\"pubsub_subscription\",subscription_id=~\"${local.pushed_services}\",response_class!=\"ack\"}[10m])) > 10"
-        text     = "Pub/Sub's calls of the functions are refused, fail, or are not answered in time."
+        text     = "Functions refuse Pub/Sub's calls, fail, or do not answer in time."
         heading  = "alert-pushes-fail"
       }
       function_errors = {
@@ -42,7 +42,7 @@ locals {
         severity = "ERROR"
         duration = "300s"
         query    = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.all_services}\",response_code_class=\"5xx\"}[10m])) > 5"
-        text     = "A function answers 5xx: something is not ready (503), or a person must mend something (500)."
+        text     = "A function answers 5xx. 503: GKE or the cluster is not ready. 500: a person must act."
         heading  = "alert-a-function-fails"
       }
       sweep_absent = {
@@ -50,16 +50,24 @@ locals {
         severity = "CRITICAL"
         duration = "300s"
         query    = "(sum(increase(${local.metric}_sweeps{monitored_resource=\"cloud_run_revision\"}[10m])) or vector(0)) < 1"
-        text     = "No sweep has come to its end for ten minutes. Nothing that a message missed is found, and pools may outlive their workloads."
+        text     = "No sweep has ended for ten minutes. Demands of lost messages are not found, and pools can stay after their workloads."
         heading  = "alert-the-sweep-does-not-run"
       }
       sweep_over_cap = {
-        title    = "the sweep refuses to delete so much"
+        title    = "the sweep has more pools to delete than its cap"
         severity = "CRITICAL"
         duration = "0s"
         query    = "sum(increase(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",reason=\"sweep_over_cap\"}[10m])) > 0"
-        text     = "More pools were due for deletion than one sweep may delete, so none was deleted."
+        text     = "More pools are due, without a word of their owners, than the setting sweep_deletions_max lets one sweep delete."
         heading  = "sweep_over_cap"
+      }
+      cluster_unproven = {
+        title    = "an endpoint may be another cluster's"
+        severity = "CRITICAL"
+        duration = "0s"
+        query    = "sum(increase(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",reason=\"cluster_unproven\"}[10m])) > 0"
+        text     = "Nothing proves that an endpoint in the settings is the Kubernetes API of its cluster. Pools that are due are kept, or no pool is created."
+        heading  = "cluster_unproven"
       }
     },
     {
@@ -68,7 +76,7 @@ locals {
         severity = "ERROR"
         duration = "600s"
         query    = "absent(tpu_provisioner_exporter_is_leader{${labels}} == 1)"
-        text     = "No exporter of cluster ${local.cluster_paths[key]} leads. New demands wait for the sweep: up to a minute instead of seconds."
+        text     = "No exporter of cluster ${local.cluster_paths[key]} is the leader. New demands wait for the sweep: up to a minute instead of seconds."
         heading  = "alert-the-exporter-is-silent"
       }
     },
@@ -78,7 +86,7 @@ locals {
         severity = "ERROR"
         duration = "120s"
         query    = "max(tpu_provisioner_exporter_oldest_unpublished_age_seconds{${labels}}) > 120"
-        text     = "The exporter of cluster ${local.cluster_paths[key]} has not been able to publish for two minutes."
+        text     = "The exporter of cluster ${local.cluster_paths[key]} cannot publish for two minutes."
         heading  = "alert-events-cannot-be-published"
       }
     },

@@ -33,17 +33,17 @@ data "google_container_cluster" "served" {
     # The functions reach a cluster by its DNS endpoint, or not at all: no network is built for them.
     postcondition {
       condition     = try(self.control_plane_endpoints_config[0].dns_endpoint_config[0].allow_external_traffic, false)
-      error_message = "Cluster ${each.value.name} has no DNS endpoint that can be reached from outside. Turn it on with: gcloud container clusters update ${each.value.name} --location=${each.value.location} --project=${each.value.project} --enable-dns-access"
+      error_message = "Cluster ${each.value.name} has no DNS endpoint for access from outside. Enable it with: gcloud container clusters update ${each.value.name} --location=${each.value.location} --project=${each.value.project} --enable-dns-access"
     }
 
     postcondition {
       condition     = try(self.workload_identity_config[0].workload_pool, "") == "${each.value.project}.svc.id.goog"
-      error_message = "Cluster ${each.value.name} has no Workload Identity, so its exporter could not publish. Turn it on with: gcloud container clusters update ${each.value.name} --location=${each.value.location} --project=${each.value.project} --workload-pool=${each.value.project}.svc.id.goog"
+      error_message = "Cluster ${each.value.name} has no Workload Identity, so its exporter cannot publish. Enable it with: gcloud container clusters update ${each.value.name} --location=${each.value.location} --project=${each.value.project} --workload-pool=${each.value.project}.svc.id.goog"
     }
 
     postcondition {
       condition     = try(self.enable_autopilot, false) != true
-      error_message = "Cluster ${each.value.name} is an Autopilot cluster, which makes its own node pools and lets nobody else. Name a Standard cluster."
+      error_message = "Cluster ${each.value.name} is an Autopilot cluster, in which only GKE creates node pools. Name a Standard cluster."
     }
   }
 }

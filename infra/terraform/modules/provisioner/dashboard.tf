@@ -1,4 +1,4 @@
-# One page for one deployment. The template only lays out; what is shown stands here. It leaves out positions of 0, which
+# One page for one deployment. The template only lays out; what is shown is defined here. It leaves out positions of 0, which
 # Cloud Monitoring leaves out too: each plan would find a difference.
 
 locals {

@@ -1,15 +1,19 @@
-# The three functions, their source, and who may call them.
+# The functions, their source, and who may call them.
 
 locals {
   # Threads are what one instance serves at once; more requests than threads would queue where no autoscaler sees them.
   # 16 is the number of connections that one process keeps. More than one at once needs a whole CPU.
   # Memory: 39 MiB were measured (docs/benchmarks.md), and 16 lists of a thousand pools may be read at the same time.
-  functions = {
+  every_function = {
     provision = { concurrency = 16, instances = 10, timeout_seconds = 60, memory = "512Mi" }
     collect   = { concurrency = 16, instances = 10, timeout_seconds = 60, memory = "512Mi" }
+    settle    = { concurrency = 16, instances = 10, timeout_seconds = 60, memory = "512Mi" }
     # One sweep at a time: two would only repeat each other's calls. Ten thousand waiting leaders fit.
     sweep = { concurrency = 1, instances = 1, timeout_seconds = 540, memory = "512Mi" }
   }
+
+  # Without the sink nothing calls `settle`. Its account stays, idle and without any right, because the manifests name it.
+  functions = { for key, each in local.every_function : key => each if key != "settle" || var.operation_events }
 
   # A variable that is not a setting stops a function's start, so only what exists is set.
   settings_free = [
@@ -30,6 +34,7 @@ locals {
       })
       TPU_PROVISIONER_NODE_SERVICE_ACCOUNT          = var.node_service_accounts[0]
       TPU_PROVISIONER_ALLOWED_NODE_SERVICE_ACCOUNTS = join(",", var.node_service_accounts)
+      TPU_PROVISIONER_OWN_NAMESPACE                 = var.exporter_namespace
     },
   )
   dead_letter_setting = { TPU_PROVISIONER_DEAD_LETTER_TOPIC = google_pubsub_topic.dead_letters.id }
@@ -154,7 +159,10 @@ resource "google_cloudfunctions2_function" "this" {
     environment_variables = merge(
       local.settings,
       contains(keys(local.pushed), each.key) ? local.dead_letter_setting : {},
-      { THREADS = tostring(each.value.concurrency) },
+      {
+        THREADS                         = tostring(each.value.concurrency)
+        TPU_PROVISIONER_TIMEOUT_SECONDS = tostring(each.value.timeout_seconds)
+      },
     )
   }
 
@@ -162,13 +170,14 @@ resource "google_cloudfunctions2_function" "this" {
     google_artifact_registry_repository_iam_member.build,
     google_project_iam_member.build_logs,
     google_project_iam_member.build_source,
+    google_project_iam_member.creations,
     google_project_iam_member.node_pools,
     google_project_iam_member.pool_sizes,
     google_service_account_iam_member.node_accounts,
   ]
 }
 
-# A binding and not a member: nobody else may call, whoever was granted it before.
+# A binding and not a member: no other account may call, also if it had the right before.
 resource "google_cloud_run_v2_service_iam_binding" "invokers" {
   for_each = local.functions
 

@@ -23,7 +23,7 @@ locals {
 resource "google_logging_metric" "decisions" {
   project     = var.project_id
   name        = "${var.name}/decisions"
-  description = "Decisions of the functions, and errors (decision none), by reason. docs/runbook.md has a heading per reason."
+  description = "Decisions of the functions, and errors (decision none), by reason. docs/runbook.md has a heading for each reason."
   filter      = "${local.functions_filter}jsonPayload.decision:*"
 
   label_extractors = {
@@ -40,7 +40,7 @@ resource "google_logging_metric" "decisions" {
 
     labels {
       key         = "function"
-      description = "provision, collect or sweep; what a sweep decides is what messages have missed."
+      description = "provision, collect, settle or sweep. A sweep decides what messages missed."
     }
 
     labels {
@@ -58,7 +58,7 @@ resource "google_logging_metric" "decisions" {
 resource "google_logging_metric" "sweeps" {
   project     = var.project_id
   name        = "${var.name}/sweeps"
-  description = "Sweeps that came to their end."
+  description = "Sweeps that ended."
   filter      = "${local.functions_filter}jsonPayload.function=\"sweep\"\njsonPayload.message=\"swept\""
 
   metric_descriptor {
@@ -72,7 +72,7 @@ resource "google_logging_metric" "sweeps" {
 resource "google_logging_metric" "waits" {
   project         = var.project_id
   name            = "${var.name}/waited_seconds"
-  description     = "Seconds from the moment the scheduler gave up on a leader pod to the accepted create of its pool."
+  description     = "Seconds from the moment at which a leader pod is unschedulable until GKE accepts the create of its pool."
   filter          = "${local.functions_filter}jsonPayload.waited_seconds:*"
   value_extractor = "EXTRACT(jsonPayload.waited_seconds)"
 

@@ -1,5 +1,5 @@
-# The ends of node pool operations, from the audit log. Nobody reads them yet: the function `settle` will, and then a
-# slice that failed is tried again at once instead of at the next sweep. Until then the subscription keeps the last week.
+# The ends of node pool operations, from the audit log to `settle`: a slice whose creation failed, or whose name is free
+# again, goes on at once instead of at the next sweep.
 
 locals {
   operation_filters = {
@@ -14,22 +14,9 @@ locals {
 resource "google_pubsub_topic" "nodepool_events" {
   count = var.operation_events ? 1 : 0
 
-  project = var.project_id
-  name    = "${var.name}-nodepool-events"
-}
-
-resource "google_pubsub_subscription" "nodepool_events" {
-  count = var.operation_events ? 1 : 0
-
   project                    = var.project_id
   name                       = "${var.name}-nodepool-events"
-  topic                      = google_pubsub_topic.nodepool_events[0].id
-  message_retention_duration = "${7 * local.day_seconds}s"
-  ack_deadline_seconds       = 60
-
-  expiration_policy {
-    ttl = ""
-  }
+  message_retention_duration = "${var.replay_days * local.day_seconds}s"
 }
 
 # An operation writes two entries, one at each end; only the last says how it went

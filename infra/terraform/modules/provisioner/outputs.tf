@@ -8,12 +8,12 @@ output "topics" {
 }
 
 output "subscriptions" {
-  description = "Full names of the subscriptions: provision and collect (push), dead_letters and nodepool_events (pull)."
+  description = "Full names of the subscriptions: provision, collect and settle (push; settle is null without operation_events), and dead_letters (pull)."
   value = {
-    provision       = google_pubsub_subscription.push["provision"].id
-    collect         = google_pubsub_subscription.push["collect"].id
-    dead_letters    = google_pubsub_subscription.dead_letters.id
-    nodepool_events = one(google_pubsub_subscription.nodepool_events[*].id)
+    provision    = google_pubsub_subscription.push["provision"].id
+    collect      = google_pubsub_subscription.push["collect"].id
+    settle       = try(google_pubsub_subscription.push["settle"].id, null)
+    dead_letters = google_pubsub_subscription.dead_letters.id
   }
 }
 
@@ -23,17 +23,17 @@ output "function_uris" {
 }
 
 output "accounts" {
-  description = "E-mail address of every account: provision, collect, sweep, push, scheduler, build."
+  description = "E-mail address of every account: provision, collect, settle, sweep, push, scheduler, build."
   value       = { for key, each in google_service_account.this : key => each.email }
 }
 
 output "role_ids" {
-  description = "By cluster project: id of the custom role, which carries the time of the first apply."
+  description = "By cluster project: id of the custom role. The id contains the time of the first apply."
   value       = { for project, each in google_project_iam_custom_role.node_pools : project => each.role_id }
 }
 
 output "rbac_users" {
-  description = "Whom to bind to their ClusterRoles (tpu-provisioner-provision, -collect, -sweep) in every cluster: the functions' accounts, as RBAC users."
+  description = "The functions' accounts as RBAC users. Bind them to their ClusterRoles (tpu-provisioner-provision, -collect, -settle, -sweep) in every cluster."
   value       = [for key in keys(local.functions) : google_service_account.this[key].email]
 }
 
@@ -57,12 +57,12 @@ output "clusters" {
 }
 
 output "scheduler_job" {
-  description = "Full name of the job that wakes the sweep; pause it before anything is taken down."
+  description = "Full name of the scheduler job that starts the sweep. Pause it before you destroy anything."
   value       = google_cloud_scheduler_job.sweep.id
 }
 
 output "replay_commands" {
-  description = "What replays everything since a time: put it in place of TIME, RFC 3339. Replaying is always safe."
+  description = "Command that replays all messages since a time. Replace TIME with an RFC 3339 time. A replay is always safe."
   value = [
     for each in google_pubsub_subscription.push :
     "gcloud pubsub subscriptions seek ${each.name} --project=${var.project_id} --time=TIME"

@@ -4,7 +4,7 @@ resource "google_cloud_scheduler_job" "sweep" {
   project          = var.project_id
   region           = var.region
   name             = "${var.name}-sweep"
-  description      = "Looks at every node pool and every waiting leader, in case a message was lost."
+  description      = "Looks at every node pool and every waiting leader pod, in case a message was lost."
   schedule         = "* * * * *"
   time_zone        = "Etc/UTC"
   attempt_deadline = "${local.functions.sweep.timeout_seconds}s"

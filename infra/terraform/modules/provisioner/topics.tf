@@ -3,10 +3,13 @@
 locals {
   pubsub_agent = "serviceAccount:service-${data.google_project.home.number}@gcp-sa-pubsub.iam.gserviceaccount.com"
   day_seconds  = 86400
-  pushed = {
+  filters = {
     provision = "hasPrefix(attributes.ce-type, \"tpuprovisioner.demand.\")"
     collect   = "NOT hasPrefix(attributes.ce-type, \"tpuprovisioner.demand.\")"
+    # The log sink has chosen already.
+    settle = null
   }
+  pushed = { for key, each in local.filters : key => each if contains(keys(local.functions), key) }
 }
 
 # Kept by the topic, so that every subscription can be sought back to a time, those of later deployments too.
@@ -57,7 +60,7 @@ resource "google_pubsub_subscription" "push" {
 
   project = var.project_id
   name    = "${var.name}-${each.key}"
-  topic   = google_pubsub_topic.workload_events.id
+  topic   = each.key == "settle" ? google_pubsub_topic.nodepool_events[0].id : google_pubsub_topic.workload_events.id
   filter  = each.value
   # For a push this is the request's time limit: the function's own.
   ack_deadline_seconds = local.functions[each.key].timeout_seconds
@@ -96,7 +99,7 @@ resource "google_pubsub_subscription" "push" {
   ]
 }
 
-# Forwarding also takes the message from its subscription. This grant stands on the subscription itself, so it can only
+# Forwarding also takes the message from its subscription. This grant is on the subscription itself, so it can only
 # follow it; a message needs twenty attempts before it is missed.
 resource "google_pubsub_subscription_iam_member" "pubsub_agent" {
   for_each = local.pushed

@@ -16,7 +16,7 @@ variables {
 
 run "what_the_next_step_needs" {
   assert {
-    condition     = toset(keys(output.function_uris)) == toset(["provision", "collect", "sweep"])
+    condition     = toset(keys(output.function_uris)) == toset(["provision", "collect", "settle", "sweep"])
     error_message = "Every function has an address."
   }
 
@@ -26,8 +26,8 @@ run "what_the_next_step_needs" {
   }
 
   assert {
-    condition     = length(output.rbac_users) == 3
-    error_message = "Three accounts need rights in the cluster."
+    condition     = length(output.rbac_users) == 4
+    error_message = "Four accounts need rights in the cluster."
   }
 }
 

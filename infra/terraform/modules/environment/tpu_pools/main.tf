@@ -1,4 +1,4 @@
-# Static TPU pools: slices that are there before anybody asks for them. Pools that come on demand are the
+# Static TPU pools: slices that exist before a workload needs them. Pools that come on demand are the
 # provisioner's; it knows its own by the label google.com/nodepool-manager, which no static pool carries.
 
 locals {

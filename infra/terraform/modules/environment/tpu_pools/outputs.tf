@@ -1,5 +1,5 @@
 output "slice" {
-  description = "What one slice of tpu_type is."
+  description = "One slice of tpu_type: labels, chips and nodes."
   value = {
     tpu_type    = var.tpu_type
     accelerator = local.slice.accelerator

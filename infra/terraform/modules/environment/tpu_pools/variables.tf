@@ -29,7 +29,7 @@ variable "region" {
 }
 
 variable "zone" {
-  description = "Zone of the TPU nodes. A multi-host slice lives in exactly one."
+  description = "Zone of the TPU nodes. A multi-host slice is in exactly one zone."
   type        = string
 
   validation {
@@ -39,17 +39,17 @@ variable "zone" {
 }
 
 variable "tpu_type" {
-  description = "Public name of the slice that each pool holds, such as v5litepod-16 (or v5e-16). See catalogue.json."
+  description = "Public name of the slice of each pool, such as v5litepod-16 (or v5e-16). See catalogue.json."
   type        = string
 
   validation {
     condition     = contains(keys(local.slices), var.tpu_type)
-    error_message = "tpu_type: ${var.tpu_type} is no slice of the catalogue. Choose one of: ${lookup(local.names, split("-", var.tpu_type)[0], local.forms)}."
+    error_message = "tpu_type: ${var.tpu_type} is not a slice of the catalogue. Choose one of: ${lookup(local.names, split("-", var.tpu_type)[0], local.forms)}."
   }
 }
 
 variable "num_tpu_pools" {
-  description = "How many static pools, each with one slice. 0 removes them all."
+  description = "Number of static pools, each with one slice. 0 removes them all."
   type        = number
   default     = 0
 
@@ -60,7 +60,7 @@ variable "num_tpu_pools" {
 }
 
 variable "tpu_node_pool_name_prefix" {
-  description = "Pools are called by this and a number: tpu-node-pool-0."
+  description = "Prefix of the pools' names, before a number: tpu-node-pool-0."
   type        = string
   default     = "tpu-node-pool"
 
@@ -71,7 +71,7 @@ variable "tpu_node_pool_name_prefix" {
 }
 
 variable "multislice_group_name" {
-  description = "Value of the node label MultisliceGroup, which all static pools carry when there are several."
+  description = "Value of the node label MultisliceGroup. All static pools have it if there are several."
   type        = string
   default     = "multi-slice-group"
 
@@ -82,13 +82,13 @@ variable "multislice_group_name" {
 }
 
 variable "enable_tpu_autoscaling" {
-  description = "Let GKE's autoscaler bring each slice up for a pending pod and take it down again; pools then start empty."
+  description = "Whether GKE's autoscaler creates the nodes of each slice for a pending pod and deletes them again. Pools then start empty."
   type        = bool
   default     = false
 }
 
 variable "tpu_capacity" {
-  description = "How the machines are bought: on-demand, spot or reservation. Flex-start is left to the provisioner: the provider cannot send the upgrade strategy that it needs."
+  description = "Capacity of the machines: on-demand, spot or reservation. Only the provisioner can use flex-start, because the provider cannot send the upgrade strategy that flex-start needs."
   type        = string
   default     = "on-demand"
 
@@ -99,17 +99,17 @@ variable "tpu_capacity" {
 }
 
 variable "tpu_reservation" {
-  description = "The specific reservation of tpu_capacity = reservation: NAME, or projects/P/reservations/NAME when it is shared."
+  description = "The reservation for tpu_capacity = reservation: NAME, or projects/P/reservations/NAME for a shared one."
   type        = string
   default     = ""
 
   validation {
     condition     = (var.tpu_capacity == "reservation") == (var.tpu_reservation != "")
-    error_message = "tpu_reservation: name a reservation when tpu_capacity is reservation, and only then."
+    error_message = "tpu_reservation: name a reservation if tpu_capacity is reservation, and only then."
   }
   validation {
     condition     = can(regex("^$|^(projects/[^/]+/reservations/)?[a-z][a-z0-9-]*(/reservationBlocks/[^/]+(/reservationSubBlocks/[^/]+)?)?$", var.tpu_reservation))
-    error_message = "tpu_reservation: give NAME or projects/P/reservations/NAME, with /reservationBlocks/B behind it where needed."
+    error_message = "tpu_reservation: give NAME or projects/P/reservations/NAME, followed by /reservationBlocks/B if needed."
   }
 }
 
@@ -124,7 +124,7 @@ variable "node_service_account" {
 }
 
 variable "max_pods_per_node" {
-  description = "Pods per node. GKE sets the next power of two above twice as many addresses aside for each node."
+  description = "Pods per node. GKE reserves twice as many addresses for each node, rounded up to a power of two."
   type        = number
   default     = 110
 
@@ -135,13 +135,13 @@ variable "max_pods_per_node" {
 }
 
 variable "on_release_channel" {
-  description = "Whether the cluster is on a release channel. GKE then insists on automatic upgrades, and they are put off instead of off."
+  description = "Whether the cluster uses a release channel. GKE then requires automatic upgrades, so the pools delay them instead of disabling them."
   type        = bool
   default     = true
 }
 
 variable "workload_policy_prefix" {
-  description = "Workload policies are called by this and a topology. The provisioner's setting of the same name must agree."
+  description = "Prefix of the names of workload policies, before a topology. The provisioner's setting of the same name must have the same value."
   type        = string
   default     = "tpu-provisioner-"
 
@@ -152,7 +152,7 @@ variable "workload_policy_prefix" {
 }
 
 variable "workload_policy_topologies" {
-  description = "Topologies for which a workload policy is made for pools that come on demand. Multi-host tpu7x slices need one each; creating a pool does not make it."
+  description = "Topologies that get a workload policy, for pools on demand. Each topology of multi-host tpu7x slices needs one. The create of a pool does not create it."
   type        = set(string)
   default     = []
 

@@ -51,7 +51,7 @@ run "one_cluster" {
   }
 
   assert {
-    condition     = keys(google_service_account_iam_member.node_accounts) == ["0/provision", "0/sweep"] && google_service_account_iam_member.node_accounts["0/sweep"].service_account_id == "projects/training-project/serviceAccounts/tpu-nodes@training-project.iam.gserviceaccount.com"
+    condition     = keys(google_service_account_iam_member.node_accounts) == ["0/provision", "0/settle", "0/sweep"] && google_service_account_iam_member.node_accounts["0/sweep"].service_account_id == "projects/training-project/serviceAccounts/tpu-nodes@training-project.iam.gserviceaccount.com"
     error_message = "Those who create pools may use the accounts of the nodes."
   }
 
@@ -66,8 +66,13 @@ run "one_cluster" {
   }
 
   assert {
-    condition     = length(output.replay_commands) == 2 && strcontains(output.replay_commands[0], "gcloud pubsub subscriptions seek tpu-provisioner-")
-    error_message = "Both subscriptions can be replayed."
+    condition     = google_pubsub_subscription.push["settle"].topic == google_pubsub_topic.nodepool_events[0].id && google_pubsub_subscription.push["settle"].filter == null && google_pubsub_subscription.push["collect"].topic == google_pubsub_topic.workload_events.id
+    error_message = "The ends of operations reach settle, and nothing else does."
+  }
+
+  assert {
+    condition     = length(output.replay_commands) == 3 && strcontains(output.replay_commands[0], "gcloud pubsub subscriptions seek tpu-provisioner-")
+    error_message = "Every push subscription can be replayed."
   }
 }
 
@@ -95,7 +100,7 @@ run "several_clusters_and_projects" {
   }
 
   assert {
-    condition     = keys(google_project_iam_member.node_pools) == ["other-project/collect", "other-project/provision", "other-project/sweep", "training-project/collect", "training-project/provision", "training-project/sweep"]
+    condition     = keys(google_project_iam_member.node_pools) == ["other-project/collect", "other-project/provision", "other-project/settle", "other-project/sweep", "training-project/collect", "training-project/provision", "training-project/settle", "training-project/sweep"]
     error_message = "Every function has its role in every cluster's project, and nowhere else."
   }
 
@@ -107,6 +112,16 @@ run "several_clusters_and_projects" {
   assert {
     condition     = length([for key in keys(google_monitoring_alert_policy.this) : key if startswith(key, "exporter_")]) == 6
     error_message = "Every cluster's exporter has its own two alerts."
+  }
+
+  assert {
+    condition = alltrue([
+      for reason in ["sweep_over_cap", "cluster_unproven"] : strcontains(
+        google_monitoring_alert_policy.this[reason].conditions[0].condition_prometheus_query_language[0].query,
+        "reason=\"${reason}\""
+      )
+    ])
+    error_message = "A sweep that a person must look at raises an alert with its reason."
   }
 
   assert {
@@ -130,6 +145,11 @@ run "another_name_and_no_sink" {
   assert {
     condition     = length(google_logging_project_sink.operations) == 0 && output.topics.nodepool_events == null
     error_message = "Without operation_events nothing is routed."
+  }
+
+  assert {
+    condition     = !contains(keys(output.function_uris), "settle") && output.subscriptions.settle == null && length(output.rbac_users) == 3 && length([for key in concat(keys(google_project_iam_member.node_pools), keys(google_project_iam_member.pool_sizes), keys(google_service_account_iam_member.node_accounts)) : key if endswith(key, "/settle")]) == 0
+    error_message = "Without operation_events nothing calls settle, so it does not exist and its account may do nothing."
   }
 
   assert {

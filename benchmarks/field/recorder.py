@@ -1,0 +1,148 @@
+"""Records one run through public APIs: watches of Kubernetes, the calls of GKE, memory of processes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import msgspec
+import psutil
+
+from benchmarks.field.records import Call, Memory
+from demo.loop.kubernetes_views import read_jobset, read_node, read_pod
+from demo.loop.observations import JobSetSeen, NodeSeen, PodSeen
+from demo.loop.watching import ResourceWatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+    from typing import Self
+
+    from demo.loop.observations import Observation
+    from demo.stack.supervisor import Supervisor
+
+_LISTED_SECONDS_MAX = 30.0
+_SAMPLE_SECONDS = 1.0
+_PAUSES_SECONDS = (0.1, 1.0, 10.0)
+_MEBIBYTE = 1024 * 1024
+_JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
+
+
+class Sightings:
+    """What the watches have told so far, by first time."""
+
+    def __init__(self) -> None:
+        self.unschedulable: dict[str, float] = {}
+        self.over_at = 0.0
+        self._job_of_node: dict[str, str] = {}
+        self._pool_of_node: dict[str, str] = {}
+        self._running: set[str] = set()
+        self._lock = threading.Lock()
+
+    def note(self, seen: Observation) -> None:
+        """Take one observation, from any thread."""
+        with self._lock:
+            if isinstance(seen, PodSeen) and seen.job:
+                if seen.index == "0" and seen.unschedulable:
+                    self.unschedulable.setdefault(seen.job, seen.at)
+                if seen.phase == "Running":
+                    self._running.add(seen.uid)
+                if seen.node:
+                    self._job_of_node.setdefault(seen.node, seen.job)
+            elif isinstance(seen, NodeSeen):
+                self._pool_of_node.setdefault(seen.name, seen.pool)
+            elif isinstance(seen, JobSetSeen) and seen.terminal == "Completed":
+                self.over_at = self.over_at or seen.at
+
+    def count_started(self) -> int:
+        """Return how many pods have run."""
+        with self._lock:
+            return len(self._running)
+
+    def map_pools(self) -> dict[str, str]:
+        """Return the Job whose pods ran on each pool."""
+        with self._lock:
+            pairs = ((self._pool_of_node.get(node), job) for node, job in self._job_of_node.items())
+            return {pool: job for pool, job in pairs if pool}
+
+
+def ask_again(ask: Callable[[], Any]) -> Any:
+    """Return the answer; ask again when a connection breaks, so that no run of an hour is lost.
+
+    Raises:
+        httpx.TransportError: the last of several connections broke too.
+    """
+    for pause_seconds in _PAUSES_SECONDS:
+        try:
+            return ask()
+        except httpx.TransportError:
+            time.sleep(pause_seconds)
+    return ask()
+
+
+class Recorder:
+    """Watches the cluster and the memory of some processes while its ``with`` block runs.
+
+    Args:
+        kubeconfig: How to reach the Kubernetes API.
+        gke_rest: Where the fake GKE listens.
+        supervisor: Owns the processes.
+        names: The processes whose memory is sampled.
+    """
+
+    def __init__(self, kubeconfig: str, gke_rest: str, supervisor: Supervisor, names: Iterable[str]) -> None:
+        self.seen = Sightings()
+        reads = ((_JOBSETS, read_jobset), ("/api/v1/pods", read_pod), ("/api/v1/nodes", read_node))
+        self._watches = [ResourceWatch(kubeconfig, path, read, self.seen.note) for path, read in reads]
+        self._gke = httpx.Client(base_url=gke_rest, timeout=60)
+        self._supervisor, self._names = supervisor, set(names)
+        self.memory: dict[str, Memory] = {}
+        self._ending = threading.Event()
+        self._sampler = threading.Thread(target=self._sample_all, name="memory", daemon=True)
+
+    def __enter__(self) -> Self:
+        for thread in (*self._watches, self._sampler):
+            thread.start()
+        for watch in self._watches:
+            watch.listed.wait(_LISTED_SECONDS_MAX)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ending.set()
+        for watch in self._watches:
+            watch.end()
+        for thread in (*self._watches, self._sampler):
+            thread.join()
+        self._gke.close()
+
+    def list_calls(self) -> list[Call]:
+        """Return every call of GKE so far."""
+        return msgspec.convert(self._ask("/admin/calls")["calls"], list[Call])
+
+    def count_pools(self) -> int:
+        """Return how many pools there are now; it is no call of GKE's API."""
+        return len(self._ask("/admin/pools")["pools"])
+
+    def _ask(self, path: str) -> Any:
+        return ask_again(lambda: self._gke.get(path).raise_for_status().json())
+
+    def _sample_all(self) -> None:
+        while not self._ending.wait(_SAMPLE_SECONDS):
+            for state in self._supervisor.states():
+                if state.name in self._names:
+                    with suppress(psutil.Error):
+                        self._sample(state.name, state.pid)
+
+    def _sample(self, name: str, pid: int) -> None:
+        process = psutil.Process(pid)
+        sizes = [each.memory_full_info() for each in (process, *process.children(recursive=True))]
+        before = self.memory.get(name, Memory(largest=0.0, together=0.0))
+        self.memory[name] = Memory(
+            largest=max(before.largest, *(each.rss / _MEBIBYTE for each in sizes)),
+            together=max(before.together, sum(each.pss for each in sizes) / _MEBIBYTE),
+        )

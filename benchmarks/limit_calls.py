@@ -1,0 +1,65 @@
+"""What limits cost: calls for each create, alone and when ten workloads ask at the same time.
+
+Calls are counted, not timed: the functions' own code runs on the fakes of the component tests, and
+each sample is one order of all calls, drawn by a seed. An Event is one call.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from benchmarks.figures import Figure
+from tests.component.crowd import CHIPS, WORKLOADS, Crowd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECTION = "limits: calls for each message"
+ROOM = WORKLOADS * CHIPS
+"""A limit with room for all."""
+
+
+def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
+    """Return the calls for each message without limits, with them, and at the limit.
+
+    Args:
+        runs: samples of each line.
+        say: told what is being measured.
+    """
+    say("calls with and without limits")
+    logging.getLogger().setLevel(logging.CRITICAL)  # the refusals are what is counted, not news
+    lines: tuple[tuple[str, int, dict[str, int]], ...] = (
+        ("one message, no limit", 1, {}),
+        ("one message, with a limit", 1, {"limit_chips": ROOM}),
+        ("ten messages at once, no limit", WORKLOADS, {}),
+        ("ten messages at once, with a limit that has room for all", WORKLOADS, {"limit_chips": ROOM}),
+        ("ten messages at once, with a limit that has room for one", WORKLOADS, {"limit_chips": CHIPS}),
+    )
+    baselines = [_count(seed, 1, {}) for seed in range(runs)]
+    figures = []
+    for what, messages, limits in lines:
+        counted = [_count(seed, messages, limits) for seed in range(runs)]
+        for method in ("", "list", "read_ledger", "write_ledger"):
+            samples = tuple(sum(each.values()) if not method else each[method] for each in counted)
+            if method and not any(samples):
+                continue
+            figures.append(
+                Figure(
+                    section=SECTION,
+                    what=f"{what}: {method or 'all calls'}",
+                    unit="calls",
+                    samples=samples,
+                    baseline=() if method else tuple(sum(each.values()) for each in baselines),
+                )
+            )
+    return figures
+
+
+def _count(seed: int, messages: int, limits: dict[str, int]) -> dict[str, float]:
+    """Return the calls by method, for each message."""
+    crowd = Crowd(seed, **limits)
+    crowd.turns.run([crowd.message(pod) for pod in crowd.pods[:messages]])
+    return {method: count / messages for method, count in crowd.count_calls().items()} | dict.fromkeys(
+        {"list", "read_ledger", "write_ledger"} - crowd.count_calls().keys(), 0.0
+    )

@@ -1,0 +1,185 @@
+"""The sweep of 100 to 2,000 pools: CPU, wall-clock time and calls, with 20 ms for each call of a port.
+
+The ports are in memory, so the CPU is that of the rules and of the shell, without HTTP and JSON. For
+each pool there are a workload and five waiting pods: a refused leader and four followers. The
+largest sweep runs with limits too: at the limit, and with room for a pool for each leader.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any, cast
+
+from benchmarks.figures import Figure
+from shared.core import labels
+from shared.core.errors import StaleView
+from shared.core.identity.names import Claim, build_owner_labels, build_pool_name
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.core.kinds import jobset as jobset_keys
+from shared.core.ports import Cluster, Ledger, Namespace, NodePools, Ports
+from shared.core.settings import ClusterSettings, Mode, Settings
+from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+from shared.edges.clock import SYSTEM_CLOCK
+from shared.edges.threads import Threads
+from shared.perform.sweep import sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECTION = "sweep: 20 ms for each call"
+CLUSTER = "projects/p/locations/us-east5/clusters/c"
+SIZES = (100, 500, 1000, 2000)
+FOLLOWERS = 4
+CHIPS = 16
+"""Of each pool."""
+CALL_SECONDS = 0.02
+TIMEOUT_SECONDS = 540
+"""Of the deployed sweep, infra/terraform/modules/provisioner/functions.tf."""
+
+
+class World:
+    """GKE and one cluster in memory; each call takes 20 ms and is counted."""
+
+    def __init__(self, workloads: int) -> None:
+        self.calls: Counter[str] = Counter()
+        self.pools: list[PoolSnapshot] = []
+        self.workloads: dict[str, WorkloadView] = {}
+        self.leaders: list[PodView] = []
+        self.followers: list[PodView] = []
+        self._ledger = Ledger(version="", entries={})
+        for number in range(workloads):
+            self._add(number)
+
+    def _add(self, number: int) -> None:
+        name, uid = f"w{number}", f"uid-{number}"
+        selector = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "4x4"}
+        template = PodTemplate(node_selector=selector, container_chips=(4,))
+        group = SliceGroup(name="w", replicas=2, template=template)
+        self.workloads[name] = WorkloadView(
+            kind="JobSet", namespace="default", name=name, uid=uid, groups=(group,)
+        )
+        claim = Claim(
+            cluster=CLUSTER,
+            kind="JobSet",
+            namespace="default",
+            name=name,
+            owner_uid=uid,
+            slice_key=f"default/{name}-w-0",
+        )
+        said = build_owner_labels(claim, attempt=0, created_at=int(time.time()) - 9000, fingerprint="")
+        pool = PoolSnapshot(
+            name=build_pool_name(claim),
+            status=PoolStatus.RUNNING,
+            labels=said,
+            node_count=4,
+            machine_type="ct6e-standard-4t",
+        )
+        self.pools.append(pool)
+        self.leaders.append(self._build_pod(name, uid, template, index=0))
+        self.followers += [self._build_pod(name, uid, template, index=index + 1) for index in range(FOLLOWERS)]
+
+    def _build_pod(self, name: str, uid: str, template: PodTemplate, *, index: int) -> PodView:
+        said = {
+            jobset_keys.JOBSET_NAME_ON_POD: name,
+            jobset_keys.JOBSET_UID_ON_POD: uid,
+            jobset_keys.JOB_KEY: f"key-{name}",
+            labels.COMPLETION_INDEX: str(index),
+        }
+        return PodView(
+            namespace="default",
+            name=f"{name}-w-1-{index}",
+            uid=f"{uid}-{index}",
+            template=dataclasses.replace(template, labels=said),
+            controller_kind="Job",
+            controller_name=f"{name}-w-1",
+            unschedulable=True,
+            unschedulable_since=time.time() - 3600,
+        )
+
+    def _write_ledger(self, ledger: Ledger) -> Ledger:
+        if ledger.version != self._ledger.version:
+            raise StaleView("another process has written since")
+        self._ledger = dataclasses.replace(ledger, version=f"{int(ledger.version or 0) + 1}")
+        return self._ledger
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        """Return a call of either port."""
+        answers: dict[str, Callable[..., Any]] = {
+            "list": lambda _cluster: self.pools,
+            "list_creations": lambda _cluster: [],
+            "find_pools_of_nodes": lambda names, some: {f"node-of-{name}": name for name in names[:some]},
+            "get_workload": lambda _kind, _namespace, name: self.workloads[name],
+            "list_waiting_leaders": lambda: self.leaders,
+            "list_waiting_followers": lambda: self.followers,
+            "get_namespace": lambda _name: Namespace(uid="u", labels={}),
+            "write_notice": lambda _notice: None,
+            "list_pool_pods": lambda _pool: [],
+            "create": lambda _cluster, _body: None,
+            "read_ledger": lambda _namespace: self._ledger,
+            "write_ledger": lambda _namespace, ledger: self._write_ledger(ledger),
+        }
+        answer = answers[method]
+
+        def call(*given: Any, **named: Any) -> Any:
+            time.sleep(CALL_SECONDS)
+            self.calls[method] += 1
+            return answer(*given, **named)
+
+        return call
+
+
+def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
+    """Return the figures of each size, each beside the size before it in proportion."""
+    figures: list[Figure] = []
+    before: tuple[tuple[float, ...], int] | None = None
+    no_create, most = Settings(clusters={}, mode=Mode.NO_CREATE), SIZES[-1]
+    at_limit, with_room = (Settings(clusters={}, limit_chips=CHIPS * most * factor) for factor in (1, 2))
+    cases = (
+        *((size, "", no_create) for size in SIZES),
+        (most, " at a limit", at_limit),
+        (most, " with a limit that has room for all", with_room),
+    )
+    for size, how, settings in cases:
+        samples = []
+        for run in range(runs):
+            say(f"sweep of {size} pools{how}, round {run + 1} of {runs}")
+            samples.append(_sweep(size, settings))
+        cpu = tuple(each[0] for each in samples)
+        in_proportion = tuple(value * size / before[1] for value in before[0]) if before else ()
+        what = f"{size} pools, {size} workloads, {size * (FOLLOWERS + 1)} waiting pods{how}"
+        figures.append(Figure(section=SECTION, what=f"CPU, {what}", unit="s", samples=cpu, baseline=in_proportion))
+        wall = tuple(each[1] for each in samples)
+        third = "sweep_seconds" if size == most else ""
+        figures.append(Figure(section=SECTION, what=f"time, {what}", unit="s", samples=wall, budget_key=third))
+        figures += [
+            Figure(
+                section=SECTION,
+                what=f"calls of {method}, {size} pools{how}",
+                unit="calls",
+                samples=(float(count),),
+            )
+            for method, count in sorted(samples[-1][2].items())
+        ]
+        before = cpu, size
+    return figures
+
+
+def _sweep(size: int, settings: Settings) -> tuple[float, float, Counter[str]]:
+    world = World(size)
+    home = ClusterSettings(endpoint="http://127.0.0.1:9", zone="us-east5-b")
+    ports = Ports(
+        settings=dataclasses.replace(settings, clusters={CLUSTER: home}, timeout_seconds=TIMEOUT_SECONDS),
+        pools=cast("NodePools", world),
+        clusters={CLUSTER: cast("Cluster", world)},
+        clock=SYSTEM_CLOCK,
+        threads=Threads(),
+        until=time.time() + TIMEOUT_SECONDS,
+    )
+    cpu, began = time.process_time(), time.perf_counter()
+    report = sweep(ports)
+    used = time.process_time() - cpu, time.perf_counter() - began
+    if report.errors:
+        raise AssertionError(f"the sweep had errors: {report.errors[:3]}")
+    return *used, world.calls

@@ -1,0 +1,133 @@
+"""The settings of the command line: those of the functions, and the addresses of other parts.
+
+The functions read the same variables, so both always describe the same deployment. The others are
+Terraform's outputs under their own names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from shared.core.errors import Misconfigured
+from shared.core.settings import CLUSTER, Settings
+from shared.deliver import SETTLE
+from shared.environment import describe_problem, name_variable, read_both
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PUSHED = ("provision", "collect", SETTLE)
+"""The functions that have a push subscription."""
+DEAD_LETTERS = "dead_letters"
+UNNAMED_CLUSTER = "projects/PROJECT/locations/{}/clusters/CLUSTER"
+"""For a plan without settings. The location is the region of the zone."""
+ANY_ZONE = "any"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorSettings:
+    """Where the parts of a deployment are, as far as no function uses them."""
+
+    topic: str = ""
+    """``projects/P/topics/T``: gets the exporter's events, and the dead letters that are
+    replayed."""
+    operations_topic: str = ""
+    """``projects/P/topics/T``: gets the ends of node pool operations from the audit log. Empty: the
+    deployment does not have it."""
+    subscriptions: dict[str, str | None] = field(default_factory=dict)
+    """JSON, Terraform's output ``subscriptions``: the full names of provision, collect,
+    settle and dead_letters."""
+    function_uris: dict[str, str] = field(default_factory=dict)
+    """JSON, Terraform's output ``function_uris``: the address of each function."""
+    exporter_url: str = ""
+    """Base URL of the exporter's health server, for /readyz. Empty: only its Lease is read."""
+    lease_namespace: str = "tpu-provisioner"
+    """Namespace of the exporter's Lease."""
+    lease_name: str = "tpu-provisioner-exporter"
+    """Name of that Lease. Empty: the exporter runs without an election."""
+    kubeconfig: str = ""
+    """Kubeconfig file for the one cluster, used in place of its endpoint; for stand-ins with
+    accounts."""
+    logging_endpoint: str = "https://logging.googleapis.com"
+    """Base URL of the Cloud Logging API. Empty: logs are not read."""
+    monitoring_endpoint: str = "https://monitoring.googleapis.com"
+    """Base URL of the Cloud Monitoring API. Empty: the age of waiting messages is not read."""
+
+
+def read_environment(environ: Mapping[str, str]) -> tuple[Settings, OperatorSettings]:
+    """Return the functions' settings and those of the command line.
+
+    Raises:
+        Misconfigured: it names every wrong, missing or unknown variable, and what is valid.
+    """
+    settings, own = read_both(environ, Settings, OperatorSettings)
+    if own.kubeconfig and len(settings.clusters) > 1:
+        what = f"reaches one cluster, but {name_variable('clusters')} names {len(settings.clusters)}"
+        raise Misconfigured((describe_problem(name_variable("kubeconfig"), what, valid="leave it empty"),))
+    return settings, own
+
+
+def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str, guess: str = "") -> Settings:
+    """Return the settings to plan with; an environment without a cluster gets an invented one.
+
+    Args:
+        environ: the environment.
+        cluster: ``projects/P/locations/L/clusters/C`` to plan for; empty: the first one of the
+            environment.
+        zone: replaces the cluster's zone; empty: the cluster's zone, and any zone for an invented
+            cluster.
+        guess: the zone that an invented cluster is in, when `zone` is empty.
+
+    Raises:
+        Misconfigured: a setting is wrong, or the environment does not have that cluster.
+    """
+    variable = name_variable("clusters")
+    if cluster and not CLUSTER.accepts(cluster):
+        raise Misconfigured((describe_problem("--cluster", "is not valid", cluster, CLUSTER.text),))
+    if variable not in environ:
+        zone = zone or guess
+        region = "-".join(zone.split("-")[:2])
+        name = cluster or UNNAMED_CLUSTER.format(region or "LOCATION")
+        invented = {name: {"endpoint": "https://unknown", "zone": zone or ANY_ZONE}}
+        return read_environment({**environ, variable: json.dumps(invented)})[0]
+    settings, _ = read_environment(environ)
+    chosen = cluster or next(iter(settings.clusters))
+    if chosen not in settings.clusters:
+        valid = ", ".join(settings.clusters)
+        raise Misconfigured((describe_problem("--cluster", f"is not in {variable}", chosen, valid),))
+    there = settings.clusters[chosen]
+    return dataclasses.replace(settings, clusters={chosen: dataclasses.replace(there, zone=zone or there.zone)})
+
+
+def find_subscription(own: OperatorSettings, name: str) -> str:
+    """Return the full name of one subscription.
+
+    Raises:
+        Misconfigured: the environment does not name it.
+    """
+    found = own.subscriptions.get(name)
+    if not found:
+        valid = f'{{"{name}": "projects/PROJECT/subscriptions/NAME", …}}'
+        what = f"has no entry {name!r}, which this command needs"
+        raise Misconfigured((describe_problem(name_variable("subscriptions"), what, valid=valid),))
+    return found
+
+
+def list_pushed(own: OperatorSettings) -> list[str]:
+    """Return the functions that messages are pushed to; a deployment may lack the last one."""
+    return [name for name in PUSHED if name != SETTLE or own.subscriptions.get(SETTLE)]
+
+
+def find_topic(own: OperatorSettings) -> str:
+    """Return the topic of the exporter's events.
+
+    Raises:
+        Misconfigured: the environment does not name it.
+    """
+    if not own.topic:
+        what, valid = "is required by this command", "projects/PROJECT/topics/NAME"
+        raise Misconfigured((describe_problem(name_variable("topic"), what, valid=valid),))
+    return own.topic

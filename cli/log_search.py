@@ -1,0 +1,100 @@
+"""What the functions logged, by google-cloud-logging.
+
+https://cloud.google.com/logging/docs/reference/v2/rest/v2/entries/list
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+from cli.history import Entry
+from cli.moments import format_moment
+from shared.edges.google_calls import translate_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from google.auth.credentials import Credentials
+    from google.cloud.logging_v2 import Client
+
+    OpenLogs = Callable[[str], Client]
+    """Opens the logs of a project."""
+
+DAY_SECONDS = 86_400.0
+ENTRIES_MAX = 500
+_LOUD = ("ERROR", "CRITICAL", "ALERT", "EMERGENCY", "WARNING")
+
+
+def open_logs(endpoint: str, credentials: Credentials, project: str) -> Client:
+    """Return a client of Cloud Logging over REST, without threads.
+
+    Args:
+        endpoint: ``http(s)://HOST[:PORT]``.
+        credentials: The account; anonymous ones for stand-ins.
+        project: Whose logs.
+    """
+    # Imported at the first use: half a second that the other commands need not wait for.
+    from google.cloud.logging_v2 import Client  # noqa: PLC0415 -- see above
+
+    options = {"api_endpoint": endpoint.rstrip("/")}
+    made: Client = cast("Any", Client)(
+        project=project, credentials=credentials, client_options=options, _use_grpc=False
+    )
+    return made
+
+
+def read_logs(open_logs: OpenLogs, cluster: str, namespace: str, name: str, *, now: float) -> list[Entry]:
+    """Return the functions' log records about one workload: the newest 500 of the last day.
+
+    Raises:
+        ProvisionerError: they could not be read.
+    """
+    wanted = (
+        f"jsonPayload.claim.name={json.dumps(name)} AND jsonPayload.claim.namespace={json.dumps(namespace)} "
+        f"AND jsonPayload.claim.cluster={json.dumps(cluster)}"
+    )
+    return [_describe(each) for each in _list(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX)]
+
+
+def find_last_sweep(open_logs: OpenLogs, cluster: str, *, now: float) -> float | None:
+    """Return when a sweep last ended, in unix seconds; None when none is found in the last day.
+
+    Raises:
+        ProvisionerError: the logs could not be read.
+    """
+    wanted = 'jsonPayload.function="sweep" AND jsonPayload.message="swept"'
+    found = _list(open_logs, cluster, wanted, now=now, most=1)
+    return _read_moment(found[0]) if found else None
+
+
+def _list(open_logs: OpenLogs, cluster: str, wanted: str, *, now: float, most: int) -> list[Any]:
+    """Return the newest entries of the last day that fit."""
+    project = cluster.split("/")[1]
+    with translate_errors(f"ListLogEntries projects/{project}"):
+        client: Any = open_logs(project)
+        found = client.list_entries(
+            filter_=f'timestamp>="{format_moment(now - DAY_SECONDS)}" AND {wanted}',
+            order_by="timestamp desc",
+            page_size=most,
+            max_results=most,
+        )
+        return list(found)
+
+
+def _describe(entry: Any) -> Entry:
+    said = entry.payload if isinstance(entry.payload, dict) else {}
+    pool, decision = str(said.get("pool") or ""), str(said.get("decision") or "")
+    return Entry(
+        at=_read_moment(entry) or 0.0,
+        source="log",
+        about=f"{said.get('function', '')} {pool}".strip(),
+        text=f"{decision}: {said.get('message', '')} [{said.get('reason', '')}]",
+        bad=entry.severity in _LOUD,
+        message=f"{said.get('message', '')} [{said.get('reason', '')}]",
+    )
+
+
+def _read_moment(entry: Any) -> float | None:
+    moment: float | None = entry.timestamp.timestamp() if entry.timestamp else None
+    return moment

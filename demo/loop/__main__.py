@@ -1,0 +1,132 @@
+"""``python -m demo.loop``: run JobSets on a local stack and watch them get their node pools.
+
+Exit codes: 0 the end state is verified, 1 it is not, 2 the input cannot be run.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+from demo.loop.demo_manifests import BadManifest, Document, load
+from demo.loop.running import Run, RunOptions
+from demo.loop.tables import print_outcome
+from demo.loop.views import LiveView, PlainView, View
+from demo.loop.writing import BadReportPath, parse_report_paths, write_report
+from demo.stack.clusters import ClusterKind, ClusterMissing, check_present
+from demo.stack.commands import StackSettings
+from demo.stack.layout import PROJECT_ROOT, Layout
+from demo.stack.readiness import NotReady
+from demo.stack.stack import Stack, StagingFailed
+from demo.stack.supervisor import ProcessDied
+from standins.processes.ending import exit_on_sigterm
+
+if TYPE_CHECKING:
+    from demo.loop.run_outcome import Outcome
+
+DEFAULT_MANIFEST = PROJECT_ROOT / "examples" / "v6e-two-slices.yaml"
+_PLAIN_WIDTH = 200
+
+Manifests = Annotated[
+    list[str] | None,
+    typer.Argument(help="Manifests with JobSets: files, globs or folders. Default: a two-slice v6e JobSet."),
+]
+Speed = Annotated[float, typer.Option(help="Virtual seconds per real second; 1 is real time.", min=0.1, max=1000)]
+Report = Annotated[
+    list[str] | None,
+    typer.Option(help="Also write a report: a path that ends in .json, .html or .svg. Can be repeated."),
+]
+Timeout = Annotated[
+    float, typer.Option(help="Stop after this many real seconds. 0: a limit that depends on the speed.", min=0)
+]
+ExpectAll = Annotated[bool, typer.Option("--expect-all", help="Treat a refused slice as a failure.")]
+Faults = Annotated[str, typer.Option(help="A file of faults for the fake GKE (see docs/fake-gke.md).")]
+Seed = Annotated[int, typer.Option(help="Seed of the stand-ins: the same seed gives the same timings.")]
+Cluster = Annotated[
+    ClusterKind,
+    typer.Option(help="The Kubernetes to use: embedded, or the real control plane (see docs/control-plane.md)."),
+]
+
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def demo(
+    manifests: Manifests = None,
+    speed: Speed = 30.0,
+    report: Report = None,
+    timeout: Timeout = 0.0,
+    faults: Faults = "",
+    seed: Seed = 1,
+    cluster: Cluster = ClusterKind.EMBEDDED,
+    *,
+    expect_all: ExpectAll = False,
+) -> None:
+    """Start a stack, apply the manifests, show the run, verify that nothing is left, stop all."""
+    exit_on_sigterm()
+    console = Console() if sys.stdout.isatty() else Console(width=_PLAIN_WIDTH)
+    try:
+        documents = load(manifests or [str(DEFAULT_MANIFEST)])
+        paths = parse_report_paths(report or [])
+        check_present(cluster)
+    except (BadManifest, BadReportPath, ClusterMissing) as error:
+        _refuse(error)
+    faults_file = str(Path(faults).resolve()) if faults else ""
+    settings = StackSettings(speed=speed, seed=seed, faults=faults_file, cluster=cluster)
+    options = RunOptions(timeout_seconds=timeout, expect_all=expect_all)
+    outcome = _run(console, documents, settings, options)
+    print_outcome(console, outcome)
+    for path in paths:
+        write_report(path, outcome)
+        typer.echo(f"wrote {path}")
+    if not outcome.verified:
+        raise typer.Exit(1)
+
+
+def _run(console: Console, documents: list[Document], settings: StackSettings, options: RunOptions) -> Outcome:
+    home = Path(tempfile.mkdtemp(prefix="tpu-provisioner-demo-"))
+    view: View = LiveView(console, settings.speed) if console.is_terminal else PlainView(console)
+    outcome = None
+    try:
+        with Stack(home, settings, say=view.say) as stack:
+            view.start()
+            try:
+                outcome = Run(stack, view, options).perform(documents)
+            finally:
+                view.stop()
+    except BadManifest as error:
+        shutil.rmtree(home, ignore_errors=True)
+        _refuse(error)
+    except (ProcessDied, NotReady, StagingFailed) as error:
+        typer.echo(f"The local stack failed: {error}\nIts logs are in {_describe_logs(home, settings)}", err=True)
+        raise typer.Exit(1) from error
+    except (KeyboardInterrupt, SystemExit):
+        shutil.rmtree(home, ignore_errors=True)
+        raise
+    if outcome.verified:
+        shutil.rmtree(home, ignore_errors=True)
+    else:
+        typer.echo(f"The logs of every process are in {_describe_logs(home, settings)}")
+    return outcome
+
+
+def _describe_logs(home: Path, settings: StackSettings) -> str:
+    layout = Layout(home)
+    real = settings.cluster is ClusterKind.REAL
+    return f"{layout.logs} and {layout.control_plane_logs}" if real else str(layout.logs)
+
+
+def _refuse(error: Exception) -> NoReturn:
+    typer.echo(f"error: {error}", err=True)
+    raise typer.Exit(2) from error
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,161 @@
+"""Applies documents through the public Kubernetes API, as ``kubectl create`` would.
+
+Which path a kind has is asked of the API itself (discovery), so any kind that the cluster serves
+can be applied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from demo.loop.demo_manifests import BadManifest, Document
+from standins.processes.kubeconfig import open_client
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_CALL_SECONDS_MAX = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedJobSet:
+    """One JobSet that the cluster accepted, under the name that it has there."""
+
+    namespace: str
+    name: str
+    uid: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What applying came to: the JobSets, and what a person should know about the rest."""
+
+    jobsets: tuple[AppliedJobSet, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Resource:
+    path: str
+    namespaced: bool
+
+
+class Applier:
+    """Creates objects in one cluster.
+
+    Args:
+        kubeconfig: The file by which an administrator gets into it.
+    """
+
+    def __init__(self, kubeconfig: str) -> None:
+        self._client = open_client(kubeconfig, timeout_seconds=_CALL_SECONDS_MAX)
+        self._resources: dict[str, dict[str, _Resource]] = {}
+
+    def apply(self, documents: Iterable[Document]) -> Applied:
+        """Create everything, the JobSets last, so that what they refer to is there.
+
+        Objects other than JobSets that exist already are left as they are; kinds that the cluster
+        does not serve are skipped. Both are noted.
+
+        Raises:
+            BadManifest: the API refused an object; its own words are in the text.
+        """
+        notes: list[str] = []
+        jobsets: list[AppliedJobSet] = []
+        ordered = sorted(documents, key=_order)
+        for namespace in dict.fromkeys(document.namespace for document in ordered):
+            self._create_namespace(namespace)
+        for document in ordered:
+            created = self._create(document, notes)
+            if created and document.is_jobset:
+                metadata = created["metadata"]
+                jobsets.append(
+                    AppliedJobSet(metadata["namespace"], metadata["name"], metadata["uid"], document.where)
+                )
+        return Applied(tuple(jobsets), tuple(notes))
+
+    def delete_jobset(self, namespace: str, name: str) -> None:
+        """Delete a JobSet in kubectl's background mode. A JobSet that is gone is no error."""
+        path = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets/{name}"
+        answer = self._client.delete(path, params={"propagationPolicy": "Background"})
+        if answer.status_code != httpx.codes.NOT_FOUND:
+            answer.raise_for_status()
+
+    def delete(self, document: Document) -> None:
+        """Delete an object likewise, of any kind that the cluster serves."""
+        resource = self._find_resource(document)
+        if resource is not None:
+            path = f"{resource.path.format(namespace=document.namespace)}/{document.name}"
+            answer = self._client.delete(path, params={"propagationPolicy": "Background"})
+            if answer.status_code != httpx.codes.NOT_FOUND:
+                answer.raise_for_status()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _create(self, document: Document, notes: list[str]) -> dict[str, Any] | None:
+        resource = self._find_resource(document)
+        if resource is None:
+            notes.append(
+                f"{document.where}: skipped {document.kind} {document.name}:"
+                f" the local cluster does not serve {document.api_version} {document.kind}"
+            )
+            return None
+        path = resource.path.format(namespace=document.namespace)
+        answer = self._client.post(path, json=document.body)
+        if answer.status_code == httpx.codes.CONFLICT and not document.is_jobset:
+            if document.kind != "Namespace":
+                notes.append(
+                    f"{document.where}: {document.kind} {document.name} exists already and is not changed"
+                )
+            return None
+        if answer.is_error:
+            raise BadManifest(f"{document.where}: the cluster refuses the object: {_message(answer)}")
+        created: dict[str, Any] = answer.json()
+        return created
+
+    def _create_namespace(self, name: str) -> None:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        answer = self._client.post("/api/v1/namespaces", json=body)
+        if answer.is_error and answer.status_code != httpx.codes.CONFLICT:
+            raise BadManifest(f"metadata.namespace: the cluster refuses {name!r}: {_message(answer)}")
+
+    def _find_resource(self, document: Document) -> _Resource | None:
+        version = document.api_version
+        if version not in self._resources:
+            self._resources[version] = self._discover(version)
+        return self._resources[version].get(document.kind)
+
+    def _discover(self, version: str) -> dict[str, _Resource]:
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        answer = self._client.get(root)
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return {}
+        answer.raise_for_status()
+        found: dict[str, _Resource] = {}
+        for each in answer.json().get("resources", []):
+            if "/" in each["name"]:
+                continue
+            namespaced = bool(each.get("namespaced"))
+            middle = "/namespaces/{namespace}" if namespaced else ""
+            found[each["kind"]] = _Resource(f"{root}{middle}/{each['name']}", namespaced)
+        return found
+
+
+def _order(document: Document) -> int:
+    if document.is_jobset:
+        return 2
+    return 0 if document.kind in ("Namespace", "CustomResourceDefinition") else 1
+
+
+def _message(answer: httpx.Response) -> str:
+    try:
+        message = answer.json().get("message")
+    except ValueError:
+        message = None
+    return str(message or f"HTTP {answer.status_code}: {answer.text[:200]}")

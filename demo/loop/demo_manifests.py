@@ -1,0 +1,210 @@
+"""Reads manifests: files, folders and globs, several documents, lists, objects of any kind.
+
+Everything that is wrong is said with the file, the number of the document and the field; nothing is
+applied then.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.manifest_yaml import NotYaml, read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+JOBSET_GROUP = "jobset.x-k8s.io/"
+_SUFFIXES = (".yaml", ".yml", ".json")
+_GLOB = re.compile(r"[*?\[]")
+
+
+class BadManifest(Exception):
+    """What was given cannot be run; the text names the file, the document and the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One object of a manifest, and its file and place."""
+
+    path: Path
+    number: int
+    body: dict[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """The object's kind."""
+        return str(self.body["kind"])
+
+    @property
+    def api_version(self) -> str:
+        """The object's API version."""
+        return str(self.body["apiVersion"])
+
+    @property
+    def namespace(self) -> str:
+        """The object's namespace, ``default`` when it names none."""
+        return str(self.body["metadata"].get("namespace") or "default")
+
+    @property
+    def name(self) -> str:
+        """The object's name, or its prefix when the cluster makes the name."""
+        metadata = self.body["metadata"]
+        return str(metadata.get("name") or metadata.get("generateName"))
+
+    @property
+    def is_jobset(self) -> bool:
+        """Whether it is a JobSet."""
+        return self.kind == "JobSet" and self.api_version.startswith(JOBSET_GROUP)
+
+    @property
+    def where(self) -> str:
+        """The file and the number of the document, for messages."""
+        return f"{self.path}, document {self.number}"
+
+
+def load(patterns: Iterable[str]) -> list[Document]:
+    """Return every document of the files that the patterns name, in their order.
+
+    Args:
+        patterns: Paths, globs or folders; one text may hold several, separated by spaces.
+
+    Raises:
+        BadManifest: something is missing or wrong, or there is no JobSet at all.
+    """
+    paths = _find_files(patterns)
+    documents = [document for path in paths for document in _read(path)]
+    jobsets = [document for document in documents if document.is_jobset]
+    if not jobsets:
+        kinds = ", ".join(sorted({document.kind for document in documents})) or "no objects"
+        files = ", ".join(map(str, paths))
+        raise BadManifest(
+            f"{files}: contains no JobSet (found: {kinds}); valid: kind JobSet of {JOBSET_GROUP}v1alpha2"
+        )
+    for jobset in jobsets:
+        _check_jobset(jobset)
+    _check_unique(jobsets)
+    return documents
+
+
+def read_documents(patterns: Iterable[str]) -> list[Document]:
+    """Return every document of the files that the patterns name; arguments as for `load`.
+
+    Raises:
+        BadManifest: something is missing or wrong.
+    """
+    return [document for path in _find_files(patterns) for document in _read(path)]
+
+
+def _find_files(patterns: Iterable[str]) -> list[Path]:
+    found: dict[Path, None] = {}
+    for text in patterns:
+        # A path that exists is taken as it is, spaces included.
+        for pattern in [text] if Path(text).exists() else text.split():
+            found.update(dict.fromkeys(_expand(pattern)))
+    if not found:
+        raise BadManifest("no manifest is given; valid: paths of YAML files, globs or folders")
+    return list(found)
+
+
+def _expand(pattern: str) -> list[Path]:
+    path = Path(pattern).expanduser()
+    if path.is_dir():
+        files = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES)
+        if not files:
+            raise BadManifest(f"{pattern}: this folder contains no manifest; valid: {', '.join(_SUFFIXES)} files")
+        return files
+    if path.is_file():
+        return [path]
+    if _GLOB.search(pattern):
+        names = glob.glob(str(path), recursive=True)  # noqa: PTH207 -- Path.glob refuses absolute patterns
+        files = sorted(each for each in map(Path, names) if each.is_file())
+        if files:
+            return files
+        raise BadManifest(f"{pattern}: no file matches this pattern")
+    raise BadManifest(f"{pattern}: the file or folder does not exist")
+
+
+def _read(path: Path) -> Iterator[Document]:
+    try:
+        bodies = read_yaml(path.read_text(encoding="utf-8"))
+    except NotYaml as error:
+        raise BadManifest(f"{path}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise BadManifest(f"{path}: is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except OSError as error:
+        raise BadManifest(f"{path}: cannot be read: {error.strerror}") from error
+    number = 0
+    for position, body in enumerate(bodies, start=1):
+        for each in _flatten(path, position, body):
+            number += 1
+            _check_object(path, number, each)
+            yield Document(path, number, each)
+
+
+def _flatten(path: Path, position: int, body: Any) -> list[Any]:
+    """Return the items of a ``kind: List``, or the object itself."""
+    if not isinstance(body, dict) or body.get("kind") != "List":
+        return [body]
+    items = body.get("items")
+    if not isinstance(items, list):
+        raise BadManifest(
+            f"{path}, document {position}: items: is not a list of objects (got {str(items)[:60]!r})"
+        )
+    return items
+
+
+def _check_object(path: Path, number: int, body: Any) -> None:
+    where = f"{path}, document {number}"
+    if not isinstance(body, dict):
+        raise BadManifest(
+            f"{where}: is not an object (got {str(body)[:60]!r}); valid: a mapping with apiVersion and kind"
+        )
+    for field in ("apiVersion", "kind"):
+        if not isinstance(body.get(field), str) or not body[field]:
+            raise BadManifest(f"{where}: {field}: is missing or not a text (got {body.get(field)!r})")
+    metadata = body.get("metadata")
+    if not isinstance(metadata, dict):
+        raise BadManifest(f"{where}: metadata: is missing (got {metadata!r}); valid: a mapping with a name")
+    if not isinstance(metadata.get("name") or metadata.get("generateName"), str):
+        raise BadManifest(f"{where}: metadata.name: is missing; valid: name or generateName, as text")
+
+
+def _check_jobset(document: Document) -> None:
+    spec = document.body.get("spec")
+    jobs = spec.get("replicatedJobs") if isinstance(spec, dict) else None
+    if not isinstance(jobs, list) or not jobs:
+        raise BadManifest(
+            f"{document.where}: spec.replicatedJobs: is missing or empty (got {jobs!r}); valid: a list of jobs"
+        )
+    for index, job in enumerate(jobs):
+        template = _dig(job, "template", "spec", "template", "spec")
+        if not isinstance(template, dict) or not template.get("containers"):
+            raise BadManifest(
+                f"{document.where}: spec.replicatedJobs[{index}].template.spec.template.spec.containers:"
+                " is missing; valid: a list of containers"
+            )
+
+
+def _check_unique(jobsets: list[Document]) -> None:
+    seen: dict[tuple[str, str], Document] = {}
+    for document in jobsets:
+        if not document.body["metadata"].get("name"):
+            continue
+        earlier = seen.setdefault((document.namespace, document.name), document)
+        if earlier is not document:
+            raise BadManifest(
+                f"{document.where}: metadata.name: JobSet {document.namespace}/{document.name} is also in"
+                f" {earlier.where}; valid: one of the two, or generateName"
+            )
+
+
+def _dig(body: Any, *keys: str) -> Any:
+    for key in keys:
+        if not isinstance(body, dict):
+            return None
+        body = body.get(key)
+    return body

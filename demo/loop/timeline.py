@@ -1,0 +1,292 @@
+"""The timeline: a pure model from observations to the steps, decisions and ends of every slice.
+
+No clock, no I/O: the same observations give the same timeline. Observations may come in any order
+and more than once; the first sighting of a step counts, except for the end of a pool, where the
+last one does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from demo.loop.observations import (
+    Called,
+    Decided,
+    JobSetSeen,
+    MessagePublished,
+    NodeSeen,
+    Observation,
+    PodSeen,
+    PoolsListed,
+)
+from demo.loop.states import FeedLine, SliceTimeline, WorkloadTimeline
+from demo.loop.steps import SENTENCES, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_LEADER_POD = re.compile(r"namespaces/(?P<namespace>[^/]+)/pods/(?P<job>.+)-0-[a-z0-9]+")
+_JOBSET = re.compile(r"namespaces/(?P<namespace>[^/]+)/jobsets/(?P<name>.+)")
+_SETTLED_PHASES = ("Running", "Succeeded", "Failed")
+
+
+class Timeline:
+    """The model of one run.
+
+    Args:
+        workloads: Namespace and name of every JobSet that was applied; other workloads are ignored.
+        started_at: Unix seconds at which they were applied.
+    """
+
+    def __init__(self, workloads: Iterable[tuple[str, str]], started_at: float) -> None:
+        self.started_at = started_at
+        self.workloads = {key: WorkloadTimeline(key[0], key[1], progress_at=started_at) for key in workloads}
+        self.slices: dict[tuple[str, str], SliceTimeline] = {}
+        self.pools_now: dict[str, str] | None = None
+        """The pools of the last listing; None before the first."""
+        self.shared_calls: Counter[str] = Counter()
+        self.calls: dict[str, list[Called]] = {}
+        self._ready_at: dict[str, dict[str, float]] = {}
+        """When each node of a pool was first ready; kept after its end, for decisions that are seen
+        late."""
+        self._nodes: dict[str, str] = {}
+        self._slice_of_pool: dict[str, SliceTimeline] = {}
+        self._early: dict[tuple[str, str], list[Observation]] = {}
+        """What was seen of a Job before the JobSet that says that it is a slice."""
+        self._ended_pools: dict[str, float] = {}
+        self._feed: list[FeedLine] = []
+        self._handlers: dict[type, Callable[..., None]] = {
+            JobSetSeen: self._see_jobset,
+            PodSeen: self._see_pod,
+            NodeSeen: self._see_node,
+            MessagePublished: self._see_message,
+            Decided: self._see_decision,
+            Called: self._see_call,
+            PoolsListed: self._see_pools,
+        }
+
+    def observe(self, observation: Observation) -> list[FeedLine]:
+        """Take one observation in and return the lines that it adds to the feed."""
+        self._feed = []
+        self._handlers[type(observation)](observation)
+        return self._feed
+
+    @property
+    def nodes_left(self) -> list[str]:
+        """The nodes of pools that still exist."""
+        return sorted(self._nodes)
+
+    def calls_of(self, one: SliceTimeline) -> Counter[str]:
+        """Return how often the GKE API was called about the pools of a slice, by method."""
+        return Counter(call.method for pool in one.pools for call in self.calls.get(pool, []))
+
+    def refused_calls_of(self, one: SliceTimeline) -> int:
+        """Return how many of these calls GKE refused, for example because it was busy."""
+        return sum(call.code != "OK" for pool in one.pools for call in self.calls.get(pool, []))
+
+    def slices_of(self, workload: WorkloadTimeline) -> list[SliceTimeline]:
+        """Return the slices of one workload in the order of its spec."""
+        return [
+            one
+            for one in self.slices.values()
+            if (one.namespace, one.workload) == (workload.namespace, workload.name)
+        ]
+
+    def _reach(self, one: SliceTimeline, step: Step, at: float, detail: str = "", *, last: bool = False) -> None:
+        """Note a step of a slice, and say so the first time."""
+        known = step in one.steps
+        if known and not last:
+            return
+        one.steps[step] = at
+        if known:
+            return
+        self._touch(one.namespace, one.workload, at)
+        emphasis = "good" if step in (Step.COMPLETED, Step.DELETED) else ""
+        text = SENTENCES[step] + (f" ({detail})" if detail else "")
+        self._feed.append(FeedLine(at, one.job, text, emphasis))
+
+    def _touch(self, namespace: str, name: str, at: float) -> None:
+        workload = self.workloads.get((namespace, name))
+        if workload:
+            workload.progress_at = max(workload.progress_at, at)
+
+    def _see_jobset(self, seen: JobSetSeen) -> None:
+        workload = self.workloads.get((seen.namespace, seen.name))
+        if workload is None:
+            return
+        for spec in seen.slices:
+            self._add_slice(workload, spec.job, spec.pods)
+        workload.message = seen.message or workload.message
+        if (seen.terminal, seen.gone, seen.suspended) == (workload.terminal, workload.gone, workload.suspended):
+            return
+        workload.progress_at = max(workload.progress_at, seen.at)
+        ended = (seen.terminal or seen.gone) and not workload.over
+        workload.suspended = seen.suspended
+        workload.terminal, workload.gone = workload.terminal or seen.terminal, workload.gone or seen.gone
+        if seen.suspended and not ended:
+            self._feed.append(FeedLine(seen.at, workload.name, "the JobSet is suspended"))
+        if ended:
+            self._end_workload(workload, seen)
+
+    def _end_workload(self, workload: WorkloadTimeline, seen: JobSetSeen) -> None:
+        word = seen.terminal or "deleted"
+        emphasis = "good" if word == "Completed" else "bad"
+        self._feed.append(FeedLine(seen.at, workload.name, f"the JobSet is {word}", emphasis))
+        for one in self.slices_of(workload):
+            if Step.LEADER_BOUND in one.steps:
+                one.steps.setdefault(Step.COMPLETED, seen.at)
+
+    def _add_slice(self, workload: WorkloadTimeline, job: str, pods: int) -> None:
+        key = (workload.namespace, job)
+        if key in self.slices:
+            return
+        one = SliceTimeline(workload.namespace, workload.name, job, pods)
+        self.slices[key] = one
+        for observation in self._early.pop(key, []):
+            self._handlers[type(observation)](observation)
+
+    def _see_pod(self, pod: PodSeen) -> None:
+        one = self.slices.get((pod.namespace, pod.job))
+        if one is None:
+            self._keep_early((pod.namespace, pod.job), pod)
+            return
+        if pod.gone:
+            one.live_pods.pop(pod.uid, None)
+            return
+        one.live_pods[pod.uid] = pod
+        if pod.index == "0":
+            self._see_leader(one, pod)
+        pods = list(one.live_pods.values())
+        if len({each.index for each in pods}) >= one.pods and one.pods > 1:
+            self._reach(one, Step.FOLLOWERS_CREATED, pod.at, f"{one.pods} pods")
+        settled = {each.index for each in pods if each.phase in _SETTLED_PHASES}
+        if len(settled) >= one.pods:
+            self._reach(one, Step.RUNNING, pod.at)
+
+    def _see_leader(self, one: SliceTimeline, pod: PodSeen) -> None:
+        if pod.unschedulable and not pod.node:
+            one.scheduler_message = pod.unschedulable
+            self._reach(one, Step.UNSCHEDULABLE, pod.at, pod.unschedulable)
+        if pod.node:
+            one.leader_pool = self._nodes.get(pod.node, one.leader_pool)
+            self._reach(one, Step.LEADER_BOUND, pod.at, pod.node)
+            if one.pods == 1:
+                self._reach(one, Step.FOLLOWERS_CREATED, pod.at, "a slice of one pod has none")
+        if pod.phase == "Failed" and one.leader_phase != "Failed":
+            self._feed.append(FeedLine(pod.at, one.job, f"the leader failed (attempt {pod.restart})", "bad"))
+        one.leader_phase = pod.phase
+
+    def _see_node(self, node: NodeSeen) -> None:
+        if node.gone:
+            self._nodes.pop(node.name, None)
+            return
+        self._nodes[node.name] = node.pool
+        if node.ready:
+            self._ready_at.setdefault(node.pool, {}).setdefault(node.name, node.at)
+        self._check_nodes(node.pool)
+
+    def _check_nodes(self, pool: str) -> None:
+        one = self._slice_of_pool.get(pool)
+        if one is None or one.creation is None:
+            return
+        count = one.creation.node_count
+        moments = sorted(self._ready_at.get(pool, {}).values())
+        if count and len(moments) >= count:
+            self._reach(one, Step.NODES_READY, moments[count - 1], f"{count} x {one.creation.machine_type}")
+
+    def _see_message(self, message: MessagePublished) -> None:
+        jobset = _JOBSET.fullmatch(message.subject)
+        if jobset:
+            workload = self.workloads.get((jobset["namespace"], jobset["name"]))
+            if workload:
+                workload.messages += 1
+                self._feed.append(
+                    FeedLine(message.at, workload.name, f"the exporter published: {message.observed}")
+                )
+            return
+        pod = _LEADER_POD.fullmatch(message.subject)
+        if not pod:
+            return
+        one = self.slices.get((pod["namespace"], pod["job"]))
+        if one is None:
+            self._keep_early((pod["namespace"], pod["job"]), message)
+            return
+        one.messages += 1
+        self._reach(one, Step.PUBLISHED, message.at)
+
+    def _keep_early(self, key: tuple[str, str], observation: Observation) -> None:
+        """Keep what belongs to a Job that no JobSet seen so far explains."""
+        if key[1]:
+            self._early.setdefault(key, []).append(observation)
+
+    def _see_decision(self, decided: Decided) -> None:
+        one = self.slices.get((decided.namespace, decided.job)) or self._slice_of_pool.get(decided.pool)
+        if one is None:
+            self._keep_early((decided.namespace, decided.job), decided)
+            return
+        one.decisions.append(decided)
+        if decided.function == "provision":
+            self._reach(one, Step.INVOKED, decided.at)
+        if decided.pool and _tells_the_pool(decided):
+            if decided.decision == "create" or one.creation is None:
+                one.creation = decided
+            if decided.pool not in one.pools:
+                one.pools.append(decided.pool)
+            self._slice_of_pool[decided.pool] = one
+            self._replay_calls(decided.pool)
+            self._check_nodes(decided.pool)
+        self._touch(one.namespace, one.workload, decided.at if decided.function == "provision" else 0.0)
+        emphasis = "bad" if decided.decision == "refuse" else ""
+        told = f": {decided.message}" if decided.message else ""
+        text = f"{decided.function} decided {decided.decision} because {decided.reason}{told}"
+        if decided.function != "sweep" or decided.decision == "delete":
+            self._feed.append(FeedLine(decided.at, one.job, text, emphasis))
+
+    def _replay_calls(self, pool: str) -> None:
+        """Take in the calls about a pool that were seen before it was known whose it is."""
+        for call in self.calls.get(pool, []):
+            self._reach_by_call(call)
+        if pool in self._ended_pools:
+            self._reach_end(pool, self._ended_pools[pool])
+
+    def _see_call(self, call: Called) -> None:
+        if not call.pool:
+            self.shared_calls[call.method] += 1
+            return
+        self.calls.setdefault(call.pool, []).append(call)
+        self._reach_by_call(call)
+
+    def _reach_by_call(self, call: Called) -> None:
+        one = self._slice_of_pool.get(call.pool)
+        if one is None or call.code != "OK":
+            return
+        if call.method == "CreateNodePool":
+            # The function's record is written at its end; it was certainly invoked before GKE
+            # answered it.
+            one.steps[Step.INVOKED] = min(one.steps.get(Step.INVOKED, call.at), call.at)
+            self._reach(one, Step.ACCEPTED, call.at, call.pool)
+        elif call.method == "DeleteNodePool":
+            self._reach(one, Step.DELETE_ACCEPTED, call.at, last=True)
+
+    def _see_pools(self, listed: PoolsListed) -> None:
+        for name in (self.pools_now or {}).keys() - listed.pools.keys():
+            self._ended_pools[name] = listed.at
+            self._reach_end(name, listed.at)
+        self.pools_now = listed.pools
+
+    def _reach_end(self, pool: str, at: float) -> None:
+        one = self._slice_of_pool.get(pool)
+        if one is not None and one.pool == pool:
+            self._reach(one, Step.DELETED, at, pool, last=True)
+
+
+def _tells_the_pool(decided: Decided) -> bool:
+    """Return whether a decision shows that its slice has a pool.
+
+    A function that dies between GKE's answer and its own record leaves it to the next delivery to
+    say so.
+    """
+    found_again = decided.function == "provision" and decided.decision in ("keep", "wait")
+    return decided.decision == "create" or found_again

@@ -1,0 +1,155 @@
+"""Verifies through the stand-ins' public APIs that nothing is left, stuck or lost.
+
+Each check returns the problems it sees; a problem that may only be late (a node on its way out, a
+message about to be acknowledged) is looked at again within a bound.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from demo.loop.observer import list_our_pools
+from demo.stack.layout import DEAD_LETTER_SUBSCRIPTION
+from shared.core import labels
+from standins.processes.kubeconfig import open_client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+    from typing import Self
+
+    from demo.stack.commands import Addresses
+
+SETTLE_SECONDS = 30.0
+"""How long something may be late; a good end is noticed at once. On a busy machine a function that
+was killed takes ten seconds to start, and its messages wait for the end of their back-off."""
+_POLL_SECONDS = 0.2
+_EXPORTER_METRICS = ("tpu_provisioner_exporter_buffered", "tpu_provisioner_exporter_objects_unreadable_total")
+"""Metrics of the exporter that are zero at the end of a good run: no event unsent, no object
+skipped."""
+_JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2"
+
+
+class Verifier:
+    """Looks at a stack from outside; used as a context manager.
+
+    Args:
+        addresses: Where its parts listen.
+    """
+
+    def __init__(self, addresses: Addresses) -> None:
+        self._gke = httpx.Client(base_url=addresses.gke_rest, timeout=10)
+        self._kubernetes = open_client(addresses.kubeconfig)
+        self._pubsub = httpx.Client(base_url=addresses.pubsub_rest, timeout=10)
+        self._exporter = httpx.Client(base_url=addresses.exporter, timeout=10)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for client in (self._gke, self._kubernetes, self._pubsub, self._exporter):
+            client.close()
+
+    def verify(self, jobsets: Iterable[tuple[str, str]], *, settle_seconds: float = SETTLE_SECONDS) -> list[str]:
+        """Return what is wrong with the end state, after giving late things some time to settle.
+
+        Args:
+            jobsets: Namespace and name of every JobSet that was applied.
+            settle_seconds: How long something may be late.
+        """
+        wanted = list(jobsets)
+        deadline = time.monotonic() + settle_seconds
+        while True:
+            problems = self._look(wanted)
+            if not problems or time.monotonic() > deadline:
+                return problems
+            time.sleep(_POLL_SECONDS)
+
+    def count_pools(self) -> int:
+        """Return how many node pools with the provisioner's label GKE has."""
+        return len(list_our_pools(self._gke))
+
+    def count_facts(self) -> dict[str, int]:
+        """Return counters of the run as a whole: messages published, dead letters."""
+        counters = self._subscriptions()
+        return {
+            "messages": sum(_count(each, "acked") for name, each in counters.items() if _is_pushed(name)),
+            "dead_letters": sum(_count(each, "deadLettered") for each in counters.values()),
+        }
+
+    def _look(self, jobsets: list[tuple[str, str]]) -> list[str]:
+        checks: dict[str, Callable[[], list[str]]] = {
+            "JobSets": lambda: [problem for each in jobsets for problem in self._check_jobset(*each)],
+            "GKE": self._check_gke,
+            "nodes": self._check_nodes,
+            "Pub/Sub": self._check_pubsub,
+            "the exporter": self._check_exporter,
+        }
+        problems: list[str] = []
+        for name, check in checks.items():
+            try:
+                problems += check()
+            except httpx.HTTPError as error:
+                problems.append(f"{name}: no answer: {error!r}")
+        return problems
+
+    def _check_gke(self) -> list[str]:
+        left = list_our_pools(self._gke)
+        return [f"node pool {name} is left in GKE ({status})" for name, status in sorted(left.items())]
+
+    def _check_jobset(self, namespace: str, name: str) -> list[str]:
+        answer = self._kubernetes.get(f"{_JOBSETS}/namespaces/{namespace}/jobsets/{name}")
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return []
+        conditions = answer.raise_for_status().json().get("status", {}).get("conditions", [])
+        ended = [
+            each for each in conditions if each["type"] in ("Completed", "Failed") and each["status"] == "True"
+        ]
+        return [] if ended else [f"JobSet {namespace}/{name} is neither Completed nor Failed nor deleted"]
+
+    def _check_nodes(self) -> list[str]:
+        answer = self._kubernetes.get("/api/v1/nodes", params={"labelSelector": labels.ACCELERATOR})
+        return [f"node {each['metadata']['name']} is left" for each in answer.raise_for_status().json()["items"]]
+
+    def _check_pubsub(self) -> list[str]:
+        problems = []
+        for name, counters in self._subscriptions().items():
+            waiting = _count(counters, "backlog") + _count(counters, "outstanding")
+            if waiting and _is_pushed(name):
+                problems.append(f"subscription {name.rpartition('/')[2]} has {waiting} undelivered messages")
+        pulled = self._pubsub.post(
+            f"/v1/{DEAD_LETTER_SUBSCRIPTION}:pull", json={"maxMessages": 10, "returnImmediately": True}
+        )
+        dead = pulled.raise_for_status().json().get("receivedMessages", [])
+        problems += [f"message {each['message']['messageId']} is a dead letter" for each in dead]
+        return problems
+
+    def _check_exporter(self) -> list[str]:
+        answer = self._exporter.get("/readyz")
+        if answer.is_error:
+            return [f"the exporter is not ready: {answer.text.strip()[:200]}"]
+        metrics = self._exporter.get("/metrics").raise_for_status().text.splitlines()
+        values = dict(line.rsplit(" ", 1) for line in metrics if line.startswith(_EXPORTER_METRICS))
+        return [
+            f"the exporter's metric {name} is {value} and not 0" for name, value in values.items() if float(value)
+        ]
+
+    def _subscriptions(self) -> dict[str, dict[str, Any]]:
+        body = self._pubsub.get("/admin/subscriptions").raise_for_status().json()
+        found = body.get("subscriptions", body)
+        if isinstance(found, dict):
+            return found
+        return {str(each.get("name") or each.get("subscription")): each for each in found}
+
+
+def _is_pushed(name: str) -> bool:
+    return name != DEAD_LETTER_SUBSCRIPTION
+
+
+def _count(counters: dict[str, Any], key: str) -> int:
+    return int(counters.get(key) or 0)

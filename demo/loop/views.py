@@ -1,0 +1,162 @@
+"""Two views of a run while it happens: live for terminals, plain lines for everything else."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from demo.loop.steps import SENTENCES, STEPS
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from demo.loop.states import FeedLine, SliceTimeline
+    from demo.loop.timeline import Timeline
+
+_FEED_LINES = 12
+_SLICE_ROWS_MAX = 24
+_COLORS = {"good": "green", "bad": "red"}
+_REFRESH_PER_SECOND = 8
+
+
+class View(Protocol):
+    """What a run tells while it happens."""
+
+    def start(self) -> None:
+        """Begin to show."""
+
+    def say(self, text: str) -> None:
+        """Show a word about the demo itself."""
+
+    def show(self, lines: list[FeedLine], timeline: Timeline, now: float) -> None:
+        """Show new lines and the state at this moment."""
+
+    def stop(self) -> None:
+        """Leave the terminal as it was found."""
+
+
+class PlainView:
+    """One line per event, as it happens."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def start(self) -> None:
+        """Nothing to begin."""
+
+    def say(self, text: str) -> None:
+        """Print a word about the demo itself."""
+        self._console.print(text, markup=False, highlight=False)
+
+    def show(self, lines: list[FeedLine], timeline: Timeline, now: float) -> None:  # noqa: ARG002 -- View's shape
+        """Print the new lines."""
+        for line in lines:
+            self._console.print(format_line(line, timeline.started_at), soft_wrap=True)
+
+    def stop(self) -> None:
+        """Nothing to restore."""
+
+
+class LiveView:
+    """A calm picture: one row per slice whose steps light up, and below it what happened last.
+
+    Args:
+        console: A console on a terminal.
+        speed: Virtual seconds per real second, for the heading.
+    """
+
+    def __init__(self, console: Console, speed: float) -> None:
+        self._console, self._speed = console, speed
+        self._live: Live | None = None
+        self._feed: deque[Text] = deque(maxlen=_FEED_LINES)
+
+    def start(self) -> None:
+        """Begin to draw."""
+        self._live = Live(console=self._console, refresh_per_second=_REFRESH_PER_SECOND, transient=True)
+        self._live.start()
+
+    def say(self, text: str) -> None:
+        """Print a word about the demo itself above the picture."""
+        self._console.print(Text(text, style="dim"))
+
+    def show(self, lines: list[FeedLine], timeline: Timeline, now: float) -> None:
+        """Draw the state at this moment."""
+        for line in lines:
+            text = format_line(line, timeline.started_at)
+            text.no_wrap, text.overflow = True, "ellipsis"
+            self._feed.append(text)
+        if self._live:
+            self._live.update(self._draw(timeline, now))
+
+    def stop(self) -> None:
+        """End the drawing."""
+        if self._live:
+            self._live.stop()
+            self._live = None
+
+    def _draw(self, timeline: Timeline, now: float) -> RenderableType:
+        elapsed = now - timeline.started_at
+        pools = timeline.pools_now or {}
+        heading = Text.assemble(
+            ("TPU Provisioner", "bold"),
+            f"   {elapsed:5.1f} s real   {_format_virtual(elapsed * self._speed)} virtual (x{self._speed:g})",
+            f"   {len(pools)} pools   {len(timeline.nodes_left)} nodes",
+        )
+        rows = Table.grid(padding=(0, 2))
+        rows.add_column(no_wrap=True, max_width=34)
+        rows.add_column(no_wrap=True)
+        rows.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+        shown = sorted(timeline.slices.values(), key=lambda one: STEPS[-1] in one.steps)[:_SLICE_ROWS_MAX]
+        for one in shown:
+            rows.add_row(Text(one.job, style="bold"), _draw_steps(one), _draw_state(one, now))
+        hidden = len(timeline.slices) - len(shown)
+        more = [Text(f"and {hidden} more slices", style="dim")] if hidden > 0 else []
+        return Group(Text(), heading, Text(), rows, *more, Text(), *self._feed)
+
+
+def _draw_steps(one: SliceTimeline) -> Text:
+    lights = Text()
+    reached = [index for index, step in enumerate(STEPS) if step in one.steps]
+    current = (reached[-1] + 1) if reached else 0
+    for index, step in enumerate(STEPS):
+        if step in one.steps:
+            lights.append("● ", style="green")
+        elif one.refusal:
+            lights.append("× ", style="red")  # noqa: RUF001 -- a glyph, not a letter
+        elif index == current:
+            lights.append("◐ ", style="yellow")
+        else:
+            lights.append("○ ", style="bright_black")
+    return lights
+
+
+def _draw_state(one: SliceTimeline, now: float) -> Text:
+    if one.refusal:
+        return Text(f"refused: {one.refusal.reason}", style="red")
+    reached = [step for step in STEPS if step in one.steps]
+    if not reached:
+        return Text("waiting for its pods", style="dim")
+    last = reached[-1]
+    text = Text(f"{SENTENCES[last]}, {max(0.0, now - one.steps[last]):.0f} s ago")
+    if one.decisions:
+        latest = one.decisions[-1]
+        text.append(f"   {latest.function}: {latest.decision} ({latest.reason})", style="dim")
+    return text
+
+
+def format_line(line: FeedLine, started_at: float) -> Text:
+    """Return one line of the feed, with its seconds since the start."""
+    text = Text(f"{line.at - started_at:7.2f} s  ", style="dim")
+    text.append(f"{line.who}  ", style="cyan")
+    text.append(line.text, style=_COLORS.get(line.emphasis, "default"))
+    return text
+
+
+def _format_virtual(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}:{rest:02d} min"

@@ -1,0 +1,75 @@
+"""Writes reports: JSON, a page, or a picture, chosen by the ending of the file's name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jinja2
+from markupsafe import Markup
+
+from demo.loop.drawing import draw
+from demo.loop.report import build_report
+from demo.loop.steps import STEPS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from demo.loop.run_outcome import Outcome
+
+SUFFIXES = (".json", ".html", ".svg")
+
+
+class BadReportPath(Exception):
+    """A report was asked for in a form that is not known, or where it cannot be written."""
+
+
+def parse_report_paths(texts: Iterable[str]) -> list[Path]:
+    """Return the paths of the wanted reports; one text may hold several, separated by spaces.
+
+    Raises:
+        BadReportPath: an ending is unknown or the folder does not exist.
+    """
+    paths = [Path(each) for text in texts for each in text.split()]
+    for path in paths:
+        if path.suffix not in SUFFIXES:
+            raise BadReportPath(f"report {path}: unknown ending {path.suffix!r}; valid: {', '.join(SUFFIXES)}")
+        if not path.resolve().parent.is_dir():
+            raise BadReportPath(f"report {path}: the folder {path.parent} does not exist")
+    return paths
+
+
+def write_report(path: Path, outcome: Outcome) -> None:
+    """Write one report in the form that its ending names."""
+    if path.suffix == ".json":
+        text = json.dumps(build_report(outcome), indent=2) + "\n"
+    elif path.suffix == ".svg":
+        text = render_svg(outcome)
+    else:
+        text = render_html(outcome)
+    path.write_text(text, encoding="utf-8")
+
+
+def render_svg(outcome: Outcome) -> str:
+    """Return the picture of a run."""
+    return _templates().get_template("run.svg.jinja").render(d=draw(outcome))
+
+
+def render_html(outcome: Outcome) -> str:
+    """Return a page of its own, without anything to load: the picture and the tables."""
+    return (
+        _templates()
+        .get_template("run.html.jinja")
+        .render(
+            d=draw(outcome),
+            r=build_report(outcome),
+            steps=[str(step) for step in STEPS],
+            svg=Markup(render_svg(outcome)),  # noqa: S704 -- rendered by the line's own escaping template
+        )
+    )
+
+
+def _templates() -> jinja2.Environment:
+    loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
+    return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)

@@ -1,0 +1,1 @@
+"""Ray itself on the local stack: head, autoscaler and workers run as processes."""

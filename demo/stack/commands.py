@@ -1,0 +1,266 @@
+"""The command line and the environment of every process of the stack.
+
+This is the one place that knows how each part is started; everything here is a pure function of the
+layout, the settings and the addresses of the parts that were started before.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+
+from demo.stack.clusters import ClusterKind
+from demo.stack.layout import (
+    CLUSTER,
+    CLUSTER_PATH,
+    DEAD_LETTER_TOPIC,
+    LOCATION,
+    OPERATIONS_TOPIC,
+    PROJECT,
+    PROJECT_ROOT,
+    TOPIC,
+    ZONE,
+    Layout,
+)
+from shared.core.settings import Settings
+from standins.processes.child import Command
+
+SWEEP_VIRTUAL_SECONDS = 60
+SWEEP_SECONDS_MIN = 5.0
+"""The functions themselves are not sped up: more frequent sweeps would race with each of their
+answers."""
+ACCOUNT_PREFIX = "tpu-provisioner-"
+"""Before the name of the exporter or of a function: its service account in infra/kubernetes."""
+MANIFESTS = PROJECT_ROOT / "infra" / "kubernetes" / "local"
+RUN_VIRTUAL_SECONDS = 180.0
+"""Longer than the nodes of a pool take to come up one after the other, so that all pods of a slice
+run at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackSettings:
+    """What a person may choose about a stack."""
+
+    speed: float = 30.0
+    """Virtual seconds per real second, for everything that GKE and the kubelets take time for."""
+    seed: int = 1
+    run_virtual_seconds: float = RUN_VIRTUAL_SECONDS
+    """How long a pod runs when its annotations say nothing."""
+    restarts: bool = True
+    faults: str = ""
+    """A file of faults for the fake GKE, or nothing."""
+    cluster: ClusterKind = ClusterKind.EMBEDDED
+    """Which Kubernetes everything runs on."""
+    grace_virtual_seconds: float = Settings(clusters={}).grace_seconds
+    """How long the functions keep the pools of a suspended workload."""
+    lease_seconds: int = 15
+    """How long a silent exporter keeps its Lease, where Kubernetes knows accounts; 0: no
+    election."""
+    images: tuple[str, ...] = ()
+    """Images whose containers the kubelet runs as processes, each as NAME=FOLDER."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """Where the parts of a running stack listen."""
+
+    kubernetes: str
+    kubeconfig: str
+    """The file by which an administrator gets in there."""
+    gke_rest: str
+    gke_grpc: str
+    pubsub_rest: str
+    pubsub_grpc: str
+    functions: dict[str, str]
+    exporter: str
+    logging: str = ""
+    """Where the logs of all parts can be asked as Cloud Logging is."""
+
+
+def cluster(layout: Layout, settings: StackSettings) -> Command:
+    """Return the command of the chosen Kubernetes."""
+    if settings.cluster is ClusterKind.REAL:
+        return _module(
+            "cluster",
+            "standins.controlplane",
+            "serve",
+            f"--folder={layout.control_plane}",
+            f"--manifests={MANIFESTS}",
+            f"--accounts-folder={layout.accounts}",
+            f"--kubeconfig-file={layout.kubeconfig}",
+            f"--ports-file={layout.ports_file('cluster')}",
+        )
+    return _module(
+        "cluster",
+        "standins.cluster",
+        "serve",
+        f"--speed={settings.speed:g}",
+        f"--seed={settings.seed}",
+        f"--kubeconfig-file={layout.kubeconfig}",
+        f"--ports-file={layout.ports_file('cluster')}",
+    )
+
+
+def pubsub(layout: Layout, settings: StackSettings) -> Command:
+    """Return the command of the Pub/Sub broker."""
+    return _module(
+        "pubsub",
+        "standins.pubsub",
+        "serve",
+        f"--seed={settings.seed}",
+        f"--ports-file={layout.ports_file('pubsub')}",
+    )
+
+
+def logging(layout: Layout) -> Command:
+    """Return the command of the process that lets the logs be asked as Cloud Logging is."""
+    return _module(
+        "logging",
+        "standins.logging",
+        "serve",
+        f"--folder={layout.logs}",
+        f"--project={PROJECT}",
+        f"--ports-file={layout.ports_file('logging')}",
+    )
+
+
+def fake_gke(layout: Layout, settings: StackSettings, *, pubsub_rest: str) -> Command:
+    """Return the command of the fake GKE: nodes go to Kubernetes, the audit log to Pub/Sub."""
+    faults = (f"--faults={settings.faults}",) if settings.faults else ()
+    return _module(
+        "fakegke",
+        "standins.fakegke",
+        "serve",
+        f"--project={PROJECT}",
+        f"--location={LOCATION}",
+        f"--cluster={CLUSTER}",
+        f"--speed={settings.speed:g}",
+        f"--seed={settings.seed}",
+        f"--kubernetes={layout.kubeconfig}",
+        f"--pubsub={pubsub_rest}",
+        f"--operations-topic={OPERATIONS_TOPIC}",
+        f"--ports-file={layout.ports_file('fakegke')}",
+        *faults,
+    )
+
+
+def kubelet(layout: Layout, settings: StackSettings) -> Command:
+    """Return the command of the simulated kubelet."""
+    return _module(
+        "kubelet",
+        "standins.kubelet",
+        f"--kubeconfig={layout.kubeconfig}",
+        f"--speed={settings.speed:g}",
+        f"--run-seconds={settings.run_virtual_seconds:g}",
+        f"--logs={layout.pod_logs}",
+        *(f"--image={each}" for each in settings.images),
+        restartable=True,
+    )
+
+
+def exporter(layout: Layout, settings: StackSettings, *, pubsub_grpc: str, port: int) -> Command:
+    """Return the command of the exporter, configured as its Deployment would.
+
+    Where Kubernetes knows accounts, it has the rights of its own and no more, and competes for its
+    Lease.
+    """
+    real = settings.cluster is ClusterKind.REAL
+    return _module(
+        "exporter",
+        "exporter",
+        restartable=True,
+        environment={
+            "TPU_PROVISIONER_CLUSTER": CLUSTER_PATH,
+            "TPU_PROVISIONER_TOPIC": TOPIC,
+            "TPU_PROVISIONER_KUBECONFIG": str(
+                layout.account_kubeconfig(f"{ACCOUNT_PREFIX}exporter") if real else layout.kubeconfig
+            ),
+            "TPU_PROVISIONER_HTTP_PORT": str(port),
+            "TPU_PROVISIONER_LEASE_SECONDS": str(settings.lease_seconds if real else 0),
+            "PUBSUB_EMULATOR_HOST": pubsub_grpc,
+        },
+    )
+
+
+def function(
+    layout: Layout,
+    settings: StackSettings,
+    name: str,
+    *,
+    port: int,
+    kubernetes: str,
+    gke_rest: str,
+    pubsub_rest: str,
+) -> Command:
+    """Return the command of one function, run by Google's own framework from the staged bundle.
+
+    Where Kubernetes knows accounts, the function has the rights of its own and no more.
+    """
+    access: dict[str, str] = {}
+    if settings.cluster is ClusterKind.REAL:
+        token = layout.account_token(f"{ACCOUNT_PREFIX}{name}")
+        access = {"ca_file": str(layout.authority), "token_file": str(token)}
+    clusters = {CLUSTER_PATH: {"endpoint": kubernetes, "zone": ZONE, **access}}
+    return Command(
+        name=name,
+        arguments=(
+            sys.executable,
+            "-m",
+            "functions_framework",
+            "--source=main.py",
+            f"--target={name}",
+            "--signature-type=http",
+            "--host=127.0.0.1",
+            f"--port={port}",
+        ),
+        folder=layout.bundle,
+        restartable=True,
+        environment={
+            "TPU_PROVISIONER_CLUSTERS": json.dumps(clusters),
+            "TPU_PROVISIONER_GKE_ENDPOINT": gke_rest,
+            "TPU_PROVISIONER_COMPUTE_ENDPOINT": gke_rest,
+            "TPU_PROVISIONER_PUBSUB_ENDPOINT": pubsub_rest,
+            "TPU_PROVISIONER_CREDENTIALS": "anonymous",
+            "TPU_PROVISIONER_DEAD_LETTER_TOPIC": DEAD_LETTER_TOPIC,
+            **_scaled_bounds(settings),
+        },
+    )
+
+
+def _scaled_bounds(settings: StackSettings) -> dict[str, str]:
+    """Return the functions' waiting times, shortened by the speed of the stand-ins' clock."""
+    defaults = Settings(clusters={})
+    virtual = {
+        "GRACE_SECONDS": settings.grace_virtual_seconds,
+        "CREATION_SECONDS_MAX": defaults.creation_seconds_max,
+        "DRAIN_SECONDS_MAX": defaults.drain_seconds_max,
+    }
+    return {
+        f"TPU_PROVISIONER_{name}": str(max(1, round(seconds / settings.speed)))
+        for name, seconds in virtual.items()
+    }
+
+
+def ticker(settings: StackSettings, *, sweep: str) -> Command:
+    """Return the command of the process that calls the sweep as Cloud Scheduler would."""
+    seconds = max(SWEEP_SECONDS_MIN, SWEEP_VIRTUAL_SECONDS / settings.speed)
+    return _module(
+        "ticker", "demo.stack.ticker", f"--url={sweep}", f"--every-seconds={seconds:g}", restartable=True
+    )
+
+
+def _module(
+    name: str,
+    module: str,
+    *arguments: str,
+    environment: dict[str, str] | None = None,
+    restartable: bool = False,
+) -> Command:
+    return Command(
+        name=name,
+        arguments=(sys.executable, "-m", module, *arguments),
+        folder=PROJECT_ROOT,
+        environment=environment or {},
+        restartable=restartable,
+    )

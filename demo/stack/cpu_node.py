@@ -1,0 +1,64 @@
+"""The one ordinary node of the local cluster, where pods without accelerators run.
+
+GKE clusters keep at least one such pool, because system pods do not tolerate the accelerator taint
+(https://docs.cloud.google.com/kubernetes-engine/docs/concepts/tpus).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from demo.stack.layout import LOCATION, ZONE
+from standins.processes.kubeconfig import open_client
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAME = "cpu-0"
+_RESOURCES = {"cpu": "64", "memory": "256Gi", "pods": "250", "ephemeral-storage": "375Gi"}
+
+
+def register_cpu_node(kubeconfig: Path) -> None:
+    """Create the node, or refresh the one that is there, and report it Ready.
+
+    Raises:
+        httpx.HTTPStatusError: the API refused it.
+    """
+    with open_client(kubeconfig) as client:
+        created = client.post("/api/v1/nodes", json=_node())
+        if created.status_code != httpx.codes.CONFLICT:
+            created.raise_for_status()
+        client.patch(
+            f"/api/v1/nodes/{NAME}/status",
+            json={"status": _status()},
+            headers={"Content-Type": "application/merge-patch+json"},
+        ).raise_for_status()
+
+
+def _node() -> dict[str, Any]:
+    labels = {
+        "kubernetes.io/hostname": NAME,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "cloud.google.com/gke-nodepool": "cpu",
+        "node.kubernetes.io/instance-type": "n2-standard-64",
+        "topology.kubernetes.io/region": LOCATION,
+        "topology.kubernetes.io/zone": ZONE,
+    }
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NAME, "labels": labels}}
+
+
+def _status() -> dict[str, Any]:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "message": "the local stack keeps this node",
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": now,
+    }
+    return {"capacity": _RESOURCES, "allocatable": _RESOURCES, "conditions": [ready]}

@@ -1,0 +1,118 @@
+"""Where a stack keeps its files, and the names that it gives to things.
+
+One folder per stack holds everything: ports files, logs, the kubeconfig, the staged functions.
+Names of cloud resources are constants, because a stack serves one project with one cluster.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT = "demo-project"
+LOCATION = "us-east5"
+ZONE = "us-east5-b"
+CLUSTER = "demo"
+CLUSTER_PATH = f"projects/{PROJECT}/locations/{LOCATION}/clusters/{CLUSTER}"
+TOPIC = f"projects/{PROJECT}/topics/workload-events"
+OPERATIONS_TOPIC = f"projects/{PROJECT}/topics/nodepool-events"
+DEAD_LETTER_TOPIC = f"projects/{PROJECT}/topics/dead-letters"
+DEAD_LETTER_SUBSCRIPTION = f"projects/{PROJECT}/subscriptions/dead-letters"
+FUNCTIONS = ("provision", "collect", "settle", "sweep")
+SUPERVISOR = "supervisor"
+"""Whose log begins before its stack does, when it runs in the background."""
+PROJECT_ROOT = Path(__file__).resolve().parents[2]
+DEFAULT_HOME = PROJECT_ROOT / ".local"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files of one stack under its home folder."""
+
+    home: Path
+
+    @property
+    def logs(self) -> Path:
+        """The folder with one log file per process."""
+        return self.home / "logs"
+
+    @property
+    def pod_logs(self) -> Path:
+        """The folder with one log file per container that runs as a process."""
+        return self.logs / "pods"
+
+    @property
+    def ports(self) -> Path:
+        """The folder with one ports file per server process."""
+        return self.home / "ports"
+
+    @property
+    def bundle(self) -> Path:
+        """The staged functions, as they would be uploaded."""
+        return self.home / "functions"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The kubeconfig of an administrator: for kubectl, the demo and the stand-ins."""
+        return self.home / "kubeconfig"
+
+    @property
+    def control_plane(self) -> Path:
+        """The folder of a real control plane: its data, its keys, and the logs of its parts."""
+        return self.home / "control-plane"
+
+    @property
+    def control_plane_logs(self) -> Path:
+        """The folder with one log file per part of a real control plane."""
+        return self.control_plane / "logs"
+
+    @property
+    def accounts(self) -> Path:
+        """Return the folder with the credentials of a real control plane's service accounts."""
+        return self.home / "accounts"
+
+    @property
+    def authority(self) -> Path:
+        """The certificate that those who talk to a real control plane trust."""
+        return self.accounts / "ca.crt"
+
+    def account_kubeconfig(self, account: str) -> Path:
+        """Return the kubeconfig of one service account."""
+        return self.accounts / f"{account}.kubeconfig"
+
+    def account_token(self, account: str) -> Path:
+        """Return the bare token of one service account."""
+        return self.accounts / f"{account}.token"
+
+    @property
+    def state(self) -> Path:
+        """What runs, written by the supervisor whenever it changes."""
+        return self.home / "stack.json"
+
+    def log(self, name: str) -> Path:
+        """Return the log file of one process."""
+        return self.logs / f"{name}.log"
+
+    def ports_file(self, name: str) -> Path:
+        """Return the file that one server process writes once it listens."""
+        return self.ports / f"{name}.json"
+
+    def create(self) -> None:
+        """Create the folders and drop what an earlier stack left in them."""
+        for folder in (self.home, self.logs, self.ports):
+            folder.mkdir(parents=True, exist_ok=True)
+        for folder in (self.bundle, self.control_plane, self.accounts):
+            shutil.rmtree(folder, ignore_errors=True)
+        logs = [path for path in self.logs.glob("*.log") if path != self.log(SUPERVISOR)]
+        for path in (self.state, self.kubeconfig, *self.ports.glob("*.json"), *logs):
+            path.unlink(missing_ok=True)
+
+    def drop_control_plane(self) -> None:
+        """Remove the data and keys of a real control plane that has ended; its logs remain."""
+        shutil.rmtree(self.accounts, ignore_errors=True)
+        for path in self.control_plane.glob("*"):
+            if path.is_dir() and path != self.control_plane_logs:
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.is_file():
+                path.unlink(missing_ok=True)

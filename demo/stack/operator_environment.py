@@ -1,0 +1,47 @@
+"""The environment variables with which `tpu-provisioner` looks at a running stack."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from demo.stack import commands
+from demo.stack.clusters import ClusterKind
+from demo.stack.layout import DEAD_LETTER_SUBSCRIPTION, OPERATIONS_TOPIC, TOPIC, Layout
+from demo.stack.local_subscriptions import FILTERS, subscription_path
+
+if TYPE_CHECKING:
+    from demo.stack.commands import Addresses, StackSettings
+
+
+def operator_environment(layout: Layout, settings: StackSettings, addresses: Addresses) -> dict[str, str]:
+    """Return the functions' own settings, and where the other parts of the stack are.
+
+    On a real control plane the operator comes as its administrator: the functions' account may not
+    read all that an operator wants to see.
+    """
+    real = settings.cluster is ClusterKind.REAL
+    function = commands.function(
+        layout,
+        settings,
+        "provision",
+        port=0,
+        kubernetes=addresses.kubernetes,
+        gke_rest=addresses.gke_rest,
+        pubsub_rest=addresses.pubsub_rest,
+    )
+    subscriptions = {name: subscription_path(name) for name in FILTERS} | {
+        "dead_letters": DEAD_LETTER_SUBSCRIPTION
+    }
+    return {
+        **function.environment,
+        "TPU_PROVISIONER_KUBECONFIG": addresses.kubeconfig,
+        "TPU_PROVISIONER_TOPIC": TOPIC,
+        "TPU_PROVISIONER_OPERATIONS_TOPIC": OPERATIONS_TOPIC,
+        "TPU_PROVISIONER_SUBSCRIPTIONS": json.dumps(subscriptions),
+        "TPU_PROVISIONER_FUNCTION_URIS": json.dumps(addresses.functions),
+        "TPU_PROVISIONER_EXPORTER_URL": addresses.exporter,
+        "TPU_PROVISIONER_LEASE_NAME": "tpu-provisioner-exporter" if real and settings.lease_seconds else "",
+        "TPU_PROVISIONER_LOGGING_ENDPOINT": addresses.logging,
+        "TPU_PROVISIONER_MONITORING_ENDPOINT": "",
+    }

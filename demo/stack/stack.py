@@ -1,0 +1,238 @@
+"""A whole local stack with one start and one stop, for the demo, the tests and `make up`.
+
+Start it from a thread that lives as long as the stack does: Linux ends a child when the thread that
+made it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from demo.stack import commands
+from demo.stack.clusters import ClusterKind
+from demo.stack.commands import Addresses, StackSettings
+from demo.stack.cpu_node import register_cpu_node
+from demo.stack.layout import FUNCTIONS, PROJECT_ROOT, Layout
+from demo.stack.local_subscriptions import create_subscriptions
+from demo.stack.own_namespace import create_own_namespace
+from demo.stack.readiness import NotReady, answers, listens, read_ports, wait_until
+from demo.stack.supervisor import Supervisor
+from standins.controlplane.product_manifests import read_kustomization
+from standins.controlplane.serving import Outputs
+from standins.processes.child import describe_last_words
+from standins.processes.free_ports import draw_ports
+from standins.processes.private_files import write_private
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from standins.controlplane.plane import ControlPlane
+
+_START_SECONDS_MAX = 180.0
+"""Seconds on a machine that does nothing else; minutes where several of these start beside a test
+run."""
+_CLUSTER_SECONDS_MAX = 195.0
+"""Longer than a control plane waits for one of its own parts, so that it can say which."""
+_LAST_LINES = 12
+_STARTING = {
+    ClusterKind.EMBEDDED: "starting the cluster and Pub/Sub",
+    ClusterKind.REAL: "starting a real Kubernetes control plane with JobSet, and Pub/Sub",
+}
+_STAGE_SCRIPT = PROJECT_ROOT / "infra" / "build" / "stage_functions.py"
+
+
+class StagingFailed(Exception):
+    """The functions could not be staged; the text is the script's output."""
+
+
+class Stack:
+    """A running stack, used as a context manager.
+
+    Args:
+        home: The folder for everything that it writes.
+        settings: Speed, seed and so on.
+        say: Told, in a few words, what is being waited for.
+        plane: A running control plane of the caller's to use, who can then strike its parts; None
+            starts the chosen cluster as one of the stack's own processes. Without JobSet in it, the
+            exporter's being ready is not waited for.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        settings: StackSettings,
+        *,
+        say: Callable[[str], None] = lambda _text: None,
+        plane: ControlPlane | None = None,
+    ) -> None:
+        if plane is not None and settings.cluster is not ClusterKind.REAL:
+            raise ValueError(f"settings.cluster: {settings.cluster} is not valid with a plane; valid: real")
+        self.layout = Layout(home.resolve())
+        self.settings = settings
+        self._say, self._plane = say, plane
+        self._addresses: Addresses | None = None
+        self._started = False
+        self._writing = threading.Lock()
+        self.supervisor = Supervisor(self.layout, restarts=settings.restarts, on_change=self._write_state)
+
+    def __enter__(self) -> Self:
+        self.layout.create()
+        self.supervisor.__enter__()
+        try:
+            self._start()
+        except BaseException:
+            self.supervisor.end_all()
+            self.layout.drop_control_plane()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._say("ending the stack")
+        self.supervisor.end_all()
+        self.layout.state.unlink(missing_ok=True)
+        self.layout.drop_control_plane()
+
+    @property
+    def addresses(self) -> Addresses:
+        """Where the parts listen; known once the stack has started."""
+        if self._addresses is None:
+            raise NotReady("the stack has not started")
+        return self._addresses
+
+    def kill(self, name: str) -> None:
+        """Kill one process as a crash would."""
+        self.supervisor.kill(name)
+
+    def restart(self, name: str) -> None:
+        """End one process and start it again."""
+        self.supervisor.restart(name)
+
+    def check(self) -> None:
+        """Raise `ProcessDied` when a process is gone for good."""
+        self.supervisor.check()
+
+    def _start(self) -> None:
+        self._say(_STARTING[self.settings.cluster])
+        if self._plane is None:
+            self.supervisor.start(commands.cluster(self.layout, self.settings))
+        self.supervisor.start(commands.pubsub(self.layout, self.settings))
+        self.supervisor.start(commands.logging(self.layout))
+        _stage(self.layout)
+        kubernetes = self._move_in(self._plane) if self._plane else self._cluster_url()
+        broker = self._ports("pubsub")
+        self.supervisor.start(commands.fake_gke(self.layout, self.settings, pubsub_rest=broker["rest"]))
+        self.supervisor.start(commands.kubelet(self.layout, self.settings))
+        register_cpu_node(self.layout.kubeconfig)
+        create_own_namespace(self.layout.kubeconfig)
+        self._say("starting GKE and the functions")
+        gke = self._ports("fakegke")
+        function_ports = dict(zip((*FUNCTIONS, "exporter"), draw_ports(len(FUNCTIONS) + 1), strict=True))
+        self._addresses = Addresses(
+            kubernetes=kubernetes,
+            kubeconfig=str(self.layout.kubeconfig),
+            gke_rest=gke["rest"],
+            gke_grpc=gke["grpc"],
+            pubsub_rest=broker["rest"],
+            pubsub_grpc=broker["grpc"],
+            functions={name: f"http://127.0.0.1:{function_ports[name]}/" for name in FUNCTIONS},
+            exporter=f"http://127.0.0.1:{function_ports['exporter']}",
+            logging=self._ports("logging")["rest"],
+        )
+        self._start_functions(function_ports)
+        self._start_exporter(function_ports["exporter"])
+        self._started = True
+        self._write_state()
+
+    def _move_in(self, plane: ControlPlane) -> str:
+        """Apply the objects of `commands.cluster` to a running control plane; return its URL."""
+        things = read_kustomization(commands.MANIFESTS)
+        plane.apply(things)
+        Outputs(accounts_folder=self.layout.accounts, things=things).write_accounts(plane)
+        write_private(self.layout.kubeconfig, plane.kubeconfig.read_text(encoding="utf-8"))
+        return plane.url
+
+    def _start_functions(self, ports: dict[str, int]) -> None:
+        addresses = self.addresses
+        for name in FUNCTIONS:
+            self.supervisor.start(
+                commands.function(
+                    self.layout,
+                    self.settings,
+                    name,
+                    port=ports[name],
+                    kubernetes=addresses.kubernetes,
+                    gke_rest=addresses.gke_rest,
+                    pubsub_rest=addresses.pubsub_rest,
+                )
+            )
+        create_subscriptions(addresses.pubsub_grpc, addresses.functions)
+        for name in FUNCTIONS:
+            self._wait(f"the function {name!r}", lambda port=ports[name]: listens(port))  # type: ignore[misc]
+        self.supervisor.start(commands.ticker(self.settings, sweep=addresses.functions["sweep"]))
+
+    def _start_exporter(self, port: int) -> None:
+        self._say("starting the exporter")
+        self.supervisor.start(
+            commands.exporter(self.layout, self.settings, pubsub_grpc=self.addresses.pubsub_grpc, port=port)
+        )
+        probe = "healthz" if self._plane and not self._plane.has_jobset else "readyz"
+        self._wait("the exporter", lambda: answers(f"{self.addresses.exporter}/{probe}"))
+
+    def _cluster_url(self) -> str:
+        return self._ports("cluster", _CLUSTER_SECONDS_MAX)["url"]
+
+    def _ports(self, name: str, seconds: float = _START_SECONDS_MAX) -> dict[str, str]:
+        path = self.layout.ports_file(name)
+        try:
+            self._wait(f"the process {name!r}", lambda: bool(read_ports(path)), seconds)
+        except NotReady as error:
+            raise NotReady(f"{error}; {describe_last_words(self.layout.log(name), _LAST_LINES)}") from error
+        return read_ports(path)
+
+    def _wait(self, what: str, ready: Callable[[], bool], seconds: float = _START_SECONDS_MAX) -> None:
+        wait_until(what, ready, seconds=seconds, check=self._check_starting)
+
+    def _check_starting(self) -> None:
+        """While starting, a process that ends is an error even when it could be restarted."""
+        self.supervisor.check_all_run()
+
+    def _write_state(self) -> None:
+        # The file says that everything is ready: a process that waits for it must find all parts.
+        if not self._started or self._addresses is None:
+            return
+        state = {
+            "supervisor_pid": os.getpid(),
+            "written_at": time.time(),
+            "settings": asdict(self.settings),
+            "addresses": asdict(self._addresses),
+            "processes": [asdict(each) for each in self.supervisor.states()],
+        }
+        with self._writing:
+            part = self.layout.state.with_suffix(".part")
+            part.write_text(json.dumps(state, indent=2) + "\n")
+            part.replace(self.layout.state)
+
+
+def _stage(layout: Layout) -> None:
+    """Make the functions' bundle with the same script that the deployment uses."""
+    answer = subprocess.run(
+        [sys.executable, str(_STAGE_SCRIPT), str(layout.bundle)],
+        cwd=PROJECT_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if answer.returncode != 0:
+        raise StagingFailed(f"{_STAGE_SCRIPT.name} ended with {answer.returncode}:\n{answer.stderr.strip()}")

@@ -1,0 +1,59 @@
+"""Calls the sweep function of the local stack at a fixed interval, as Cloud Scheduler does.
+
+Run as ``python -m demo.stack.ticker --url URL --every-seconds N``. A call that fails is logged and
+not repeated before the next tick, which is what Cloud Scheduler does without a retry policy.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import httpx
+import typer
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_CALL_SECONDS_MAX = 30.0
+
+
+def tick(
+    url: Annotated[str, typer.Option(help="Where the sweep function listens.")],
+    every_seconds: Annotated[float, typer.Option(help="Real seconds between two calls.", min=0.1)],
+) -> None:
+    """Call the sweep function until SIGTERM."""
+    ending = threading.Event()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        ending.set()
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, end)
+    with httpx.Client(timeout=_CALL_SECONDS_MAX) as client:
+        while not ending.wait(every_seconds):
+            _call(client, url)
+
+
+def _call(client: httpx.Client, url: str) -> None:
+    try:
+        answer = client.post(url, json={}, headers={"User-Agent": "Google-Cloud-Scheduler"})
+    except httpx.HTTPError as error:
+        _log("WARNING", f"sweep could not be called: {error!r}")
+        return
+    if answer.is_error:
+        _log("WARNING", f"sweep answered {answer.status_code}: {answer.text[:200]}")
+
+
+def _log(severity: str, message: str) -> None:
+    record = {"severity": severity, "message": message, "time": datetime.now(UTC).isoformat()}
+    sys.stdout.write(json.dumps(record) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    typer.run(tick)

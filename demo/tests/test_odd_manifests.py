@@ -1,0 +1,163 @@
+"""Manifests that need no pool, or never get one: each ends, and says why and whose refusal it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from rich.console import Console
+
+from demo.loop.demo_manifests import BadManifest, load
+from demo.loop.running import Run, RunOptions
+from demo.loop.views import PlainView
+from demo.tests.local_commands import TEST_SECONDS_MAX, until
+from standins.processes.kubeconfig import open_client
+from tests.clusters import ON_REAL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from demo.loop.run_outcome import Outcome
+    from demo.stack.stack import Stack
+
+pytestmark = pytest.mark.timeout(TEST_SECONDS_MAX)
+"""The first test of a cluster waits for its stack."""
+
+SELECTOR = {
+    "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
+    "cloud.google.com/gke-tpu-topology": "8x8",
+}
+
+
+def jobset(
+    name: str,
+    *,
+    chips: int = 0,
+    annotations: dict[str, str] | None = None,
+    pod: dict[str, object] | None = None,
+    namespace: str = "odd",
+    **spec: object,
+) -> dict[str, Any]:
+    limits = {"google.com/tpu": chips} if chips else {}
+    container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
+    selector = SELECTOR if chips else {}
+    body = {"containers": [container], "restartPolicy": "Never", "nodeSelector": selector, **(pod or {})}
+    template = {"metadata": {"annotations": annotations or {}}, "spec": body}
+    job = {"name": "slice", "template": {"spec": {"backoffLimit": 0, "template": template}}}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"replicatedJobs": [job], **spec},
+    }
+
+
+def quota(namespace: str, **hard: str) -> dict[str, Any]:
+    limits = {name.replace("_", "/"): value for name, value in hard.items()}
+    metadata = {"name": "small", "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": limits}}
+
+
+DOCUMENTS = [
+    {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "LocalQueue", "metadata": {"name": "queue"}},
+    jobset("suspended", chips=4, suspend=True),
+    jobset(
+        "opted-out",
+        chips=4,
+        annotations={"tpu-provisioner.cloud.google.com/disable-autoprovisioning": "true"},
+    ),
+    jobset("cpu-only"),
+    jobset("fails", annotations={"local.tpu-provisioner/exit-code": "1"}),
+    jobset("no-jobs", chips=4, pod={"restartPolicy": "Always"}),
+    jobset("no-pods", chips=4, pod={"priorityClassName": "missing"}),
+]
+REFUSED = {
+    "suspended": ("owner", "workload_suspended", "(jobset is suspended)"),
+    "opted-out": ("provisioner", "no_demand", "the exporter published no demand"),
+    "no-jobs": (
+        "cluster",
+        "no_jobs",
+        'no Jobs: JobCreationFailed: job "no-jobs-slice-0" creation failed with error: Job.batch "no-jobs-',
+    ),
+    "no-pods": ("cluster", "no_pods", "is forbidden: no PriorityClass with name missing was found"),
+}
+"""Workload: whose refusal it is, the reason, and a part of the message."""
+QUOTAS = {
+    "jobs": ({"count_jobs.batch": "0"}, "no_jobs", "exceeded quota: small, requested: count/jobs.batch=1"),
+    "pods": ({"pods": "0"}, "no_pods", "exceeded quota: small, requested: pods=1"),
+}
+
+
+def run(stack: Stack, folder: Path, documents: list[dict[str, Any]]) -> Outcome:
+    path = folder / "odd.yaml"
+    path.write_text(yaml.safe_dump_all(documents))
+    view = PlainView(Console(quiet=True))
+    return Run(stack, view, RunOptions(timeout_seconds=240)).perform(load([str(path)]))
+
+
+def check_refusals(outcome: Outcome, expected: dict[str, tuple[str, str, str]]) -> None:
+    found = {each.workload: (str(each.by), each.reason) for each in outcome.refusals}
+    assert found == {name: (by, reason) for name, (by, reason, _) in expected.items()}
+    for each in outcome.refusals:
+        assert expected[each.workload][2] in each.message
+
+
+@pytest.mark.slow
+def test_what_needs_no_pool_or_gets_none_ends_with_its_reason(stack: Stack, tmp_path: Path) -> None:
+    outcome = run(stack, tmp_path, DOCUMENTS)
+    assert outcome.verified, outcome.problems
+    check_refusals(outcome, REFUSED)
+    ends = {each.name: each.terminal for each in outcome.timeline.workloads.values()}
+    assert (ends["cpu-only"], ends["fails"]) == ("Completed", "Failed")
+    assert [note for note in outcome.notes if "skipped LocalQueue" in note] == list(outcome.notes)
+    assert outcome.pools_left == 0
+
+
+@pytest.mark.slow
+def test_a_jobset_that_the_cluster_refuses_is_bad_input(stack: Stack, tmp_path: Path) -> None:
+    wrong = jobset("Not_A_Name")
+    with pytest.raises(BadManifest, match=r"odd\.yaml, document 1: the cluster refuses the object: .*Not_A_Name"):
+        run(stack, tmp_path, [wrong])
+
+
+# The embedded cluster stores quotas and does nothing with them (docs/local-cluster.md).
+@pytest.mark.slow
+@ON_REAL
+def test_what_a_quota_refuses_is_said_in_the_clusters_words(stack: Stack, tmp_path: Path) -> None:
+    documents = []
+    for name, (hard, _, _) in QUOTAS.items():
+        namespace = f"quota-{name}"
+        documents += [quota(namespace, **hard), jobset(f"over-{name}", chips=4, namespace=namespace)]
+    outcome = run(stack, tmp_path, documents)
+    assert outcome.verified, outcome.problems
+    check_refusals(
+        outcome, {f"over-{name}": ("cluster", reason, said) for name, (_, reason, said) in QUOTAS.items()}
+    )
+
+
+@pytest.mark.slow
+def test_a_run_whose_time_is_up_says_what_the_cluster_has_not_created(stack: Stack, tmp_path: Path) -> None:
+    path = tmp_path / "odd.yaml"
+    path.write_text(yaml.safe_dump(jobset("hasty", pod={"priorityClassName": "missing"})))
+    view = PlainView(Console(quiet=True))
+    with open_client(stack.addresses.kubeconfig) as client:
+
+        def is_refused() -> bool:
+            events = client.get("/api/v1/namespaces/odd/events").raise_for_status().json()["items"]
+            about = [each["involvedObject"]["name"] for each in events if each["reason"] == "FailedCreate"]
+            return "hasty-slice-0" in about
+
+        # However slow the machine, its time is not up before the cluster has said something.
+        run = Run(
+            stack,
+            view,
+            RunOptions(timeout_seconds=3),
+            on_look=lambda _: until("an Event FailedCreate", is_refused),
+        )
+        outcome = run.perform(load([str(path)]))
+    assert not outcome.verified
+    said = "odd/hasty: hasty-slice-0: no pods: FailedCreate: Error creating: pods "
+    assert any(said in problem for problem in outcome.problems), outcome.problems
+    with open_client(stack.addresses.kubeconfig) as client:
+        client.delete("/apis/jobset.x-k8s.io/v1alpha2/namespaces/odd/jobsets/hasty").raise_for_status()

@@ -1,0 +1,169 @@
+"""`up`, `status`, `env` and `down`, on both clusters: a stack that outlives the command that started it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import httpx
+import psutil
+import pytest
+from typer.testing import CliRunner
+
+from demo.stack.__main__ import app
+from demo.stack.background import NothingRuns, State, read_state
+from demo.stack.clusters import ClusterKind
+from demo.stack.layout import CLUSTER_PATH, FUNCTIONS, Layout
+from demo.tests.local_commands import TEST_SECONDS_MAX, find_processes, list_processes, run, start, until
+from standins.processes.kubeconfig import open_client
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+    from pathlib import Path
+
+both_clusters = [pytest.mark.slow, pytest.mark.timeout(TEST_SECONDS_MAX)]
+PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "jobset")
+MAY_READ_NODES = {ClusterKind.EMBEDDED: httpx.codes.OK, ClusterKind.REAL: httpx.codes.FORBIDDEN}
+"""The embedded cluster trusts everybody; the real one gives the exporter what infra/kubernetes says."""
+LOGS_LEFT = {ClusterKind.EMBEDDED: [], ClusterKind.REAL: sorted(["logs", *(f"{part}.log" for part in PARTS)])}
+
+
+class Place:
+    """A folder for one stack at a time, and the commands about it."""
+
+    def __init__(self, folder: Path, kind: ClusterKind) -> None:
+        self.folder, self.kind = folder, kind
+        self.layout = Layout(folder / "home")
+
+    def call(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
+        return run("demo.stack", self.folder, command, f"--home={self.layout.home}", *options)
+
+    def up(self) -> State:
+        """Bring a stack up unless one runs."""
+        answer = self.call("up", "--speed=60", f"--cluster={self.kind}")
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        return read_state(self.layout)
+
+    def hold_start(self) -> bool:
+        """Stop the process that a start waits for first, so that it cannot end; return whether it is there."""
+        name = {"embedded": "standins.cluster", "real": "standins.controlplane"}[self.kind]
+        for process in find_processes(self.folder):
+            with contextlib.suppress(psutil.Error):
+                if name in process.cmdline():
+                    process.suspend()
+                    return True
+        return False
+
+    def processes(self) -> list[str]:
+        return list_processes(self.folder)
+
+
+@pytest.fixture(scope="module")
+def place(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    place = Place(tmp_path_factory.mktemp("stack"), cluster_kind)
+    yield place
+    place.call("down")
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Return whether a process is gone, or only waits to be reaped."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+class TestOnBothClusters:
+    pytestmark = both_clusters
+
+    def test_a_stack_stays_up_is_reachable_and_restarts_what_died(self, place: Place) -> None:
+        state = place.up()
+        assert state.settings.cluster is place.kind
+        assert "runs in" in place.call("up").stdout
+        lines = place.call("env").stdout.splitlines()
+        variables = dict(line.removeprefix("export ").split("=", 1) for line in lines)
+        with open_client(variables["KUBECONFIG"]) as client:
+            assert client.get("/api/v1/secrets").status_code == httpx.codes.OK
+        gke = variables["CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER"]
+        assert httpx.get(f"{gke}v1/{CLUSTER_PATH}").is_success
+        status = place.call("status")
+        assert status.returncode == 0
+        assert all(each.name in status.stdout for each in state.processes)
+        exporter = next(each for each in state.processes if each.name == "exporter")
+        os.kill(exporter.pid, signal.SIGKILL)
+        until("a new exporter", lambda: any(each.restarts for each in read_state(place.layout).processes))
+
+    def test_each_part_has_an_account_of_its_own_where_there_are_accounts(self, place: Place) -> None:
+        state = place.up()
+        variables = {each.name: psutil.Process(each.pid).environ() for each in state.processes}
+        kubeconfig = variables["exporter"]["TPU_PROVISIONER_KUBECONFIG"]
+        with open_client(kubeconfig) as client:
+            assert client.get("/api/v1/pods").status_code == httpx.codes.OK
+            assert client.get("/api/v1/nodes").status_code == MAY_READ_NODES[place.kind]
+        layout, real = place.layout, place.kind is ClusterKind.REAL
+        account = layout.account_kubeconfig("tpu-provisioner-exporter") if real else layout.kubeconfig
+        authority = str(layout.authority) if real else None
+        assert kubeconfig == str(account)
+        for name in FUNCTIONS:
+            cluster = json.loads(variables[name]["TPU_PROVISIONER_CLUSTERS"])[CLUSTER_PATH]
+            token = str(layout.account_token(f"tpu-provisioner-{name}")) if real else None
+            assert (cluster.get("token_file"), cluster.get("ca_file")) == (token, authority)
+
+    def test_a_killed_supervisor_leaves_nothing_running_and_the_next_stack_nothing_at_all(
+        self, place: Place
+    ) -> None:
+        supervisor = psutil.Process(place.up().supervisor_pid)
+        os.kill(supervisor.pid, signal.SIGKILL)
+        until("the supervisor's end", lambda: has_ended(supervisor))
+        status = place.call("status")
+        assert status.returncode == 1
+        assert "is gone (its supervisor ended); start it with: make up" in status.stderr
+        until("the end of every process", lambda: place.processes() == [])
+        assert "is gone" in place.call("down").stdout
+        place.up()
+        assert "The stack is down" in place.call("down").stdout
+        assert place.processes() == []
+        with pytest.raises(NothingRuns, match="no stack runs in"):
+            read_state(place.layout)
+        assert sorted(path.name for path in place.layout.control_plane.rglob("*")) == LOGS_LEFT[place.kind]
+        assert not place.layout.accounts.exists()
+
+    @pytest.mark.parametrize("end", ["ctrl-c", "down"])
+    def test_a_start_can_be_broken_off_and_leaves_nothing(
+        self, cluster_kind: ClusterKind, end: str, tmp_path: Path
+    ) -> None:
+        place = Place(tmp_path, cluster_kind)
+        arguments = ("up", f"--home={place.layout.home}", f"--cluster={cluster_kind}")
+        with start("demo.stack", tmp_path, *arguments) as up:
+            until("the first process of the stack", place.hold_start)
+            assert "is being started or ended" in place.call("up").stdout
+            if end == "down":
+                assert "The stack is down" in place.call("down").stdout
+            else:
+                up.send_signal(signal.SIGINT)
+            assert up.stdout is not None
+            said = up.stdout.read()
+        assert (up.returncode, place.processes()) == ({"ctrl-c": 130, "down": 1}[end], [])
+        assert {"ctrl-c": "interrupted", "down": "the stack did not start"}[end] in said
+        assert "Traceback" not in said
+        with pytest.raises(NothingRuns, match="no stack runs in"):
+            read_state(place.layout)
+
+
+@pytest.mark.parametrize(("command", "code"), [("status", 1), ("env", 1), ("down", 0)])
+def test_without_a_stack_each_command_says_so(tmp_path: Path, command: str, code: int) -> None:
+    answer = CliRunner().invoke(app, [command, f"--home={tmp_path}"])
+    assert answer.exit_code == code
+    assert "no stack runs in" in answer.output
+
+
+def test_a_state_file_of_a_dead_supervisor_is_not_believed(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    layout.create()
+    layout.state.write_text("{}")
+    with pytest.raises(NothingRuns, match="is gone"):
+        read_state(layout)

@@ -1,0 +1,88 @@
+"""The settings of the exporter: the type, the rule, the meaning and the default of each.
+
+`shared.environment` reads them, and makes the text of ``--help`` from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from shared.core.kinds.table import KIND_NAMES
+from shared.core.settings import KindNames, Valid, between, matching
+from shared.environment import read
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LEASE_SECONDS_LEAST, _LEASE_SECONDS_MOST = 3, 3600
+_CLUSTER = matching(
+    r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/clusters/[a-z0-9-]+",
+    "projects/PROJECT/locations/LOCATION/clusters/NAME",
+)
+_TOPIC = matching(r"projects/[a-z0-9.:-]+/topics/[A-Za-z][A-Za-z0-9._~+%-]{2,254}", "projects/PROJECT/topics/NAME")
+_NAME = matching(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", "a Kubernetes name")
+_LEASE_SECONDS = Valid(
+    f"0 for no election, or a whole number from {_LEASE_SECONDS_LEAST} to {_LEASE_SECONDS_MOST}",
+    lambda seconds: seconds == 0 or _LEASE_SECONDS_LEAST <= seconds <= _LEASE_SECONDS_MOST,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExporterSettings:
+    """Everything that an operator can set. The text beside each type is what ``--help`` shows."""
+
+    cluster: Annotated[str, _CLUSTER, "The cluster to watch. It is the source of every event."]
+    topic: Annotated[str, _TOPIC, "The Pub/Sub topic that receives the events."]
+    kinds: Annotated[KindNames, "The kinds of workload to watch, separated by commas."] = KIND_NAMES
+    kubeconfig: Annotated[str, "Path of a kubeconfig file. Empty: the service account of the exporter's pod."] = ""
+    http_host: Annotated[
+        str,
+        "Address for /healthz, /readyz and /metrics. Empty: all addresses in a cluster (the kubelet "
+        "probes the pod's address), and 127.0.0.1 with a kubeconfig.",
+    ] = ""
+    http_port: Annotated[
+        int, between(0, 65535), "Port for /healthz, /readyz and /metrics. 0: any free port, which is logged."
+    ] = 8080
+    buffer_max: Annotated[
+        int,
+        between(1, 100_000),
+        "Number of events that can wait for Pub/Sub, at about 1 kB each. When the buffer is full, the "
+        "watches pause.",
+    ] = 1000
+    lease_namespace: Annotated[
+        str,
+        _NAME,
+        "Namespace of the Lease that elects the exporter which reports. Empty: the namespace of the "
+        "service account or of the kubeconfig's context.",
+    ] = ""
+    lease_name: Annotated[str, _NAME, "Name of that Lease: one for each cluster and deployment."] = (
+        "tpu-provisioner-exporter"
+    )
+    lease_seconds: Annotated[
+        int,
+        _LEASE_SECONDS,
+        "Seconds without a renewal after which another exporter takes the Lease. 0: no election. "
+        "Kubernetes' own components use 15.",
+    ] = 15
+    drain_seconds: Annotated[
+        float,
+        between(0, 600),
+        "Seconds to wait at the end until all events are published. The next start reports the rest again.",
+    ] = 1.5
+
+    @property
+    def http_address(self) -> str:
+        """Return the address to listen on."""
+        if self.http_host:
+            return self.http_host
+        return "127.0.0.1" if self.kubeconfig else "0.0.0.0"  # noqa: S104 -- the kubelet probes the pod's address
+
+
+def read_exporter_settings(environ: Mapping[str, str]) -> ExporterSettings:
+    """Return the settings in an environment. An empty variable counts as absent.
+
+    Raises:
+        Misconfigured: it names every wrong, missing or unknown variable, and what is valid.
+    """
+    return read({name: text for name, text in environ.items() if text}, ExporterSettings)

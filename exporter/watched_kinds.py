@@ -1,0 +1,102 @@
+"""The watches, made from the table of kinds (`shared.core.kinds`): pods and workloads of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+
+from exporter.sightings import PodSightings, WorkloadSightings
+from shared.core.kinds.table import KINDS, select_pods, select_workloads
+from shared.edges.workload_objects import Pod, read_template
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from exporter.sightings import Sightings
+    from shared.core.kinds.kind import Kind
+    from shared.core.workloads import WorkloadView
+
+T = TypeVar("T")
+_BODY = msgspec.json.Decoder(dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedKind(Generic[T]):
+    """One list of the Kubernetes API and what its objects mean to us."""
+
+    name: str
+    """The name in logs, metrics and health."""
+    path: str
+    shape: type[Any]
+    """What the API's objects are decoded to; `msgspec.Raw` leaves that to `read`, one object at a
+    time."""
+    read: Callable[[Any], T]
+    """Turns a decoded object into what the sightings take; raises `UnexpectedValue`."""
+    sightings: Callable[[str], Sightings[T]]
+    """Builds the memory for one cluster."""
+    operator: str
+    """What must be installed for this list to exist."""
+    optional: bool = False
+    """Whether a cluster that does not know the list is as it should be."""
+    params: dict[str, str] = field(default_factory=dict)
+    """Selectors that the server applies."""
+
+
+def watch_pods(kind: Kind) -> WatchedKind[Pod]:
+    """Return the watch of the pods of one kind that may lead a slice and have no node.
+
+    ``spec.nodeName`` is the one indexed selector: the API server wakes this watch only for events
+    of unbound pods
+    (https://github.com/kubernetes/kubernetes/blob/master/pkg/registry/core/pod/strategy.go).
+    """
+    return WatchedKind(
+        name=_name_pods(kind),
+        path="/api/v1/pods",
+        shape=Pod,
+        read=_keep,
+        sightings=partial(PodSightings, kind=kind),
+        operator=kind.name,
+        params={"labelSelector": select_pods(kind), "fieldSelector": "spec.nodeName="},
+    )
+
+
+def watch_workloads(kind: Kind) -> WatchedKind[WorkloadView]:
+    """Return the watch of the workloads of one kind."""
+    selector = select_workloads(kind)
+    return WatchedKind(
+        name=kind.plural,
+        path=kind.path,
+        shape=msgspec.Raw,
+        read=partial(_read, kind),
+        sightings=partial(WorkloadSightings, kind=kind),
+        operator=kind.name,
+        optional=not kind.install,
+        params={"labelSelector": selector} if selector else {},
+    )
+
+
+def list_watched(kinds: Iterable[Kind]) -> tuple[WatchedKind[Any], ...]:
+    """Return the two watches of each kind, or one where the pods are the workloads."""
+    return tuple(
+        watched
+        for kind in kinds
+        for watched in (watch_pods(kind), *((watch_workloads(kind),) if kind.watched else ()))
+    )
+
+
+def _name_pods(kind: Kind) -> str:
+    # The first kind's is named as when there was only one: dashboards go on.
+    if kind is KINDS[0]:
+        return "pods"
+    return f"pods of {kind.plural}" if kind.watched else "bare pods"
+
+
+def _keep(pod: Pod) -> Pod:
+    return pod
+
+
+def _read(kind: Kind, raw: msgspec.Raw) -> WorkloadView:
+    return kind.read(_BODY.decode(raw), read_template)

@@ -1,1 +1,0 @@
-"""Objects, their history and how they are selected. No HTTP and no behaviour of any kind."""

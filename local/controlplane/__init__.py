@@ -1,6 +1,0 @@
-"""A real Kubernetes control plane on a laptop: etcd, API server, controllers, scheduler and JobSet as processes.
-
-What lives here: pinning and building the binaries from their Go modules, starting and ending them, and preparing
-the API for use. What does not: any opinion of ours about Kubernetes; the embedded cluster that has one is
-`local.cluster`.
-"""

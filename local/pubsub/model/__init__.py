@@ -1,5 +1,0 @@
-"""The broker as a pure model: topics, subscriptions, leases, retries, dead letters, filters, replay.
-
-It takes a clock and a seed, and does no I/O: no sockets, no threads, no event loop, no protocol buffers.
-The skins in `local.pubsub.wire` and the sender in `local.pubsub.push` speak to it through `Broker`.
-"""

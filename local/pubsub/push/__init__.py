@@ -1,1 +1,0 @@
-"""Push delivery: what is sent to an endpoint, how it is signed, how many at a time, and what an answer means."""

@@ -1,1 +1,0 @@
-"""Ray itself on the local cloud: its head, its autoscaler and its workers as processes (docs/demo-ray.md)."""

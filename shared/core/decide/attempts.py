@@ -1,0 +1,237 @@
+"""Decides what follows a failed creation: the next attempt, a pause before it, or a refusal. Pure.
+
+Attempt = round x N + index, with N candidates, each of which is one way to satisfy the demand. A
+new attempt has a new name, so it need not wait until the pool of the last one is deleted. The
+failed pool is the record of the failure, and so is GKE's list of operations where it is read. A
+pause follows from such a record only, never from the number of the attempt alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shared.core.decide.error_answers import leave_out_operations
+from shared.core.decide.failures import RULES, Failure, classify_failure
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.identity.names import ATTEMPTS_MAX, parse_pool_name
+from shared.core.identity.pools import PoolStatus
+from shared.core.times import format_minute, format_time, measure_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.creations import Creation
+    from shared.core.identity.pools import PoolSnapshot
+
+CANDIDATES = 1
+"""N: a demand has one zone and one tier."""
+PAUSE_SECONDS, PAUSE_SECONDS_MAX = 60.0, 1800.0
+"""The pause after the first round, and the longest; it doubles from round to round."""
+JITTER_SHARE = 0.25
+"""A pause is longer by up to this share: slices that failed together do not try together."""
+_LONGEST_ROUND = 5
+"""From this round on the pause is the longest."""
+_SAID_LENGTH_MAX = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedAttempt:
+    """The newest attempt of a claim, whose creation failed."""
+
+    pool: str
+    attempt: int
+    error: str
+    """GKE's words."""
+    code: int = 0
+    """``google.rpc.Code`` of the operation; 0 if it is not known."""
+    at: float | None = None
+    """Unix seconds from which the pause counts: the end of the creation if that is known, else its
+    beginning; None if neither is."""
+    binding: bool = True
+    """The failed pool still exists, and is of the shape that is wanted now."""
+
+    @property
+    def failure(self) -> Failure:
+        """Return the class of the failure."""
+        return classify_failure(self.error, self.code)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptDecision:
+    """What to do for a demand, with the attempt that this is about."""
+
+    attempt: int
+    decision: Decision
+    failure: Failure | None = None
+    """The class of the failure that the decision follows; None without one."""
+
+
+def find_newest(pools: Collection[PoolSnapshot]) -> PoolSnapshot | None:
+    """Return the pool of the newest attempt of one claim; None without pools.
+
+    Numbers of attempts start again after `ATTEMPTS_MAX`, so the time of creation comes first.
+    """
+    return max(pools, key=_rank, default=None)
+
+
+def is_superseded(pool: PoolSnapshot, pools: Iterable[PoolSnapshot]) -> bool:
+    """Return whether one of some pools is of a later attempt of a pool's claim, and stays."""
+    mine = pool.owner.claim_hash if pool.owner else ""
+    return bool(mine) and any(
+        each.owner is not None
+        and each.owner.claim_hash == mine
+        and each.status != PoolStatus.STOPPING
+        and _rank(each) > _rank(pool)
+        for each in pools
+    )
+
+
+def _rank(pool: PoolSnapshot) -> tuple[int, int]:
+    owner = pool.owner
+    return ((owner.created_at or 0), owner.attempt) if owner else (0, 0)
+
+
+def find_pause(claim_hash: str, attempt: int, candidates: int = CANDIDATES) -> float:
+    """Return the seconds between a failed attempt and the next one; 0 within a round.
+
+    Args:
+        claim_hash: of the claim; the jitter is a pure function of it and of the round.
+        attempt: the attempt that failed.
+        candidates: N.
+    """
+    done, index = divmod(attempt, candidates)
+    if index != candidates - 1:
+        return 0.0
+    pause = min(PAUSE_SECONDS * (1 << min(done, _LONGEST_ROUND)), PAUSE_SECONDS_MAX)
+    digest = hashlib.sha256(f"{claim_hash} {done}".encode()).digest()
+    return pause * (1 + JITTER_SHARE * int.from_bytes(digest[:4]) / 2**32)
+
+
+def choose_next(attempt: int, used: Collection[int] = (), candidates: int = CANDIDATES) -> int:
+    """Return the number of the attempt after one; never one that a pool of the claim still has.
+
+    After the last number it goes on with the first round whose pause is the longest, and with the
+    same candidate.
+    """
+    following = attempt + 1
+    while following in used or following >= ATTEMPTS_MAX:
+        if following >= ATTEMPTS_MAX:
+            following = _LONGEST_ROUND * candidates + following % candidates
+        else:
+            following += candidates
+    return following
+
+
+def record_failure(demand: Demand, pool: PoolSnapshot, last: Creation | None) -> FailedAttempt:
+    """Return the failed attempt that a pool is the record of.
+
+    The failure of a pool of another shape says nothing about the shape that is wanted now.
+
+    Args:
+        demand: what the slice needs now.
+        pool: its creation failed.
+        last: the newest creation of its claim, if GKE's list of operations was read.
+    """
+    owner = pool.owner
+    if owner is None or not owner.was_made_for(demand.fingerprint):
+        attempt = owner.attempt if owner else 0
+        return FailedAttempt(pool=pool.name, attempt=attempt, error=pool.error, binding=False)
+    told = last if last is not None and last.pool == pool.name and last.ended else None
+    return FailedAttempt(
+        pool=pool.name,
+        attempt=owner.attempt,
+        error=pool.error or (told.error if told else ""),
+        code=told.code if told else 0,
+        at=told.ended_at if told and told.ended_at is not None else owner.created_at,
+    )
+
+
+def decide_next_attempt(
+    demand: Demand, create: Decision, failed: FailedAttempt, *, used: Collection[int] = (), now: float
+) -> AttemptDecision:
+    """Return what follows a failed attempt: CREATE with the next one, WAIT in its pause, or REFUSE.
+
+    Args:
+        demand: what the slice needs.
+        create: the decision to create its pool.
+        failed: the newest attempt.
+        used: attempts of the claim whose pools exist.
+        now: unix seconds. A time of failure that cannot be true gives no pause.
+    """
+    failure = failed.failure
+    rule = RULES[failure]
+    said = leave_out_operations(failed.error or "ERROR")
+    said = said if len(said) <= _SAID_LENGTH_MAX else f"{said[: _SAID_LENGTH_MAX - 1]}…"
+    head = f"attempt {failed.attempt} failed: {rule.words.format(zone=demand.zone)} (GKE: {said})"
+    if rule.lasting and failed.binding:
+        message = (
+            f"{head}; this would fail again, so nothing more is created; correct the cause, then delete "
+            f"node pool {failed.pool} to try again"
+        )
+        return AttemptDecision(
+            attempt=failed.attempt, decision=Decision(Verdict.REFUSE, rule.reason, message), failure=failure
+        )
+    pause, passed = find_pause(demand.claim.hash, failed.attempt), measure_seconds(failed.at, now)
+    if failed.at is not None and passed is not None and passed < pause:
+        message = f"{head}; next try at {format_minute(failed.at + pause)}"
+        return AttemptDecision(
+            attempt=failed.attempt, decision=Decision(Verdict.WAIT, rule.reason, message), failure=failure
+        )
+    attempt = choose_next(failed.attempt, used)
+    decision = Decision(create.verdict, Reason.POOL_FAILED, f"{head}; attempt {attempt}: {create.message}")
+    return AttemptDecision(attempt=attempt, decision=decision, failure=failure)
+
+
+def decide_after_creation(
+    demand: Demand, create: AttemptDecision, last: Creation | None, *, used: Collection[int] = (), now: float
+) -> AttemptDecision:
+    """Return the decision to create a pool, with what became of the claim's last creation.
+
+    Args:
+        demand: what the slice needs.
+        create: the decision for an attempt whose pool does not exist.
+        last: the claim's newest creation whose pool does not exist; None if GKE lists none.
+        used: attempts of the claim whose pools exist.
+        now: unix seconds.
+    """
+    decision = create.decision
+    if last is None:
+        return create
+    if not last.ended:
+        since = f" since {format_time(last.began_at)}" if last.began_at is not None else ""
+        message = f"GKE creates node pool {last.pool}{since}, but does not list it yet"
+        return AttemptDecision(
+            attempt=create.attempt, decision=Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
+        )
+    if last.error and not demand.elastic:
+        failed = FailedAttempt(
+            pool=last.pool,
+            attempt=find_attempt(last.pool),
+            error=last.error,
+            code=last.code,
+            at=last.ended_at,
+            binding=False,
+        )
+        return decide_next_attempt(demand, decision, failed, used=used, now=now)
+    if last.error:
+        said = leave_out_operations(last.error)
+        message = f"GKE failed to create this node pool ({said}); {decision.message} again"
+        told = Decision(decision.verdict, Reason.POOL_FAILED, message)
+    else:
+        message = f"GKE has created this node pool before, but it no longer exists; {decision.message} again"
+        told = Decision(decision.verdict, decision.reason, message)
+    return AttemptDecision(attempt=create.attempt, decision=told)
+
+
+def decide_removal(pool: PoolSnapshot, why: str) -> Decision:
+    """Return the decision to delete the pool of a failed attempt."""
+    return Decision(Verdict.DELETE, Reason.POOL_FAILED, f"node pool {pool.name} failed and is deleted: {why}")
+
+
+def find_attempt(pool_name: str) -> int:
+    """Return the attempt in the name of a pool of ours; 0 for any other name."""
+    parsed = parse_pool_name(pool_name)
+    return parsed.attempt if parsed else 0

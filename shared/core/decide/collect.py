@@ -1,0 +1,139 @@
+"""Decides whether a pool may be deleted, from its owner and the pods on it. Pure and total."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.core.decide.broken_pools import BROKEN, decide_broken
+from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.identity.pools import PoolStatus
+from shared.core.settings import Mode
+from shared.core.times import measure_seconds
+
+if TYPE_CHECKING:
+    from shared.core.settings import Settings
+
+
+def decide_collect(facts: PoolFacts, *, now: float, settings: Settings) -> Decision:
+    """Return the decision for one pool. A DELETE is decided again on fresh facts before it is done.
+
+    The time `now` is in unix seconds.
+    """
+    pool, name = facts.pool, facts.pool.name
+    owner = pool.owner
+    if owner is None:
+        return _keep(Reason.FOREIGN_LABELS, f"node pool {name} was not created by this provisioner")
+    if pool.status == PoolStatus.STOPPING:
+        return _wait(Reason.POOL_STOPPING, f"node pool {name} is being deleted")
+    if facts.owner == OwnerState.UNKNOWN:
+        return _keep(Reason.OWNER_UNKNOWN, f"the workload of node pool {name} could not be read")
+    if pool.status == PoolStatus.UNKNOWN:
+        return _keep(Reason.STATUS_UNKNOWN, f"node pool {name} has a status that this version does not know")
+    if facts.owner == OwnerState.LIVE:
+        decision = _decide_live(facts, now, settings)
+    else:
+        decision = _decide_ended(facts, now, settings)
+    if decision.verdict == Verdict.DELETE and settings.find_mode(owner.namespace) == Mode.REPORT_ONLY:
+        message = f"would delete node pool {name} ({decision.reason}); the mode is report-only"
+        return _keep(Reason.MODE_REPORT_ONLY, message)
+    return decision
+
+
+def decide_absent_pool(name: str) -> Decision:
+    """Return the decision for a pool that no longer exists."""
+    return Decision(Verdict.NOTHING, Reason.POOL_GONE, f"node pool {name} no longer exists")
+
+
+def decide_without_pools(workload: str) -> Decision:
+    """Return the decision for a workload that has no node pools."""
+    return Decision(Verdict.NOTHING, Reason.POOL_GONE, f"{workload} has no node pools")
+
+
+def needs_cap(facts: PoolFacts) -> bool:
+    """Return whether one sweep may delete only some pools on such facts.
+
+    What the owner itself says, found by its UID, needs no cap: it completed, failed or is
+    suspended. Many absent owners or failed pools at once are more often a mistake, for example a
+    list that is wrongly empty, than true.
+    """
+    return not (facts.owner_found and facts.owner in (OwnerState.OVER, OwnerState.SUSPENDED))
+
+
+def decide_over_cap(name: str, settings: Settings) -> Decision:
+    """Return the decision for a pool that this sweep leaves to the next one."""
+    return _keep(
+        Reason.SWEEP_OVER_CAP,
+        f"node pool {name} is left to the next sweep: this one has deleted as many node pools without a word of "
+        f"their owners as sweep_deletions_max={settings.sweep_deletions_max} allows",
+    )
+
+
+def _decide_live(facts: PoolFacts, now: float, settings: Settings) -> Decision:
+    """Keep the pool of a live owner, unless its pods can never run on it."""
+    pool, name = facts.pool, facts.pool.name
+    pods = facts.pods
+    busy = pods is not None and (pods.own > 0 or pods.others > 0)
+    stuck = pool.status == PoolStatus.PROVISIONING and pool.is_older(settings.creation_seconds_max, now)
+    if stuck and not busy:
+        return _delete(
+            Reason.POOL_STUCK, f"node pool {name} is still being created after {settings.creation_seconds_max} s"
+        )
+    if pool.status == PoolStatus.PROVISIONING:
+        return _wait(Reason.POOL_IN_PROGRESS, f"node pool {name} is being created")
+    if pool.status in BROKEN:
+        return decide_broken(facts, now=now, settings=settings)
+    kept = facts.parent.keeps if facts.parent else ""
+    return _keep(
+        Reason.PARENT_OVER if kept else Reason.OWNER_LIVE, kept or f"the workload of node pool {name} is live"
+    )
+
+
+_ENDED_REASONS = {
+    OwnerState.SUSPENDED: Reason.WORKLOAD_SUSPENDED,
+    OwnerState.OVER: Reason.WORKLOAD_OVER,
+    OwnerState.GONE: Reason.OWNER_GONE,
+}
+
+
+def _decide_ended(facts: PoolFacts, now: float, settings: Settings) -> Decision:
+    """Delete the pool of an ended owner when no pod needs it any more."""
+    pool, name = facts.pool, facts.pool.name
+    reason = _ENDED_REASONS[facts.owner]
+    seconds = measure_seconds(facts.owner_since, now)
+    # A suspension without a time that can be true began after the pool was made, by our own clock.
+    suspended = pool.age_seconds(now) if seconds is None else seconds
+    if facts.owner == OwnerState.SUSPENDED and (suspended is None or suspended < settings.grace_seconds):
+        return _keep(
+            Reason.GRACE_NOT_OVER,
+            f"the workload is suspended; node pool {name} is kept for {settings.grace_seconds} s",
+        )
+    pods = facts.pods or PoolPods()
+    if pods.others:
+        return _keep(Reason.POOL_IN_USE, f"{pods.others} accelerator pods of other workloads still run on {name}")
+    if pods.staying and facts.owner == OwnerState.SUSPENDED:
+        # A workload may have resumed between two reads: its pods say more than its condition. This
+        # is no rule for a completed one, because some workers run on after their workload is over.
+        return _wait(
+            Reason.PODS_STILL_BOUND, f"the workload is suspended, but {pods.staying} of its pods run on {name}"
+        )
+    if pods.own and (seconds is None or seconds < settings.drain_seconds_max):
+        anew = pods.staying and facts.owner == OwnerState.GONE
+        does = "of a workload of the same name run" if anew else "are still terminating"
+        return _wait(Reason.PODS_STILL_BOUND, f"{pods.staying if anew else pods.own} pods {does} on {name}")
+    if pool.status == PoolStatus.PROVISIONING and not pool.is_older(settings.creation_seconds_max, now):
+        # GKE refuses to delete a pool that it is still creating.
+        return _wait(Reason.POOL_IN_PROGRESS, f"node pool {name} is still being created")
+    return _delete(reason, f"deleting node pool {name}: its workload is {facts.owner}")
+
+
+def _keep(reason: Reason, message: str) -> Decision:
+    return Decision(Verdict.KEEP, reason, message)
+
+
+def _wait(reason: Reason, message: str) -> Decision:
+    return Decision(Verdict.WAIT, reason, message)
+
+
+def _delete(reason: Reason, message: str) -> Decision:
+    return Decision(Verdict.DELETE, reason, message)

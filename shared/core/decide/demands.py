@@ -1,0 +1,246 @@
+"""Turns a live pod, or a slice of the spec, into one `Demand`, or into the reason why not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.core import labels
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.demand.demand import Demand, build_demand, claim_slice
+from shared.core.demand.spec_agreement import check_pod, check_size
+from shared.core.errors import Rejected
+from shared.core.kinds.elastic import find_slice, is_leader, merge_requests
+from shared.core.kinds.table import find_kind_of_pod, get_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shared.core.identity.names import Claim
+    from shared.core.kinds.kind import Kind, SliceOfPod
+    from shared.core.settings import Settings
+    from shared.core.workloads import PodTemplate, PodView, WorkloadView
+
+Row = tuple[bool, Reason, str]
+
+
+def decide_demand(
+    cluster: str, pod: PodView, workload: WorkloadView | None, settings: Settings
+) -> Demand | Decision:
+    """Return the demand of a leader pod, or the decision why it has none or why it is refused.
+
+    The pod and its workload are as they are now; the workload is None when it does not exist. The
+    workload's spec decides what the slice is, and the pod may only add to it.
+    """
+    kind = find_kind_of_pod(pod)
+    stopped = (
+        _find_first(_list_pod_obstacles(pod, kind))
+        or _find_first(_list_kind_obstacles(kind, settings))
+        or _decide_owner(kind, workload, pod=pod)
+    )
+    if stopped:
+        return stopped
+    if workload is None or kind is None:  # the rows above cover this; it is for the type checker
+        return _nothing(Reason.OWNER_GONE, "the workload no longer exists")
+    spec = kind.find_template(pod, workload)
+    try:
+        if spec is not None:
+            check_pod(pod.template, spec, workload, settings)
+        found = find_slice(kind, pod, workload)
+        if found is not None and not found.group.elastic:
+            kind.check_index(pod, workload)
+    except Rejected as error:
+        return refuse_rejected(error)
+    if found is None or spec is None:
+        return _nothing(
+            Reason.IDENTITY_MISMATCH,
+            f"{workload.kind} {workload.name} has no slice for this pod, "
+            f"whose controller is {pod.controller_kind or 'none'} {pod.controller_name}".rstrip(),
+        )
+    template = merge_requests(pod.template, found.group.template) if found.group.elastic else pod.template
+    try:
+        demand = build_demand(cluster, workload, found, template, settings)
+        check_size(demand.shape, found, template, spec, workload)
+    except Rejected as error:
+        return refuse_rejected(error)
+    return demand
+
+
+def decide_planned_demand(
+    cluster: str, workload: WorkloadView, of_spec: SliceOfPod, settings: Settings
+) -> Demand | Decision:
+    """Return the demand that a slice's leader will have when it exists, or why it will have none.
+
+    The slice is one of those that `Kind.list_slices` returns.
+    """
+    kind, template = get_kind(workload.kind), of_spec.group.template
+    stopped = (
+        _find_first(_list_template_obstacles(template))
+        or _find_first(_list_kind_obstacles(kind, settings))
+        or _decide_owner(kind, workload, pod=None)
+    )
+    if stopped:
+        return stopped
+    try:
+        return build_demand(cluster, workload, of_spec, template, settings)
+    except Rejected as error:
+        return refuse_rejected(error)
+
+
+def decide_namespace(demand: Demand, namespace_labels: Mapping[str, str]) -> Decision | None:
+    """Return why no pool is created for a demand's namespace; None when a pool may be created.
+
+    The label that opts one pod out also opts out a whole namespace. Its value ``gpu`` opts out only
+    the pods that request GPUs.
+    """
+    value = namespace_labels.get(labels.DISABLE_AUTOPROVISIONING, "")
+    label = f"the label {labels.DISABLE_AUTOPROVISIONING}={value} of namespace {demand.claim.namespace}"
+    if value == "true" or (value == "gpu" and demand.shape.gpus):
+        return _nothing(Reason.DEMAND_OPTED_OUT, f"{label} opts out of node pools from this provisioner")
+    if value in ("", "false", "gpu"):
+        return None
+    return _refuse(Reason.REQUEST_NOT_ALLOWED, f"{label} has an unknown value; valid: true, gpu, false")
+
+
+def decide_absent_pod(pod: str) -> Decision:
+    """Return the decision for a message about a pod that no longer exists."""
+    return _nothing(Reason.DEMAND_GONE, f"{pod} no longer exists")
+
+
+def decide_answered_slice() -> Decision:
+    """Return the decision for one more leader of a slice that was handled a moment ago."""
+    return _nothing(Reason.NOT_A_LEADER, "this slice was already handled for another of its pods")
+
+
+def refuse_rejected(error: Rejected) -> Decision:
+    """Return the refusal of a demand; the error carries the reason and the text."""
+    return _refuse(Reason(error.reason), str(error))
+
+
+def find_slice_name(pod: PodView, workload: WorkloadView | None) -> str:
+    """Return the name of a pod's slice; else the name of its controller, else that of the pod."""
+    kind = find_kind_of_pod(pod)
+    try:
+        found = find_slice(kind, pod, workload) if kind and workload and workload.kind == kind.name else None
+    except Rejected:
+        return pod.name
+    return found.name if found else pod.controller_name or pod.name
+
+
+def find_claim(cluster: str, pod: PodView, workload: WorkloadView | None) -> Claim | None:
+    """Return the claim of the slice of any pod of a workload; None if the slice is not clear."""
+    kind = find_kind_of_pod(pod)
+    if kind is None or workload is None or kind.find_owner_uid(pod) not in ("", workload.uid):
+        return None
+    try:
+        found = find_slice(kind, pod, workload)
+    except Rejected:
+        return None
+    return claim_slice(cluster, workload, found) if found else None
+
+
+def _list_pod_obstacles(pod: PodView, kind: Kind | None) -> tuple[Row, ...]:
+    """Return the reasons why a pod may have no demand, the most certain first."""
+    return (
+        (pod.deleting or pod.finished, Reason.DEMAND_GONE, "the pod has ended or is being deleted"),
+        (bool(pod.node_name), Reason.DEMAND_SCHEDULED, f"the pod is bound to node {pod.node_name}"),
+        *_list_template_obstacles(pod.template),
+        (
+            kind is not None and not is_leader(kind, pod),
+            Reason.NOT_A_LEADER,
+            f"this pod is not the leader of its slice; the leader is {kind.leader_rule if kind else ''}",
+        ),
+        (
+            bool(pod.nominated_node),
+            Reason.DEMAND_NOMINATED,
+            f"the scheduler is about to place the pod on {pod.nominated_node}",
+        ),
+        (
+            pod.gated or not pod.unschedulable,
+            Reason.DEMAND_NOT_UNSCHEDULABLE,
+            "the scheduler does not report the pod as Unschedulable",
+        ),
+    )
+
+
+def _list_template_obstacles(template: PodTemplate) -> tuple[Row, ...]:
+    opted_out = "true" in (
+        template.labels.get(labels.DISABLE_AUTOPROVISIONING),
+        template.annotations.get(labels.DISABLE_AUTOPROVISIONING),
+    )
+    left_to_gke = (
+        template.selects(labels.COMPUTE_CLASS)
+        or template.selects(labels.PROVISIONING_REQUEST)
+        or any(key in template.annotations for key in labels.PROVISIONING_REQUESTS)
+    )
+    return (
+        (
+            not template.wants_accelerator,
+            Reason.NOT_AN_ACCELERATOR_DEMAND,
+            "the pod neither selects nor requests accelerators",
+        ),
+        (
+            opted_out,
+            Reason.DEMAND_OPTED_OUT,
+            f"the pod's label or annotation {labels.DISABLE_AUTOPROVISIONING}=true opts out",
+        ),
+        (
+            left_to_gke,
+            Reason.DEMAND_LEFT_TO_GKE,
+            "the pod uses a ComputeClass or a ProvisioningRequest; GKE provides its nodes itself",
+        ),
+        (
+            template.selects(labels.NODE_POOL),
+            Reason.DEMAND_BOUND_ELSEWHERE,
+            f"the pod selects a node pool by its name; remove the selector {labels.NODE_POOL} to get a new one",
+        ),
+    )
+
+
+def _list_kind_obstacles(kind: Kind | None, settings: Settings) -> tuple[Row, ...]:
+    served = kind is None or kind.name in settings.kinds
+    return (
+        (kind is None, Reason.OWNER_KIND_UNKNOWN, "DaemonSet and static pods are not provisioned for"),
+        (not served, Reason.KIND_NOT_SERVED, f"the setting kinds does not list {kind.name if kind else ''}"),
+    )
+
+
+def _decide_owner(kind: Kind | None, workload: WorkloadView | None, *, pod: PodView | None) -> Decision | None:
+    name = kind.name if kind else "workload"
+    if workload is None:
+        return _refuse(Reason.OWNER_GONE, f"its {name} no longer exists; delete this pod if it stays")
+    uid = kind.find_owner_uid(pod) if kind and pod else ""
+    if uid not in ("", workload.uid):
+        return _refuse(
+            Reason.OWNER_GONE,
+            f"the pod belongs to an earlier {name} {workload.name} (uid {uid}), which no longer exists; "
+            "delete this pod if it stays",
+        )
+    if workload.part_of:
+        return _refuse(
+            Reason.OWNER_KIND_UNKNOWN,
+            f"the {name} is part of {workload.part_of}, which is not a supported kind of workload",
+        )
+    return _find_first(
+        (
+            (workload.deleting, Reason.OWNER_GONE, f"its {name} is being deleted"),
+            (bool(workload.terminal), Reason.WORKLOAD_OVER, f"its {name} has ended: {workload.terminal}"),
+            (workload.suspended, Reason.WORKLOAD_SUSPENDED, f"its {name} is suspended"),
+            (
+                workload.managed_elsewhere,
+                Reason.DEMAND_LEFT_TO_GKE,
+                f"another controller manages its {name} (spec.managedBy)",
+            ),
+        )
+    )
+
+
+def _find_first(rows: tuple[Row, ...]) -> Decision | None:
+    return next((_nothing(reason, message) for holds, reason, message in rows if holds), None)
+
+
+def _refuse(reason: Reason, message: str) -> Decision:
+    return Decision(Verdict.REFUSE, reason, message)
+
+
+def _nothing(reason: Reason, message: str) -> Decision:
+    return Decision(Verdict.NOTHING, reason, message)

@@ -1,0 +1,152 @@
+"""Counts the chips of a cluster's pools, and finds the limit that one more pool exceeds.
+
+What other processes are about to create is counted by their reservations
+(docs/decisions/0019-limits-by-reservation.md).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shared.core.counts import parse_count
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.identity.pool_index import PoolIndex
+from shared.core.identity.pools import PoolStatus
+from shared.core.ports import Reservation
+from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.settings import Settings
+
+
+LISTED_SECONDS = 300.0
+"""How long a reservation still counts after GKE has listed its pool: another list may be older."""
+RESERVED_SECONDS = 900.0 + LISTED_SECONDS
+"""How long a reservation counts without that. A process that is frozen in the moment before its
+create goes on within the first part or never, because Cloud Run stops an idle instance after 15
+minutes: https://cloud.google.com/run/docs/about-instance-autoscaling#idle-instances."""
+ACT_SECONDS_MAX = 30.0
+"""A process that has not begun to create by then must reserve again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """The chips and slices of a cluster's pools, pools that GKE is still creating included."""
+
+    chips: int = 0
+    chips_in_namespace: int = 0
+    slices: int = 0
+
+
+def decide_limit(demand: Demand, settings: Settings, usage: Usage | None) -> Decision | None:
+    """Return the refusal of a pool that would exceed a limit; None when it exceeds none.
+
+    The usage is that of all other pools, None when no limit is set.
+    """
+    if usage is None:
+        return None
+    chips = demand.shape.chips
+    rows = (
+        (settings.limit_chips, "limit_chips", usage.chips + chips, "chips in the cluster"),
+        (
+            settings.limit_chips_per_namespace,
+            "limit_chips_per_namespace",
+            usage.chips_in_namespace + chips,
+            f"chips in namespace {demand.claim.namespace}",
+        ),
+        (settings.limit_slices, "limit_slices", usage.slices + 1, "slices in the cluster"),
+    )
+    for limit, setting, wanted, what in rows:
+        if limit and wanted > limit:
+            message = f"with this node pool there would be {wanted} {what}; the setting {setting} is {limit}"
+            return Decision(Verdict.REFUSE, Reason.LIMIT_REACHED, message)
+    return None
+
+
+def measure_usage(
+    pools: Sequence[PoolSnapshot],
+    namespace: str,
+    *,
+    except_name: str,
+    reserved: Mapping[str, Reservation] | None = None,
+) -> Usage:
+    """Return the chips and slices of our pools in one cluster, except those of the named pool.
+
+    A pool that is listed and reserved counts once, with the larger figure.
+    """
+    index = PoolIndex.of(pools)
+    chips, slices = Counter(index.sum_by_namespace(_count_kept_chips)), index.sum_by_namespace(_count_kept).total()
+    for name, each in (reserved or {}).items():
+        pool = index.find(name)
+        if name == except_name:
+            continue
+        if pool is None or pool.owner is None or not _count_kept(pool):
+            chips[each.namespace] += each.chips
+            slices += 1
+        else:
+            chips[pool.owner.namespace] += max(0, each.chips - _count_kept_chips(pool))
+    excepted = index.find(except_name)
+    if excepted is not None and excepted.owner is not None:
+        chips[excepted.owner.namespace] -= _count_kept_chips(excepted)
+        slices -= _count_kept(excepted)
+    return Usage(chips=chips.total(), chips_in_namespace=chips[namespace], slices=slices)
+
+
+def _count_kept(pool: PoolSnapshot) -> int:
+    return int(pool.status != PoolStatus.STOPPING)
+
+
+def _count_kept_chips(pool: PoolSnapshot) -> int:
+    return count_pool_chips(pool) * _count_kept(pool)
+
+
+def keep_current(entries: Mapping[str, Reservation], now: float) -> dict[str, Reservation]:
+    """Return the reservations that still count. One of the future is as old as one of now."""
+    return {
+        name: Reservation(namespace=each.namespace, chips=each.chips, made_at=min(each.made_at, now))
+        for name, each in entries.items()
+        if now - each.made_at < RESERVED_SECONDS
+    }
+
+
+def end_listed(entries: Mapping[str, Reservation], pools: PoolIndex, now: float) -> dict[str, Reservation]:
+    """Return the reservations that still count; those of pools that GKE lists end sooner.
+
+    A pool with fewer chips than its reservation may still be about to grow.
+    """
+    latest = now - RESERVED_SECONDS + LISTED_SECONDS
+    found = keep_current(entries, now)
+    for name, each in found.items():
+        pool = pools.find(name)
+        if pool is not None and count_pool_chips(pool) >= each.chips:
+            made_at = min(each.made_at, latest)
+            found[name] = Reservation(namespace=each.namespace, chips=each.chips, made_at=made_at)
+    return found
+
+
+def add_reservation(
+    entries: Mapping[str, Reservation], demand: Demand, pool_name: str, now: float
+) -> dict[str, Reservation]:
+    """Return the reservations with that of one pool, which never becomes smaller meanwhile."""
+    known = entries[pool_name].chips if pool_name in entries else 0
+    chips = max(demand.shape.chips, known)
+    made = Reservation(namespace=demand.claim.namespace, chips=chips, made_at=now)
+    return {**entries, pool_name: made}
+
+
+def count_pool_chips(pool: PoolSnapshot) -> int:
+    """Return the TPU chips or whole GPUs of all nodes of a pool; 0 without accelerators."""
+    return pool.node_count * (pool.gpus_per_node or _count_chips_per_host(pool.machine_type))
+
+
+def _count_chips_per_host(machine_type: str) -> int:
+    """Return the chips of one host; of an unknown machine, the number in its suffix ``-Nt``."""
+    digits = machine_type.rpartition("-")[2].removesuffix("t")
+    named = parse_count(digits) if machine_type.endswith("t") else None
+    return CHIPS_BY_MACHINE.get(machine_type, named or 0)

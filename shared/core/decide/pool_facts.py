@@ -1,0 +1,189 @@
+"""The facts about one pool, and the state of its owner as the workload and its pods show it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from shared.core.decide.occupancy import find_queued_since
+from shared.core.errors import Rejected
+from shared.core.kinds.elastic import find_slice, has_slice, is_leader
+from shared.core.kinds.table import get_kind
+from shared.core.times import measure_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.identity.names import PoolOwner
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import BoundPod
+    from shared.core.workloads import Parent, PodView, WorkloadView
+
+
+class OwnerState(StrEnum):
+    """The state of the workload that a pool was made for, as the live cluster reports it."""
+
+    LIVE = "live"
+    SUSPENDED = "suspended"
+    OVER = "over"
+    """Completed or failed."""
+    GONE = "gone"
+    """There is no object with the recorded UID."""
+    UNKNOWN = "unknown"
+    """The cluster could not be read; the owner is never taken as absent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolPods:
+    """The unfinished accelerator pods that are bound to a pool's nodes."""
+
+    own: int = 0
+    """Of the workload that the pool was made for."""
+    staying: int = 0
+    """Of these, the pods that are not being deleted."""
+    others: int = 0
+    """Of any other workload."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingPods:
+    """When the pods were created that a pool's owner has and that are bound to no node."""
+
+    leader_since: float | None = None
+    """Unix seconds, of the oldest leader of the pool's slice; None if none waits, and infinite if
+    one waits and none says since when."""
+    youngest_since: float = 0.0
+    """Unix seconds, of the youngest pod of any slice, since slices may swap pools; 0 if no pod says
+    when it was created."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolFacts:
+    """Everything that was read about one pool before a decision."""
+
+    pool: PoolSnapshot
+    owner: OwnerState
+    owner_since: float | None = None
+    """Unix seconds since when the owner is in that state; None when no condition records it."""
+    owner_found: bool = False
+    """The workload with the UID on the pool exists, so that its state is its own word."""
+    parent: Parent | None = None
+    """The parent of a live owner, if it was read."""
+    pods: PoolPods | None = None
+    """None while the pods were not read. They are always read before a delete."""
+    others: tuple[BoundPod, ...] = ()
+    """Those of `pods` that are of other workloads."""
+    nodes: int = 0
+    """How many nodes there are; read with `pods`, for a live owner's pool with errors."""
+    ready_nodes: int = 0
+    """How many of them are Ready."""
+    superseded: bool = False
+    """There is a pool of a later attempt of the same claim, which is not being deleted."""
+    waiting: WaitingPods = WaitingPods()
+    """Read with `pods`, for a live owner's pool with errors."""
+
+
+def is_owner(owner: PoolOwner, workload: WorkloadView | None) -> bool:
+    """Return whether a workload is the one that a pool was made for, by its UID."""
+    return workload is not None and owner.owner_uid == workload.uid
+
+
+def classify_owner(
+    owner: PoolOwner, workload: WorkloadView | None, pods: Sequence[PodView] | None
+) -> tuple[OwnerState, float | None]:
+    """Return the state of a pool's owner and its start in unix seconds, by the pool's labels alone.
+
+    The workload is the one of that name as it is now; None if there is none. The pods are None for
+    a kind whose slices all end together.
+    """
+    if workload is None or owner.owner_uid not in ("", workload.uid) or workload.deleting:
+        return OwnerState.GONE, None
+    if owner.slice_name and not has_slice(get_kind(owner.kind), workload, owner.slice_name, pods):
+        return OwnerState.GONE, None  # the slice was scaled away
+    if workload.terminal:
+        return OwnerState.OVER, workload.terminal_since
+    if workload.suspended:
+        since = workload.suspended_since
+        return OwnerState.SUSPENDED, workload.suspend_set_at if since is None else since
+    held = find_queued_since(get_kind(owner.kind), workload, owner.slice_name, pods) if pods else None
+    return (OwnerState.LIVE, None) if held is None else (OwnerState.SUSPENDED, held)
+
+
+def measure_waiting(owner: PoolOwner, workload: WorkloadView, pods: Sequence[PodView]) -> WaitingPods:
+    """Return since when pods of a pool's owner wait, among unbound pods of its kind."""
+    kind = get_kind(owner.kind)
+    mine = [
+        pod
+        for pod in pods
+        if not (pod.node_name or pod.deleting or pod.finished or pod.gated)
+        and kind.find_owner(pod) == workload.name
+        and kind.find_owner_uid(pod) in ("", workload.uid)
+    ]
+    since = {pod.uid: pod.unschedulable_since if pod.created_at is None else pod.created_at for pod in mine}
+    leaders = [pod for pod in mine if is_leader(kind, pod) and _find_slice_name(pod, workload) == owner.slice_name]
+    return WaitingPods(
+        leader_since=min((_or(since[pod.uid], math.inf) for pod in leaders), default=None),
+        youngest_since=max((_or(each, 0.0) for each in since.values()), default=0.0),
+    )
+
+
+def _or(time: float | None, otherwise: float) -> float:
+    return otherwise if time is None else time
+
+
+def _find_slice_name(pod: PodView, workload: WorkloadView) -> str:
+    try:
+        found = find_slice(get_kind(workload.kind), pod, workload)
+    except Rejected:
+        return ""
+    return found.name if found else ""
+
+
+def count_pods(
+    owner: PoolOwner | None, pods: Sequence[BoundPod], *, now: float, drain_seconds_max: float
+) -> PoolPods:
+    """Return how many bound pods still need the pool: its owner's, and accelerator pods of others.
+
+    A pod that has been terminating for longer than the limit does not count. Pods of others without
+    accelerators, for example for monitoring, can move to other nodes. A pod without accelerators
+    that has the owner's labels counts as the owner's only until it is older than the limit: anyone
+    in the namespace can write these labels, and such a pod could keep the pool for ever.
+    """
+    staying = [pod for pod in pods if not _is_leaving(pod, now=now, drain_seconds_max=drain_seconds_max)]
+    own = [pod for pod in staying if _is_own(owner, pod) and not _is_idle(pod, now, drain_seconds_max)]
+    return PoolPods(
+        own=len(own),
+        staying=sum(pod.deleting_since is None for pod in own),
+        others=len(list_others(owner, pods, now=now, drain_seconds_max=drain_seconds_max)),
+    )
+
+
+def list_others(
+    owner: PoolOwner | None, pods: Sequence[BoundPod], *, now: float, drain_seconds_max: float
+) -> list[BoundPod]:
+    """Return the accelerator pods of other workloads that still need the pool; see `count_pods`."""
+    return [
+        pod
+        for pod in pods
+        if pod.chips
+        and not _is_own(owner, pod)
+        and not _is_leaving(pod, now=now, drain_seconds_max=drain_seconds_max)
+    ]
+
+
+def _is_own(owner: PoolOwner | None, pod: BoundPod) -> bool:
+    home = (pod.kind, pod.namespace, pod.workload)
+    return owner is not None and home == (owner.kind, owner.namespace, owner.name)
+
+
+def _is_leaving(pod: BoundPod, *, now: float, drain_seconds_max: float) -> bool:
+    """Return whether a pod has been terminating for longer than the limit."""
+    return pod.deleting_since is not None and now - pod.deleting_since > drain_seconds_max
+
+
+def _is_idle(pod: BoundPod, now: float, seconds_max: float) -> bool:
+    """Return whether a pod without accelerators is older than the limit."""
+    age_seconds = measure_seconds(pod.created_at, now)
+    return not pod.chips and age_seconds is not None and age_seconds > seconds_max

@@ -1,0 +1,198 @@
+"""Decides what to do when the pods on a pool are not the pods that it was created for. Pure.
+
+A pool in use is never deleted because of its name. A pool that is empty while its slice runs on
+another pool is deleted. A slice whose pool is used by another slice gets one more pool. Pods of
+other workloads are never moved; an Event tells the owner of the pool about them. So are two slices
+whose leaders share a pool.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.core.decide.needed_pools import LOST
+from shared.core.decide.pool_facts import OwnerState
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.identity.pool_index import PoolIndex
+from shared.core.identity.pools import PoolStatus
+from shared.core.kinds.elastic import is_leader
+from shared.core.kinds.table import find_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.decide.needed_pools import PoolPlan
+    from shared.core.decide.occupancy import Occupancy
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import BoundPod
+    from shared.core.workloads import PodView, WorkloadView
+
+TAKERS_NAMED_MAX = 3
+_COMING = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING)
+
+
+def may_depend_on_use(pool: PoolSnapshot, state: OwnerState, workload: WorkloadView | None) -> bool:
+    """Return whether the pods on a pool may change the state that labels alone give its owner."""
+    if pool.owner is None or workload is None or workload.deleting:
+        return False
+    if pool.owner.owner_uid not in ("", workload.uid):
+        return False
+    queued = state == OwnerState.SUSPENDED and not workload.suspended
+    return state in (OwnerState.LIVE, OwnerState.GONE) or queued
+
+
+def judge_use(pool: PoolSnapshot, state: OwnerState, seen: Occupancy, plan: PoolPlan) -> OwnerState:
+    """Return the state of a pool's owner after a look at the pods on the pool.
+
+    - The slice was scaled away, or waits in a queue by itself: the pool stays while another slice
+      of the workload runs on it.
+    - The slice is live but runs on other nodes: its empty pool goes.
+    - The slice was scaled away and its pool is empty: the pool stays for a slice of the workload
+      that waits for the same shape, because its pods are about to be scheduled there.
+
+    Args:
+        pool: one for which `may_depend_on_use` is true.
+        state: of its owner, by the pool's labels alone.
+        seen: the workload's pods.
+        plan: the pools that the workload needs.
+    """
+    if pool.name in plan.surplus:
+        return OwnerState.GONE if state == OwnerState.LIVE else state
+    awaited = state == OwnerState.GONE and pool.status not in LOST
+    return OwnerState.LIVE if awaited or seen.list_on(pool.name) else state
+
+
+def decide_holder(
+    demand: Demand, asking: PodView, seen: Occupancy, plan: PoolPlan, *, pool_name: str
+) -> Decision | None:
+    """Return what to do when a pod waits although the pool of its slice runs; None to wait.
+
+    CREATE means one more pool.
+
+    Args:
+        demand: what the slice of the pod needs.
+        asking: the pod that waits.
+        seen: the workload's pods.
+        plan: the pools that the workload needs.
+        pool_name: the slice's own pool.
+    """
+    mine, here = seen.slices.get(asking.name), seen.list_on(pool_name)
+    if mine is None or not here:
+        return None
+    hosts = demand.shape.node_count
+    others = set(seen.count_slices_on(pool_name)) - {mine.name}
+    twins = seen.list_hosts_of(mine.name)
+    filling = sum(pod.template.chips > 0 for pod in here)  # a pod without chips fills no host
+    if len(twins) >= hosts or (not others and filling >= hosts):
+        return Decision(
+            Verdict.REFUSE,
+            Reason.SLICE_DOUBLED,
+            f"other pods of this slice run already ({_name_some(twins or here)}); with this pod the slice "
+            "has more pods than hosts, for example after an upgrade of its operator; delete the pods that are "
+            "not needed",
+        )
+    if not others:
+        return None
+    if mine.name in plan.missing:
+        return Decision(Verdict.CREATE, Reason.POOL_ABSENT, "other slices hold every pool of the workload")
+    serving = plan.serving.get(mine.name, pool_name)
+    going = "the pool of that slice" if serving == pool_name else f"node pool {serving}"
+    return Decision(
+        Verdict.WAIT,
+        Reason.POOL_IN_USE,
+        f"another slice of {seen.workload} runs on node pool {pool_name} ({_name_some(here)}); "
+        f"this pod goes to {going}",
+    )
+
+
+def decide_replacement(decision: Decision, pods: Sequence[BoundPod]) -> Decision:
+    """Return the decision to delete a pool, or WAIT while accelerator pods run on it."""
+    users = sorted(
+        {f"{pod.kind or 'Pod'} {pod.namespace}/{pod.workload or pod.name}" for pod in pods if pod.chips}
+    )
+    if not users:
+        return decision
+    message = f"{decision.message} as soon as no accelerator pods run on it: {_name_first(users)}"
+    return Decision(Verdict.WAIT, Reason.POOL_IN_USE, message)
+
+
+def find_takers(
+    pool: PoolSnapshot, pods: Sequence[BoundPod], *, now: float, drain_seconds_max: float
+) -> list[tuple[str, str, str]]:
+    """Return kind, namespace and name of the other workloads that use a pool, sorted.
+
+    A pod that terminates does not count until it has taken longer than `drain_seconds_max`.
+    """
+    mine = (pool.owner.kind, pool.owner.namespace, pool.owner.name) if pool.owner else None
+    holding = (
+        pod
+        for pod in pods
+        if pod.chips and (pod.deleting_since is None or now - pod.deleting_since > drain_seconds_max)
+    )
+    found = {(pod.kind or "Pod", pod.namespace, pod.workload or pod.name) for pod in holding}
+    return sorted(found - {mine})
+
+
+def decide_taken(
+    pool: PoolSnapshot, takers: Sequence[tuple[str, str, str]], *, pools: Sequence[PoolSnapshot]
+) -> Decision | None:
+    """Return the refusal of a pod whose running pool other workloads use; None when it has to wait.
+
+    It waits while GKE creates the pool of one of these workloads: their pods may move there.
+    """
+    known = PoolIndex.of(pools)
+    if not takers or any(each.status in _COMING for taker in takers for each in known.list_named(*taker)):
+        return None
+    names = [f"{kind} {namespace}/{name}" for kind, namespace, name in takers]
+    kind = find_kind(pool.owner.kind) if pool.owner else None
+    pin = f", or set on the {kind.name} {kind.pin_advice}," if kind and kind.pin_advice else ""
+    return Decision(
+        Verdict.REFUSE,
+        Reason.POOL_TAKEN,
+        f"node pool {pool.name} runs, but accelerator pods of other workloads use it ({_name_first(names)}); "
+        "this pod waits until they end. In the pods of each workload of this shape, select a node label of its own"
+        f"{pin} so that workloads cannot take each other's nodes",
+    )
+
+
+def decide_shared(asking: PodView, seen: Occupancy, plan: PoolPlan) -> Decision | None:
+    """Return the refusal of a pod whose slice shares a pool with another one; None if it does not.
+
+    Neither slice has all of its hosts, and neither can end, because each waits for the nodes that
+    the other one uses. Only a waiting leader gets a pool, so a person must let one leader start
+    again.
+
+    Args:
+        asking: the pod that waits. Its leader runs.
+        seen: the workload's pods.
+        plan: the pools that the workload needs.
+    """
+    mine = seen.slices.get(asking.name)
+    if mine is None or mine.name in seen.placed:
+        return None
+    for pool_name in sorted(seen.by_pool):
+        here = seen.count_slices_on(pool_name).keys()
+        others = sorted(here - {mine.name} - seen.placed.keys())
+        if not pool_name or mine.name not in here or not others:
+            continue
+        leaving = others[0] if plan.serving.get(mine.name) == pool_name else mine.name
+        moved = [pod for pod in seen.list_on(pool_name) if (it := seen.slices[pod.name]) and it.name == leaving]
+        leaders = [pod for pod in moved if is_leader(seen.kind, pod)] or moved
+        return Decision(
+            Verdict.REFUSE,
+            Reason.POOL_TAKEN,
+            f"slices {mine.name} and {', '.join(others[:TAKERS_NAMED_MAX])} of {seen.workload} share node pool "
+            f"{pool_name}, and none of them has all of its hosts; delete pod {_name_some(leaders)}: its slice "
+            "then gets a node pool of its own",
+        )
+    return None
+
+
+def _name_first(names: Sequence[str]) -> str:
+    more = len(names) - TAKERS_NAMED_MAX
+    return ", ".join(names[:TAKERS_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+
+
+def _name_some(pods: Sequence[PodView]) -> str:
+    return ", ".join(sorted(pod.name for pod in pods)[:TAKERS_NAMED_MAX])

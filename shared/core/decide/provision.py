@@ -1,0 +1,110 @@
+"""Decides what to do for a demand, from the pool of its name. Pure and total."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.core.decide.limits import decide_limit
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.identity.pools import PoolStatus
+from shared.core.kinds.table import get_kind
+from shared.core.settings import Mode
+
+if TYPE_CHECKING:
+    from shared.core.decide.limits import Usage
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.settings import Settings
+
+_IN_PROGRESS = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING)
+
+
+def decide_provision(
+    demand: Demand, pool: PoolSnapshot | None, *, now: float, settings: Settings, usage: Usage | None = None
+) -> Decision:
+    """Return the decision for one demand.
+
+    Args:
+        demand: what the slice needs.
+        pool: the pool of the demand's name; None when there is none or it was not looked for yet.
+        now: unix seconds.
+        settings: the operator's settings.
+        usage: the chips and slices of the cluster; None when no limit is set.
+    """
+    if pool is None:
+        return _decide_absent(demand, settings, usage)
+    owner = pool.owner
+    if owner is None or owner.claim_hash != demand.claim.hash:
+        return Decision(
+            Verdict.REFUSE,
+            Reason.FOREIGN_LABELS,
+            f"node pool {pool.name} already exists and its labels do not name this slice; "
+            "delete the node pool if nothing uses it",
+        )
+    same = owner.was_made_for(demand.fingerprint)
+    mode = settings.find_mode(demand.claim.namespace)
+    # If a live workload may change its shape, it cannot use the pool of the earlier shape.
+    changeable = get_kind(demand.claim.kind).reshapes
+    replace = (settings.replace_differing_pools or changeable) and mode == Mode.ACTIVE
+    decision = _decide_ours(pool, same=same, old=pool.is_older(settings.grace_seconds, now), replace=replace)
+    if decision.verdict == Verdict.DELETE and mode == Mode.REPORT_ONLY:
+        message = f"would delete node pool {pool.name} ({decision.reason}); the mode is report-only"
+        return Decision(Verdict.KEEP, Reason.MODE_REPORT_ONLY, message)
+    return decision
+
+
+def decide_created(decision: Decision, pool_name: str) -> Decision:
+    """Return the decision to create, with the name of the pool that GKE has accepted."""
+    return Decision(decision.verdict, decision.reason, f"{decision.message}: node pool {pool_name}")
+
+
+def _decide_absent(demand: Demand, settings: Settings, usage: Usage | None) -> Decision:
+    mode = settings.find_mode(demand.claim.namespace)
+    size = f"{demand.shape}, {demand.capacity.tier}"
+    if mode == Mode.REPORT_ONLY:
+        return Decision(Verdict.REFUSE, Reason.MODE_REPORT_ONLY, f"would create {size}; the mode is report-only")
+    if mode == Mode.NO_CREATE:
+        return Decision(Verdict.REFUSE, Reason.MODE_NO_CREATE, f"would create {size}; the mode is no-create")
+    create = Decision(Verdict.CREATE, Reason.POOL_ABSENT, f"creating {size}")
+    return decide_limit(demand, settings, usage) or create
+
+
+def _decide_ours(pool: PoolSnapshot, *, same: bool, old: bool, replace: bool) -> Decision:
+    """Decide by status, for a pool whose labels name this claim; old: it is past the grace."""
+    name, status = pool.name, pool.status
+    if status in _IN_PROGRESS:
+        reason = Reason.POOL_IN_PROGRESS if same else Reason.POOL_IN_PROGRESS_DIFFERS
+        but = "" if same else ", but it does not have the shape that the pods need now"
+        return Decision(Verdict.WAIT, reason, f"node pool {name} is {status}{but}")
+    if status == PoolStatus.STOPPING:
+        return Decision(
+            Verdict.WAIT,
+            Reason.POOL_STOPPING,
+            f"node pool {name} is being deleted; it is created again afterwards",
+        )
+    if status == PoolStatus.ERROR:
+        return Decision(Verdict.DELETE, Reason.POOL_FAILED, f"node pool {name} failed: {pool.error or 'ERROR'}")
+    if status == PoolStatus.RUNNING_WITH_ERROR and (same or not replace):
+        verdict = Verdict.DELETE if old else Verdict.WAIT
+        return Decision(
+            verdict, Reason.POOL_DEGRADED, f"node pool {name} runs with errors: {pool.error or status}"
+        )
+    if status in (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR):
+        return _decide_running(pool, same=same, replace=replace)
+    message = f"node pool {name} has a status that this version does not know"
+    return Decision(Verdict.WAIT, Reason.STATUS_UNKNOWN, message)
+
+
+def _decide_running(pool: PoolSnapshot, *, same: bool, replace: bool) -> Decision:
+    name, kind = pool.name, pool.owner.kind if pool.owner else "workload"
+    if same:
+        return Decision(Verdict.KEEP, Reason.POOL_SERVES, f"node pool {name} is running")
+    if replace:
+        message = f"node pool {name} does not have the shape that the pods need; it is replaced"
+        return Decision(Verdict.DELETE, Reason.POOL_DIFFERS, message)
+    return Decision(
+        Verdict.REFUSE,
+        Reason.POOL_DIFFERS,
+        f"node pool {name} does not have the shape that the pods need; "
+        f"delete the {kind} and create it again, or set replace_differing_pools to true",
+    )

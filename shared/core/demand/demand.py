@@ -1,0 +1,194 @@
+"""Resolves what one slice needs to what GKE needs: `build_demand` reads it from the pod template.
+
+The slice is one of the workload's own spec, and `shared.core.demand.spec_agreement` holds a live
+pod against that spec. Free text is used only within the operator's allow-lists.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shared.core import labels
+from shared.core.demand.capacity import Capacity, read_capacity
+from shared.core.demand.node_selectors import read_node_labels, read_operator_labels, read_zone
+from shared.core.demand.wanted_shapes import find_wanted_shape
+from shared.core.errors import NotAllowed
+from shared.core.identity.names import Claim
+from shared.core.kinds.table import get_kind
+from shared.core.settings import Settings, is_allowed
+
+if TYPE_CHECKING:
+    from shared.core.kinds.kind import SliceOfPod
+    from shared.core.shapes.shape import GpuSharing, Shape
+    from shared.core.workloads import PodTemplate, WorkloadView
+
+FINGERPRINT_VERSION = "1"
+"""Changes when the hashed fields change, so that a pool of another version counts as the same."""
+_FINGERPRINT_CHARACTERS = 13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What one slice needs: everything that `shared.core.nodepool` uses, and nothing else."""
+
+    claim: Claim
+    shape: Shape
+    capacity: Capacity
+    zone: str
+    node_labels: dict[str, str]
+    """Labels that the pods select or copy; never an owner label."""
+    operator_labels: dict[str, str]
+    """Labels that the setting copies from the pods; not part of the fingerprint."""
+    networks: tuple[str, ...]
+    """``network:subnetwork`` pairs."""
+    node_service_account: str
+    elastic: bool = False
+    """The pool is for all pods of one shape; its node count changes with their number."""
+    pinned: bool
+    """The kind pins the pods to nodes of their slice, so the pool has its label and taint."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Return a versioned hash of what the workload needs, without the operator's settings.
+
+        So a changed setting never makes a healthy pool look different. Each hashed field is named
+        here: a field that a later version adds does not change the hash of an earlier pool.
+        """
+        asked = (
+            self.shape.machine_type,
+            self.shape.topology,
+            "elastic" if self.elastic else str(self.shape.node_count),
+            str(self.capacity.tier),
+            self.capacity.reservation_path,
+            str(self.pinned),
+            *(f"{key}={value}" for key, value in sorted(self.node_labels.items())),
+        )
+        if self.shape.gpus:
+            asked += (self.shape.accelerator, _write_gpus(self.shape.gpus))
+        digest = hashlib.sha256("\n".join(asked).encode()).digest()
+        text = base64.b32encode(digest).decode().lower()[:_FINGERPRINT_CHARACTERS]
+        return f"{FINGERPRINT_VERSION}-{text}"
+
+
+def _write_gpus(gpus: GpuSharing) -> str:
+    """Return what version 1 of the fingerprint hashes of GPUs, in the form of release 0.1.0."""
+    asked = (
+        f"partition={gpus.partition!r}",
+        f"strategy={gpus.strategy!r}",
+        f"clients={gpus.clients!r}",
+        f"driver={gpus.driver!r}",
+    )
+    return f"GpuSharing({', '.join(asked)})"
+
+
+def claim_slice(cluster: str, workload: WorkloadView, found: SliceOfPod) -> Claim:
+    """Return the claim of one slice of a live workload."""
+    return Claim(
+        cluster=cluster,
+        kind=workload.kind,
+        namespace=workload.namespace,
+        name=workload.name,
+        owner_uid=workload.uid,
+        slice_key=f"{workload.namespace}/{found.name}",
+    )
+
+
+def build_demand(
+    cluster: str, workload: WorkloadView, found: SliceOfPod, template: PodTemplate, settings: Settings
+) -> Demand:
+    """Return the demand of one slice of a live workload.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        workload: as it is now.
+        found: one of its slices.
+        template: what the pods of the slice need.
+        settings: the operator's settings.
+
+    Raises:
+        Rejected: no pool can satisfy the slice, or a setting does not allow the pool.
+    """
+    claim = claim_slice(cluster, workload, found)
+    _check_allowed(claim.namespace, template, settings)
+    shape = find_wanted_shape(found, template, workload)
+    capacity = read_capacity(template, shape, settings)
+    pins = _read_pins(claim, found)
+    return Demand(
+        claim=claim,
+        shape=shape,
+        capacity=capacity,
+        zone=read_zone(template, claim.cluster, settings),
+        node_labels=read_node_labels(template, shape, capacity, settings, pins=pins),
+        operator_labels=read_operator_labels(template, settings),
+        networks=_read_networks(template, settings),
+        node_service_account=_read_service_account(template, settings),
+        elastic=found.group.elastic,
+        pinned=found.group.pinned,
+    )
+
+
+def _read_pins(claim: Claim, found: SliceOfPod) -> dict[str, str]:
+    label = get_kind(claim.kind).pin_label
+    if not label:
+        return {}
+    return {label: f"{claim.namespace}_{found.name}" if found.group.pinned else ""}
+
+
+def _check_allowed(namespace: str, template: PodTemplate, settings: Settings) -> None:
+    if not is_allowed(namespace, settings.allowed_namespaces):
+        raise NotAllowed(
+            "the setting allowed_namespaces does not list this namespace",
+            field="metadata.namespace",
+            value=namespace,
+            valid=", ".join(settings.allowed_namespaces),
+        )
+    accelerator = template.find_selector(labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR)
+    if accelerator and not is_allowed(accelerator, settings.allowed_accelerators):
+        raise NotAllowed(
+            "the setting allowed_accelerators does not list this accelerator",
+            field=labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR,
+            value=accelerator,
+            valid=", ".join(settings.allowed_accelerators),
+        )
+
+
+def _read_networks(template: PodTemplate, settings: Settings) -> tuple[str, ...]:
+    text = template.annotations.get(labels.ADDITIONAL_NODE_NETWORKS, "")
+    if not text.strip():
+        return settings.node_additional_networks
+    pairs = tuple(pair.strip().replace(" ", "") for pair in text.split(",") if pair.strip())
+    for pair in pairs:
+        if pair.count(":") != 1 or not all(pair.split(":")):
+            raise NotAllowed(
+                "not a pair of network and subnetwork",
+                field=f"annotation {labels.ADDITIONAL_NODE_NETWORKS}",
+                value=pair,
+                valid="network:subnetwork, separated by commas",
+            )
+        _check_listed(
+            pair, settings.allowed_node_networks, labels.ADDITIONAL_NODE_NETWORKS, "allowed_node_networks"
+        )
+    return pairs
+
+
+def _read_service_account(template: PodTemplate, settings: Settings) -> str:
+    named = template.annotations.get(labels.NODE_SERVICE_ACCOUNT, "")
+    if not named or named == settings.node_service_account:
+        return settings.node_service_account
+    _check_listed(
+        named, settings.allowed_node_service_accounts, labels.NODE_SERVICE_ACCOUNT, "allowed_node_service_accounts"
+    )
+    return named
+
+
+def _check_listed(value: str, patterns: tuple[str, ...], annotation: str, setting: str) -> None:
+    if not is_allowed(value, patterns):
+        raise NotAllowed(
+            f"the setting {setting} does not list this value",
+            field=f"annotation {annotation}",
+            value=value,
+            valid=", ".join(patterns) or "none; the list is empty",
+        )

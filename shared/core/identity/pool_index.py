@@ -1,0 +1,68 @@
+"""The pools of one cluster, found by name, owner or claim without a look at each of them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, overload
+
+if TYPE_CHECKING:
+    from shared.core.identity.pools import PoolSnapshot
+
+
+class PoolIndex(Sequence["PoolSnapshot"]):
+    """A list of pools with indexes, so that work about all of them grows with their number only."""
+
+    def __init__(self, pools: Sequence[PoolSnapshot]) -> None:
+        self._pools = tuple(pools)
+        self._sums: dict[Callable[[PoolSnapshot], int], Counter[str]] = {}
+        self._by_name = {pool.name: pool for pool in self._pools}
+        self._by_owner: defaultdict[str, list[PoolSnapshot]] = defaultdict(list)
+        self._by_claim: defaultdict[str, list[PoolSnapshot]] = defaultdict(list)
+        self._by_home: defaultdict[tuple[str, str, str], list[PoolSnapshot]] = defaultdict(list)
+        for pool in self._pools:
+            if pool.owner is not None:
+                self._by_home[pool.owner.kind, pool.owner.namespace, pool.owner.name].append(pool)
+                self._by_owner[pool.owner.owner_uid].append(pool)
+                self._by_claim[pool.owner.claim_hash].append(pool)
+
+    @classmethod
+    def of(cls, pools: Sequence[PoolSnapshot]) -> PoolIndex:
+        """Return the index of some pools; an index itself costs nothing."""
+        return pools if isinstance(pools, PoolIndex) else cls(pools)
+
+    def find(self, name: str) -> PoolSnapshot | None:
+        """Return the pool of a name, or None."""
+        return self._by_name.get(name)
+
+    def list_owned(self, owner_uid: str) -> list[PoolSnapshot]:
+        """Return our pools whose labels name the workload with this UID."""
+        return self._by_owner.get(owner_uid, [])
+
+    def list_claimed(self, claim_hash: str) -> list[PoolSnapshot]:
+        """Return our pools of one claim."""
+        return self._by_claim.get(claim_hash, [])
+
+    def list_named(self, kind: str, namespace: str, name: str) -> list[PoolSnapshot]:
+        """Return our pools of workloads of this name, of whichever UID."""
+        return self._by_home.get((kind, namespace, name), [])
+
+    def sum_by_namespace(self, count: Callable[[PoolSnapshot], int]) -> Counter[str]:
+        """Return the sums of a count over our pools by namespace; each count is made once."""
+        if count not in self._sums:
+            found = Counter[str]()
+            for pool in self._pools:
+                if pool.owner is not None:
+                    found[pool.owner.namespace] += count(pool)
+            self._sums[count] = found  # whole, because other threads read it
+        return self._sums[count]
+
+    @overload
+    def __getitem__(self, at: int) -> PoolSnapshot: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[PoolSnapshot, ...]: ...
+    def __getitem__(self, at: int | slice) -> PoolSnapshot | tuple[PoolSnapshot, ...]:
+        return self._pools[at]
+
+    def __len__(self) -> int:
+        return len(self._pools)

@@ -1,0 +1,241 @@
+"""The messages between exporter and functions: CloudEvents 1.0 in the Pub/Sub binding, versioned.
+
+A message is only a hint to look at an object: every decision reads the live object. The schema for
+other producers is `docs/events.schema.json`. `parse_message` is the inverse of `format_message`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from shared.core.errors import MalformedEvent
+from shared.core.kinds.table import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SOURCE_PREFIX = "//container.googleapis.com/"
+SCHEMA_VERSION = 1
+_CLUSTER = re.compile(r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/clusters/[a-z0-9-]+")
+# Kubernetes names: DNS subdomains of at most 253 characters.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_UID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+ATTRIBUTE_PREFIX = "ce-"
+DATA_BYTES_MAX = 65_536
+
+
+class EventType(StrEnum):
+    """What a message hints at; the value is the CloudEvents type."""
+
+    DEMAND = "tpuprovisioner.demand.v1"
+    """A leader pod was first seen unschedulable."""
+    WORKLOAD_OVER = "tpuprovisioner.workload-over.v1"
+    """A workload ended, is suspended, lost its last pods, is deleted or needs fewer slices."""
+
+
+class Observed(StrEnum):
+    """What the exporter saw."""
+
+    UNSCHEDULABLE = "unschedulable"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    SUSPENDED = "suspended"
+    DELETED = "deleted"
+    DRAINED = "drained"
+    SCALED = "scaled"
+    """The workload needs fewer slices than before."""
+
+
+KINDS_PLURAL = {"Pod": "pods"} | {kind.name: kind.plural for kind in KINDS}
+"""The kinds of object that a message may name, with their plural in subjects."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectName:
+    """The identity of one Kubernetes object, its UID included."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One message: which object to look at, in which cluster, and why."""
+
+    type: EventType
+    cluster: str
+    """``projects/P/locations/L/clusters/C``."""
+    subject: ObjectName
+    observed: Observed
+    workload: ObjectName | None = None
+    """The workload that the pod belongs to, when the subject is a pod."""
+    time: str = ""
+    """RFC 3339; no decision uses it."""
+    incarnation: str = ""
+    """Distinguishes two sightings of the same fact, for example a second suspension."""
+
+    @property
+    def id(self) -> str:
+        """Return an identity that is the same each time the same sighting is reported."""
+        parts = (
+            self.type,
+            self.cluster,
+            self.subject.kind,
+            self.subject.uid,
+            self.observed,
+            self.incarnation,
+        )
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A Pub/Sub message: bytes and string attributes."""
+
+    data: bytes
+    attributes: dict[str, str]
+
+
+def format_message(event: Event) -> Message:
+    """Return the Pub/Sub message that carries one event."""
+    subject = event.subject
+    body: dict[str, Any] = {
+        "version": SCHEMA_VERSION,
+        "kind": subject.kind,
+        "namespace": subject.namespace,
+        "name": subject.name,
+        "uid": subject.uid,
+        "observed": event.observed,
+    }
+    if event.incarnation:
+        body["incarnation"] = event.incarnation
+    if event.workload:
+        workload = event.workload
+        body["workload"] = {
+            "kind": workload.kind,
+            "namespace": workload.namespace,
+            "name": workload.name,
+            "uid": workload.uid,
+        }
+    attributes = {
+        "ce-specversion": "1.0",
+        "ce-id": event.id,
+        "ce-type": str(event.type),
+        "ce-source": SOURCE_PREFIX + event.cluster,
+        "ce-subject": f"namespaces/{subject.namespace}/{KINDS_PLURAL[subject.kind]}/{subject.name}",
+        "content-type": "application/json",
+    }
+    if event.time:
+        attributes["ce-time"] = event.time
+    return Message(json.dumps(body, separators=(",", ":")).encode(), attributes)
+
+
+def parse_message(data: bytes, attributes: Mapping[str, str]) -> Event:
+    """Return the event that a message carries.
+
+    Raises:
+        MalformedEvent: an attribute or field is missing, unknown or not valid.
+    """
+    version = attributes.get("ce-specversion", "")
+    if version != "1.0":
+        raise MalformedEvent("unknown CloudEvents version", field="ce-specversion", value=version, valid="1.0")
+    known = {str(kind): kind for kind in EventType}
+    named_type = attributes.get("ce-type", "")
+    if named_type not in known:
+        raise MalformedEvent("unknown event type", field="ce-type", value=named_type, valid=", ".join(known))
+    source = attributes.get("ce-source", "")
+    cluster = source.removeprefix(SOURCE_PREFIX)
+    if cluster == source or not _CLUSTER.fullmatch(cluster):
+        raise MalformedEvent(
+            "not the name of a cluster",
+            field="ce-source",
+            value=source,
+            valid=f"{SOURCE_PREFIX}projects/PROJECT/locations/LOCATION/clusters/NAME",
+        )
+    body = _parse_body(data)
+    subject = _parse_object(body, "data")
+    observed = _parse_observed(body)
+    workload = body.get("workload")
+    if workload is not None and not isinstance(workload, dict):
+        raise MalformedEvent(
+            "not a JSON object",
+            field="data.workload",
+            value=str(workload),
+            valid="a JSON object, or no such field",
+        )
+    return Event(
+        type=known[named_type],
+        cluster=cluster,
+        subject=subject,
+        observed=observed,
+        workload=_parse_object(workload, "data.workload") if workload else None,
+        time=attributes.get("ce-time", ""),
+        incarnation=_parse_incarnation(body),
+    )
+
+
+def _parse_body(data: bytes) -> dict[str, Any]:
+    if len(data) > DATA_BYTES_MAX:
+        raise MalformedEvent(
+            "too long", field="data", value=f"{len(data)} bytes", valid=f"at most {DATA_BYTES_MAX} bytes"
+        )
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        shown = data[:80].decode("utf-8", "replace")
+        raise MalformedEvent("not JSON", field="data", value=shown, valid="a JSON object") from error
+    if not isinstance(body, dict):
+        raise MalformedEvent("not a JSON object", field="data", value=str(body), valid="a JSON object")
+    version = body.get("version")
+    if version != SCHEMA_VERSION or isinstance(version, bool):
+        raise MalformedEvent("unknown schema version", field="data.version", value=repr(version), valid="1")
+    return body
+
+
+def _parse_observed(body: dict[str, Any]) -> Observed:
+    value = body.get("observed")
+    known = {str(each): each for each in Observed}
+    if not isinstance(value, str) or value not in known:
+        raise MalformedEvent(
+            "unknown observation", field="data.observed", value=repr(value), valid=", ".join(known)
+        )
+    return known[value]
+
+
+def _parse_incarnation(body: dict[str, Any]) -> str:
+    value = body.get("incarnation", "")
+    if not isinstance(value, str) or len(value) > 128:  # noqa: PLR2004 -- the limit is only used here
+        raise MalformedEvent(
+            "not a short text", field="data.incarnation", value=repr(value), valid="at most 128 characters"
+        )
+    return value
+
+
+def _parse_object(body: dict[str, Any], where: str) -> ObjectName:
+    fields: dict[str, str] = {}
+    rules = (
+        ("namespace", _NAME, "a Kubernetes name"),
+        ("name", _NAME, "a Kubernetes name"),
+        ("uid", _UID, "a UID"),
+    )
+    kind = body.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS_PLURAL:
+        raise MalformedEvent(
+            "unknown kind", field=f"{where}.kind", value=repr(kind), valid=", ".join(KINDS_PLURAL)
+        )
+    for key, rule, valid in rules:
+        value = body.get(key)
+        if not isinstance(value, str) or not rule.fullmatch(value):
+            raise MalformedEvent("missing or not valid", field=f"{where}.{key}", value=repr(value), valid=valid)
+        fields[key] = value
+    return ObjectName(kind=kind, **fields)

@@ -1,0 +1,104 @@
+"""The audit log's entry about a node pool operation, as the log sink publishes it.
+
+Only the last entry of a create or delete is of use. It has neither the request nor the pool's
+labels: the pool's name is all that it says of the owner.
+https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry,
+https://cloud.google.com/kubernetes-engine/docs/how-to/audit-logging-container
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from shared.core.errors import MalformedEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+T = TypeVar("T")
+ENTRY_BYTES_MAX = 1_000_000
+"""Cloud Logging takes 256 KiB for each entry: https://cloud.google.com/logging/quotas."""
+_RESOURCE = "gke_nodepool"
+_METHOD = re.compile(r"google\.container\.v1(?:alpha1|beta1)?\.ClusterManager\.(Create|Delete)NodePool")
+_LABELS = {
+    "project_id": re.compile(r"[a-z0-9.:-]{1,100}"),
+    "location": re.compile(r"[a-z0-9-]{1,63}"),
+    "cluster_name": re.compile(r"[a-z0-9-]{1,63}"),
+    "nodepool_name": re.compile(r"[a-z0-9-]{1,63}"),
+}
+_SHOWN_CHARACTERS = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedOperation:
+    """One create or delete of a node pool that has ended."""
+
+    cluster: str
+    """``projects/P/locations/L/clusters/C``, from ``resource.labels``: project_id, location and
+    cluster_name. The location is the cluster's, a region or zone."""
+    pool: str
+    """From ``resource.labels.nodepool_name``."""
+    created: bool
+    """True: a create that succeeded. False: a create that failed, or a delete. From
+    ``protoPayload.methodName`` and the code in ``protoPayload.status``, which is absent or 0 after
+    success."""
+
+
+def parse_entry(data: bytes) -> EndedOperation | None:
+    """Return the operation whose end an entry reports; None for an entry about anything else.
+
+    Raises:
+        MalformedEvent: the data is not an entry of the log, or a field has another type or form.
+    """
+    entry = _parse_json(data)
+    resource = _get(entry, "resource", dict)
+    payload = _get(entry, "protoPayload", dict, {})
+    operation = _get(entry, "operation", dict, {})
+    method = _METHOD.fullmatch(_get(payload, "protoPayload.methodName", str, ""))
+    ended = _get(operation, "operation.last", bool, False)  # noqa: FBT003 -- the default
+    if _get(resource, "resource.type", str) != _RESOURCE or method is None or not ended:
+        return None
+    labels = _get(resource, "resource.labels", dict)
+    project, location, cluster, pool = (_read_label(labels, name) for name in _LABELS)
+    status = _get(payload, "protoPayload.status", dict, {})
+    return EndedOperation(
+        cluster=f"projects/{project}/locations/{location}/clusters/{cluster}",
+        pool=pool,
+        created=method[1] == "Create" and _get(status, "protoPayload.status.code", int, 0) == 0,
+    )
+
+
+def _parse_json(data: bytes) -> Mapping[str, Any]:
+    if len(data) > ENTRY_BYTES_MAX:
+        raise MalformedEvent(
+            "too long", field="data", value=f"{len(data)} bytes", valid=f"at most {ENTRY_BYTES_MAX} bytes"
+        )
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        shown = data[:_SHOWN_CHARACTERS].decode("utf-8", "replace")
+        raise MalformedEvent("not JSON", field="data", value=shown, valid="an entry of Cloud Logging") from error
+    if not isinstance(found, dict):
+        shown = str(found)
+        raise MalformedEvent("not a JSON object", field="data", value=shown, valid="an entry of Cloud Logging")
+    return found
+
+
+def _get(parent: Mapping[str, Any], field: str, kind: type[T], absent: T | None = None) -> T:
+    """Return a field by the last part of its path; `absent` stands for a field that is missing."""
+    found = parent.get(field.rpartition(".")[2], absent)
+    if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
+        value = "" if found is None else str(found)
+        raise MalformedEvent("has another type, or is missing", field=field, value=value, valid=kind.__name__)
+    return found
+
+
+def _read_label(labels: Mapping[str, Any], name: str) -> str:
+    field, form = f"resource.labels.{name}", _LABELS[name]
+    found = _get(labels, field, str)
+    if not form.fullmatch(found):
+        raise MalformedEvent("not such a name", field=field, value=found, valid=form.pattern)
+    return found

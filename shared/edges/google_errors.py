@@ -1,0 +1,161 @@
+"""Sorts what a Google API refuses by what to do next: one table, for every client and transport.
+
+The same canonical codes come over REST and gRPC, but not the same HTTP classes in every client;
+texts are those quoted in
+https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-operations and in public
+issue threads.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from shared.core.errors import (
+    AlreadyExists,
+    Busy,
+    ClusterNotFound,
+    Denied,
+    InvalidRequest,
+    NoCapacity,
+    NotFound,
+    ProvisionerError,
+    Retryable,
+    StaleView,
+    Throttled,
+    Unavailable,
+)
+from shared.json_text import JSON_ERRORS
+
+_MESSAGE_LENGTH_MAX = 600
+_RETRY_AFTER_SECONDS_MAX = 600.0
+
+
+class ErrorDetail(msgspec.Struct):
+    """``google.rpc.ErrorInfo`` and its siblings; only the reason is read."""
+
+    reason: str = ""
+
+
+class ErrorBody(msgspec.Struct):
+    """The ``error`` object of a Google API's refusal."""
+
+    code: int = 0
+    message: str = ""
+    status: str = ""
+    details: list[ErrorDetail] = []
+
+
+class Refusal(msgspec.Struct):
+    """A Google API's refusal."""
+
+    error: ErrorBody = msgspec.field(default_factory=ErrorBody)
+
+
+_REFUSAL = msgspec.json.Decoder(Refusal)
+
+
+def find_request(error: Exception) -> str:
+    """Return the verb and path of the request that failed, for logs; empty if the error has none.
+
+    They are a note on the error and not part of its text, because Events show the text to users.
+    """
+    return "; ".join(getattr(error, "__notes__", ()))
+
+
+def note_request(error: ProvisionerError, request: str) -> ProvisionerError:
+    """Return the error with the request beside its text, where `find_request` finds it."""
+    error.add_note(request)
+    return error
+
+
+def classify_refusal(
+    request: str, http_status: int, body: bytes, retry_after: str | None = None
+) -> ProvisionerError:
+    """Return the error that a refusal over REST means.
+
+    Args:
+        request: Verb and path, for logs.
+        http_status: The status of the answer.
+        body: Of the answer; what is not a Google API's refusal counts as one without words.
+        retry_after: The header ``Retry-After``, if there is one.
+    """
+    try:
+        error = _REFUSAL.decode(body).error
+    except JSON_ERRORS:
+        error = ErrorBody()
+    return classify_error(request, http_status, error, retry_after)
+
+
+def classify_error(
+    request: str, http_status: int, error: ErrorBody, retry_after: str | None = None
+) -> ProvisionerError:
+    """Return the error that a refusal means, by code and reason first and by text second."""
+    reasons = {detail.reason for detail in error.details}
+    kind = _find_kind(http_status, error, reasons)
+    said = error.message[:_MESSAGE_LENGTH_MAX] or "the answer has no error text"
+    text = f"{said} ({f'HTTP {http_status} {error.status}'.rstrip()})"
+    if issubclass(kind, Retryable):
+        known = retry_after is not None and retry_after.isascii() and retry_after.isdigit()
+        seconds = min(float(retry_after or 0), _RETRY_AFTER_SECONDS_MAX) if known else None
+        return note_request(kind(text, retry_after_seconds=seconds), request)
+    return note_request(kind(text), request)
+
+
+_BUSY_TEXTS = (
+    "incompatible operation",
+    "is currently creating",
+    "is currently deleting",
+    "is currently upgrading",
+    "Cluster is currently being",
+)
+_KIND_BY_STATUS: dict[str, type[ProvisionerError]] = {
+    "ALREADY_EXISTS": AlreadyExists,
+    "ABORTED": StaleView,
+    "FAILED_PRECONDITION": Busy,
+    "RESOURCE_EXHAUSTED": Throttled,
+    "UNAUTHENTICATED": Denied,
+    "INVALID_ARGUMENT": InvalidRequest,
+    "OUT_OF_RANGE": InvalidRequest,
+    "UNIMPLEMENTED": InvalidRequest,
+    "CANCELLED": Unavailable,
+    "UNKNOWN": Unavailable,
+    "INTERNAL": Unavailable,
+    "DATA_LOSS": Unavailable,
+    "UNAVAILABLE": Unavailable,
+    "DEADLINE_EXCEEDED": Unavailable,
+}
+_KIND_BY_HTTP: dict[int, type[ProvisionerError]] = {
+    401: Denied,
+    408: Unavailable,
+    409: AlreadyExists,
+    429: Throttled,
+    499: Unavailable,
+    501: InvalidRequest,
+}
+
+
+def _find_kind(http_status: int, error: ErrorBody, reasons: set[str]) -> type[ProvisionerError]:
+    return _find_kind_by_text(http_status, error, reasons) or _find_kind_by_code(http_status, error.status)
+
+
+def _find_kind_by_text(http_status: int, error: ErrorBody, reasons: set[str]) -> type[ProvisionerError] | None:
+    """Return the error when the code alone would mislead; None when the code is enough."""
+    message = error.message
+    if http_status == 404 or error.status == "NOT_FOUND":  # noqa: PLR2004 -- HTTP
+        cluster = "/clusters/" in message and "/nodePools/" not in message and "node pool" not in message
+        return ClusterNotFound if cluster else NotFound
+    if http_status == 403 or error.status == "PERMISSION_DENIED":  # noqa: PLR2004 -- HTTP
+        quota = any("QUOTA" in reason for reason in reasons) or "quota" in message.lower()
+        return NoCapacity if quota and "IAM_PERMISSION_DENIED" not in reasons else Denied
+    if "does not have access to service account" in message:
+        return Denied
+    busy = "CLUSTER_ALREADY_HAS_OPERATION" in reasons or any(text in message for text in _BUSY_TEXTS)
+    return Busy if busy else None
+
+
+def _find_kind_by_code(http_status: int, status: str) -> type[ProvisionerError]:
+    if status in _KIND_BY_STATUS:
+        return _KIND_BY_STATUS[status]
+    if http_status in _KIND_BY_HTTP:
+        return _KIND_BY_HTTP[http_status]
+    return Unavailable if http_status >= 500 else InvalidRequest  # noqa: PLR2004 -- HTTP

@@ -1,0 +1,54 @@
+"""Runs tasks side by side in threads, as `shared.core.ports.SideBySide`."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, TypeVar
+
+from shared.core.errors import OutOfTime
+from shared.edges.clock import SYSTEM_CLOCK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from shared.core.ports import Clock
+
+T = TypeVar("T")
+
+
+class Threads:
+    """A few threads for each call, so that a call inside a task never waits for a free thread."""
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+
+    def __call__(self, tasks: Sequence[Callable[[], T]], *, at_once: int, until: float) -> list[T | Exception]:
+        """Return what each task returned or raised, in the order of the tasks.
+
+        A task that has not begun at `until` never begins. One that runs is left to itself; its
+        thread does not keep the process alive.
+        """
+        waiting = deque(enumerate(tasks))
+        done: dict[int, T | Exception] = {}
+
+        def work() -> None:
+            while self._clock.now() < until:
+                try:
+                    place, task = waiting.popleft()
+                except IndexError:
+                    return
+                try:
+                    done[place] = task()
+                except Exception as error:  # noqa: BLE001 -- the caller gets every error
+                    done[place] = error
+
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(min(at_once, len(tasks)))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(min(max(0.0, until - self._clock.now()), threading.TIMEOUT_MAX))
+        return [
+            done.get(place, OutOfTime("the time for this work is over; a later look does it"))
+            for place in range(len(tasks))
+        ]

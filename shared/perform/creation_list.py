@@ -1,0 +1,46 @@
+"""What GKE's list of operations says of pools that were created and do not exist.
+
+The list is for Events only, so an error is logged and stops nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, cast
+
+from shared.core.errors import ProvisionerError
+from shared.core.identity.names import HASH_CHARACTERS, parse_pool_name
+from shared.perform.shared_reads import OneRead
+
+if TYPE_CHECKING:
+    from shared.core.identity.creations import Creation
+    from shared.core.identity.names import Claim
+    from shared.core.ports import Ports
+
+PERMISSION = "container.operations.list"
+"""https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.operations/list"""
+_LOG = logging.getLogger("creations")
+
+
+class Creations:
+    """The creations of one cluster's pools, which one sweep lists at most once."""
+
+    def __init__(self, cluster: str, ports: Ports) -> None:
+        """Prepare; nothing is read yet."""
+        self._cluster, self._ports = cluster, ports
+        self._listed = OneRead(self._list, ports.clock.now())
+
+    def find_newest(self, claim: Claim) -> Creation | None:
+        """Return the latest creation of a claim, of any attempt; None if GKE has or tells none."""
+        return cast("dict[str, Creation]", self._listed.get()).get(claim.hash[:HASH_CHARACTERS])
+
+    def _list(self) -> dict[str, Creation]:
+        try:
+            listed = self._ports.pools.list_creations(self._cluster)
+        except ProvisionerError as error:
+            said = {"object": self._cluster, "error": str(error), "permission": PERMISSION}
+            _LOG.warning("the operations of GKE could not be listed", extra=said)
+            return {}
+        named = [(parse_pool_name(each.pool), each) for each in listed]
+        named.sort(key=lambda each: each[1].began_at or 0)
+        return {name.hash: each for name, each in named if name is not None}

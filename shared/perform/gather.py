@@ -1,0 +1,220 @@
+"""Reads what a decision about a pool needs: its owner, the owner's pods and the pods on the pool.
+
+This is the only place that gathers facts about a pool. Collector, sweep and CLI use it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from shared.core.decide.attempts import is_superseded
+from shared.core.decide.broken_pools import BROKEN
+from shared.core.decide.demands import decide_namespace
+from shared.core.decide.needed_pools import may_have_surplus, plan_pools, select_named
+from shared.core.decide.occupancy import measure_occupancy
+from shared.core.decide.pool_facts import (
+    OwnerState,
+    PoolFacts,
+    classify_owner,
+    count_pods,
+    is_owner,
+    list_others,
+    measure_waiting,
+)
+from shared.core.decide.pool_use import judge_use, may_depend_on_use
+from shared.core.errors import ProvisionerError
+from shared.core.kinds.table import get_kind, may_swap
+from shared.perform.explain import find_parent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.decide.needed_pools import PoolPlan
+    from shared.core.decide.occupancy import Occupancy
+    from shared.core.decisions import Decision
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.names import PoolOwner
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import Ports
+    from shared.core.workloads import Parent, PodView, WorkloadView
+
+Read = tuple["WorkloadView | None", "Sequence[PodView] | None"]
+Use = tuple["Occupancy", "PoolPlan"]
+
+
+@dataclass(slots=True)
+class OwnerReader:
+    """Reads the owners of one cluster's pools, each owner once; a new look needs a new reader."""
+
+    cluster: str
+    """``projects/P/locations/L/clusters/C``."""
+    ports: Ports
+    _read: dict[tuple[str, str, str], Read | ProvisionerError] = field(default_factory=dict)
+    _parents: dict[str, Parent | None] = field(default_factory=dict)
+    _uses: dict[str, Use] = field(default_factory=dict)
+
+    def read_owner(self, owner: PoolOwner) -> Read:
+        """Return the workload of a pool's labels as it is now, and its pods if its kind needs them.
+
+        Raises:
+            Retryable: one of them could not be read. The owner's other pools get the same error.
+            Denied: a permission to read them is missing. The owner's other pools get it too.
+        """
+        key = (owner.kind, owner.namespace, owner.name)
+        if key not in self._read:
+            try:
+                self._read[key] = self._read_now(*key)
+            except ProvisionerError as error:
+                self._read[key] = error
+        found = self._read[key]
+        if isinstance(found, ProvisionerError):
+            raise found
+        return found
+
+    def read_parent(self, workload: WorkloadView) -> Parent | None:
+        """Return the parent of a workload; None without one."""
+        if workload.uid not in self._parents:
+            self._parents[workload.uid] = find_parent(self.ports.clusters[self.cluster], workload)
+        return self._parents[workload.uid]
+
+    def read_use(
+        self, workload: WorkloadView, pods: Sequence[PodView] | None, *, pools: Sequence[PoolSnapshot]
+    ) -> Use:
+        """Return which pods run on which pools of a workload, and which pools it needs.
+
+        Its pods are read if they are None.
+        """
+        if workload.uid not in self._uses:
+            seen = read_occupancy(self.cluster, workload, self.ports, pools=pools, pods=pods)
+            self._uses[workload.uid] = (seen, plan_pools(self.cluster, seen, pools, self.ports.settings))
+        return self._uses[workload.uid]
+
+    def _read_now(self, kind: str, namespace: str, name: str) -> Read:
+        live = self.ports.clusters[self.cluster]
+        workload = live.get_workload(kind, namespace, name)
+        needed = workload is not None and get_kind(workload.kind).reads_pods
+        return workload, live.list_workload_pods(workload) if workload and needed else None
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The facts about one pool, with its owner for Events."""
+
+    facts: PoolFacts
+    workload: WorkloadView | None = None
+    """None if it no longer exists or could not be read."""
+
+
+def read_occupancy(
+    cluster: str,
+    workload: WorkloadView,
+    ports: Ports,
+    *,
+    pools: Sequence[PoolSnapshot],
+    pods: Sequence[PodView] | None = None,
+) -> Occupancy:
+    """Return which pods run on which pools of a workload.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        workload: as it is now.
+        ports: the outside world.
+        pools: every pool of the workload, or of the cluster.
+        pods: the workload's pods; None to read them.
+
+    Raises:
+        Retryable: something could not be read.
+        Denied: a permission to read is missing.
+    """
+    live, named = ports.clusters[cluster], select_named(workload, pools)
+    found = live.list_workload_pods(workload) if pods is None else pods
+    homes = live.find_pools_of_nodes([pool.name for pool in named])
+    return measure_occupancy(get_kind(workload.kind), workload, found, homes)
+
+
+def gather_facts(
+    pool: PoolSnapshot, reader: OwnerReader, *, pools: Sequence[PoolSnapshot], parents: bool = True
+) -> Gathered:
+    """Return the facts about a pool's owner, without the pods on the pool.
+
+    They are enough to decide that the pool stays. Which pods run on which pool is read only if the
+    owner has more pools than slices, or if the pool's slice is no longer needed.
+
+    Args:
+        pool: the pool.
+        reader: reads the owner, at most once.
+        pools: every pool of workloads of the owner's name, or of the cluster.
+        parents: read what made a live owner, for its Event.
+
+    Raises:
+        Retryable: something could not be read.
+        Denied: a permission to read is missing.
+    """
+    owner, ports = pool.owner, reader.ports
+    if owner is None or owner.kind not in ports.settings.kinds:
+        return Gathered(PoolFacts(pool=pool, owner=OwnerState.UNKNOWN))
+    workload, pods = reader.read_owner(owner)
+    state, since = classify_owner(owner, workload, pods)
+    if workload is not None and may_depend_on_use(pool, state, workload):
+        worth = may_have_surplus(workload, pools) if state == OwnerState.LIVE else may_swap(workload)
+        state = judge_use(pool, state, *reader.read_use(workload, pods, pools=pools)) if worth else state
+    parent = reader.read_parent(workload) if parents and state == OwnerState.LIVE and workload else None
+    found = is_owner(owner, workload)
+    facts = PoolFacts(
+        pool=pool,
+        owner=state,
+        owner_since=since,
+        owner_found=found,
+        parent=parent,
+        superseded=pool.status in BROKEN and is_superseded(pool, pools),
+    )
+    return Gathered(facts, None if state == OwnerState.GONE else workload)
+
+
+def gather_again(cluster: str, name: str, ports: Ports, *, pools: Sequence[PoolSnapshot]) -> PoolFacts | None:
+    """Return the facts before a delete, read now: pool, owner by UID, pods bound to its nodes.
+
+    They are None when the pool no longer exists.
+
+    Raises:
+        Retryable: something could not be read.
+        Denied: a permission to read is missing.
+    """
+    pool = ports.pools.get(cluster, name)
+    if pool is None:
+        return None
+    seen = gather_facts(pool, OwnerReader(cluster, ports), pools=pools, parents=False)
+    facts = _read_nodes(cluster, seen, ports)
+    bound = ports.clusters[cluster].list_pool_pods(pool.name)
+    now, drain_seconds_max = ports.clock.now(), ports.settings.drain_seconds_max
+    pods = count_pods(pool.owner, bound, now=now, drain_seconds_max=drain_seconds_max)
+    others = list_others(pool.owner, bound, now=now, drain_seconds_max=drain_seconds_max)
+    return dataclasses.replace(facts, pods=pods, others=tuple(others))
+
+
+def _read_nodes(cluster: str, seen: Gathered, ports: Ports) -> PoolFacts:
+    """Add what the decision about a live owner's pool with errors needs of nodes and pods."""
+    facts, owner = seen.facts, seen.facts.pool.owner
+    if owner is None or seen.workload is None or facts.owner != OwnerState.LIVE or facts.pool.status not in BROKEN:
+        return facts
+    live = ports.clusters[cluster]
+    pods = live.list_waiting_pods(owner.kind, owner.namespace)
+    waiting = measure_waiting(owner, seen.workload, pods)
+    nodes = live.list_pool_nodes(facts.pool.name)
+    ready_nodes = sum(node.ready for node in nodes)
+    return dataclasses.replace(facts, waiting=waiting, nodes=len(nodes), ready_nodes=ready_nodes)
+
+
+def read_namespace_obstacle(demand: Demand, ports: Ports) -> Decision | None:
+    """Return why no pool is created for the demand's namespace; None when a pool may be created.
+
+    The namespace is read only when a pool is about to be created or to grow.
+
+    Raises:
+        Retryable: the namespace could not be read.
+        Denied: the permission to read it is missing.
+    """
+    found = ports.clusters[demand.claim.cluster].get_namespace(demand.claim.namespace)
+    return decide_namespace(demand, found.labels if found else {})

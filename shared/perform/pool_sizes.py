@@ -1,0 +1,41 @@
+"""Reads the present size of elastic pools, which GKE's list does not have."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from shared.core.identity.pool_index import PoolIndex
+from shared.core.identity.pools import PoolStatus
+from shared.core.kinds.elastic import is_elastic_name
+from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import Ports
+
+
+def measure_elastic(pools: Sequence[PoolSnapshot], ports: Ports) -> tuple[PoolIndex, dict[str, Exception]]:
+    """Return the pools, elastic pools with the size that they have now, read side by side.
+
+    A pool that cannot be measured keeps the size that it was created with; its error is returned
+    by its name.
+    """
+    found, errors = {pool.name: pool for pool in pools}, dict[str, Exception]()
+    elastic = [pool for pool in pools if is_resizable(pool)]
+    tasks = [partial(ports.pools.measure, pool) for pool in elastic]
+    done = get_runner(ports)(tasks, at_once=CALLS_AT_ONCE, until=ports.until)
+    for pool, size in zip(elastic, done, strict=True):
+        if isinstance(size, Exception):
+            errors[pool.name] = size
+        else:
+            found[pool.name] = pool.resized(size)
+    return PoolIndex(list(found.values())), errors
+
+
+def is_resizable(pool: PoolSnapshot) -> bool:
+    """Return whether a pool is a running elastic pool of ours."""
+    elastic = pool.owner is not None and is_elastic_name(pool.owner.slice_name)
+    return elastic and pool.status == PoolStatus.RUNNING

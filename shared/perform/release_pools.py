@@ -1,0 +1,171 @@
+"""Deletes the pools of a workload that has ended: look, decide, look and decide again, delete."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from shared.core.decide.cluster_proof import decide_unproven
+from shared.core.decide.collect import (
+    decide_absent_pool,
+    decide_collect,
+    decide_over_cap,
+    decide_without_pools,
+    needs_cap,
+)
+from shared.core.decide.error_answers import decide_gke_answer
+from shared.core.decide.freshness import LOOKS_MAX, is_fresh
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.errors import Busy, OldLook, ProvisionerError, Retryable, Unavailable
+from shared.core.identity.pools import PoolStatus
+from shared.perform.emergency_stop import find_stop
+from shared.perform.explain import explain
+from shared.perform.gather import OwnerReader, gather_again, gather_facts
+from shared.perform.outcome import Outcome, describe_pool_outcome
+from shared.perform.prove_cluster import is_proven
+from shared.perform.side_by_side import run_paced
+from shared.perform.sweep_report import name_error
+from shared.perform.tell_squatters import tell_squatters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.decide.pool_facts import PoolFacts
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.messages import Event, ObjectName
+    from shared.core.ports import Ports
+    from shared.core.workloads import Parent
+    from shared.perform.deletion_cap import DeletionCap
+
+
+def collect(event: Event, ports: Ports) -> list[Outcome]:
+    """Answer one event about a workload: look at its pools and delete those that are not needed.
+
+    Pools are looked at side by side. An error about one pool never stops the others; it is raised
+    when all have been looked at. What GKE refuses with 429 is tried again while there is time.
+
+    Raises:
+        Retryable: something could not be read or is in progress; deliver the event again.
+        Denied: a permission is missing.
+    """
+    subject = event.subject
+    named = [pool for pool in ports.pools.list(event.cluster) if _is_named(pool, event.subject)]
+    found = [pool for pool in named if pool.owner and pool.owner.owner_uid in ("", event.subject.uid)]
+    # Pools that are being deleted come last, so that each delivery gets further than the last.
+    found.sort(key=lambda pool: pool.status == PoolStatus.STOPPING)
+    tasks = [partial(collect_pool, event.cluster, pool, ports, pools=named) for pool in found]
+    done = run_paced(tasks, ports)
+    outcomes = [each for each in done if not isinstance(each, Exception)]
+    errors = [name_error(each) for each in done if isinstance(each, Exception)]
+    if errors:  # an error that a person must repair comes before one that a retry repairs
+        raise min(errors, key=lambda each: isinstance(each, Retryable))
+    if not outcomes:
+        decision = decide_without_pools(str(subject))
+        outcomes = [Outcome(decision=decision, cluster=event.cluster, subject=str(subject))]
+    return outcomes
+
+
+def _is_named(pool: PoolSnapshot, subject: ObjectName) -> bool:
+    """Return whether a pool belongs to a workload of this name, of whichever UID."""
+    owner = pool.owner
+    named = (subject.kind, subject.namespace, subject.name)
+    return owner is not None and (owner.kind, owner.namespace, owner.name) == named
+
+
+def collect_pool(cluster: str, pool: PoolSnapshot, ports: Ports, *, pools: Sequence[PoolSnapshot]) -> Outcome:
+    """Decide about one of our pools and do it.
+
+    `pools` has at least all pools of workloads of its owner's name.
+
+    Raises:
+        Retryable: something could not be read, or another operation is in progress.
+    """
+    seen = gather_facts(pool, OwnerReader(cluster, ports), pools=pools)
+    decision = decide_collect(seen.facts, now=ports.clock.now(), settings=ports.settings)
+    if decision.verdict == Verdict.DELETE:
+        decision = release_pool(cluster, pool, ports, pools=pools)
+    explain(ports.clusters[cluster], decision, objects=(seen.workload, *list_parents(decision, seen.facts)))
+    return describe_pool_outcome(cluster, pool, decision)
+
+
+def list_parents(decision: Decision, facts: PoolFacts) -> list[Parent]:
+    """Return the parent of a pool's owner, if the decision is about it."""
+    return [facts.parent] if facts.parent and decision.reason == Reason.PARENT_OVER else []
+
+
+def release_pool(
+    cluster: str,
+    seen: PoolSnapshot,
+    ports: Ports,
+    *,
+    pools: Sequence[PoolSnapshot],
+    cap: DeletionCap | None = None,
+) -> Decision:
+    """Delete a pool after one more look at the pool, its owner by UID and the pods bound to it.
+
+    The second decision counts, so a pool that has changed is judged as it is now. A look that is
+    too old when the deletion is about to be submitted is made again. A sweep passes its cap.
+
+    Raises:
+        Retryable: something could not be read, or each look took too long; nothing was deleted.
+    """
+    for _ in range(LOOKS_MAX):
+        looked_at = ports.clock.now()
+        facts = gather_again(cluster, seen.name, ports, pools=pools)
+        if facts is None:
+            return decide_absent_pool(seen.name)
+        decision = decide_collect(facts, now=ports.clock.now(), settings=ports.settings)
+        if decision.reason == Reason.POOL_IN_USE:
+            tell_squatters(cluster, facts.pool, facts.others, ports)
+        if decision.verdict != Verdict.DELETE:
+            return decision
+        limited = cap if needs_cap(facts) else None
+        try:
+            return delete_pool(cluster, facts.pool, decision, ports, looked_at=looked_at, cap=limited)
+        except OldLook as error:
+            old = error
+        except Busy as error:
+            return decide_gke_answer(seen.name, "deleted", error)
+    raise old
+
+
+def delete_pool(
+    cluster: str,
+    pool: PoolSnapshot,
+    decision: Decision,
+    ports: Ports,
+    *,
+    looked_at: float,
+    cap: DeletionCap | None = None,
+) -> Decision:
+    """Submit the deletion of a pool that was looked at just now; return what came of it.
+
+    Each deletion of the product comes through here, so each one has a proof of its cluster.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        pool: as the look found it.
+        decision: why it is deleted.
+        ports: the outside world.
+        looked_at: when the first read of the look began, in unix seconds.
+        cap: what a sweep may still delete; None if this deletion is not limited.
+
+    Raises:
+        OldLook: the look is too old; nothing was deleted.
+        Retryable: GKE could not be asked, or another operation holds the pool.
+    """
+    if not is_proven(cluster, pool, ports):
+        return decide_unproven(pool.name)
+    if stopped := find_stop(cluster, decision, ports):
+        return stopped
+    if not is_fresh(looked_at, now=ports.clock.now(), objects=pool.node_count):
+        raise OldLook(f"node pool {pool.name} was not deleted, because the look at it took too long")
+    if cap is not None and not cap.take():
+        return decide_over_cap(pool.name, ports.settings)
+    try:
+        ports.pools.delete(cluster, pool.name)
+    except ProvisionerError as error:
+        if cap is not None and not isinstance(error, Unavailable):
+            cap.give_back()  # GKE has surely not begun
+        raise
+    return decision

@@ -1,0 +1,140 @@
+"""Answers the end of a node pool operation: the slice that waits for the pool is looked at.
+
+The sweep does the same within a minute. An entry of the log is only a hint to look: it has nothing
+but the pool's name, and what is done follows from the live objects.
+"""
+
+from __future__ import annotations
+
+import threading
+from itertools import islice
+from typing import TYPE_CHECKING, cast
+
+from shared.core.decide.demands import find_claim
+from shared.core.decide.ended import decide_succeeded, decide_unclaimed, decide_unrelated
+from shared.core.decide.pool_facts import is_owner
+from shared.core.errors import ProvisionerError
+from shared.core.identity.names import parse_pool_name
+from shared.core.kinds.elastic import is_leader
+from shared.core.kinds.table import find_kind_of_pod, get_kind
+from shared.perform.answer_demand import provision_pod
+from shared.perform.explain import explain
+from shared.perform.outcome import Outcome, describe_pool_outcome
+from shared.perform.shared_reads import OneRead
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from shared.core.decisions import Decision
+    from shared.core.identity.names import ParsedName
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.operations import EndedOperation
+    from shared.core.ports import Ports
+    from shared.core.workloads import PodView, WorkloadView
+
+LEADERS_MAX = 10_000
+"""The most waiting leaders that one entry is compared with; the sweep answers the others."""
+LIST_SECONDS = 2.0
+"""How long a list of them serves. A leader in it is read again before it is answered."""
+
+
+def settle(ended: EndedOperation | None, ports: Ports) -> Sequence[Outcome]:
+    """Answer one entry of the log; None is one that is not about the end of a create or delete.
+
+    Raises:
+        Retryable: something could not be read or is in progress; deliver the entry again.
+        Denied: a permission is missing.
+    """
+    if ended is None:
+        decision = decide_unrelated("the entry is not about the end of a create or delete of a node pool")
+        return [Outcome(decision=decision, cluster="")]
+    name = parse_pool_name(ended.pool)
+    if ended.cluster not in ports.clusters:
+        return [_conclude(ended, decide_unrelated(f"this deployment does not serve {ended.cluster}"))]
+    if name is None:
+        return [_conclude(ended, decide_unrelated(f"{ended.pool} is not the name of a pool of this provisioner"))]
+    pool = ports.pools.get(ended.cluster, ended.pool) if ended.created else None
+    told = decide_succeeded(pool)
+    if pool is not None and told is not None:
+        explain(ports.clusters[ended.cluster], told, objects=_find_owners(ended.cluster, pool, ports))
+        return [describe_pool_outcome(ended.cluster, pool, told)]
+    answered: set[str] = set()
+    outcomes = []
+    for seen in _find_leaders(ended.cluster, name, ports):
+        pod = ports.clusters[ended.cluster].get_pod(seen.namespace, seen.name)
+        if pod is not None and pod.uid == seen.uid:
+            outcomes.append(provision_pod(ended.cluster, pod, ports, answered=answered))
+        if answered:
+            break
+    return outcomes or [_conclude(ended, decide_unclaimed(ended.pool))]
+
+
+def _conclude(ended: EndedOperation, decision: Decision) -> Outcome:
+    subject = f"node pool {ended.pool}"
+    return Outcome(decision=decision, cluster=ended.cluster, pool=ended.pool, subject=subject)
+
+
+def _find_leaders(cluster: str, name: ParsedName, ports: Ports) -> Iterator[PodView]:
+    """Yield the waiting leaders of the slice whose claim a pool's name has.
+
+    A workload is read only if its name fits the pool's. One that cannot be read does not hide the
+    others; its error is raised at the end.
+    """
+    live, unread = ports.clusters[cluster], None
+    known: dict[tuple[str, str, str], WorkloadView | None] = {}
+    for pod in _list_leaders(cluster, ports):
+        kind = find_kind_of_pod(pod)
+        if kind is None or kind.name not in ports.settings.kinds or not name.may_be_of(kind.find_owner(pod)):
+            continue
+        home = (kind.name, pod.namespace, kind.find_owner(pod))
+        if home not in known:
+            try:
+                known[home] = live.get_workload(*home)
+            except ProvisionerError as error:
+                known[home], unread = None, error
+        claim = find_claim(cluster, pod, known[home])
+        if claim is not None and claim.hash.startswith(name.hash):
+            yield pod
+    if unread is not None:
+        raise unread
+
+
+def _list_leaders(cluster: str, ports: Ports) -> Sequence[PodView]:
+    """Return the waiting leaders; when many operations end at once, one list serves all of them."""
+
+    def read() -> Sequence[PodView]:
+        return tuple(islice(ports.clusters[cluster].list_waiting_leaders(), LEADERS_MAX))
+
+    return ports.leaders.share(cluster, read, ports.clock.now()) if ports.leaders else read()
+
+
+class SharedLeaders:
+    """The lists of waiting leaders of one process, each kept for `LIST_SECONDS`."""
+
+    def __init__(self) -> None:
+        """Prepare; nothing is read yet."""
+        self._lock, self._known = threading.Lock(), dict[str, OneRead]()
+
+    def share(self, cluster: str, read: Callable[[], Sequence[PodView]], now: float) -> Sequence[PodView]:
+        """Return the list of a cluster; deliveries that ask while it is being read wait for it."""
+        with self._lock:
+            known = self._known.get(cluster)
+            if known is None or not 0 <= now - known.begun_at <= LIST_SECONDS:
+                known = self._known[cluster] = OneRead(read, now)
+        return cast("Sequence[PodView]", known.get())
+
+
+def _find_owners(cluster: str, pool: PoolSnapshot, ports: Ports) -> Sequence[WorkloadView | PodView]:
+    """Return the workload that a pool was made for and the leader of its slice, if they exist."""
+    owner, live = pool.owner, ports.clusters[cluster]
+    if owner is None or owner.kind not in ports.settings.kinds:
+        return ()
+    workload = live.get_workload(owner.kind, owner.namespace, owner.name)
+    if workload is None or not is_owner(owner, workload):
+        return ()
+    kind = get_kind(owner.kind)
+    for pod in live.list_workload_pods(workload):
+        claim = find_claim(cluster, pod, workload) if is_leader(kind, pod) and not pod.finished else None
+        if claim is not None and claim.hash == owner.claim_hash:
+            return workload, pod
+    return (workload,)

@@ -1,0 +1,127 @@
+"""One cluster's live objects during one sweep: what is read once serves all who ask.
+
+Only reads that no deletion rests on are shared. A look before a deletion uses the ports themselves.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from shared.core.errors import ProvisionerError
+from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from shared.core.ports import Cluster, Notice, Ports
+    from shared.core.workloads import NodeView, Parent, PodView, WorkloadView
+
+SHARED_SECONDS = 10.0
+"""A read that is older is made again, so that a long sweep does not create from an old view."""
+
+
+class SharedReads:
+    """The port of one cluster; workloads, parents, pods and node names are read once."""
+
+    def __init__(self, cluster: str, ports: Ports) -> None:
+        self._live, self._ports = ports.clusters[cluster], ports
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, ...], OneRead] = {}
+        self._notices: dict[Notice, None] = {}
+
+    @property
+    def live(self) -> Cluster:
+        """Return the port whose reads are not shared."""
+        return self._live
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a method of the port that is not shared."""
+        return getattr(self._live, name)
+
+    def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
+        """Return one workload, as it was at most `SHARED_SECONDS` ago."""
+        read = partial(self._live.get_workload, kind, namespace, name)
+        return cast("WorkloadView | None", self._share(("workload", kind, namespace, name), read))
+
+    def get_parent(self, parent: Parent, kind: str) -> Parent | None:
+        """Return the parent of a workload, as it was at most `SHARED_SECONDS` ago."""
+        read = partial(self._live.get_parent, parent, kind)
+        return cast("Parent | None", self._share(("parent", parent.uid), read))
+
+    def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
+        """Return a workload's pods, as they were at most `SHARED_SECONDS` ago."""
+        key = ("pods", workload.kind, workload.namespace, workload.name, workload.uid)
+        return cast("list[PodView]", self._share(key, partial(self._live.list_workload_pods, workload)))
+
+    def find_pools_of_nodes(self, pool_names: Sequence[str], *, some: bool = False) -> dict[str, str]:
+        """Return the nodes of these pools, as they were at most `SHARED_SECONDS` ago."""
+        read = partial(self._live.find_pools_of_nodes, pool_names, some=some)
+        return cast("dict[str, str]", self._share(("some nodes" if some else "nodes", *pool_names), read))
+
+    def list_pool_nodes(self, pool_name: str) -> list[NodeView]:
+        """Return the nodes of a pool, as they were at most `SHARED_SECONDS` ago."""
+        read = partial(self._live.list_pool_nodes, pool_name)
+        return cast("list[NodeView]", self._share(("pool nodes", pool_name), read))
+
+    def write_notice(self, notice: Notice) -> None:
+        """Keep an Event for `flush`; the same one again is written once."""
+        with self._lock:
+            self._notices[notice] = None
+
+    def flush(self) -> list[tuple[Notice, Exception]]:
+        """Write the Events that were kept, side by side; return those that could not be written."""
+        with self._lock:
+            notices, self._notices = list(self._notices), {}
+        tasks = [partial(self._live.write_notice, notice) for notice in notices]
+        done = get_runner(self._ports)(tasks, at_once=CALLS_AT_ONCE, until=self._ports.until)
+        return [(notice, each) for notice, each in zip(notices, done, strict=True) if isinstance(each, Exception)]
+
+    def _share(self, key: tuple[str, ...], read: Callable[[], object]) -> object:
+        now = self._ports.clock.now()
+        with self._lock:
+            known = self._known.get(key)
+            if known is None or now - known.begun_at > SHARED_SECONDS:
+                known = self._known[key] = OneRead(read, now)
+        return known.get()
+
+
+class OneRead:
+    """One read, made by the first who asks; the others wait for it and get its answer or error."""
+
+    def __init__(self, read: Callable[[], object], begun_at: float) -> None:
+        """Prepare; nothing is read yet. The time is in unix seconds."""
+        self.begun_at = begun_at
+        self._read, self._lock = read, threading.Lock()
+        self._found: object = None
+        self._error: ProvisionerError | None = None
+        self._done = False
+
+    def get(self) -> object:
+        """Return what was read, or raise its error."""
+        with self._lock:
+            if not self._done:
+                try:
+                    self._found = self._read()
+                except ProvisionerError as error:
+                    self._error = error
+                self._done = True
+        if self._error is not None:
+            raise self._error
+        return self._found
+
+
+def read_live(cluster: str, ports: Ports) -> Ports:
+    """Return the ports with unshared reads of one cluster, for a look that a deletion rests on."""
+    live = ports.clusters[cluster]
+    if not isinstance(live, SharedReads):
+        return ports
+    return dataclasses.replace(ports, clusters=ports.clusters | {cluster: live.live})
+
+
+def share_reads(cluster: str, ports: Ports) -> tuple[Cluster, SharedReads]:
+    """Return the shared port of a cluster: as `Cluster`, and with `flush`."""
+    shared = SharedReads(cluster, ports)
+    return cast("Cluster", shared), shared

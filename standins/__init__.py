@@ -1,0 +1,4 @@
+"""Programs that play Google Cloud and Kubernetes on one machine.
+
+They import nothing of the product.
+"""

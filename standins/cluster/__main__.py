@@ -1,0 +1,40 @@
+"""Command line of the embedded cluster: `python -m standins.cluster serve`."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003  Typer reads the annotations when it runs
+from typing import Annotated
+
+import typer
+
+from standins.cluster.server import Settings, run
+from standins.cluster.store.object_store import DEFAULT_HISTORY
+
+application = typer.Typer(no_args_is_help=True)
+
+
+@application.callback()
+def main() -> None:
+    """Run a small Kubernetes in memory: API server, scheduler, Job and JobSet controllers."""
+
+
+@application.command("serve")
+def serve_command(
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
+    speed: Annotated[float, typer.Option(help="Virtual seconds per real second, for TTLs and back-offs.")] = 30.0,
+    seed: Annotated[int, typer.Option(help="Seed of generated names and UIDs.")] = 1,
+    history: Annotated[int, typer.Option(help="Changes kept per kind for watches.")] = DEFAULT_HISTORY,
+    ports_file: Annotated[Path | None, typer.Option(help="Write {url} here as JSON once listening.")] = None,
+    kubeconfig_file: Annotated[Path | None, typer.Option(help="Write a kubeconfig here once listening.")] = None,
+) -> None:
+    """Serve the Kubernetes API until SIGTERM.
+
+    Beside the API: POST /admin/disconnect breaks off all watches. POST /admin/compact forgets the
+    history, so that older resource versions answer 410.
+    """
+    settings = Settings(port, speed, seed, history, ports_file, kubeconfig_file)
+    run(settings)
+
+
+if __name__ == "__main__":
+    application()

@@ -1,0 +1,79 @@
+"""The table of kinds that the cluster serves. A new kind is a new row.
+
+Kinds without a controller (Deployment, ConfigMap) are stored and served, and nothing else happens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One served kind: where it is found and what it is called."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    has_status: bool = False
+    has_generation: bool = False
+    orphans_by_default: bool = False
+    categories: tuple[str, ...] = ()
+
+    @property
+    def api_version(self) -> str:
+        """Return `group/version`, or the bare version of the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def resource(self) -> str:
+        """Return `plural.group`, the name that error messages use."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def singular(self) -> str:
+        """Return the lower-case name of one object."""
+        return self.kind.lower()
+
+
+_ALL = ("all",)
+
+POD = Kind("", "v1", "Pod", "pods", short_names=("po",), has_status=True, has_generation=True, categories=_ALL)
+NODE = Kind("", "v1", "Node", "nodes", namespaced=False, short_names=("no",), has_status=True)
+NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False, short_names=("ns",), has_status=True)
+EVENT = Kind("", "v1", "Event", "events", short_names=("ev",))
+SERVICE = Kind("", "v1", "Service", "services", short_names=("svc",), has_status=True, categories=_ALL)
+ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts", short_names=("sa",))
+CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps", short_names=("cm",))
+JOB = Kind(
+    "batch", "v1", "Job", "jobs", has_status=True, has_generation=True, orphans_by_default=True, categories=_ALL
+)
+JOBSET = Kind("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", has_status=True, has_generation=True)
+PRIORITY_CLASS = Kind(
+    "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False, short_names=("pc",)
+)
+LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+_CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", short_names=("pvc",), has_status=True)
+
+
+def _app(kind: str, plural: str, short_name: str) -> Kind:
+    names = (short_name,)
+    return Kind(
+        "apps", "v1", kind, plural, short_names=names, has_status=True, has_generation=True, categories=_ALL
+    )
+
+
+KINDS: tuple[Kind, ...] = (
+    POD, NODE, NAMESPACE, EVENT, SERVICE, ACCOUNT, CONFIG_MAP, JOB, JOBSET, PRIORITY_CLASS, LEASE, _CLAIM,
+    Kind("", "v1", "Secret", "secrets"),
+    _app("Deployment", "deployments", "deploy"),
+    _app("ReplicaSet", "replicasets", "rs"),
+    _app("StatefulSet", "statefulsets", "sts"),
+    _app("DaemonSet", "daemonsets", "ds"),
+)  # fmt: skip
+
+BY_PATH: dict[tuple[str, str, str], Kind] = {(kind.group, kind.version, kind.plural): kind for kind in KINDS}
+BY_TYPE: dict[tuple[str, str], Kind] = {(kind.api_version, kind.kind): kind for kind in KINDS}

@@ -1,0 +1,113 @@
+"""The clusters of the tests: how to reach them, and how to break their watches."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+
+from standins.cluster.tests.bounded_polling import wait_until
+from standins.controlplane.commands import API_SERVER
+from standins.processes.kubeconfig import open_client
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from standins.controlplane.plane import ControlPlane
+
+ROOT = Path(__file__).resolve().parents[3]
+START_SECONDS = 120.0
+END_SECONDS = 60.0
+REQUEST_SECONDS = 60.0
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@dataclass(frozen=True)
+class RunningCluster:
+    """The embedded cluster as a process."""
+
+    url: str
+    kubeconfig: Path
+    process: subprocess.Popen[bytes]
+
+
+def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not path.exists():
+        assert process.poll() is None, f"the process ended with {process.returncode} before it was ready"
+        assert time.monotonic() < deadline, f"{path} was not written within {START_SECONDS} s"
+        time.sleep(0.02)
+
+
+@contextmanager
+def running_cluster(folder: Path, *options: str) -> Iterator[RunningCluster]:
+    ports, kubeconfig = folder / "ports.json", folder / "kubeconfig"
+    command = [sys.executable, "-m", "standins.cluster", "serve", "--ports-file", str(ports)]
+    command += ["--kubeconfig-file", str(kubeconfig), *options]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, env=os.environ | {"PYTHONWARNINGS": "error"}
+    )
+    try:
+        wait_for(ports, process)
+        yield RunningCluster(json.loads(ports.read_text())["url"], kubeconfig, process)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=END_SECONDS)
+
+
+class BreakableCluster(ABC):
+    """A cluster that nobody else relies on, so that it may be broken."""
+
+    kubeconfig: Path
+
+    @abstractmethod
+    def forget_history(self) -> None:
+        """Return once versions before now answer 410 in lists and watches; watches may break."""
+
+    @abstractmethod
+    def break_off_watches(self) -> None:
+        """Break off every open watch in the middle."""
+
+
+class BreakableEmbedded(BreakableCluster):
+    """Uses the requests for trouble of the embedded cluster."""
+
+    def __init__(self, cluster: RunningCluster) -> None:
+        self.kubeconfig = cluster.kubeconfig
+        self._url = cluster.url
+
+    def forget_history(self) -> None:
+        httpx.post(f"{self._url}/admin/compact", trust_env=False).raise_for_status()
+
+    def break_off_watches(self) -> None:
+        # Between two watches, as after a listing, there is none for a moment.
+        wait_until(lambda: httpx.post(f"{self._url}/admin/disconnect", trust_env=False).json()["dropped"] > 0)
+
+
+class BreakableReal(BreakableCluster):
+    """Kills the API server: its cache is the history that watches read; etcd keeps the objects."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.kubeconfig = plane.kubeconfig
+        self._plane = plane
+
+    def forget_history(self) -> None:
+        with open_client(self.kubeconfig) as http:
+            version = http.get(CONFIG_MAPS, params={"limit": 1}).json()["metadata"]["resourceVersion"]
+            query = {"limit": 1, "resourceVersion": version, "resourceVersionMatch": "Exact"}
+            wait_until(lambda: http.get(CONFIG_MAPS, params=query).status_code == 410, seconds=60)
+        self.break_off_watches()
+
+    def break_off_watches(self) -> None:
+        self._plane.kill(API_SERVER)
+        self._plane.start(API_SERVER)

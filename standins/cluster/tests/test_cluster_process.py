@@ -1,0 +1,190 @@
+"""Whole runs with the kubelet on each of the two clusters; the end of the process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from standins.cluster.tests.bounded_polling import wait_until
+from standins.cluster.tests.cluster_objects import jobset, node, replicated_job
+from standins.cluster.tests.cluster_processes import (
+    END_SECONDS,
+    REQUEST_SECONDS,
+    ROOT,
+    BreakableCluster,
+    running_cluster,
+)
+from standins.processes.kubeconfig import open_client
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+Json = dict[str, Any]
+
+LOCAL = "local.tpu-provisioner/"
+SECONDS = 90.0
+QUICK_SECONDS = 15.0
+"""It takes a second on a quiet machine; the watch would go on for minutes."""
+
+
+@contextmanager
+def running_kubelet(kubeconfig: Path, log: Path) -> Iterator[None]:
+    """The kubelet, three hundred times as fast as its pods believe."""
+    command = [sys.executable, "-m", "standins.kubelet", "--kubeconfig", str(kubeconfig), "--speed", "300"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=output, env=os.environ | {"PYTHONWARNINGS": "error"})
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=END_SECONDS) == 0
+
+
+def annotated(replicated: Json, **annotations: str) -> Json:
+    template = replicated["template"]["spec"]["template"]
+    template["metadata"] = {
+        "annotations": {f"{LOCAL}{key.replace('_', '-')}": value for key, value in annotations.items()}
+    }
+    return replicated
+
+
+@dataclass(frozen=True)
+class Place:
+    """A namespace with pools of its own, seen from outside."""
+
+    http: httpx.Client
+    namespace: str
+
+    def add_pool(self, pool: str, nodes: int) -> None:
+        for index in range(nodes):
+            self.http.post("/api/v1/nodes", json=node(f"{self.namespace}-{pool}", index)).raise_for_status()
+
+    def remove_pool(self, pool: str, nodes: int) -> None:
+        for index in range(nodes):
+            self.http.delete(f"/api/v1/nodes/{self.namespace}-{pool}-{index}").raise_for_status()
+
+    def submit(self, body: Json) -> None:
+        self.http.post(self._jobsets, json=body).raise_for_status()
+
+    def remove(self, name: str) -> None:
+        self.http.delete(f"{self._jobsets}/{name}").raise_for_status()
+
+    def status(self, name: str = "train") -> Json:
+        return dict(self.http.get(f"{self._jobsets}/{name}").json().get("status", {}))
+
+    def wait_for(self, terminal_state: str, name: str = "train") -> None:
+        wait_until(lambda: self.status(name).get("terminalState") == terminal_state, seconds=SECONDS)
+
+    def phases(self) -> list[str]:
+        pods = self.http.get(f"/api/v1/namespaces/{self.namespace}/pods").json()["items"]
+        return [item["status"]["phase"] for item in pods]
+
+    def wait_for_phases(self, *phases: str) -> None:
+        wait_until(lambda: self.phases() == list(phases), seconds=SECONDS)
+
+    @property
+    def _jobsets(self) -> str:
+        return f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{self.namespace}/jobsets"
+
+
+@pytest.fixture
+def place(http: httpx.Client, namespace: str) -> Place:
+    return Place(http, namespace)
+
+
+def test_a_jobset_runs_from_submission_to_completion(kubeconfig: Path, place: Place, tmp_path: Path) -> None:
+    log = tmp_path / "kubelet.log"
+    with running_kubelet(kubeconfig, log):
+        place.submit(jobset("train", replicated_job(replicas=2, pods=3)))
+        place.wait_for_phases("Pending", "Pending")
+        place.add_pool("a", 3)
+        place.add_pool("b", 3)
+
+        place.wait_for("Completed")
+
+        assert place.phases() == ["Succeeded"] * 6
+        # A state is logged after it was written.
+        wait_until(lambda: log.read_text().count('"phase": "Succeeded"') == 6)
+    records = [json.loads(line) for line in log.read_text().splitlines()]
+    assert {"message", "severity", "time"} <= set(records[0])
+    assert sum(r["message"] == "pod state" and r["phase"] == "Succeeded" for r in records) == 6
+
+
+def test_the_kubelet_survives_drops_and_lost_history(breakable: BreakableCluster, tmp_path: Path) -> None:
+    with running_kubelet(breakable.kubeconfig, tmp_path / "kubelet.log"):
+        with open_client(breakable.kubeconfig, timeout_seconds=REQUEST_SECONDS) as http:
+            place = Place(http, "default")
+            place.add_pool("a", 2)
+            place.submit(jobset("first", replicated_job()))
+            place.wait_for("Completed", "first")
+            place.remove("first")
+        breakable.forget_history()
+
+        with open_client(breakable.kubeconfig, timeout_seconds=REQUEST_SECONDS) as http:
+            place = Place(http, "default")
+            place.submit(jobset("train", annotated(replicated_job(), run_seconds="900")))
+            wait_until(lambda: "Running" in place.phases(), seconds=SECONDS)
+        breakable.break_off_watches()
+
+        with open_client(breakable.kubeconfig, timeout_seconds=REQUEST_SECONDS) as http:
+            Place(http, "default").wait_for("Completed")
+
+
+def test_a_deleted_pod_is_stopped_within_its_grace_and_removed(
+    kubeconfig: Path, place: Place, tmp_path: Path
+) -> None:
+    place.add_pool("a", 2)
+    with running_kubelet(kubeconfig, tmp_path / "kubelet.log"):
+        place.submit(jobset("train", annotated(replicated_job(), run_seconds="90000")))
+        place.wait_for_phases("Running", "Running")
+        place.remove("train")
+
+        place.wait_for_phases()
+
+    jobs = f"/apis/batch/v1/namespaces/{place.namespace}/jobs"
+    wait_until(lambda: not place.http.get(jobs).json()["items"], seconds=SECONDS)
+
+
+def test_a_pod_whose_node_is_gone_does_not_report_success(kubeconfig: Path, place: Place, tmp_path: Path) -> None:
+    log = tmp_path / "kubelet.log"
+    place.add_pool("a", 2)
+    with running_kubelet(kubeconfig, log):
+        # Eight seconds, and not so few that the pods end before their nodes go.
+        place.submit(jobset("train", annotated(replicated_job(), run_seconds="2400")))
+        place.wait_for_phases("Running", "Running")
+        place.remove_pool("a", 2)
+
+        # They are removed after 40 s, on the embedded cluster before they would have ended.
+        wait_until(
+            lambda: log.read_text().count("pod lost with its node") == 2 or place.status().get("terminalState"),
+            seconds=SECONDS,
+        )
+
+    assert place.status().get("terminalState") in {None, "Failed"}
+    assert '"phase": "Succeeded"' not in log.read_text()
+
+
+def test_the_cluster_ends_quickly_although_a_watch_is_open(tmp_path: Path) -> None:
+    """On the embedded cluster only; for the real one see standins/controlplane/tests."""
+    with (
+        running_cluster(tmp_path) as cluster,
+        httpx.Client(base_url=cluster.url, trust_env=False) as http,
+        http.stream("GET", "/api/v1/pods", params={"watch": "true"}) as answer,
+    ):
+        answer.raise_for_status()
+        begun = time.monotonic()
+        cluster.process.send_signal(signal.SIGTERM)
+        assert cluster.process.wait(timeout=END_SECONDS) == 0
+        assert time.monotonic() - begun < QUICK_SECONDS
+        assert list(answer.iter_lines()) == []

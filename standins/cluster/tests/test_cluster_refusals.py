@@ -1,0 +1,84 @@
+"""What the embedded cluster does not play is refused with one sentence that names the way out.
+
+On the embedded cluster only: the real control plane plays all of this.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from standins.cluster.store.kinds import JOB, JOBSET
+from standins.cluster.tests.cluster_objects import jobset, replicated_job
+from standins.cluster.tests.cluster_world import Refused
+
+if TYPE_CHECKING:
+    import httpx
+
+    from standins.cluster.tests.embedded_world import EmbeddedWorld
+
+Json = dict[str, Any]
+
+AFTER = [{"name": "a", "status": "Ready"}]
+RULE = {"name": "stop", "action": "FailJobSet"}
+POLICIES: dict[str, Json] = {
+    "spec.failurePolicy.rules": {"failurePolicy": {"rules": [RULE]}},
+    "spec.failurePolicy.restartStrategy": {"failurePolicy": {"restartStrategy": "InPlaceRestart"}},
+    "spec.successPolicy.operator": {"successPolicy": {"operator": "Any"}},
+    "spec.startupPolicy.startupPolicyOrder": {"startupPolicy": {"startupPolicyOrder": "Backwards"}},
+    "spec.volumeClaimPolicies": {"volumeClaimPolicies": [{"templates": []}]},
+    "spec.replicatedJobs[1].dependsOn": {
+        "replicatedJobs": [replicated_job("a"), replicated_job("b", dependsOn=AFTER)]
+    },
+}
+JOB_POLICIES: Json = {
+    "activeDeadlineSeconds": 60,
+    "backoffLimitPerIndex": 1,
+    "managedBy": "example.com/other",
+    "maxFailedIndexes": 1,
+    "podFailurePolicy": {"rules": []},
+    "podReplacementPolicy": "Failed",
+    "successPolicy": {"rules": []},
+}
+
+
+@pytest.mark.parametrize("field", POLICIES)
+def test_a_jobset_with_a_finer_policy_is_refused(embedded_world: EmbeddedWorld, field: str) -> None:
+    body = jobset()
+    body["spec"] |= POLICIES[field]
+
+    with pytest.raises(Refused) as refusal:
+        embedded_world.create(JOBSET, body)
+    assert refusal.value.code == 422
+    assert f"{field}: Invalid value" in refusal.value.message
+    assert "the embedded cluster does not play this" in refusal.value.message
+    assert "CLUSTER=real, docs/control-plane.md" in refusal.value.message
+
+
+@pytest.mark.parametrize("field", JOB_POLICIES)
+def test_a_job_with_a_finer_policy_is_refused_alone_and_in_a_jobset(
+    embedded_world: EmbeddedWorld, field: str
+) -> None:
+    job = replicated_job()
+    job["template"]["spec"][field] = JOB_POLICIES[field]
+
+    with pytest.raises(Refused, match=f"spec.{field}: .*does not play this"):
+        embedded_world.create(JOB, {"metadata": {"name": "a"}, "spec": job["template"]["spec"]})
+    with pytest.raises(Refused, match=rf"spec.replicatedJobs\[0\].template.spec.{field}: .*does not play this"):
+        embedded_world.create(JOBSET, jobset("train", job))
+
+
+def test_dry_runs_streamed_lists_and_protobuf_are_refused(own_http: httpx.Client) -> None:
+    maps = "/api/v1/namespaces/default/configmaps"
+    protobuf = {"Content-Type": "application/vnd.kubernetes.protobuf"}
+
+    answers = [
+        own_http.post(maps, json={"metadata": {"name": "a"}}, params={"dryRun": "All"}),
+        own_http.get(maps, params={"watch": "true", "sendInitialEvents": "true"}),
+        own_http.post(maps, content=b"k8s\x00", headers=protobuf),
+    ]
+
+    assert [answer.status_code for answer in answers] == [400, 400, 415]
+    assert all("the embedded cluster" in answer.json()["message"] for answer in answers)
+    assert own_http.get(f"{maps}/a").status_code == 404

@@ -1,0 +1,170 @@
+"""The commands `build`, `serve` and `status`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from standins.controlplane.building import (
+    BuildFailed,
+    find_addition_build,
+    find_build,
+    make_addition_build,
+    make_build,
+)
+from standins.controlplane.cache import BuildBroken, default_cache
+from standins.controlplane.commands import Choices
+from standins.controlplane.product_manifests import ManifestBroken, read_kustomization
+from standins.controlplane.progress import Progress
+from standins.controlplane.recipe import ADDITIONS, RecipeBroken, UnknownAddition, find_additions
+from standins.controlplane.serving import Outputs, serve_until
+from standins.controlplane.toolchain import NoToolchain
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from standins.controlplane.cache import Build
+
+_FAILED, _INTERRUPTED = 1, 130
+
+app = typer.Typer(
+    help="A real Kubernetes control plane as plain processes: etcd, API server, controllers, scheduler, JobSet.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+CacheFolder = Annotated[
+    Path | None,
+    typer.Option("--cache-folder", help="Where builds are kept; default ~/.cache/tpu-provisioner/controlplane."),
+]
+_ALL = "all"
+With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="NAME",
+        help="A further controller, given once or more: " + ", ".join(each.name for each in ADDITIONS) + ".",
+    ),
+]
+
+
+@app.command()
+def build(
+    with_controllers: With = None,
+    cache_folder: CacheFolder = None,
+    nice: Annotated[int, typer.Option(min=0, max=19, help="Step back behind other programs; 19 the most.")] = 0,
+) -> None:
+    """Build the pinned programs into the cache, unless they are there.
+
+    Needs Go and, the first time, the Go module proxy. About twelve minutes on two cores with
+    nothing cached; a second call takes a moment. --with builds further controllers too, minutes
+    each; "all" means every one.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    started = time.monotonic()
+    progress, cache = Progress(), cache_folder or default_cache()
+    try:
+        names = _named(with_controllers)
+        made = [make_build(cache, progress, nice=nice)]
+        made += [make_addition_build(cache, name, progress, nice=nice) for name in names]
+    except (NoToolchain, BuildFailed, BuildBroken, RecipeBroken, UnknownAddition, OSError) as error:
+        _give_up(str(error))
+    except KeyboardInterrupt:
+        _give_up("interrupted; nothing half-built was kept, and what Go has compiled is remembered", _INTERRUPTED)
+    typer.echo("\n".join(str(each.folder) for each in made) + f" ({time.monotonic() - started:.1f} s)")
+
+
+@app.command()
+def serve(
+    ports_file: Annotated[Path | None, typer.Option(help="Write {url} here as JSON once ready.")] = None,
+    kubeconfig_file: Annotated[Path | None, typer.Option(help="Write an administrator's kubeconfig here.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the API on 127.0.0.1; 0 takes a free one.")] = 0,
+    compaction_seconds: Annotated[
+        int, typer.Option(min=1, help="How long old resource versions stay readable; Kubernetes: 300.")
+    ] = 300,
+    scheduler_backoff_seconds: Annotated[
+        int, typer.Option(min=1, help="Longest pause before a pod is tried again; Kubernetes: 10.")
+    ] = 2,
+    folder: Annotated[
+        Path | None, typer.Option(help="Keep data, keys and logs here; default: temporary, removed at the end.")
+    ] = None,
+    manifests: Annotated[
+        Path | None, typer.Option(help="A kustomize folder to apply, for example infra/kubernetes/local.")
+    ] = None,
+    cache_folder: CacheFolder = None,
+    *,
+    with_controllers: With = None,
+    accounts_folder: Annotated[
+        Path | None,
+        typer.Option(help="Write NAME.kubeconfig and NAME.token of every ServiceAccount in --manifests here."),
+    ] = None,
+    jobset: Annotated[bool, typer.Option(help="Install JobSet.")] = True,
+) -> None:
+    """Serve the Kubernetes API until SIGTERM.
+
+    Everything listens on 127.0.0.1. A process that dies is named with its last lines; all others
+    are ended then, and the exit code is 1. Logs are JSON, one object per line.
+    """
+    choices = Choices(
+        api_port=port,
+        compaction_seconds=compaction_seconds,
+        scheduler_backoff_seconds=scheduler_backoff_seconds,
+        jobset=jobset,
+        controllers=tuple(with_controllers or ()),
+    )
+    ending = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: ending.set())
+    try:
+        found = find_build(cache_folder or default_cache())
+        things = read_kustomization(manifests) if manifests else []
+    except (BuildBroken, RecipeBroken, ManifestBroken) as error:
+        _give_up(str(error))
+    outputs = Outputs(ports_file, kubeconfig_file, folder, accounts_folder, things)
+    if not serve_until(ending, found, choices, outputs):
+        raise typer.Exit(_FAILED)
+
+
+@app.command()
+def status(with_controllers: With = None, cache_folder: CacheFolder = None) -> None:
+    """Show what is pinned and whether it is built; exit code 1 when some of it is not."""
+    cache = cache_folder or default_cache()
+    try:
+        names = _named(with_controllers)
+        found = [find_build(cache), *(find_addition_build(cache, name) for name in names)]
+    except (BuildBroken, RecipeBroken, UnknownAddition) as error:
+        _give_up(str(error))
+    for each in found:
+        _show(each)
+
+
+def _show(build: Build) -> None:
+    table = Table("program", "size", title=f"{build.stamp.toolchain}, built in {build.stamp.seconds:.0f} s")
+    for name, size in build.stamp.sizes.items():
+        if name.startswith("bin/"):
+            table.add_row(name.removeprefix("bin/"), f"{size / 1e6:.0f} MB")
+    console = Console()
+    console.print(table)
+    versions = ", ".join(f"{name} {version}" for name, version in build.stamp.versions.items())
+    console.print(versions, str(build.folder), sep="\n", highlight=False)
+
+
+def _named(names: list[str] | None) -> list[str]:
+    wanted = [each.name for each in ADDITIONS] if names == [_ALL] else names or []
+    return [each.name for each in find_additions(wanted)]
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _give_up(text: str, code: int = _FAILED) -> NoReturn:
+    sys.stderr.write(f"error: {text}\n")
+    raise typer.Exit(code)

@@ -1,0 +1,212 @@
+"""One namespace of a real API server: workloads go in, and what the controllers made of them is
+read back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from datetime import UTC, datetime
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import httpx
+
+from standins.controlplane.api_client import MERGE, STRATEGIC, exists, is_refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from standins.controlplane.plane import ControlPlane
+
+Json = dict[str, Any]
+T = TypeVar("T")
+W = TypeVar("W", bound="World")
+
+EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+POOL = "cloud.google.com/gke-nodepool"
+INDEX = "batch.kubernetes.io/job-completion-index"
+JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+TPU = "google.com/tpu"
+SELECTOR = {
+    "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
+    "cloud.google.com/gke-tpu-topology": "4x4",
+}
+START_SECONDS_MAX = 300
+"""For a test that may start a plane with further controllers: their definitions are megabytes, and
+cores few."""
+AT_ONCE = {"gracePeriodSeconds": 0}
+_numbers = itertools.count()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; a zombie, which nobody waited for, does not."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_for(what: str, look: Callable[[], T], *, seconds: float = 90) -> T:
+    """Return what `look` finds as soon as that is something."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        time.sleep(0.05)
+    return found
+
+
+def wait_for_count(what: str, count: int, look: Callable[[], list[T]]) -> list[T]:
+    """Return what `look` finds as soon as there are so many."""
+    return wait_for(what, lambda: found if len(found := look()) == count else [])
+
+
+def jobset(name: str, *, slices: int = 2, pods: int = 4, **extra: Any) -> Json:
+    """A JobSet of TPU slices, each of which wants a node pool of its own."""
+    container = {"name": "worker", "image": "worker", "resources": {"limits": {TPU: 4}}}
+    template = {"spec": {"restartPolicy": "Never", "nodeSelector": SELECTOR, "containers": [container]}}
+    job = {"parallelism": pods, "completions": pods, "backoffLimit": 0, "template": template}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": name, "annotations": {EXCLUSIVE: POOL}},
+        "spec": {"replicatedJobs": [{"name": "slice", "replicas": slices, "template": {"spec": job}}]} | extra,
+    }
+
+
+class World:
+    """What a test does and sees in its own namespace."""
+
+    LIST: ClassVar = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
+    """Where the workloads of this world are."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.api, self.namespace = plane.api, f"{type(self).__name__.lower()}-{next(_numbers)}"
+        self.nodes: list[str] = []
+        self.api.post("/api/v1/namespaces", json={"metadata": {"name": self.namespace}})
+        account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
+        wait_for("the namespace's default account", lambda: exists(self.api, account))
+
+    def path(self, name: str = "") -> str:
+        return self.LIST.format(self.namespace) + (f"/{name}" if name else "")
+
+    def submit(self, body: Json) -> Json:
+        """Create a workload and return what the API server stored."""
+        return read(self.api.post(self.path(), json=body))
+
+    def stored(self, name: str) -> Json:
+        return read(self.api.get(self.path(name)))
+
+    def change(self, name: str, **spec: Any) -> None:
+        self.api.patch(self.path(name), json={"spec": spec}, headers=MERGE)
+
+    def delete(self, name: str, propagation: str = "Background") -> None:
+        self.api.delete(self.path(name), params={"propagationPolicy": propagation})
+
+    def read_all(self, path: str) -> list[Json]:
+        return list(self.api.get(path).json()["items"])
+
+    def pods(self) -> list[Json]:
+        found = self.read_all(f"/api/v1/namespaces/{self.namespace}/pods")
+        return sorted(found, key=lambda pod: pod["metadata"]["name"])
+
+    def phases(self) -> list[str]:
+        return [pod["status"]["phase"] for pod in self.pods()]
+
+    def events(self, reason: str) -> list[str]:
+        """The messages of all Events with a reason."""
+        found = self.read_all(f"/api/v1/namespaces/{self.namespace}/events")
+        return [event["message"] for event in found if event["reason"] == reason]
+
+    def unschedulable(self) -> list[Json]:
+        """The pods of which the scheduler has said that there is no place for them."""
+        return [
+            pod
+            for pod in self.pods()
+            for each in pod["status"].get("conditions", ())
+            if each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable"
+        ]
+
+    def bound(self) -> list[Json]:
+        return [pod for pod in self.pods() if pod["spec"].get("nodeName")]
+
+    def add_pool(
+        self, pool: str, hosts: int = 4, *, labels: dict[str, str] | None = None, cordoned: bool = False
+    ) -> None:
+        """Register the nodes of a slice as GKE's hosts do: the object, then its status.
+
+        Args:
+            pool: Named after the namespace and this.
+            hosts: How many nodes.
+            labels: What the pool's creator asked for besides.
+            cordoned: Whether they take no pods.
+        """
+        for host in range(hosts):
+            name = f"{self.namespace}-{pool}-{host}"
+            own = {POOL: f"{self.namespace}-{pool}", "kubernetes.io/hostname": name} | SELECTOR
+            spec = {
+                "taints": [{"key": TPU, "value": "present", "effect": "NoSchedule"}],
+                "unschedulable": cordoned,
+            }
+            body = {"metadata": {"name": name, "labels": (labels or {}) | own}, "spec": spec}
+            self.api.post("/api/v1/nodes", json=body)
+            self.api.patch(f"/api/v1/nodes/{name}/status", json={"status": _ready_status()}, headers=STRATEGIC)
+            self.nodes.append(name)
+
+    def finish(self, pod: Json, phase: str) -> None:
+        """Report the end of a pod, as its kubelet would."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}/status"
+        self.api.patch(path, json={"status": {"phase": phase}}, headers=STRATEGIC)
+
+    def clear(self) -> None:
+        """Delete everything, so that the next test finds an empty cluster."""
+        self._remove_all(self.path(), {"propagationPolicy": "Background"})
+        wait_for("the end of all pods", self._has_no_pods)
+        for name in self.nodes:
+            self.api.delete(f"/api/v1/nodes/{name}")
+
+    def _remove_all(self, path: str, how: Json) -> None:
+        """Delete every object of a list; one that ends by itself between the list and its deletion
+        is fine.
+        """
+        for each in self.read_all(path):
+            try:
+                self.api.delete(f"{path}/{each['metadata']['name']}", params=how)
+            except httpx.HTTPStatusError as error:
+                if not is_refusal(error, HTTPStatus.NOT_FOUND):
+                    raise
+
+    def _has_no_pods(self) -> bool:
+        pods = self.pods()
+        self._remove_all(f"/api/v1/namespaces/{self.namespace}/pods", AT_ONCE)
+        return not pods and not self.read_all(self.path())
+
+
+@contextlib.contextmanager
+def clearing(world: W) -> Iterator[W]:
+    """Give a namespace whose workloads and nodes are gone after the test."""
+    yield world
+    world.clear()
+
+
+def read(answer: httpx.Response) -> Json:
+    return dict(answer.json())
+
+
+def label(pod: Json, key: str) -> str:
+    return str(pod["metadata"]["labels"].get(key, ""))
+
+
+def _ready_status() -> Json:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    resources = {"cpu": "180", "memory": "720Gi", "pods": "15", TPU: "4"}
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "message": "kubelet is posting ready status",
+    }
+    ready |= {"lastHeartbeatTime": now, "lastTransitionTime": now}
+    return {"capacity": resources, "allocatable": resources, "conditions": [ready]}

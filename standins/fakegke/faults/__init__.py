@@ -1,0 +1,1 @@
+"""What can go wrong, as data: faults, and the scenario that a world starts with."""

@@ -1,0 +1,321 @@
+"""The fake GKE as one object: every call of `ClusterManager` that is emulated, by its RPC name.
+
+Pure: it takes a clock, a seed, a scenario and faults, and does no I/O. Requests and answers are the
+protobuf messages of `google.container.v1`; refusals are `GkeError`. The skins only translate.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from standins.fakegke.errors import Code, GkeError, LostReply, invalid, not_emulated
+from standins.fakegke.faults.fault_rules import FaultPlan, LoseReply, RpcLatency, Target
+from standins.fakegke.faults.scenario import Scenario
+from standins.fakegke.model.addressing import cluster_place, location_place, operation_place, pool_place
+from standins.fakegke.model.admission import Admission
+from standins.fakegke.model.agenda import Agenda
+from standins.fakegke.model.clock import ManualClock
+from standins.fakegke.model.defaults import default_zones, described_cluster, described_server
+from standins.fakegke.model.disturbances import Disturbances
+from standins.fakegke.model.lifecycle import Lifecycle
+from standins.fakegke.model.node_events import CallMade
+from standins.fakegke.model.operations import OperationDesk
+from standins.fakegke.model.proto_messages import (
+    Empty,
+    ListClustersResponse,
+    ListNodePoolsResponse,
+    ListOperationsResponse,
+    Message,
+    OperationType,
+    copy_of,
+)
+from standins.fakegke.model.reads import Reads
+from standins.fakegke.model.state import ClusterRecord, World, pool_target
+from standins.fakegke.model.updates import apply_update, check_update
+from standins.fakegke.model.validation import wrong_size
+from standins.fakegke.resource_names import ClusterName, Place, is_zone, project_number, region_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from standins.fakegke.model.clock import Clock
+    from standins.fakegke.model.node_events import Listener
+
+
+class FakeGke:
+    """A GKE control plane without machines.
+
+    Same seed and same calls at the same times give the same answers.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock | None = None,
+        seed: int = 1,
+        scenario: Scenario | None = None,
+        faults: FaultPlan | None = None,
+    ) -> None:
+        clock = clock or ManualClock()
+        self.agenda = Agenda(clock)
+        self.faults = faults or FaultPlan()
+        self.world = World(clock, self.agenda, seed=seed, scenario=scenario or Scenario(), faults=self.faults)
+        self._desk = OperationDesk(self.world)
+        self._lifecycle = Lifecycle(self.world, self._desk)
+        self._disturbances = Disturbances(self.world, self._desk, self._lifecycle)
+        self._admission = Admission(self.world, self._desk)
+        self._reads = Reads(self.world)
+        self._verbs: dict[str, Callable[[Any, str], Message]] = {
+            "CreateNodePool": self._create_node_pool,
+            "DeleteNodePool": self._delete_node_pool,
+            "GetNodePool": self._get_node_pool,
+            "ListNodePools": self._list_node_pools,
+            "UpdateNodePool": self._update_node_pool,
+            "SetNodePoolSize": self._set_node_pool_size,
+            "SetNodePoolAutoscaling": self._set_node_pool_autoscaling,
+            "SetNodePoolManagement": self._set_node_pool_management,
+            "GetOperation": self._get_operation,
+            "ListOperations": self._list_operations,
+            "CancelOperation": self._cancel_operation,
+            "GetCluster": self._get_cluster,
+            "ListClusters": self._list_clusters,
+            "GetServerConfig": self._get_server_config,
+        }
+
+    def add_cluster(
+        self, project: str, location: str, cluster: str, zones: list[str] | None = None
+    ) -> ClusterName:
+        """Add an empty cluster; its nodes go to `zones` unless a pool says otherwise.
+
+        Raises ValueError for a zone that is not one of the location's.
+        """
+        for zone in zones or []:
+            if not is_zone(zone) or region_of(zone) != region_of(location):
+                raise ValueError(f"zone: {zone!r} is not a zone of {region_of(location)!r}, such as {location}-b")
+        name = ClusterName(project, location, cluster)
+        record = ClusterRecord(name, zones or default_zones(location), self.world.timestamp())
+        self.world.clusters[name] = record
+        return name
+
+    def listen(self, listener: Listener) -> None:
+        """Tell `listener` about pool states, nodes and calls from now on."""
+        self.world.listeners.append(listener)
+
+    def latency(self, method: str, request: Message) -> float:
+        """Return how many virtual seconds a call takes to be answered."""
+        if self.faults.has(RpcLatency):
+            slow = self.faults.take(RpcLatency, self._subject(method, request))
+            if slow is not None:
+                return slow.seconds
+        return self.world.scenario.timings.latency(method)
+
+    def call(self, method: str, request: Message, skin: str = "inprocess") -> Message:
+        """Answer one call.
+
+        Raises GkeError when it is refused, LostReply when its answer is lost on the way.
+        """
+        self.agenda.run_due()
+        code = Code.INTERNAL
+        subject = self._subject(method, request)
+        try:
+            verb = self._verbs.get(method)
+            if verb is None:
+                raise not_emulated(f"the method {method}")
+            answer = verb(request, method)
+            code = Code.OK
+        except GkeError as error:
+            code = error.code
+            error.request_id = f"0x{self.world.chance('request').getrandbits(64):016x}"
+            raise
+        finally:
+            at = self.world.clock.wall(self.world.now)
+            self.world.tell(CallMade(method, subject.cluster, subject.pool, skin, code.name, at))
+        lost = self.faults.take(LoseReply, subject)
+        if lost is not None:
+            raise LostReply(lost.how)
+        return answer
+
+    def pools(self) -> list[dict[str, Any]]:
+        """Return one plain row for each pool, for people."""
+        self.agenda.run_due()
+        return [
+            {
+                "cluster": cluster.name.cluster,
+                "pool": pool.name,
+                "status": self._lifecycle.status_name(pool),
+                "machine_type": pool.message.config.machine_type,
+                "topology": pool.shape.topology,
+                "nodes": len(pool.nodes),
+                "node_names": sorted(pool.nodes),
+                "planned_nodes": pool.planned_nodes,
+                "zones": pool.zones,
+                "message": pool.message.status_message,
+            }
+            for cluster in self.world.clusters.values()
+            for pool in cluster.pools.values()
+        ]
+
+    def _subject(self, method: str, request: Message) -> Target:
+        """Return what a call is about, as far as its names can be read.
+
+        A malformed name leaves it empty.
+        """
+        try:
+            place = _place_of(method, request)
+        except GkeError:
+            place = None
+        if place is None:
+            return Target(method=method)
+        if method == "CreateNodePool":
+            zones = list(request.node_pool.locations) or self._zones_of(place)
+            return pool_target(place.cluster_name, request.node_pool, zones, method)
+        known = self.world.clusters.get(place.cluster_name)
+        record = known.pools.get(place.leaf) if known is not None else None
+        return self.world.target(place.cluster_name, record, place.leaf, method)
+
+    def _enter(self, place: Place, method: str, pool: str = "") -> tuple[ClusterRecord, Target]:
+        known = self.world.clusters.get(place.cluster_name)
+        record = known.pools.get(pool) if known is not None else None
+        target = self.world.target(place.cluster_name, record, pool, method)
+        return self._enter_as(place, target), target
+
+    def _enter_as(self, place: Place, target: Target) -> ClusterRecord:
+        self._admission.scripted(target)
+        cluster = self._admission.cluster(place)
+        self._admission.rate(cluster.name.project, target)
+        self._disturbances.before_call(cluster, target)
+        return cluster
+
+    def _create_node_pool(self, request: Message, method: str) -> Message:
+        place = cluster_place(request, "parent")
+        wanted = request.node_pool
+        zones = list(wanted.locations) or self._zones_of(place)
+        target = pool_target(place.cluster_name, wanted, zones, method)
+        cluster = self._enter_as(place, target)
+        shape, zones = self._admission.create(cluster, wanted, target)
+        return copy_of(self._lifecycle.create(cluster, wanted, shape, zones).message)
+
+    def _zones_of(self, place: Place) -> list[str]:
+        known = self.world.clusters.get(place.cluster_name)
+        return known.zones if known is not None else []
+
+    def _delete_node_pool(self, request: Message, method: str) -> Message:
+        place = pool_place(request)
+        cluster, target = self._enter(place, method, place.leaf)
+        pool = self._admission.change(cluster, place.leaf, target)
+        return copy_of(self._lifecycle.delete(cluster, pool).message)
+
+    def _get_node_pool(self, request: Message, method: str) -> Message:
+        place = pool_place(request)
+        cluster, _ = self._enter(place, method, place.leaf)
+        return self._reads.pool(cluster, place.leaf)
+
+    def _list_node_pools(self, request: Message, method: str) -> Message:
+        cluster, _ = self._enter(cluster_place(request, "parent"), method)
+        return ListNodePoolsResponse(node_pools=self._reads.pools(cluster))
+
+    def _update_node_pool(self, request: Message, method: str) -> Message:
+        place = pool_place(request)
+        cluster, target = self._enter(place, method, place.leaf)
+        check_update(request, self._admission.pool(cluster, place.leaf))
+        pool = self._admission.change(cluster, place.leaf, target)
+        apply_update(request, pool)
+        self._lifecycle.renew_etag(cluster, pool)
+        seconds = self.world.draw(f"update:{place.cluster}:{place.leaf}", self.world.scenario.timings.update)
+        record = self._lifecycle.reconcile(cluster, pool, OperationType.UPGRADE_NODES, seconds)
+        return copy_of(record.message)
+
+    def _set_node_pool_size(self, request: Message, method: str) -> Message:
+        place = pool_place(request)
+        cluster, target = self._enter(place, method, place.leaf)
+        pool = self._admission.pool(cluster, place.leaf)
+        if pool.shape.atomic:
+            raise GkeError(
+                Code.UNIMPLEMENTED,
+                f'Node pool "{pool.name}" is a multi-host TPU slice: manual resize is not supported.',
+                "UNIMPLEMENTED",
+            )
+        if request.node_count < 0:
+            raise invalid(f'Invalid value for field "node_count": "{request.node_count}". Must be 0 or more.')
+        self._admission.change(cluster, place.leaf, target)
+        return copy_of(self._lifecycle.resize(cluster, pool, request.node_count).message)
+
+    def _set_node_pool_autoscaling(self, request: Message, method: str) -> Message:
+        place = pool_place(request)
+        cluster, target = self._enter(place, method, place.leaf)
+        pool = self._admission.change(cluster, place.leaf, target)
+        scaling = request.autoscaling
+        if pool.shape.atomic and scaling.enabled and scaling.max_node_count != pool.shape.hosts:
+            raise wrong_size(scaling.max_node_count, pool.shape.topology)
+        pool.message.autoscaling.CopyFrom(scaling)
+        return self._edited(cluster, pool.name, OperationType.UPDATE_CLUSTER)
+
+    def _set_node_pool_management(self, request: Message, method: str) -> Message:
+        place = pool_place(request)
+        cluster, _ = self._enter(place, method, place.leaf)
+        pool = self._admission.pool(cluster, place.leaf)
+        pool.message.management.CopyFrom(request.management)
+        return self._edited(cluster, pool.name, OperationType.SET_NODE_POOL_MANAGEMENT)
+
+    def _edited(self, cluster: ClusterRecord, name: str, kind: int) -> Message:
+        pool = cluster.pools[name]
+        self._lifecycle.renew_etag(cluster, pool)
+        seconds = self.world.draw(f"update:{cluster.name.cluster}:{name}", self.world.scenario.timings.update)
+        return copy_of(self._lifecycle.reconcile(cluster, pool, kind, seconds, visible=False).message)
+
+    def _get_operation(self, request: Message, method: str) -> Message:
+        place = operation_place(request)
+        project = self._enter_project(place, method)
+        return copy_of(self._desk.find(place.leaf, project, place.location).message)
+
+    def _list_operations(self, request: Message, method: str) -> Message:
+        place = location_place(request, "parent")
+        records = self._desk.listed(self._enter_project(place, method), place.location)
+        return ListOperationsResponse(operations=[record.message for record in records])
+
+    def _cancel_operation(self, request: Message, method: str) -> Message:
+        place = operation_place(request)
+        project = self._enter_project(place, method)
+        self._desk.cancel(self._desk.find(place.leaf, project, place.location))
+        return Empty()
+
+    def _get_cluster(self, request: Message, method: str) -> Message:
+        cluster, _ = self._enter(cluster_place(request, "name"), method)
+        return self._described(cluster)
+
+    def _list_clusters(self, request: Message, method: str) -> Message:
+        place = location_place(request, "parent")
+        project = self._enter_project(place, method)
+        return ListClustersResponse(
+            clusters=[
+                self._described(cluster)
+                for name, cluster in sorted(self.world.clusters.items())
+                if name.project == project and place.location in ("-", name.location)
+            ]
+        )
+
+    def _described(self, cluster: ClusterRecord) -> Message:
+        message = described_cluster(cluster.name, cluster.zones, cluster.created, "127.0.0.1")
+        message.node_pools.extend(self._reads.pools(cluster))
+        message.current_node_count = sum(len(pool.nodes) for pool in cluster.pools.values())
+        return message
+
+    def _get_server_config(self, request: Message, method: str) -> Message:
+        self._enter_project(location_place(request, "name"), method)
+        return described_server()
+
+    def _enter_project(self, place: Place, method: str) -> str:
+        target = Target(method=method)
+        self._admission.scripted(target)
+        known = {str(project_number(name.project)): name.project for name in self.world.clusters}
+        project = known.get(place.project, place.project)
+        self._admission.rate(project, target)
+        return project
+
+
+def _place_of(method: str, request: Message) -> Place | None:
+    if method in ("CreateNodePool", "ListNodePools"):
+        return cluster_place(request, "parent")
+    if method == "GetCluster":
+        return cluster_place(request, "name")
+    return pool_place(request) if "NodePool" in method else None

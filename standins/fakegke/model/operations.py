@@ -1,0 +1,253 @@
+"""Operations: acceptance, queue, locks, end, cancelling, forgetting.
+
+What an operation does is in `lifecycle`.
+
+One operation per pool and one per cluster; at most `max_running_ops` of a cluster run, later ones
+wait as PENDING
+(https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-operations).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from standins.fakegke.errors import Code, GkeError
+from standins.fakegke.faults.fault_rules import Fault, MaxRunningOps, OpGc, Target
+from standins.fakegke.model.node_events import OperationMoved
+from standins.fakegke.model.proto_messages import (
+    ConditionCode,
+    Message,
+    Operation,
+    OperationStatus,
+    OperationType,
+    StatusCondition,
+)
+from standins.fakegke.resource_names import is_zone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from standins.fakegke.model.agenda import Entry
+    from standins.fakegke.model.state import World
+    from standins.fakegke.resource_names import ClusterName
+
+DEFAULT_RUNNING = 20
+_KEPT_AT_MOST = 20_000
+_STUCK_PAUSE = 30.0
+_EXEMPT = (OperationType.SET_NODE_POOL_MANAGEMENT, OperationType.AUTO_REPAIR_NODES)
+_CANCELLABLE = (OperationType.UPGRADE_NODES,)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an operation failed.
+
+    `cause` is the short text of the error, `summary` the long one shown elsewhere.
+    """
+
+    code: Code
+    cause: str
+    summary: str
+    condition: int = int(ConditionCode.UNKNOWN)
+
+    def conditions(self) -> list[Message]:
+        """Return the conditions as recorded.
+
+        A coded one where a code exists, and an uncoded summary.
+        """
+        summary = StatusCondition(message=self.summary, canonical_code=int(self.code))
+        if self.condition == ConditionCode.UNKNOWN:
+            return [summary]
+        return [StatusCondition(code=self.condition, message=self.cause, canonical_code=int(self.code)), summary]
+
+
+@dataclass
+class Work:
+    """What an operation does.
+
+    `start` returns how long it takes, `end` what went wrong (None: nothing).
+    """
+
+    start: Callable[[], float]
+    end: Callable[[], Failure | None]
+    cancelled: Callable[[], None] | None = None
+    stuck_by: type[Fault] | None = None
+    target: Target = field(default_factory=Target)
+
+
+@dataclass
+class OperationRecord:
+    """One operation: the message that callers see, its work, and its next step."""
+
+    message: Message
+    cluster: ClusterName
+    pool: str
+    work: Work
+    started: bool = False
+    ended_at: float | None = None
+    entry: Entry | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the operation's id."""
+        return str(self.message.name)
+
+    @property
+    def exempt(self) -> bool:
+        """Return whether the operation may run beside others."""
+        return self.message.operation_type in _EXEMPT
+
+
+class OperationDesk:
+    """Accepts operations, runs them in order as far as the queue allows, and keeps the finished ones."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._records: dict[str, OperationRecord] = {}
+        self._open: dict[str, OperationRecord] = {}
+
+    def submit(self, cluster: ClusterName, pool: str, kind: int, work: Work) -> OperationRecord:
+        """Accept an operation: it is PENDING, and RUNNING a moment later if the queue allows."""
+        world = self._world
+        milliseconds = int(world.clock.wall(world.now) * 1000)
+        name = f"operation-{milliseconds}-{world.new_uuid('operation')}"
+        message = Operation(
+            name=name,
+            zone=cluster.location,
+            location="" if is_zone(cluster.location) else cluster.location,
+            operation_type=kind,
+            status=OperationStatus.PENDING,
+            self_link=cluster.operation_link(name),
+            target_link=cluster.target_link(pool),
+            start_time=world.timestamp(),
+        )
+        record = OperationRecord(message, cluster, pool, work)
+        self._records[name] = record
+        self._open[name] = record
+        self._forget_surplus()
+        wait = world.draw(f"pending:{cluster.cluster}:{pool}", world.scenario.timings.pending)
+        record.entry = world.agenda.after(wait, lambda: self._try_start(record))
+        self._tell(record)
+        return record
+
+    def blocking(self, cluster: ClusterName, pool: str) -> OperationRecord | None:
+        """Return the operation that forbids another one on this pool (or on the whole cluster: `pool` empty)."""
+        for record in self._open.values():
+            if record.cluster == cluster and not record.exempt and (not pool or record.pool in ("", pool)):
+                return record
+        return None
+
+    def in_flight(self, cluster: ClusterName) -> int:
+        """Return how many operations of a cluster have not ended."""
+        return sum(record.cluster == cluster for record in self._open.values())
+
+    def find(self, name: str, project: str, location: str) -> OperationRecord:
+        """Return an operation.
+
+        Raises GkeError (NOT_FOUND) for one that never was or is forgotten.
+        """
+        record = self._records.get(name)
+        if (
+            record is None
+            or self._is_forgotten(record)
+            or record.cluster.project != project
+            or location not in ("-", record.cluster.location)
+        ):
+            raise GkeError(
+                Code.NOT_FOUND, f"Not found: projects/{project}/locations/{location}/operations/{name}."
+            )
+        return record
+
+    def listed(self, project: str, location: str) -> list[OperationRecord]:
+        """Return the operations of a location (`-`: of all), oldest first, without the forgotten ones."""
+        return [
+            record
+            for record in self._records.values()
+            if record.cluster.project == project
+            and location in ("-", record.cluster.location)
+            and not self._is_forgotten(record)
+        ]
+
+    def cancel(self, record: OperationRecord) -> None:
+        """Abort an upgrade.
+
+        Raises GkeError (FAILED_PRECONDITION) for anything that cannot be cancelled.
+        """
+        if record.name not in self._open or record.message.operation_type not in _CANCELLABLE:
+            raise GkeError(Code.FAILED_PRECONDITION, f"Operation {record.name} cannot be cancelled.")
+        if record.entry is not None:
+            record.entry.cancelled = True
+        record.message.status = OperationStatus.ABORTING
+        abort = self._world.scenario.timings.abort
+        record.entry = self._world.agenda.after(abort, lambda: self._aborted(record))
+
+    def _aborted(self, record: OperationRecord) -> None:
+        if record.work.cancelled is not None:
+            record.work.cancelled()
+        self._close(record, Failure(Code.CANCELLED, "Operation was cancelled.", "Operation was cancelled."))
+
+    def _try_start(self, record: OperationRecord) -> None:
+        limit = self._world.faults.peek(MaxRunningOps, record.work.target)
+        most = limit.value if limit is not None else DEFAULT_RUNNING
+        running = sum(other.started and other.cluster == record.cluster for other in self._open.values())
+        record.entry = None
+        if running >= most:
+            return
+        record.started = True
+        record.message.status = OperationStatus.RUNNING
+        seconds = record.work.start()
+        record.entry = self._world.agenda.after(seconds, lambda: self._end(record))
+
+    def _end(self, record: OperationRecord) -> None:
+        stuck_by = record.work.stuck_by
+        if stuck_by is not None and self._world.faults.peek(stuck_by, record.work.target) is not None:
+            record.entry = self._world.agenda.after(_STUCK_PAUSE, lambda: self._end(record))
+            return
+        self._close(record, record.work.end())
+
+    def _close(self, record: OperationRecord, failure: Failure | None) -> None:
+        message = record.message
+        message.status = OperationStatus.DONE
+        message.end_time = self._world.timestamp()
+        record.ended_at = self._world.now
+        record.entry = None
+        if failure is not None:
+            message.error.code = int(failure.code)
+            message.error.message = failure.cause
+            message.status_message = failure.summary
+            message.detail = failure.summary
+            message.cluster_conditions.extend(failure.conditions())
+        del self._open[record.name]
+        self._tell(record, failure)
+        for waiting in list(self._open.values()):
+            if waiting.entry is None and not waiting.started and waiting.cluster == record.cluster:
+                self._try_start(waiting)
+
+    def _tell(self, record: OperationRecord, failure: Failure | None = None) -> None:
+        if record.pool:
+            moved = OperationMoved(
+                record.cluster,
+                record.pool,
+                record.name,
+                OperationType(record.message.operation_type).name,
+                self._world.timestamp(),
+                ended=record.ended_at is not None,
+                code=int(failure.code) if failure else 0,
+                text=failure.summary if failure else "",
+            )
+            self._world.tell(moved)
+
+    def _is_forgotten(self, record: OperationRecord) -> bool:
+        if record.ended_at is None:
+            return False
+        gone = self._world.faults.peek(OpGc, record.work.target)
+        keep = gone.seconds if gone is not None else self._world.scenario.timings.keep_operations
+        return self._world.now - record.ended_at >= keep
+
+    def _forget_surplus(self) -> None:
+        if len(self._records) <= _KEPT_AT_MOST:
+            return
+        oldest = next((name for name, record in self._records.items() if record.ended_at is not None), None)
+        if oldest is not None:
+            del self._records[oldest]

@@ -1,0 +1,160 @@
+"""What the model remembers.
+
+Clusters, pools, their history, and the shared room in which its parts meet.
+
+Records only: who may change them and when is decided in `lifecycle`, `operations` and `admission`.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from standins.fakegke.faults.fault_rules import FaultPlan, Target
+from standins.fakegke.model.clock import rfc3339
+from standins.fakegke.model.proto_messages import Message, PoolStatus, copy_of, tier_of
+
+if TYPE_CHECKING:
+    from standins.fakegke.faults.scenario import Scenario
+    from standins.fakegke.model.agenda import Agenda, Entry
+    from standins.fakegke.model.clock import Clock
+    from standins.fakegke.model.node_events import Event, Listener
+    from standins.fakegke.model.node_objects import Node
+    from standins.fakegke.model.validation import Shape
+    from standins.fakegke.resource_names import ClusterName
+
+_HISTORY_SECONDS = 3600.0
+
+
+@dataclass
+class PoolRecord:
+    """One node pool: the message that callers see, and what they do not see."""
+
+    message: Message
+    shape: Shape
+    zones: list[str]
+    accepted_at: float
+    finished_at: float | None = None
+    failed: bool = False
+    held: int = 0
+    target: int = 0
+    """How many nodes its instance groups keep, those that come included."""
+    nodes: dict[str, Node] = field(default_factory=dict)
+    pending_nodes: list[Entry] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Return the pool's name."""
+        return str(self.message.name)
+
+    @property
+    def status(self) -> int:
+        """Return the pool's status number."""
+        return int(self.message.status)
+
+    @property
+    def resting(self) -> bool:
+        """Return whether no operation shows in the status."""
+        return self.status in (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.ERROR)
+
+    @property
+    def planned_nodes(self) -> int:
+        """Return how many nodes the pool was created with, over all its zones."""
+        return int(self.message.initial_node_count) * len(self.zones)
+
+
+@dataclass
+class Version:
+    """What a pool looked like from one moment on; None once it was gone."""
+
+    at: float
+    message: Message | None
+    finished_at: float | None
+
+
+@dataclass
+class ClusterRecord:
+    """One cluster: its pools by name, and what each pool looked like lately."""
+
+    name: ClusterName
+    zones: list[str]
+    created: str
+    pools: dict[str, PoolRecord] = field(default_factory=dict)
+    history: dict[str, list[Version]] = field(default_factory=dict)
+
+
+class World:
+    """The room that all parts of the model share: clock, chance, faults, clusters, listeners."""
+
+    def __init__(self, clock: Clock, agenda: Agenda, *, seed: int, scenario: Scenario, faults: FaultPlan) -> None:
+        self.clock = clock
+        self.agenda = agenda
+        self.seed = seed
+        self.scenario = scenario
+        self.faults = faults
+        self.clusters: dict[ClusterName, ClusterRecord] = {}
+        self.listeners: list[Listener] = []
+        self._draws: dict[str, int] = {}
+
+    @property
+    def now(self) -> float:
+        """Return the current virtual second."""
+        return self.agenda.now
+
+    def timestamp(self) -> str:
+        """Return the current wall-clock time as GKE writes it."""
+        return rfc3339(self.clock.wall(self.now))
+
+    def chance(self, purpose: str) -> random.Random:
+        """Return the source of chance for the next event of this purpose.
+
+        The same for the same seed and calls.
+
+        Each purpose has its own sequence, so that an additional call elsewhere changes nothing
+        here.
+        """
+        number = self._draws.get(purpose, 0)
+        self._draws[purpose] = number + 1
+        return random.Random(f"{self.seed}:{purpose}:{number}")
+
+    def draw(self, purpose: str, bounds: tuple[float, float]) -> float:
+        """Return a duration drawn evenly from `bounds`."""
+        return self.chance(purpose).uniform(*bounds)
+
+    def new_uuid(self, purpose: str) -> str:
+        """Return the next UUID of this purpose."""
+        return str(uuid.UUID(int=self.chance(purpose).getrandbits(128), version=4))
+
+    def tell(self, event: Event) -> None:
+        """Tell every listener what happened."""
+        for listener in self.listeners:
+            listener(event)
+
+    def target(self, cluster: ClusterName, pool: PoolRecord | None, name: str = "", method: str = "") -> Target:
+        """Return what faults may match on, for a pool that exists or only its name."""
+        if pool is None:
+            return Target(cluster.cluster, name, method)
+        return pool_target(cluster, pool.message, pool.zones, method)
+
+    def remember(self, cluster: ClusterRecord, pool: PoolRecord | None, name: str) -> None:
+        """Note what the pool looks like from now on, for reads that lag behind."""
+        versions = cluster.history.setdefault(name, [])
+        message = copy_of(pool.message) if pool is not None else None
+        versions.append(Version(self.now, message, pool.finished_at if pool is not None else None))
+        while len(versions) > 1 and versions[1].at < self.now - _HISTORY_SECONDS:
+            versions.pop(0)
+        if message is None:
+            self.agenda.after(_HISTORY_SECONDS, lambda: self._forget(cluster, name))
+
+    def _forget(self, cluster: ClusterRecord, name: str) -> None:
+        if name not in cluster.pools:
+            cluster.history.pop(name, None)
+
+
+def pool_target(cluster: ClusterName, pool: Message, zones: list[str], method: str = "") -> Target:
+    """Return what faults may match on, from a pool's description."""
+    return Target(
+        cluster.cluster, pool.name, method, zones[0] if zones else "", tier_of(pool), pool.config.machine_type
+    )

@@ -1,0 +1,58 @@
+"""UpdateNodePool: which fields may change, the etag, and the change itself.
+
+Everything else is refused loudly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from standins.fakegke.errors import Code, GkeError, invalid, not_emulated
+from standins.fakegke.model.label_rules import check_node_labels, check_resource_labels, check_tags, check_taints
+from standins.fakegke.model.node_objects import labels_by_gke
+
+if TYPE_CHECKING:
+    from standins.fakegke.model.proto_messages import Message
+    from standins.fakegke.model.state import PoolRecord
+
+_ADDRESS = frozenset({"name", "project_id", "zone", "cluster_id", "node_pool_id", "etag"})
+_CHANGEABLE = frozenset({"labels", "resource_labels", "taints", "tags"})
+
+
+def check_update(request: Message, pool: PoolRecord) -> None:
+    """Refuse an update that is empty, malformed, not emulated, or made for an older etag."""
+    given = {field.name for field, _ in request.ListFields()} - _ADDRESS
+    if given - _CHANGEABLE:
+        raise not_emulated(
+            f"updating {', '.join(sorted(given - _CHANGEABLE))}; it can update {', '.join(sorted(_CHANGEABLE))}"
+        )
+    if not given:
+        raise invalid("Must specify a field to update.")
+    if request.HasField("labels"):
+        written = labels_by_gke(pool.message, pool.shape.machine, pool.shape.topology)
+        check_node_labels(dict(request.labels.labels), written)
+    check_resource_labels(dict(request.resource_labels.labels))
+    check_tags(request.tags.tags)
+    check_taints(request.taints.taints)
+    if request.etag and request.etag != pool.message.etag:
+        raise GkeError(
+            Code.ABORTED,
+            f'The etag "{request.etag}" is not the current one of node pool "{pool.name}"; read it and retry.',
+        )
+
+
+def apply_update(request: Message, pool: PoolRecord) -> None:
+    """Replace, as a whole, each of labels, resource labels, taints and tags that the request carries."""
+    config = pool.message.config
+    if request.HasField("labels"):
+        config.labels.clear()
+        config.labels.update(request.labels.labels)
+    if request.HasField("resource_labels"):
+        config.resource_labels.clear()
+        config.resource_labels.update(request.resource_labels.labels)
+    if request.HasField("taints"):
+        del config.taints[:]
+        config.taints.extend(request.taints.taints)
+    if request.HasField("tags"):
+        del config.tags[:]
+        config.tags.extend(request.tags.tags)

@@ -1,0 +1,1 @@
+"""Registers the nodes of the pools in a Kubernetes API, and removes them."""

@@ -1,0 +1,1 @@
+"""What happened: the calls that were made, and the log."""

@@ -1,0 +1,180 @@
+"""The REST skin: JSON in and out, errors shaped as Google's.
+
+One Starlette endpoint for the whole API.
+
+Unknown JSON fields and wrong types are refused as the real API refuses them. On v1beta1 paths,
+fields that only v1beta1 has are accepted, kept and shown again on v1beta1 paths.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf import json_format
+from starlette.responses import Response
+
+from standins.fakegke.errors import HTTP, Code, GkeError, LostReply, invalid
+from standins.fakegke.skins.frontdoor import REQUESTS, FrontDoor
+from standins.fakegke.skins.partial import select_fields
+from standins.fakegke.skins.rest_routes import match_route
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+
+    from standins.fakegke.model.proto_messages import Message
+
+_LOST = {"unavailable": Code.UNAVAILABLE, "deadline": Code.DEADLINE_EXCEEDED}
+_UNKNOWN_FIELD = re.compile(r'has no field named "(?P<field>[^"]+)" at "(?P<at>[^"]+)"')
+_SYSTEM_PARAMETERS = frozenset(
+    {
+        "alt",
+        "$alt",
+        "prettyPrint",
+        "$prettyPrint",
+        "fields",
+        "$fields",
+        "key",
+        "quotaUser",
+        "$.xgafv",
+        "access_token",
+    }
+)
+
+
+class RestSkin:
+    """Answers HTTP requests by way of the front door. `drop` cuts the connection of a request."""
+
+    def __init__(self, door: FrontDoor, drop: Callable[[Request], None]) -> None:
+        self._door = door
+        self._drop = drop
+
+    async def endpoint(self, request: Request) -> Response:
+        """Answer one request of the API."""
+        path = request.url.path
+        match = match_route(request.method, path)
+        if match is None:
+            return _html_404(path)
+        beta = path.startswith("/v1beta1/")
+        try:
+            message = _request_message(match.method, match.fields, await request.body(), beta=beta)
+            _apply_query(message, request)
+            answer = await self._door.answer(match.method, message, "rest")
+        except LostReply as lost:
+            if lost.how == "drop":
+                self._drop(request)
+                return Response(status_code=503)
+            return error_response(GkeError(_LOST[lost.how], "The service is currently unavailable."))
+        except GkeError as error:
+            return error_response(error)
+        return _json(_trimmed(_as_json(answer, beta=beta, integers=_wants_integers(request)), request), 200)
+
+
+def error_response(error: GkeError) -> Response:
+    """Return an error as the Google APIs write it."""
+    status, reason = HTTP[error.code]
+    details: list[dict[str, Any]] = []
+    if error.request_id:
+        details.append({"@type": "type.googleapis.com/google.rpc.RequestInfo", "requestId": error.request_id})
+    if error.reason:
+        info = {
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": error.reason,
+            "domain": error.domain,
+        }
+        details.append({**info, "metadata": error.metadata} if error.metadata else info)
+    body: dict[str, Any] = {
+        "code": status,
+        "message": error.message,
+        "errors": [{"message": error.message, "domain": "global", "reason": reason}],
+        "status": error.code.name,
+    }
+    if details:
+        body["details"] = details
+    return _json({"error": body}, status)
+
+
+def _json(body: dict[str, Any], status: int) -> Response:
+    text = json.dumps(body, indent=2, ensure_ascii=False) + "\n"
+    return Response(text, status_code=status, media_type="application/json; charset=UTF-8")
+
+
+def _html_404(path: str) -> Response:
+    text = f"<!DOCTYPE html><title>Error 404 (Not Found)!!1</title><p>The requested URL {path} was not found."
+    return Response(text, status_code=404, media_type="text/html; charset=UTF-8")
+
+
+def _trimmed(body: dict[str, Any], request: Request) -> dict[str, Any]:
+    mask = request.query_params.get("fields") or request.query_params.get("$fields")
+    return select_fields(body, mask) if mask else body
+
+
+def _wants_integers(request: Request) -> bool:
+    wanted = request.query_params.get("$alt", "") + request.query_params.get("alt", "")
+    return "enum-encoding=int" in wanted
+
+
+@cache
+def _beta_class(name: str) -> Any:
+    # Imported late: only few callers use v1beta1 and the import takes a moment.
+    from google.cloud.container_v1beta1.types import cluster_service as beta  # noqa: PLC0415 - see above
+
+    wrapper: Any = getattr(beta, name)
+    return type(wrapper.pb(wrapper()))
+
+
+def _request_message(method: str, fields: dict[str, str], body: bytes, *, beta: bool) -> Message:
+    message = REQUESTS[method]()
+    try:
+        data = json.loads(body) if body.strip() else {}
+    except ValueError as error:
+        raise invalid(f"Invalid JSON payload received. {error}") from error
+    if not isinstance(data, dict):
+        raise invalid("Invalid JSON payload received. The root must be an object.")
+    _parse_into(message, data, beta=beta)
+    for name, value in fields.items():
+        setattr(message, name, value)
+    return message
+
+
+def _parse_into(message: Message, data: dict[str, Any], *, beta: bool) -> None:
+    name = message.DESCRIPTOR.name
+    parsed = _beta_class(name)() if beta else message
+    try:
+        json_format.ParseDict(data, parsed)
+    except json_format.ParseError as error:
+        raise invalid(_parse_text(str(error))) from error
+    if beta:
+        message.ParseFromString(parsed.SerializeToString())
+
+
+def _parse_text(text: str) -> str:
+    unknown = _UNKNOWN_FIELD.search(text)
+    if unknown is None:
+        return f"Invalid JSON payload received. {text}"
+    at = unknown["at"].partition(".")[2]
+    snake = re.sub(r"(?<!^)(?=[A-Z])", "_", at).lower()
+    where = f" at '{snake}'" if snake else ""
+    return f'Invalid JSON payload received. Unknown name "{unknown["field"]}"{where}: Cannot find field.'
+
+
+def _apply_query(message: Message, request: Request) -> None:
+    known = {field.json_name: field.name for field in message.DESCRIPTOR.fields}
+    known.update({field.name: field.name for field in message.DESCRIPTOR.fields})
+    for key, value in request.query_params.items():
+        if key in known:
+            setattr(message, known[key], value)
+        elif key not in _SYSTEM_PARAMETERS:
+            raise invalid(f'Invalid JSON payload received. Unknown name "{key}": Cannot bind query parameter.')
+
+
+def _as_json(answer: Message, *, beta: bool, integers: bool) -> dict[str, Any]:
+    shown = answer
+    if beta and answer.DESCRIPTOR.name != "Empty":
+        shown = _beta_class(answer.DESCRIPTOR.name)()
+        shown.ParseFromString(answer.SerializeToString())
+    return dict(json_format.MessageToDict(shown, use_integers_for_enums=integers))

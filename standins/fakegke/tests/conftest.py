@@ -1,0 +1,55 @@
+"""Fixtures of the fake GKE's tests: a world for each skin, and the loop in which served worlds
+run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from standins.fakegke.tests.fakegke_worlds import InProcessWorld, LoopThread, ServedWorld
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from standins.fakegke.tests.fakegke_worlds import World
+
+
+@pytest.fixture(scope="session")
+def loop_thread() -> Iterator[LoopThread]:
+    loop = LoopThread()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture(scope="session")
+def grpc_world(loop_thread: LoopThread) -> Iterator[ServedWorld]:
+    made = ServedWorld(loop_thread, "grpc")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def rest_world(loop_thread: LoopThread) -> Iterator[ServedWorld]:
+    made = ServedWorld(loop_thread, "rest")
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["inprocess", "grpc", "rest"])
+def world(request: pytest.FixtureRequest) -> World:
+    if request.param == "inprocess":
+        return InProcessWorld()
+    served: ServedWorld = request.getfixturevalue(f"{request.param}_world")
+    return served.begin()
+
+
+@pytest.fixture
+def served(rest_world: ServedWorld) -> ServedWorld:
+    return rest_world.begin()
+
+
+@pytest.fixture
+def model() -> InProcessWorld:
+    return InProcessWorld()

@@ -1,0 +1,44 @@
+"""A fake GKE as a process of its own, started and ended by a test."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from standins.processes.stand_ins import ROOT, running_stand_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from standins.processes.stand_ins import StandIn
+
+PATIENCE = 60.0
+
+
+class FakeProcess:
+    """A running `python -m standins.fakegke serve`."""
+
+    def __init__(self, stand_in: StandIn) -> None:
+        self.child, self.log, self.ports_file = stand_in.child, stand_in.log, stand_in.ports_file
+        self.rest, self.grpc = stand_in.addresses["rest"], stand_in.addresses["grpc"]
+
+    def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run another command of the command line against this process."""
+        return run_cli(*arguments, "--url", str(self.ports_file))
+
+
+def run_cli(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of the command line to its end."""
+    command = [sys.executable, "-m", "standins.fakegke", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+@contextmanager
+def fake_process(folder: Path, *arguments: str) -> Iterator[FakeProcess]:
+    """Start a fake for project demo, cluster alpha in us-east5; ended for certain."""
+    place = ["--project", "demo", "--location", "us-east5", "--cluster", "alpha", "--zone", "us-east5-b"]
+    with running_stand_in(folder, "standins.fakegke", *place, *arguments) as stand_in:
+        yield FakeProcess(stand_in)

@@ -1,0 +1,217 @@
+"""One fake GKE behind each of its skins, with a clock that the test moves: the stage of the
+conformance suite.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import httpx
+from google.api_core.exceptions import GoogleAPICallError
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import container_v1
+from google.cloud.container_v1.services.cluster_manager.transports import (
+    ClusterManagerGrpcTransport,
+    ClusterManagerRestTransport,
+)
+
+from standins.fakegke.errors import GkeError, LostReply
+from standins.fakegke.faults.fault_rules import FaultPlan, parse_fault
+from standins.fakegke.faults.scenario import parse_scenario
+from standins.fakegke.model.clock import ManualClock
+from standins.fakegke.model.fake_gke import FakeGke
+from standins.fakegke.server import RunningFake, Settings
+from standins.fakegke.skins.inprocess import InProcessGke
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PROJECT, LOCATION, ZONE = "demo", "us-east5", "us-east5-b"
+LONG = 5_000.0
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """How a call was refused, whatever the skin."""
+
+    code: str
+    reason: str
+    text: str
+
+
+class World(ABC):
+    """A client of the fake, and the power over its clock and faults; each test has clusters of its
+    own.
+    """
+
+    client: Any
+    cluster = "alpha"
+    zonal = "zonal"
+
+    @property
+    def parent(self) -> str:
+        return f"projects/{PROJECT}/locations/{LOCATION}/clusters/{self.cluster}"
+
+    @abstractmethod
+    def advance(self, seconds: float) -> None:
+        """Let virtual time pass."""
+
+    @abstractmethod
+    def add_fault(self, **fault: Any) -> None:
+        """Add one fault, spelt as in a faults file."""
+
+    def refusal(self, call: Callable[[], Any]) -> Refusal:
+        """Return how a call is refused; an accepted call fails the test."""
+        try:
+            answer = call()
+        except GkeError as error:
+            return Refusal(error.code.name, error.reason, error.message)
+        except LostReply as lost:
+            return Refusal(lost.how.upper(), "", "")
+        except GoogleAPICallError as error:
+            return _refusal_of(error)
+        raise AssertionError(f"the call was accepted: {answer}")
+
+    def create(self, name: str = "pool-1", **changes: Any) -> Any:
+        return self.client.create_node_pool(parent=self.parent, node_pool=slice_pool(name, **changes))
+
+    def delete(self, name: str = "pool-1") -> Any:
+        request = {"name": f"{self.parent}/nodePools/{name}"}
+        if isinstance(self.client, InProcessGke):
+            return self.client.delete_node_pool(request)
+        return self.client.delete_node_pool(request, retry=None)
+
+    def pool(self, name: str = "pool-1") -> Any:
+        return self.client.get_node_pool(name=f"{self.parent}/nodePools/{name}")
+
+    def pools(self) -> list[Any]:
+        return list(self.client.list_node_pools(parent=self.parent).node_pools)
+
+    def operation(self, operation: Any) -> Any:
+        return self.client.get_operation(
+            name=f"projects/{PROJECT}/locations/{LOCATION}/operations/{operation.name}"
+        )
+
+    def created(self, name: str = "pool-1", **changes: Any) -> Any:
+        """Create a pool, let its operation end, and return the operation."""
+        operation = self.create(name, **changes)
+        self.advance(LONG)
+        return self.operation(operation)
+
+
+def slice_pool(name: str = "pool-1", **changes: Any) -> container_v1.NodePool:
+    """Return a valid multi-host pool of four v6e hosts; `config` and other fields can be replaced
+    or extended.
+    """
+    config = {"machine_type": "ct6e-standard-4t", "spot": True, **changes.pop("config", {})}
+    fields: dict[str, Any] = {
+        "name": name,
+        "initial_node_count": 4,
+        "locations": [ZONE],
+        "placement_policy": {"type_": container_v1.NodePool.PlacementPolicy.Type.COMPACT, "tpu_topology": "4x4"},
+        **changes,
+    }
+    return container_v1.NodePool(config=config, **fields)
+
+
+def cpu_pool(name: str = "pool-1", **changes: Any) -> container_v1.NodePool:
+    """Return a valid pool of one small CPU machine."""
+    config = {"machine_type": "e2-standard-4", **changes.pop("config", {})}
+    return container_v1.NodePool(
+        **{"name": name, "initial_node_count": 1, "locations": [ZONE], "config": config, **changes}
+    )
+
+
+def _refusal_of(error: GoogleAPICallError) -> Refusal:
+    if not hasattr(error.response, "json"):
+        code = error.grpc_status_code
+        return Refusal(code.name if code else "", error.reason or "", str(error.message))
+    body = error.response.json()["error"]
+    return Refusal(body["status"], error.reason or "", body["message"])
+
+
+class InProcessWorld(World):
+    """The model itself."""
+
+    def __init__(self, scenario: Any = None) -> None:
+        self.clock = ManualClock()
+        parsed, faults = parse_scenario(scenario)
+        self.gke = FakeGke(clock=self.clock, seed=7, scenario=parsed, faults=FaultPlan(faults))
+        self.gke.add_cluster(PROJECT, LOCATION, self.cluster, [ZONE])
+        self.gke.add_cluster(PROJECT, ZONE, self.zonal)
+        self.client = InProcessGke(self.gke)
+
+    def advance(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        self.gke.agenda.run_due()
+
+    def add_fault(self, **fault: Any) -> None:
+        self.gke.faults.add(parse_fault(fault))
+
+
+class LoopThread:
+    """An event loop in a thread of its own, for servers beside blocking clients."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout=60)
+
+    def close(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(timeout=60)
+        self.loop.close()
+
+
+class ServedWorld(World):
+    """The fake served on free ports, with the official client on one of the transports."""
+
+    def __init__(self, loop: LoopThread, skin: str) -> None:
+        self._loop = loop
+        self._begun = 0
+        self.fake = RunningFake(Settings(PROJECT, LOCATION, [], seed=7, manual_clock=True))
+        self._loop.run(self.fake.start())
+        self.rest = self.fake.ports["rest"]
+        self._admin = httpx.Client(base_url=self.rest)
+        self.transport = self._transport(skin)
+        self.client = container_v1.ClusterManagerClient(transport=self.transport)
+
+    def begin(self) -> ServedWorld:
+        """Give the next test fresh clusters and no faults."""
+        self._admin.delete("/admin/faults").raise_for_status()
+        self._begun += 1
+        self.cluster, self.zonal = f"alpha-{self._begun}", f"zonal-{self._begun}"
+        self._loop.run(self._add_clusters())
+        return self
+
+    async def _add_clusters(self) -> None:
+        self.fake.gke.add_cluster(PROJECT, LOCATION, self.cluster, [ZONE])
+        self.fake.gke.add_cluster(PROJECT, ZONE, self.zonal)
+
+    def _transport(self, skin: str) -> Any:
+        if skin == "grpc":
+            return ClusterManagerGrpcTransport(channel=grpc.insecure_channel(self.fake.ports["grpc"]))
+        host = self.rest.removeprefix("http://")
+        return ClusterManagerRestTransport(host=host, url_scheme="http", credentials=AnonymousCredentials())  # type: ignore[no-untyped-call]
+
+    def advance(self, seconds: float) -> None:
+        self._admin.post("/admin/clock", json={"advance_seconds": seconds}).raise_for_status()
+
+    def add_fault(self, **fault: Any) -> None:
+        self._admin.post("/admin/faults", json=fault).raise_for_status()
+
+    def admin(self, path: str) -> Any:
+        return self._admin.get(path).raise_for_status().json()
+
+    def close(self) -> None:
+        self.transport.close()
+        self._admin.close()
+        self._loop.run(self.fake.stop())

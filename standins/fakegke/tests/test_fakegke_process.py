@@ -1,0 +1,54 @@
+"""The fake GKE as a process: start, log, faults from a file, clean end."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import grpc
+import httpx
+from google.cloud import container_v1
+from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
+
+from standins.fakegke.tests.fakegke_processes import fake_process, run_cli
+from standins.fakegke.tests.fakegke_worlds import slice_pool
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PARENT = "projects/demo/locations/us-east5/clusters/alpha"
+
+
+def test_a_process_takes_faults_from_a_file_serves_logs_and_ends_quickly(tmp_path: Path) -> None:
+    path = tmp_path / "faults.yaml"
+    path.write_text("faults:\n- {switch: fail_sync, pool: bad-*, code: INTERNAL}\nreservations: []\n")
+    with fake_process(tmp_path, "--speed", "3000", "--faults", str(path)) as fake:
+        with grpc.insecure_channel(fake.grpc) as channel:
+            client = container_v1.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel))
+            client.create_node_pool(parent=PARENT, node_pool=slice_pool("good-1"))
+        answer = httpx.delete(f"{fake.rest}/v1/{PARENT}/nodePools/bad-1")
+        assert answer.status_code == 500
+        # A second or two on a machine that does nothing else.
+        assert fake.child.end(15)
+    assert fake.child.exit_code == 0
+    records = [json.loads(line) for line in fake.log.read_text().splitlines()]
+    messages = [record["message"] for record in records]
+    assert (messages[0], messages[-1]) == ("listening", "stopped")
+    calls = [record for record in records if record["message"] == "call"]
+    assert [(call["method"], call["pool"], call["code"], call["skin"]) for call in calls] == [
+        ("CreateNodePool", "good-1", "OK", "grpc"),
+        ("DeleteNodePool", "bad-1", "INTERNAL", "rest"),
+    ]
+    state = records[messages.index("pool state")]
+    assert (state["pool"], state["status"]) == ("good-1", "PROVISIONING")
+    assert all({"severity", "message", "time"} <= record.keys() for record in records)
+
+
+def test_a_wrong_switch_in_the_file_stops_the_start_with_the_valid_ones(tmp_path: Path) -> None:
+    path = tmp_path / "faults.yaml"
+    path.write_text("- switch: read_lga\n")
+    place = ["--project", "p", "--location", "us-east5", "--cluster", "c"]
+    ended = run_cli("serve", *place, "--faults", str(path))
+    assert ended.returncode == 2
+    assert "read_lga" in ended.stderr
+    assert "read_lag," in ended.stderr

@@ -1,0 +1,148 @@
+"""What only REST shows: paths, JSON, error bodies, partial answers, v1beta1, cut connections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from standins.fakegke.errors import GkeError
+from standins.fakegke.skins.partial import select_fields
+from standins.fakegke.tests.fakegke_worlds import LOCATION, PROJECT, ZONE
+
+if TYPE_CHECKING:
+    from standins.fakegke.tests.fakegke_worlds import ServedWorld
+
+BODY: dict[str, Any] = {
+    "nodePool": {
+        "name": "pool-1",
+        "initialNodeCount": 4,
+        "locations": [ZONE],
+        "config": {"machineType": "ct6e-standard-4t", "labels": {"a": "b"}},
+        "placementPolicy": {"type": "COMPACT", "tpuTopology": "4x4"},
+    }
+}
+
+
+def _url(served: ServedWorld, version: str = "v1") -> str:
+    return f"{served.rest}/{version}/{served.parent}/nodePools"
+
+
+def test_an_error_body_is_shaped_as_googles(served: ServedWorld) -> None:
+    created = httpx.post(_url(served), json=BODY)
+    assert created.status_code == 200
+    answer = httpx.post(_url(served), json=BODY)
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    text = f"Cluster is running incompatible operation {created.json()['name']}."
+    assert (error["code"], error["status"], error["message"]) == (400, "FAILED_PRECONDITION", text)
+    assert error["errors"] == [{"message": text, "domain": "global", "reason": "failedPrecondition"}]
+    request_info, error_info = error["details"]
+    assert request_info["@type"] == "type.googleapis.com/google.rpc.RequestInfo"
+    assert request_info["requestId"].startswith("0x")
+    assert error_info["@type"] == "type.googleapis.com/google.rpc.ErrorInfo"
+    assert (error_info["reason"], error_info["domain"]) == (
+        "CLUSTER_ALREADY_HAS_OPERATION",
+        "container.googleapis.com",
+    )
+
+
+def test_enums_are_names_by_default_and_numbers_on_request(served: ServedWorld) -> None:
+    assert httpx.post(_url(served), json=BODY).json()["operationType"] == "CREATE_NODE_POOL"
+    shown = httpx.get(f"{_url(served)}/pool-1", params={"$alt": "json;enum-encoding=int"}).json()
+    assert shown["status"] == 1
+    assert httpx.get(f"{_url(served)}/pool-1").json()["status"] == "PROVISIONING"
+
+
+@pytest.mark.parametrize(
+    ("change", "fragment"),
+    [
+        ({"nodePol": {}}, 'Unknown name "nodePol": Cannot find field.'),
+        ({"nodePool": {"config": {"foo": 1}}}, "Unknown name \"foo\" at 'node_pool.config': Cannot find field."),
+        ({"nodePool": {"initialNodeCount": "many"}}, "Invalid JSON payload received."),
+    ],
+)
+def test_unknown_fields_and_wrong_types_are_refused(
+    served: ServedWorld, change: dict[str, Any], fragment: str
+) -> None:
+    answer = httpx.post(_url(served), json=change)
+    assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
+    assert fragment in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]"])
+@pytest.mark.parametrize(
+    "path", ["/v1/{}/nodePools", "/compute/v1/projects/demo/regions/us-east5/resourcePolicies"]
+)
+def test_a_body_that_is_no_object_is_refused(served: ServedWorld, path: str, content: bytes) -> None:
+    answer = httpx.post(served.rest + path.format(served.parent), content=content)
+    assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
+
+
+def test_an_unknown_query_parameter_is_refused(served: ServedWorld) -> None:
+    assert httpx.get(_url(served), params={"filter": "x"}).status_code == 400
+
+
+def test_an_unknown_path_is_an_html_404(served: ServedWorld) -> None:
+    answer = httpx.get(f"{served.rest}/v1/nothing")
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=UTF-8")
+
+
+def test_a_zonal_cluster_answers_the_old_and_the_new_paths(served: ServedWorld) -> None:
+    old = f"{served.rest}/v1/projects/{PROJECT}/zones/{ZONE}/clusters/{served.zonal}/nodePools"
+    new = f"{served.rest}/v1/projects/{PROJECT}/locations/{ZONE}/clusters/{served.zonal}/nodePools"
+    assert httpx.post(old, json=BODY).status_code == 200
+    assert httpx.get(new).json() == httpx.get(old).json()
+    regional = f"{served.rest}/v1/projects/{PROJECT}/zones/{LOCATION}/clusters/{served.cluster}/nodePools"
+    assert httpx.get(regional).status_code == 404
+
+
+def test_v1beta1_accepts_keeps_and_shows_what_only_v1beta1_has(served: ServedWorld) -> None:
+    body = {"nodePool": {**BODY["nodePool"], "config": {**BODY["nodePool"]["config"]}}}
+    body["nodePool"]["config"]["hostMaintenancePolicy"] = {"maintenanceInterval": "PERIODIC"}
+    assert httpx.post(_url(served, "v1"), json=body).status_code == 400
+    assert httpx.post(_url(served, "v1beta1"), json=body).status_code == 200
+    shown = httpx.get(f"{_url(served, 'v1beta1')}/pool-1").json()
+    assert shown["config"]["hostMaintenancePolicy"] == {"maintenanceInterval": "PERIODIC"}
+    assert "hostMaintenancePolicy" not in httpx.get(f"{_url(served)}/pool-1").json()["config"]
+
+
+def test_partial_answers_hold_only_what_was_asked_for(served: ServedWorld) -> None:
+    httpx.post(_url(served), json=BODY)
+    listed = httpx.get(_url(served), params={"fields": "nodePools(name,status,config/labels)"}).json()
+    assert listed == {
+        "nodePools": [{"name": "pool-1", "status": "PROVISIONING", "config": {"labels": {"a": "b"}}}]
+    }
+
+
+@pytest.mark.parametrize("mask", ["nodePools(name", "a)", "a/", "a b;c", ",a"])
+def test_a_malformed_field_mask_is_refused(mask: str) -> None:
+    with pytest.raises(GkeError, match=r"fields"):
+        select_fields({"a": 1}, mask)
+
+
+def test_a_dropped_reply_cuts_the_connection(served: ServedWorld) -> None:
+    served.add_fault(switch="lose_reply", how="drop")
+    with pytest.raises(httpx.RemoteProtocolError):
+        httpx.post(_url(served), json=BODY)
+    assert httpx.get(f"{_url(served)}/pool-1").json()["status"] == "PROVISIONING"
+
+
+def test_every_call_is_recorded_with_its_answer(served: ServedWorld) -> None:
+    httpx.get(f"{_url(served)}/absent")
+    httpx.post(_url(served), json=BODY)
+    calls = [call for call in served.admin("/admin/calls")["calls"] if call["cluster"] == served.cluster]
+    assert [(call["method"], call["pool"], call["code"], call["skin"]) for call in calls] == [
+        ("GetNodePool", "absent", "NOT_FOUND", "rest"),
+        ("CreateNodePool", "pool-1", "OK", "rest"),
+    ]
+
+
+def test_the_admin_endpoints_refuse_nonsense(served: ServedWorld) -> None:
+    faults = f"{served.rest}/admin/faults"
+    answer = httpx.post(faults, json={"switch": "nope"})
+    assert (answer.status_code, "valid switches" in answer.json()["error"]) == (400, True)
+    assert httpx.delete(faults, params={"number": "x"}).status_code == 400
+    assert httpx.post(f"{served.rest}/admin/clock", json={"advance_seconds": -1}).status_code == 400
+    assert httpx.post(f"{served.rest}/admin/clock", json={}).status_code == 400

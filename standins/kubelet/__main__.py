@@ -1,0 +1,65 @@
+"""Command line of the simulated kubelet: `python -m standins.kubelet --kubeconfig FILE`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from standins.kubelet.images import BadImage, Images
+from standins.kubelet.kubelet import Kubelet
+from standins.kubelet.watching import PodWatch
+from standins.processes.ending import note_signals, wait_for_the_end
+from standins.processes.journal import write_record
+from standins.processes.kubeconfig import KubeconfigError, open_async_client
+from standins.processes.shutdown_noise import silence_cancelled_connects
+
+
+async def _run(kubeconfig: Path, speed: float, run_seconds: float, images: Images, logs: Path) -> None:
+    told = note_signals()
+    async with open_async_client(kubeconfig, timeout_seconds=30.0, connections=16) as client:
+        kubelet = Kubelet(client, speed=speed, run_seconds=run_seconds, images=images, logs=logs)
+        following = asyncio.create_task(kubelet.run(PodWatch(client)))
+        write_record("following bound pods", server=str(client.base_url), speed=speed)
+        await wait_for_the_end(told, following)
+        following.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await following
+    write_record("stopped")
+
+
+def main(
+    kubeconfig: Annotated[Path, typer.Option(help="How to reach the API server.")],
+    speed: Annotated[float, typer.Option(min=0.001, help="Virtual seconds per real second.")] = 30.0,
+    run_seconds: Annotated[
+        float, typer.Option(min=0, help="Virtual seconds a pod runs unless it says otherwise.")
+    ] = 90.0,
+    image: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=FOLDER: run containers of this image as processes, with FOLDER/bin on their path."
+        ),
+    ] = None,
+    logs: Annotated[Path, typer.Option(help="The folder for what such processes write.")] = Path("pods"),
+) -> None:
+    """Make bound pods run and end, until SIGTERM.
+
+    Annotations of a pod: local.tpu-provisioner/run-seconds "N"; local.tpu-provisioner/exit-code "1"
+    (it fails); local.tpu-provisioner/fail-attempts "K" (it fails while its label
+    jobset.sigs.k8s.io/restart-attempt is less than K); local.tpu-provisioner/fail-runs "K" (its
+    containers fail K times in the same pod, then succeed).
+    """
+    silence_cancelled_connects()
+    try:
+        asyncio.run(_run(kubeconfig, speed, run_seconds, Images.from_options(image or ()), logs))
+    except (KubeconfigError, BadImage) as error:
+        sys.stderr.write(f"{error}\n")
+        raise typer.Exit(2) from error
+
+
+if __name__ == "__main__":
+    typer.run(main)

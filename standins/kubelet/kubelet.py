@@ -1,0 +1,247 @@
+"""The kubelet's loop: one task for each bound pod, started and stopped by what the watch says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from standins.kubelet.container_command import NoValue
+from standins.kubelet.images import Images
+from standins.kubelet.pod_processes import PodProcesses
+from standins.kubelet.run_plan import Plan, PlanError, plan_for
+from standins.kubelet.statuses import (
+    NO_START_EXIT_CODE,
+    SIGKILL_EXIT_CODE,
+    SIGTERM_EXIT_CODE,
+    crashed,
+    ended,
+    partly_ended,
+    running,
+)
+from standins.processes.journal import write_record
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from standins.kubelet.watching import PodWatch
+
+Json = dict[str, Any]
+
+_START_SECONDS = 2.0
+_CRASH_BACKOFF_SECONDS = 10.0
+_MAX_CRASH_BACKOFF_SECONDS = 300.0
+_RETRY_REAL_SECONDS = 0.5
+_PROCESS_END_SECONDS, _PROCESS_END_SECONDS_LAST = 10.0, 0.5
+"""Real seconds that the processes of a pod are given to end: of a deleted one, and when the kubelet
+itself ends, which is given little more."""
+_STRATEGIC = {"Content-Type": "application/strategic-merge-patch+json"}
+_NOT_FOUND, _CONFLICT, _SERVER_ERRORS = 404, 409, 500
+
+
+class Kubelet:
+    """Runs the pods of all nodes.
+
+    Args:
+        client: Of the API server.
+        speed: Virtual seconds per real second.
+        run_seconds: How long a simulated pod runs unless it says otherwise.
+        images: Those whose containers are real processes; all other pods are simulated.
+        logs: The folder for what such containers write.
+    """
+
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        *,
+        speed: float,
+        run_seconds: float,
+        images: Images | None = None,
+        logs: Path | None = None,
+    ) -> None:
+        if speed <= 0:
+            raise ValueError(f"speed: {speed} is not valid; it must be more than 0")
+        self._client = client
+        self._speed = speed
+        self._run_seconds = run_seconds
+        self._images = images or Images({})
+        self._logs = logs or Path("pods")
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._stopping: dict[str, asyncio.Task[None]] = {}
+        self._sending: set[asyncio.Task[httpx.Response]] = set()
+        self._ending = False
+
+    async def run(self, watch: PodWatch) -> None:
+        """Follow the watch until cancelled, then stop all tasks."""
+        try:
+            async for pod, gone in watch.pods():
+                self.see(pod, gone=gone)
+        finally:
+            self._ending = True
+            tasks = [*self._running.values(), *self._stopping.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for sending in tuple(self._sending):
+                sending.cancel()
+            await asyncio.gather(*self._sending, return_exceptions=True)
+
+    def see(self, pod: Json, *, gone: bool) -> None:
+        """Begin, go on with or stop a pod, as its latest state says."""
+        uid = pod["metadata"]["uid"]
+        if gone:
+            self._cancel(self._running, uid)
+            self._cancel(self._stopping, uid)
+        elif pod["metadata"].get("deletionTimestamp"):
+            life = self._cancel(self._running, uid)
+            if uid not in self._stopping:
+                self._begin(self._stopping, uid, self._stop(pod, life))
+        elif uid not in self._running and pod.get("status", {}).get("phase") in {"Pending", "Running", None}:
+            real = self._images.has_all_of(pod)
+            self._begin(self._running, uid, self._run_processes(pod) if real else self._live(pod))
+
+    def _begin(self, tasks: dict[str, asyncio.Task[None]], uid: str, life: Coroutine[Any, Any, None]) -> None:
+        tasks[uid] = asyncio.create_task(life)
+        tasks[uid].add_done_callback(_report_failure)
+
+    def _cancel(self, tasks: dict[str, asyncio.Task[None]], uid: str) -> asyncio.Task[None] | None:
+        task = tasks.pop(uid, None)
+        if task is not None:
+            task.cancel()
+        return task
+
+    def _plan(self, pod: Json) -> Plan:
+        try:
+            return plan_for(pod, run_seconds=self._run_seconds)
+        except PlanError as error:
+            write_record("pod annotation ignored", "WARNING", pod=_name(pod), error=str(error))
+            return plan_for(
+                pod | {"metadata": pod["metadata"] | {"annotations": {}}}, run_seconds=self._run_seconds
+            )
+
+    async def _live(self, pod: Json) -> None:
+        plan = self._plan(pod)
+        restarts = 0
+        if pod.get("status", {}).get("phase") != "Running":
+            await self._sleep(_START_SECONDS)
+            await self._write(pod, running(pod, _now()))
+        while True:
+            await self._sleep(plan.run_seconds)
+            exit_code = plan.exit_code_of(restarts)
+            if not plan.restarts_in_place(restarts):
+                break
+            restarts += 1
+            await self._write(pod, crashed(pod, _now(), exit_code=exit_code, restarts=restarts))
+            await self._sleep(min(_MAX_CRASH_BACKOFF_SECONDS, _CRASH_BACKOFF_SECONDS * 2 ** (restarts - 1)))
+            await self._write(pod, running(pod, _now(), restarts=restarts))
+        if await self._node_is_gone(pod):
+            write_record("pod lost with its node", pod=_name(pod), node=pod["spec"]["nodeName"])
+            return
+        await self._write(pod, ended(pod, _now(), exit_code=exit_code, restarts=restarts))
+
+    async def _run_processes(self, pod: Json) -> None:
+        """Run a pod's containers as real processes, once, for as long as they run or the pod is there."""
+        if pod.get("status", {}).get("phase") == "Running":
+            # Those of the kubelet that was here before, which ended with it.
+            await self._write(pod, ended(pod, _now(), exit_code=SIGKILL_EXIT_CODE))
+            return
+        processes = PodProcesses(self._client, pod, self._images, self._logs)
+        exit_codes: dict[str, int] = {}
+        try:
+            await processes.prepare()
+            processes.start_all()
+            await self._write(pod, running(pod, _now()))
+            while len(exit_codes) < len(pod["spec"]["containers"]):
+                exit_codes = await processes.wait_for_an_end(len(exit_codes))
+                await self._write(pod, partly_ended(pod, _now(), exit_codes))
+        except NoValue as error:
+            write_record("pod cannot be started", "ERROR", pod=_name(pod), error=str(error))
+            await self._write(pod, ended(pod, _now(), exit_code=NO_START_EXIT_CODE))
+        finally:
+            await processes.end(_PROCESS_END_SECONDS_LAST if self._ending else _PROCESS_END_SECONDS)
+
+    async def _node_is_gone(self, pod: Json) -> bool:
+        """Return whether the node no longer exists.
+
+        Then nobody is left to report how the pod ended.
+        """
+        try:
+            answer = await self._request("GET", f"/api/v1/nodes/{pod['spec']['nodeName']}")
+        except httpx.TransportError:
+            return False
+        return answer.status_code == _NOT_FOUND
+
+    async def _stop(self, pod: Json, life: asyncio.Task[None] | None) -> None:
+        if life is not None:
+            await asyncio.wait({life})
+        if not self._images.has_all_of(pod):
+            await self._sleep(self._plan(pod).grace_seconds)
+        if pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}:
+            await self._write(pod, ended(pod, _now(), exit_code=SIGTERM_EXIT_CODE))
+        uid = pod["metadata"]["uid"]
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}}
+        await self._send("DELETE", _path(pod), options, {"Content-Type": "application/json"})
+        write_record("pod stopped", pod=_name(pod), uid=uid)
+
+    async def _write(self, pod: Json, patch: Json) -> None:
+        patch["metadata"] = {"uid": pod["metadata"]["uid"]}
+        await self._send("PATCH", f"{_path(pod)}/status", patch, _STRATEGIC)
+        write_record("pod state", pod=_name(pod), phase=patch["status"]["phase"], uid=pod["metadata"]["uid"])
+
+    async def _send(self, method: str, path: str, body: Json, headers: dict[str, str]) -> None:
+        """Send until the server takes it; a pod that is gone or replaced needs nothing more."""
+        while True:
+            try:
+                answer = await self._request(method, path, content=json.dumps(body), headers=headers)
+            except httpx.TransportError as error:
+                write_record("server not reached, trying again", "WARNING", path=path, error=repr(error))
+            else:
+                if answer.status_code in {_NOT_FOUND, _CONFLICT} or answer.is_success:
+                    return
+                write_record(
+                    "server refused", "WARNING", path=path, code=answer.status_code, answer=answer.text[:500]
+                )
+                if answer.status_code < _SERVER_ERRORS:
+                    return
+            await asyncio.sleep(_RETRY_REAL_SECONDS)
+
+    async def _request(self, method: str, path: str, **what: Any) -> httpx.Response:
+        """Send one request, to its end even if the pod's task is cancelled meanwhile.
+
+        A deleted pod often leaves the watch before the delete is answered. Requests that are cut
+        off then would take their connections with them: the client's pool counts them as in use for
+        ever.
+        """
+        sending = asyncio.create_task(self._client.request(method, path, **what))
+        self._sending.add(sending)
+        sending.add_done_callback(self._forget)
+        return await asyncio.shield(sending)
+
+    def _forget(self, sending: asyncio.Task[httpx.Response]) -> None:
+        self._sending.discard(sending)
+        if not sending.cancelled():
+            sending.exception()  # whoever still waits gets it; of a pod that is gone nobody wants to know
+
+    async def _sleep(self, virtual_seconds: float) -> None:
+        await asyncio.sleep(virtual_seconds / self._speed)
+
+
+def _report_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        write_record("pod task failed", "ERROR", error=repr(error))
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _name(pod: Json) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def _path(pod: Json) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"

@@ -1,0 +1,104 @@
+"""The part of the Logging query language that is understood: comparisons of fields, joined by AND.
+
+Everything else (OR, NOT, parentheses, functions, bare words) is refused by name, never ignored.
+https://cloud.google.com/logging/docs/view/logging-query-language
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+_TOKEN = re.compile(
+    r'\s*(?P<path>[A-Za-z_][A-Za-z0-9_.-]*)\s*(?P<operator>!=|>=|<=|=|:|>|<)\s*(?P<value>"(?:[^"\\]|\\.)*"|[^\s()"]+)'
+)
+_AND = re.compile(r"\s+(AND\s+)?|\s*\n\s*")
+SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")
+VALID = 'comparisons such as jsonPayload.reason="x", joined by AND'
+
+
+class BadFilter(Exception):
+    """The filter cannot be read; the text says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One ``path operator value``."""
+
+    path: str
+    operator: str
+    value: str
+
+    def holds(self, entry: dict[str, Any]) -> bool:
+        """Return whether an entry fits; a field that it does not have fits nothing but ``!=``."""
+        found = _find(entry, self.path)
+        if found is None:
+            return self.operator == "!="
+        if self.operator in ("=", ":", "!="):
+            same = self.value == _text(found) if self.operator != ":" else self.value in _text(found)
+            return same != (self.operator == "!=")
+        left, right = _rank(self.path, _text(found)), _rank(self.path, self.value)
+        return {">": left > right, ">=": left >= right, "<": left < right, "<=": left <= right}[self.operator]
+
+
+def parse_filter(text: str) -> list[Comparison]:
+    """Return the comparisons that must all hold; none for an empty filter.
+
+    Raises:
+        BadFilter: something in it is not understood here.
+    """
+    found: list[Comparison] = []
+    position = 0
+    while text[position:].strip():
+        if found:
+            joint = _AND.match(text, position)
+            if joint is None:
+                raise BadFilter(f"filter: not understood at {text[position:][:40]!r}; valid: {VALID}")
+            position = joint.end()
+        token = _TOKEN.match(text, position)
+        if token is None or token["path"] in ("OR", "NOT"):
+            raise BadFilter(f"filter: not understood at {text[position:].strip()[:40]!r}; valid: {VALID}")
+        comparison = Comparison(token["path"], token["operator"], _unquote(token["value"]))
+        _rank(comparison.path, comparison.value)
+        found.append(comparison)
+        position = token.end()
+    return found
+
+
+def _unquote(text: str) -> str:
+    return str(json.loads(text)) if text.startswith('"') else text
+
+
+def _find(entry: dict[str, Any], path: str) -> Any:
+    found: Any = entry
+    for part in path.split("."):
+        if not isinstance(found, dict) or part not in found:
+            return None
+        found = found[part]
+    return found
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _rank(path: str, text: str) -> tuple[float, str]:
+    """Return what a value is ordered by.
+
+    Moments by time, severities by weight, everything else as text.
+    """
+    if path == "timestamp":
+        try:
+            return datetime.fromisoformat(text).timestamp(), ""
+        except ValueError as error:
+            raise BadFilter(f"filter: timestamp: not RFC 3339 (got {text!r})") from error
+    if path == "severity":
+        if text not in SEVERITIES:
+            raise BadFilter(f"filter: severity: unknown (got {text!r}); valid: {', '.join(SEVERITIES)}")
+        return float(SEVERITIES.index(text)), ""
+    return 0.0, text

@@ -1,0 +1,101 @@
+"""The process: one endpoint on 127.0.0.1, a ports file once it listens, an end on SIGTERM."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from standins.logging.entries import read_entries
+from standins.logging.filters import BadFilter, parse_filter
+from standins.processes.ending import note_signals, wait_for_the_end
+from standins.processes.http_server import serving
+from standins.processes.private_files import write_ports
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from starlette.requests import Request
+
+PAGE_SIZE_MAX = 1000
+_PAGE_SIZE_DEFAULT = 50
+_ORDERS = ("timestamp asc", "timestamp desc")
+_log = logging.getLogger(__name__)
+
+
+class Question(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """The body of ``entries:list``."""
+
+    resource_names: list[str]
+    filter: str = ""
+    order_by: str = "timestamp asc"
+    page_size: int = _PAGE_SIZE_DEFAULT
+    page_token: str = ""
+
+
+class LoggingServer:
+    """Answers about the log files of one folder, all of one project."""
+
+    def __init__(self, folder: Path, project: str) -> None:
+        self._folder, self._project = folder, project
+
+    def application(self) -> Starlette:
+        """Return the ASGI application."""
+        return Starlette(
+            routes=[
+                Route("/v2/entries:list", self._list, methods=["POST"]),
+                Route("/healthz", lambda _request: PlainTextResponse("ok")),
+            ]
+        )
+
+    async def _list(self, request: Request) -> Response:
+        try:
+            question = msgspec.json.decode(await request.body(), type=Question)
+            return JSONResponse(self.answer(question))
+        except (msgspec.DecodeError, BadFilter) as error:
+            body = {"code": 400, "message": str(error), "status": "INVALID_ARGUMENT"}
+            return JSONResponse({"error": body}, status_code=400)
+
+    def answer(self, question: Question) -> dict[str, Any]:
+        """Return one page of the entries that fit.
+
+        Raises:
+            BadFilter: a field of the question is wrong.
+        """
+        if question.order_by not in _ORDERS:
+            raise BadFilter(f"orderBy: unknown (got {question.order_by!r}); valid: {', '.join(_ORDERS)}")
+        if not 0 < question.page_size <= PAGE_SIZE_MAX:
+            raise BadFilter(f"pageSize: out of range (got {question.page_size}); valid: 1 to {PAGE_SIZE_MAX}")
+        if question.page_token and not question.page_token.isdecimal():
+            raise BadFilter(f"pageToken: not one of ours (got {question.page_token!r}); valid: a nextPageToken")
+        comparisons = parse_filter(question.filter)
+        if f"projects/{self._project}" not in question.resource_names:
+            return {}
+        found = [
+            entry
+            for entry in read_entries(self._folder, self._project)
+            if all(comparison.holds(entry) for comparison in comparisons)
+        ]
+        found.sort(
+            key=lambda entry: datetime.fromisoformat(entry["timestamp"]),
+            reverse=question.order_by.endswith("desc"),
+        )
+        begin = int(question.page_token or 0)
+        end = begin + question.page_size
+        more = {"nextPageToken": str(end)} if end < len(found) else {}
+        return {"entries": found[begin:end], **more}
+
+
+async def serve_until_signal(server: LoggingServer, *, port: int, ports_file: Path | None) -> None:
+    """Run until SIGTERM or SIGINT; write the ports file once listening."""
+    told = note_signals()
+    async with serving(server.application(), port) as http:
+        write_ports(ports_file, {"rest": http.url})
+        _log.info("listening", extra={"rest": http.url})
+        await wait_for_the_end(told, http.task)
+    _log.info("stopped")

@@ -1,0 +1,51 @@
+"""Ports for processes that are told where to listen.
+
+Free when drawn, and left alone until they do.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+
+HOST = "127.0.0.1"
+_FIRST_PORT, _LAST_PORT = 15_000, 29_999
+"""Below what systems hand out to connections and to whoever asks for any port (Linux from 32768,
+others 49152), so that a port that was free when it was drawn is not taken by those before its
+server listens.
+"""
+_TRIES = 500
+
+
+class PortTaken(Exception):
+    """A port cannot be had; the text says which and why."""
+
+
+def draw_ports(count: int, *, besides: int = 0) -> list[int]:
+    """Return different ports of 127.0.0.1 that are free at this moment, none of them `besides`.
+
+    Raises:
+        PortTaken: no free ones were found.
+    """
+    # The system's randomness: two that start together must not draw the same ports.
+    draw = random.SystemRandom()
+    chosen: list[int] = []
+    for _ in range(_TRIES):
+        if len(chosen) == count:
+            return chosen
+        port = draw.randint(_FIRST_PORT, _LAST_PORT)
+        if port not in (besides, *chosen) and is_free(port):
+            chosen.append(port)
+    raise PortTaken(f"no free ports on {HOST} between {_FIRST_PORT} and {_LAST_PORT}")
+
+
+def is_free(port: int) -> bool:
+    """Return whether a server could listen on a port of 127.0.0.1 now."""
+    with socket.socket() as probe:
+        # As servers bind: a connection that has just ended must not count as somebody listening.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True

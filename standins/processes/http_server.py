@@ -1,0 +1,80 @@
+"""An HTTP server on 127.0.0.1 inside a running event loop.
+
+Uvicorn, on a port that is known before it serves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import uvicorn
+
+from standins.processes.free_ports import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.applications import Starlette
+
+_POLL_SECONDS = 0.01
+_BACKLOG = 512
+
+
+@dataclass(frozen=True, slots=True)
+class HttpServer:
+    """A server that listens."""
+
+    url: str
+    task: asyncio.Task[None]
+    """Ends when the server ends."""
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    application: Starlette, port: int = 0, *, http: type[asyncio.Protocol] | Literal["auto"] = "auto"
+) -> AsyncIterator[HttpServer]:
+    """Serve an application while the block runs.
+
+    Signals are left to the process, which may have more to end than this server.
+
+    Args:
+        application: What answers.
+        port: Of 127.0.0.1; 0 takes a free one.
+        http: The protocol class, where uvicorn's own does not do.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    with _listen(port) as listener:
+        config = uvicorn.Config(
+            application, http=http, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=1
+        )
+        server = uvicorn.Server(config)
+        server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]  # uvicorn's own seam
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            while not server.started:
+                if task.done():
+                    await task
+                    raise OSError(f"the HTTP server on port {port} ended before it listened")
+                await asyncio.sleep(_POLL_SECONDS)
+            yield HttpServer(f"http://{HOST}:{listener.getsockname()[1]}", task)
+        finally:
+            server.should_exit = True
+            await task
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+    except OSError as error:
+        listener.close()
+        raise OSError(error.errno, f"port {port} on {HOST} cannot be used: {error.strerror}") from error
+    listener.listen(_BACKLOG)
+    return listener

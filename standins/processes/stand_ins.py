@@ -1,0 +1,73 @@
+"""Runs a stand-in as a process of its own, for tests.
+
+Started, found by its ports file, ended for certain.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from standins.processes.child import Child, Command, describe_last_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS_MAX = 60.0
+END_SECONDS_MAX = 30.0
+_POLL_SECONDS = 0.02
+_LAST_LINES = 20
+
+
+class NotStarted(Exception):
+    """A program ended, or did not answer in time; the text shows its last lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """A stand-in that listens."""
+
+    addresses: dict[str, str]
+    ports_file: Path
+    log: Path
+    child: Child
+
+
+@contextmanager
+def running_stand_in(folder: Path, module: str, *arguments: str) -> Iterator[StandIn]:
+    """Run ``python -m MODULE serve …`` while the block runs.
+
+    Its ports file and its log are in `folder`.
+
+    Raises:
+        NotStarted: it did not write its ports file.
+    """
+    ports_file = folder / "ports.json"
+    command = (sys.executable, "-m", module, "serve", *arguments, "--ports-file", str(ports_file))
+    with running(Command(name=module, arguments=command, folder=ROOT), folder, ports_file.exists) as child:
+        yield StandIn(json.loads(ports_file.read_text(encoding="utf-8")), ports_file, child.log, child)
+
+
+@contextmanager
+def running(command: Command, folder: Path, is_ready: Callable[[], bool]) -> Iterator[Child]:
+    """Run a program while the block runs, which begins once the program is ready.
+
+    Raises:
+        NotStarted: it was not ready within a minute, or has ended.
+    """
+    child = Child(command, folder / f"{command.name}.log")
+    try:
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not is_ready():
+            if child.exit_code is not None or time.monotonic() > deadline:
+                raise NotStarted(f"{command.name} did not start; {describe_last_words(child.log, _LAST_LINES)}")
+            time.sleep(_POLL_SECONDS)
+        yield child
+    finally:
+        child.end(END_SECONDS_MAX)

@@ -1,0 +1,149 @@
+"""What the real service does not have.
+
+History, counters, faults on demand, and dropped connections.
+
+Everything is under `/admin/` of the REST port, plus `/certs` with the public keys of the push
+tokens.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from standins.pubsub.model.errors import BrokerError, invalid
+from standins.pubsub.model.faults import Faults
+from standins.pubsub.model.subscription import Subscription, timestamp
+from standins.pubsub.wire.rest_front import error_response
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from standins.pubsub.model.broker import Broker
+    from standins.pubsub.model.published import Message
+    from standins.pubsub.push.tokens import TokenSigner
+
+Disconnect = Callable[[], Awaitable[int]]
+
+_FAULT_NAMES = ("duplicate", "delay_seconds", "reorder")
+
+
+class Admin:
+    """Answer the admin requests of one broker."""
+
+    def __init__(self, broker: Broker, signer: TokenSigner, disconnect: Disconnect) -> None:
+        self._broker = broker
+        self._signer = signer
+        self._disconnect = disconnect
+
+    def routes(self) -> list[Route]:
+        """Return the Starlette routes."""
+        return [
+            Route("/admin/messages", self._messages, methods=["GET"]),
+            Route("/admin/topics", self._topics, methods=["GET"]),
+            Route("/admin/subscriptions", self._subscriptions, methods=["GET"]),
+            Route("/admin/faults", self._faults, methods=["GET"]),
+            Route("/admin/faults", self._set_faults, methods=["POST"]),
+            Route("/admin/disconnect", self._drop, methods=["POST"]),
+            Route("/certs", self._certs, methods=["GET"]),
+            Route("/healthz", self._healthz, methods=["GET"]),
+        ]
+
+    async def _messages(self, request: Request) -> Response:
+        try:
+            topic = self._broker.topic(request.query_params.get("topic", ""))
+        except BrokerError as error:
+            return error_response(error)
+        return JSONResponse({"messages": [message_record(message) for message in topic.published]})
+
+    async def _topics(self, _: Request) -> Response:
+        topics = [
+            {
+                "name": topic.name,
+                "published": len(topic.published),
+                "subscriptions": [found.name for found in self._broker.subscriptions_of(topic.name)],
+            }
+            for topic in self._broker.topics.values()
+        ]
+        return JSONResponse({"topics": topics})
+
+    async def _subscriptions(self, _: Request) -> Response:
+        self._broker.settle()
+        records = [subscription_record(found) for found in self._broker.subscriptions.values()]
+        return JSONResponse({"subscriptions": records})
+
+    async def _faults(self, _: Request) -> Response:
+        return JSONResponse({name: getattr(self._broker.faults, name) for name in _FAULT_NAMES})
+
+    async def _set_faults(self, request: Request) -> Response:
+        try:
+            self._broker.faults = parse_faults(await request.body())
+        except BrokerError as error:
+            return error_response(error)
+        return await self._faults(request)
+
+    async def _drop(self, _: Request) -> Response:
+        return JSONResponse({"abortedPushes": await self._disconnect()})
+
+    async def _certs(self, _: Request) -> Response:
+        return JSONResponse(self._signer.jwks())
+
+    async def _healthz(self, _: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+
+def message_record(message: Message) -> dict[str, Any]:
+    """Return a published message as the admin API shows it."""
+    return {
+        "messageId": message.message_id,
+        "publishTime": timestamp(message.publish_time),
+        "attributes": dict(message.attributes),
+        "data": base64.b64encode(message.data).decode(),
+        "orderingKey": message.ordering_key,
+    }
+
+
+def subscription_record(subscription: Subscription) -> dict[str, Any]:
+    """Return a subscription's counters.
+
+    `backlog` counts every unacknowledged message, handed out or not.
+    """
+    backlog = subscription.backlog
+    counters = backlog.counters
+    return {
+        "name": subscription.name,
+        "topic": subscription.topic,
+        "pushEndpoint": subscription.terms.push.endpoint if subscription.terms.push else "",
+        "delivered": counters.delivered,
+        "acked": counters.acked,
+        "nacked": counters.nacked,
+        "expired": counters.expired,
+        "deadLettered": counters.dead_lettered,
+        "dropped": counters.dropped,
+        "filtered": subscription.filtered,
+        "outstanding": backlog.outstanding,
+        "backlog": backlog.unacknowledged,
+    }
+
+
+def parse_faults(body: bytes) -> Faults:
+    """Return the faults that a JSON body asks for; what it does not name is off.
+
+    Raises INVALID_ARGUMENT.
+    """
+    try:
+        wanted = json.loads(body or b"{}")
+    except ValueError as error:
+        raise invalid("body", body[:100].decode(errors="replace"), f"a JSON object ({error})") from error
+    valid = "a JSON object with numbers for: " + ", ".join(_FAULT_NAMES)
+    if not isinstance(wanted, dict):
+        raise invalid("body", wanted, valid)
+    for name, value in wanted.items():
+        if name not in _FAULT_NAMES or isinstance(value, bool) or not isinstance(value, int | float):
+            raise invalid(name, value, valid)
+    return Faults(**wanted)

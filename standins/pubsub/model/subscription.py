@@ -1,0 +1,115 @@
+"""One subscription: its terms, its filter, its backlog, and the dead letters that leave it.
+
+Terms are checked before they come here; leases and retries are the backlog's.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from standins.pubsub.model.backlog import Backlog
+from standins.pubsub.model.filters import Filter, parse_filter
+from standins.pubsub.model.published import Draft, Message
+from standins.pubsub.model.resource_names import DELETED_TOPIC, identifier_of, project_of
+from standins.pubsub.model.rules import Rules
+
+if TYPE_CHECKING:
+    import random
+
+    from standins.pubsub.model.entries import Entry
+    from standins.pubsub.model.terms import SubscriptionTerms
+
+DEAD_LETTER_PREFIX = "CloudPubSubDeadLetterSource"
+
+# Publishes a dead letter: (topic, message). Answers False when there is no such topic.
+Forward = Callable[[str, Draft], bool]
+
+
+class Subscription:
+    """Keep what one subscription was asked for together with what it still has to deliver."""
+
+    def __init__(
+        self,
+        name: str,
+        terms: SubscriptionTerms,
+        *,
+        clock: Callable[[], float],
+        speed: float,
+        rng: random.Random,
+        forward: Forward,
+    ) -> None:
+        self.name = name
+        self.topic = terms.topic
+        self.detached = False
+        self.filtered = 0
+        self.terms = terms
+        self._filter: Filter = parse_filter(terms.filter_text)
+        self._speed = speed
+        self._forward = forward
+        self.backlog = Backlog(rules_of(terms, speed), clock=clock, forward=self._forward_entry, rng=rng)
+
+    @property
+    def attached(self) -> bool:
+        """Return whether messages still arrive: neither detached nor its topic deleted."""
+        return not self.detached and self.topic != DELETED_TOPIC
+
+    def lease_seconds(self, seconds: float | None = None) -> float:
+        """Return the real seconds of a lease, the subscription's own ack deadline unless told otherwise."""
+        return (self.terms.ack_deadline_seconds if seconds is None else seconds) / self._speed
+
+    def change(self, terms: SubscriptionTerms) -> None:
+        """Adopt new terms; they govern what happens from now on."""
+        self.terms = terms
+        self.backlog.rules = rules_of(terms, self._speed)
+
+    def offer(self, message: Message, *, copies: int = 1, delay_seconds: float = 0.0) -> bool:
+        """Take in a message if the filter lets it through, else count it as acknowledged by the service."""
+        if not self._filter.matches(message.attributes):
+            self.filtered += 1
+            return False
+        for _ in range(copies):
+            self.backlog.add(message, delay_seconds=delay_seconds)
+        return True
+
+    def detach(self) -> None:
+        """Drop everything and deliver nothing more."""
+        self.detached = True
+        self.topic = DELETED_TOPIC
+        self.backlog.replace([], [])
+
+    def wanted(self, messages: list[Message]) -> list[Message]:
+        """Return those messages that the filter lets through."""
+        return [message for message in messages if self._filter.matches(message.attributes)]
+
+    def _forward_entry(self, entry: Entry) -> bool:
+        policy = self.terms.dead_letter
+        if policy is None:
+            return False
+        attributes = dict(entry.message.attributes) | {
+            f"{DEAD_LETTER_PREFIX}DeliveryCount": str(entry.failures),
+            f"{DEAD_LETTER_PREFIX}Subscription": identifier_of(self.name),
+            f"{DEAD_LETTER_PREFIX}SubscriptionProject": project_of(self.name),
+            f"{DEAD_LETTER_PREFIX}TopicPublishTime": timestamp(entry.message.publish_time),
+        }
+        return self._forward(policy.topic, Draft(entry.message.data, attributes, entry.message.ordering_key))
+
+
+def rules_of(terms: SubscriptionTerms, speed: float) -> Rules:
+    """Return the backlog's rules that a subscription's terms mean at a speed."""
+    return Rules(
+        ordered=terms.ordered,
+        exactly_once=terms.exactly_once,
+        retain_acked=terms.retain_acked,
+        retention_seconds=terms.retention_seconds / speed,
+        retry=terms.retry,
+        max_attempts=terms.dead_letter.max_delivery_attempts if terms.dead_letter else None,
+        speed=speed,
+    )
+
+
+def timestamp(seconds: float) -> str:
+    """Return a Unix time as RFC 3339 text in UTC, with microseconds where there are any."""
+    moment = dt.datetime.fromtimestamp(seconds, tz=dt.UTC)
+    return moment.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,79 @@
+"""Where Google's emulator differs from the documented service: scenario → what it does instead, and
+a sentence.
+
+The conformance run asserts every row on the emulator, so a row that no longer holds fails there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What the emulator was seen to do, in the scenario's own terms."""
+
+    observed: object
+    sentence: str
+
+
+UNFILTERED = ["bare", "demand", "over", "red"]
+NEVER_FILTERS = "Stores the filter, returns it, and delivers everything."
+
+# Observed on emulator 0.8.20 (Google Cloud SDK 528).
+DIFFERENCES: dict[str, Difference] = {
+    "a_filter_lets_through_what_matches": Difference(UNFILTERED, NEVER_FILTERS),
+    "a_filter_key_may_be_quoted": Difference(UNFILTERED, NEVER_FILTERS),
+    "a_negated_filter_lets_through_the_rest": Difference(UNFILTERED, NEVER_FILTERS),
+    "a_filter_combines_presence_and_value": Difference(UNFILTERED, NEVER_FILTERS),
+    "a_filter_outside_the_grammar_is_refused": Difference(
+        ["OK", "OK", "OK"], "Accepts any text as a filter, even a longer one than 256 bytes."
+    ),
+    "messages_beyond_the_limits_are_refused": Difference(
+        ("INVALID_ARGUMENT", "OK", "OK", "OK", "OK"),
+        "Refuses an empty message and nothing else: long values, 101 attributes, reserved and long keys all pass.",
+    ),
+    "ack_deadlines_range_from_10_to_600_seconds": Difference(
+        (True, False, True, True), "Accepts an ack deadline of 9 seconds."
+    ),
+    "exactly_once_is_refused_on_a_push_subscription": Difference(
+        "OK", "Accepts exactly-once delivery on a push subscription."
+    ),
+    "a_subscription_shows_the_documented_defaults": Difference(
+        (10, 604_800, 0, ""), "Shows no expiration policy where none was asked for."
+    ),
+    "a_detached_subscription_delivers_nothing_more": Difference(
+        ("UNIMPLEMENTED", "OK", False), "Cannot detach a subscription."
+    ),
+    "a_dead_letter_is_forwarded_without_another_pull": Difference(
+        [], "Forwards a dead letter of a pull subscription only when somebody pulls again."
+    ),
+    "a_dead_letter_of_an_ordered_key_frees_the_key": Difference(
+        ([], False), "Neither forwards the message nor frees its key: pushes of the key stop for good."
+    ),
+    "a_nacked_head_blocks_its_key": Difference(
+        ["bad", "good"], "Hands out the next message of the key to a pull before the nacked one."
+    ),
+    "a_redelivery_brings_back_the_acknowledged_followers_of_the_key": Difference(
+        [], "Brings nothing back until the ack deadline has passed, and then the followers before the nacked one."
+    ),
+    "a_retry_policy_delays_the_redelivery": Difference(
+        False,  # what the scenario saw
+        "Redelivers a nacked message to a pull at once, whatever the retry policy.",
+    ),
+    "a_push_carries_the_ordering_key": Difference("absent", "Leaves the ordering key out of pushes."),
+    "a_push_states_the_attempt_under_a_dead_letter_policy": Difference(
+        ["absent", "absent", "absent"], "Leaves the delivery attempt out of pushes."
+    ),
+    "a_push_is_signed_when_the_config_asks_for_it": Difference(
+        "absent", "Sends no token, whatever the push config asks for."
+    ),
+    "only_the_documented_statuses_acknowledge": Difference(
+        {200: "ack", 201: "ack", 202: "nack", 203: "ack", 204: "ack", 301: "nack", 404: "nack", 500: "nack"},
+        "Takes 202 for a nack and 203 for an ack.",
+    ),
+    "a_subscription_pushes_more_than_two_at_a_time": Difference(
+        False,  # what the scenario saw
+        "Has at most two pushes of a subscription under way.",
+    ),
+}

@@ -1,0 +1,55 @@
+"""A broker with a clock that only a test moves, and short ways to publish and pull."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from standins.pubsub.model.broker import Broker
+from standins.pubsub.model.published import Draft
+from standins.pubsub.model.terms import SubscriptionTerms, TopicTerms
+
+if TYPE_CHECKING:
+    from standins.pubsub.model.entries import Delivery
+
+TOPIC = "projects/p/topics/events"
+DEAD = "projects/p/topics/dead"
+SUBSCRIPTION = "projects/p/subscriptions/work"
+DEAD_SUBSCRIPTION = "projects/p/subscriptions/dead"
+
+
+class ModelWorld:
+    """One topic, one subscription, one dead-letter topic, and time that stands still."""
+
+    def __init__(self, *, speed: float = 1.0, topic_retention: float | None = None, **terms: Any) -> None:
+        self.now = 1_000_000.0
+        self.broker = Broker(clock=lambda: self.now, speed=speed)
+        self.broker.create_topic(TOPIC, TopicTerms(retention_seconds=topic_retention))
+        self.broker.create_topic(DEAD, TopicTerms())
+        self.broker.create_subscription(SUBSCRIPTION, SubscriptionTerms(topic=TOPIC, **terms))
+        self.broker.create_subscription(DEAD_SUBSCRIPTION, SubscriptionTerms(topic=DEAD))
+
+    def publish(self, *data: str, key: str = "", **attributes: str) -> None:
+        self.broker.publish(TOPIC, [Draft(text.encode(), attributes, key) for text in data])
+
+    def pull(self, limit: int = 100, *, name: str = SUBSCRIPTION, one_per_key: bool = False) -> list[Delivery]:
+        return self.broker.pull(name, limit=limit, one_per_key=one_per_key)
+
+    def pull_data(self, limit: int = 100, *, name: str = SUBSCRIPTION, one_per_key: bool = False) -> list[str]:
+        return texts(self.pull(limit, name=name, one_per_key=one_per_key))
+
+    def ack(self, *deliveries: Delivery) -> None:
+        self.broker.acknowledge(SUBSCRIPTION, [delivery.ack_id for delivery in deliveries])
+
+    def nack(self, *deliveries: Delivery) -> None:
+        self.broker.modify_ack_deadline(SUBSCRIPTION, [delivery.ack_id for delivery in deliveries], 0)
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.now += seconds
+
+    @property
+    def backlog(self) -> Any:
+        return self.broker.subscription(SUBSCRIPTION).backlog
+
+
+def texts(deliveries: list[Delivery]) -> list[str]:
+    return [delivery.message.data.decode() for delivery in deliveries]

@@ -1,0 +1,263 @@
+"""Scenarios of publishing and pulling: leases, attempts, dead letters, order, exactly-once,
+streaming.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from standins.pubsub.tests.pubsub_world import refusal, texts
+from standins.pubsub.tests.scenarios import scenario
+
+if TYPE_CHECKING:
+    from standins.pubsub.tests.pubsub_world import World
+
+
+def _dead_letters(world: World, **settings: Any) -> tuple[str, str, str]:
+    """Return a topic, a subscription with a dead-letter policy of five attempts, and the dead
+    letters' own.
+    """
+    dead, topic = world.topic(), world.topic()
+    letters = world.subscription(dead)
+    policy = {"dead_letter_topic": dead, "max_delivery_attempts": 5}
+    return topic, world.subscription(topic, dead_letter_policy=policy, **settings), letters
+
+
+@scenario(documented=("hello", {"a": "1"}, "k", True, True))
+def a_message_arrives_as_it_was_published(world: World) -> object:
+    topic, subscription = world.pair()
+    (message_id,) = world.publish(topic, "hello", key="k", a="1")
+    (received,) = world.pull_count(subscription, 1)
+    message = received.message
+    recent = abs(message.publish_time.timestamp() - time.time()) < 60
+    same_id = message.message_id == message_id
+    return message.data.decode(), dict(message.attributes), message.ordering_key, same_id, recent
+
+
+@scenario(documented=["a"])
+def a_nacked_message_comes_back(world: World) -> object:
+    topic, subscription = world.pair()
+    world.publish(topic, "a")
+    world.lease(subscription, world.pull_count(subscription, 1), 0)
+    return texts(world.pull_count(subscription, 1))
+
+
+@scenario(documented=([], ["a"]))
+def a_message_comes_back_when_its_lease_ends_and_not_before(world: World) -> object:
+    topic, subscription = world.pair()
+    world.publish(topic, "a")
+    world.lease(subscription, world.pull_count(subscription, 1), 2)
+    before = texts(world.pull(subscription, seconds=0.5))
+    return before, texts(world.pull_count(subscription, 1))
+
+
+@scenario(documented=[])
+def an_acknowledged_message_does_not_come_back(world: World) -> object:
+    topic, subscription = world.pair()
+    world.publish(topic, "a", "b")
+    received = world.pull_count(subscription, 2)
+    world.lease(subscription, received, 1)
+    world.ack(subscription, received)
+    return texts(world.pull(subscription, seconds=1.8))
+
+
+@scenario(documented=["a", "a"])
+def every_subscription_gets_its_own_copy(world: World) -> object:
+    topic, first = world.pair()
+    second = world.subscription(topic)
+    world.publish(topic, "a")
+    return texts([*world.pull_count(first, 1), *world.pull_count(second, 1)])
+
+
+@scenario(documented=[0, 0])
+def without_a_dead_letter_policy_no_attempt_is_stated(world: World) -> object:
+    topic, subscription = world.pair()
+    world.publish(topic, "a")
+    return _attempts(world, subscription, 2)
+
+
+@scenario(documented=[1, 2, 3])
+def under_a_dead_letter_policy_attempts_are_counted(world: World) -> object:
+    topic, subscription, _ = _dead_letters(world)
+    world.publish(topic, "a")
+    return _attempts(world, subscription, 3)
+
+
+def _attempts(world: World, subscription: str, count: int) -> list[int]:
+    attempts = []
+    for _ in range(count):
+        (received,) = world.pull_count(subscription, 1)
+        attempts.append(received.delivery_attempt)
+        world.lease(subscription, [received], 0)
+    return attempts
+
+
+@scenario(
+    documented=(
+        "bad",
+        "red",
+        {"DeliveryCount": "5", "Subscription": True, "SubscriptionProject": "conformance"},
+        True,
+    )
+)
+def after_five_attempts_a_message_is_a_dead_letter_that_says_where_from(world: World) -> object:
+    topic, subscription, letters = _dead_letters(world)
+    world.publish(topic, "bad", colour="red")
+    _attempts(world, subscription, 5)
+    world.pull(subscription, seconds=0.3)
+    (letter,) = world.pull_count(letters, 1)
+    prefix = "CloudPubSubDeadLetterSource"
+    source = {
+        name.removeprefix(prefix): value
+        for name, value in letter.message.attributes.items()
+        if name.startswith(prefix)
+    }
+    has_time = bool(source.pop("TopicPublishTime", ""))
+    source["Subscription"] = source.get("Subscription", "").split("/")[-1] == subscription.split("/")[-1]
+    return letter.message.data.decode(), letter.message.attributes["colour"], source, has_time
+
+
+@scenario(documented=["bad"])
+def a_dead_letter_is_forwarded_without_another_pull(world: World) -> object:
+    topic, subscription, letters = _dead_letters(world)
+    world.publish(topic, "bad")
+    _attempts(world, subscription, 5)
+    return texts(world.pull(letters, seconds=5))
+
+
+@scenario(documented=["bad", "bad"])
+def a_nacked_head_blocks_its_key(world: World) -> object:
+    topic, subscription = world.pair(enable_message_ordering=True)
+    world.publish(topic, "bad", "good", key="k")
+    seen = []
+    for _ in range(2):
+        batch = world.pull_count(subscription, 1)
+        seen += texts(batch)
+        world.lease(subscription, batch, 0)
+    return seen
+
+
+@scenario(documented=["1", "2", "3", "4", "5"])
+def a_pull_hands_out_a_key_in_order(world: World) -> object:
+    topic, subscription = world.pair(enable_message_ordering=True)
+    for number in range(1, 6):
+        world.publish(topic, str(number), key="k")
+    return world.drain(subscription)[:5]
+
+
+@scenario(documented=["1", "2", "3"])
+def a_redelivery_brings_back_the_acknowledged_followers_of_the_key(world: World) -> object:
+    topic, subscription = world.pair(enable_message_ordering=True)
+    world.publish(topic, "1", "2", "3", key="k")
+    received = world.pull_count(subscription, 3)
+    world.ack(subscription, received[1:])
+    world.lease(subscription, received[:1], 0)
+    return world.drain(subscription)
+
+
+@scenario(documented=["1"])
+def a_nack_without_a_key_redelivers_nothing_else_even_where_order_was_asked_for(world: World) -> object:
+    topic, subscription = world.pair(enable_message_ordering=True)
+    world.publish(topic, "1", "2", "3")
+    received = sorted(world.pull_count(subscription, 3), key=lambda found: str(found.message.data))
+    world.ack(subscription, received[1:])
+    world.lease(subscription, received[:1], 0)
+    return world.drain(subscription)
+
+
+@scenario(documented=("OK", ["a"]))
+def a_late_acknowledgement_is_no_error(world: World) -> object:
+    topic, subscription = world.pair()
+    world.publish(topic, "a")
+    (late,) = world.pull_count(subscription, 1)
+    world.lease(subscription, [late], 0)
+    again = texts(world.pull_count(subscription, 1))
+    return refusal(lambda: world.ack(subscription, [late])), again
+
+
+@scenario(documented="INVALID_ARGUMENT")
+def exactly_once_refuses_a_stale_acknowledgement(world: World) -> object:
+    topic, subscription = world.pair(enable_exactly_once_delivery=True)
+    world.publish(topic, "a")
+    (stale,) = world.pull_count(subscription, 1)
+    world.lease(subscription, [stale], 0)
+    world.pull_count(subscription, 1)
+    return refusal(lambda: world.ack(subscription, [stale]))
+
+
+@scenario(documented=["0", "1", "2", "3", "4"])
+def the_official_subscriber_receives_over_a_stream(world: World) -> object:
+    topic, subscription = world.pair()
+    world.publish(topic, *(str(number) for number in range(5)))
+    received: list[str] = []
+
+    def act(message: Any) -> None:
+        received.append(message.data.decode())
+        message.ack()
+
+    world.stream(subscription, 5, act=act)
+    return sorted(received)
+
+
+@scenario(documented=[("a", 1), ("a", 2)])
+def a_nack_over_a_stream_redelivers_with_the_next_attempt(world: World) -> object:
+    topic, subscription, _ = _dead_letters(world)
+    world.publish(topic, "a")
+    seen: list[tuple[str, int]] = []
+
+    def act(message: Any) -> None:
+        seen.append((message.data.decode(), message.delivery_attempt))
+        if len(seen) < 2:
+            message.nack()
+        else:
+            message.ack()
+
+    world.stream(subscription, 2, act=act)
+    return seen[:2]
+
+
+@scenario(documented=["SUCCESS"])
+def exactly_once_confirms_an_acknowledgement_over_a_stream(world: World) -> object:
+    topic, subscription = world.pair(enable_exactly_once_delivery=True)
+    world.publish(topic, "a")
+    futures: list[Any] = []
+    answers: list[str] = []
+
+    def act(message: Any) -> None:
+        futures.append(message.ack_with_response())
+        answers.append(futures[-1].result(timeout=10).name)
+
+    world.stream(subscription, 1, act=act)
+    return answers
+
+
+@scenario(documented=True)
+def a_retry_policy_delays_the_redelivery(world: World) -> object:
+    policy = {"minimum_backoff": {"seconds": 2}, "maximum_backoff": {"seconds": 4}}
+    topic, subscription = world.pair(retry_policy=policy)
+    world.publish(topic, "a")
+    received = world.pull_count(subscription, 1)
+    started = time.monotonic()
+    world.lease(subscription, received, 0)
+    world.pull_count(subscription, 1)
+    # Two seconds at least from the refusal; how late beyond that is the machine's affair.
+    return 1.5 <= time.monotonic() - started <= 15
+
+
+@scenario(documented=["later"])
+def a_subscription_sees_only_what_is_published_after_it(world: World) -> object:
+    topic = world.topic()
+    world.publish(topic, "earlier")
+    subscription = world.subscription(topic)
+    world.publish(topic, "later")
+    return world.drain(subscription)
+
+
+@scenario(documented=(20, True))
+def the_official_publisher_publishes_in_batches(world: World) -> object:
+    topic, subscription = world.pair()
+    futures = [world.publisher.publish(topic, str(number).encode(), kind="x") for number in range(20)]
+    identifiers = {future.result(timeout=10) for future in futures}
+    received = world.drain(subscription)
+    return len(identifiers), sorted(received, key=int) == [str(number) for number in range(20)]

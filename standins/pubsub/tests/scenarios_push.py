@@ -1,0 +1,209 @@
+"""Scenarios of push: what is sent, which answers acknowledge, retries, order, dead letters."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from standins.pubsub.tests.bounded_waiting import eventually
+from standins.pubsub.tests.pubsub_world import texts
+from standins.pubsub.tests.scenarios import scenario
+
+if TYPE_CHECKING:
+    from standins.pubsub.tests.pubsub_world import World
+    from standins.pubsub.tests.push_receiver import Push, Receiver
+
+QUICK = {"minimum_backoff": {"seconds": 0}, "maximum_backoff": {"seconds": 1}}
+ACCOUNT = "invoker@conformance.iam.gserviceaccount.com"
+
+
+def _pushed(
+    world: World, receiver: Receiver, push: dict[str, Any] | None = None, **settings: Any
+) -> tuple[str, str]:
+    """Return a topic and a subscription that pushes to the receiver."""
+    config = {"push_endpoint": receiver.url, **(push or {})}
+    return world.pair(push_config=config, retry_policy=QUICK, **settings)
+
+
+def _one_push(world: World, *texts: str, push: dict[str, Any] | None = None, **options: Any) -> Push:
+    """Return what arrives for one message."""
+    receiver = world.receiver()
+    settings = options.pop("settings", {})
+    topic, _ = _pushed(world, receiver, push, **settings)
+    world.publish(topic, *(texts or ("hello",)), **options)
+    return receiver.wait_for(1)[0]
+
+
+@scenario(documented=("hello", {"a": "1"}, True, True, True, "application/json"))
+def a_push_wraps_the_message(world: World) -> object:
+    push = _one_push(world, a="1")
+    message = push.document["message"]
+    return (
+        push.text,
+        message["attributes"],
+        message["messageId"] == message["message_id"],
+        message["publishTime"] == message["publish_time"],
+        push.document["subscription"].startswith("projects/conformance/subscriptions/"),
+        push.headers["content-type"].split(";")[0],
+    )
+
+
+@scenario(documented="k")
+def a_push_carries_the_ordering_key(world: World) -> object:
+    push = _one_push(world, key="k", settings={"enable_message_ordering": True})
+    return push.document["message"].get("orderingKey", "absent")
+
+
+@scenario(documented=[1, 2, 3])
+def a_push_states_the_attempt_under_a_dead_letter_policy(world: World) -> object:
+    receiver: Receiver = world.receiver(status_for=lambda push: 200 if len(receiver.pushes) > 2 else 500)
+    policy = {"dead_letter_topic": world.topic(), "max_delivery_attempts": 10}
+    topic, _ = _pushed(world, receiver, dead_letter_policy=policy)
+    world.publish(topic, "a")
+    return [push.document.get("deliveryAttempt", "absent") for push in receiver.wait_for(3, seconds=20)]
+
+
+@scenario(documented="absent")
+def a_push_states_no_attempt_without_a_dead_letter_policy(world: World) -> object:
+    return _one_push(world).document.get("deliveryAttempt", "absent")
+
+
+@scenario(documented="Bearer")
+def a_push_is_signed_when_the_config_asks_for_it(world: World) -> object:
+    push = _one_push(world, push={"oidc_token": {"service_account_email": ACCOUNT}})
+    return push.headers.get("authorization", "absent").split(" ")[0]
+
+
+@scenario(documented=(b"hello", "1", True, True, True))
+def an_unwrapped_push_carries_the_bare_data_and_metadata_headers(world: World) -> object:
+    push = _one_push(world, push={"no_wrapper": {"write_metadata": True}}, a="1")
+    prefix = "x-goog-pubsub-"
+    return (
+        push.body,
+        push.headers.get("a"),
+        bool(push.headers.get(f"{prefix}message-id")),
+        bool(push.headers.get(f"{prefix}publish-time")),
+        push.headers.get(f"{prefix}subscription-name", "").startswith("projects/conformance/"),
+    )
+
+
+@scenario(
+    documented={200: "ack", 201: "ack", 202: "ack", 203: "nack", 204: "ack", 301: "nack", 404: "nack", 500: "nack"}
+)
+def only_the_documented_statuses_acknowledge(world: World) -> object:
+    statuses = (200, 201, 202, 203, 204, 301, 404, 500)
+    receiver: Receiver = world.receiver(
+        status_for=lambda push: 200 if _seen_before(receiver, push) else int(push.text)
+    )
+    topic, _ = _pushed(world, receiver)
+    world.publish(topic, *(str(status) for status in statuses))
+    nacked = (203, 301, 404, 500)
+    for status in nacked:
+        eventually_or_not(receiver, str(status))
+    return {status: "nack" if _count(receiver, str(status)) > 1 else "ack" for status in statuses}
+
+
+def _count(receiver: Receiver, text: str) -> int:
+    return sum(push.text == text for push in list(receiver.pushes))
+
+
+def _seen_before(receiver: Receiver, push: Push) -> bool:
+    return any(other.text == push.text for other in receiver.pushes if other is not push)
+
+
+def eventually_or_not(receiver: Receiver, text: str) -> None:
+    """Give a redelivery three seconds to come."""
+    try:
+        eventually(lambda: _count(receiver, text) > 1, seconds=3)
+    except AssertionError:
+        return
+
+
+@scenario(documented=["a"])
+def an_endpoint_that_was_down_gets_the_message_once_it_is_up(world: World) -> object:
+    receiver = world.receiver()
+    receiver.stop()
+    topic, subscription = _pushed(world, receiver)
+    world.publish(topic, "a")
+    world.subscriber.get_subscription(subscription=subscription)
+    receiver.start()
+    return [push.text for push in receiver.wait_for(1, seconds=20)]
+
+
+@scenario(documented=(["bad"], 5))
+def a_push_that_fails_five_times_is_a_dead_letter(world: World) -> object:
+    receiver: Receiver = world.receiver(status_for=lambda _: 500)
+    dead = world.topic()
+    letters = world.subscription(dead)
+    policy = {"dead_letter_topic": dead, "max_delivery_attempts": 5}
+    topic, _ = _pushed(world, receiver, dead_letter_policy=policy)
+    world.publish(topic, "bad")
+    received = texts(world.pull_count(letters, 1, seconds=30))
+    return received, len(receiver.pushes)
+
+
+@scenario(documented=(True, ["1", "2", "3", "4"]))
+def pushes_of_one_key_never_overlap(world: World) -> object:
+    receiver = world.receiver(delay_for=lambda _: 0.15)
+    topic, _ = _pushed(world, receiver, enable_message_ordering=True)
+    world.publish(topic, "1", "2", "3", "4", key="k")
+    pushes = receiver.wait_for(4, seconds=20)
+    eventually(lambda: all(push.ended for push in pushes))
+    apart = all(later.started >= earlier.ended for earlier, later in itertools.pairwise(pushes))
+    return apart, [push.text for push in pushes]
+
+
+@scenario(documented=True)
+def a_subscription_pushes_more_than_two_at_a_time(world: World) -> object:
+    receiver = world.receiver(delay_for=lambda _: 0.5)
+    topic, _ = _pushed(world, receiver)
+    world.publish(topic, *(str(number) for number in range(12)))
+    pushes = receiver.wait_for(12, seconds=20)
+    eventually(lambda: all(push.ended for push in pushes))
+    at_once = max(sum(other.started <= push.started < other.ended for other in pushes) for push in pushes)
+    return at_once > 2
+
+
+@scenario(documented="/push?mode=x")
+def the_path_and_query_of_an_endpoint_are_kept(world: World) -> object:
+    receiver = world.receiver()
+    topic = world.topic()
+    world.subscription(topic, push_config={"push_endpoint": f"{receiver.url}?mode=x"})
+    world.publish(topic, "a")
+    return receiver.wait_for(1)[0].path
+
+
+@scenario(documented=(["first"], ["second"]))
+def a_push_config_can_be_taken_away_and_given_back(world: World) -> object:
+    receiver = world.receiver()
+    topic, subscription = _pushed(world, receiver)
+    world.subscriber.modify_push_config(request={"subscription": subscription, "push_config": {}})
+    world.publish(topic, "first")
+    pulled = world.drain(subscription)
+    config = {"push_endpoint": receiver.url}
+    world.subscriber.modify_push_config(request={"subscription": subscription, "push_config": config})
+    world.publish(topic, "second")
+    return pulled, [push.text for push in receiver.wait_for(1)]
+
+
+@scenario(documented=(["a"], "a"))
+def a_seek_pushes_again(world: World) -> object:
+    receiver = world.receiver()
+    topic, subscription = _pushed(world, receiver, retain_acked_messages=True)
+    world.publish(topic, "a")
+    first = [push.text for push in receiver.wait_for(1)]
+    world.subscriber.seek(request={"subscription": subscription, "time": "2020-01-01T00:00:00Z"})
+    return first, receiver.wait_for(2)[1].text
+
+
+@scenario(documented=(["bad"], True))
+def a_dead_letter_of_an_ordered_key_frees_the_key(world: World) -> object:
+    receiver: Receiver = world.receiver(status_for=lambda push: 500 if push.text == "bad" else 200)
+    dead = world.topic()
+    letters = world.subscription(dead)
+    policy = {"dead_letter_topic": dead, "max_delivery_attempts": 5}
+    topic, _ = _pushed(world, receiver, dead_letter_policy=policy, enable_message_ordering=True)
+    world.publish(topic, "bad", "good", key="k")
+    receiver.wait_for(5, seconds=25)
+    received = texts(world.pull(letters, seconds=10))
+    return received, receiver.has_come("good", seconds=10)

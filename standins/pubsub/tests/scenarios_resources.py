@@ -1,0 +1,254 @@
+"""Scenarios of resources and limits: filters, refusals, names, updates, lists, replay."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from standins.pubsub.tests.pubsub_world import ACCEPTED, PROJECT, refusal
+from standins.pubsub.tests.scenarios import scenario
+
+if TYPE_CHECKING:
+    from standins.pubsub.tests.pubsub_world import World
+
+DEMAND = 'hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")'
+INVALID = "INVALID_ARGUMENT"
+_BROUGHT_BACK_SECONDS_MAX = 4.0
+"""A busy machine brings back late what a seek brings back."""
+
+
+def _filtered(world: World, text: str) -> list[str]:
+    """Return which of four messages a filter lets through."""
+    topic, subscription = world.pair(filter=text)
+    world.publish(topic, "demand", **{"ce-type": "tpuprovisioner.demand.v1"})
+    world.publish(topic, "over", **{"ce-type": "tpuprovisioner.workload-over.v1"})
+    world.publish(topic, "bare")
+    world.publish(topic, "red", colour="red")
+    return sorted(world.drain(subscription))
+
+
+@scenario(documented=["demand"])
+def a_filter_lets_through_what_matches(world: World) -> object:
+    return _filtered(world, DEMAND)
+
+
+@scenario(documented=["demand"])
+def a_filter_key_may_be_quoted(world: World) -> object:
+    return _filtered(world, DEMAND.replace("ce-type", '"ce-type"'))
+
+
+@scenario(documented=["bare", "over", "red"])
+def a_negated_filter_lets_through_the_rest(world: World) -> object:
+    return _filtered(world, f"NOT {DEMAND}")
+
+
+@scenario(documented=["over", "red"])
+def a_filter_combines_presence_and_value(world: World) -> object:
+    return _filtered(world, 'attributes.colour = "red" OR (attributes:ce-type AND NOT ' + DEMAND + ")")
+
+
+@scenario(documented=[INVALID, INVALID, INVALID])
+def a_filter_outside_the_grammar_is_refused(world: World) -> object:
+    topic = world.topic()
+    wrong = ("bogus(", 'data = "x"', 'attributes.a = "' + "x" * 256 + '"')
+    return [refusal(partial(world.subscription, topic, filter=text)) for text in wrong]
+
+
+@scenario(documented=(INVALID, "attributes:a"))
+def a_filter_cannot_be_changed(world: World) -> object:
+    _, subscription = world.pair(filter="attributes:a")
+    code = refusal(lambda: _update(world, subscription, filter="attributes:b"))
+    return code, world.subscriber.get_subscription(subscription=subscription).filter
+
+
+def _update(world: World, subscription: str, **changes: Any) -> Any:
+    wanted = {"name": subscription, **changes}
+    mask = FieldMask(paths=list(changes))
+    return world.subscriber.update_subscription(request={"subscription": wanted, "update_mask": mask})
+
+
+@scenario(documented=(INVALID, INVALID, INVALID, INVALID, INVALID))
+def messages_beyond_the_limits_are_refused(world: World) -> object:
+    topic = world.topic()
+    return (
+        refusal(lambda: world.publish(topic, "")),
+        refusal(lambda: world.publish(topic, "x", a="v" * 1100)),
+        refusal(lambda: world.publish(topic, "x", **{f"a{number}": "v" for number in range(101)})),
+        refusal(lambda: world.publish(topic, "x", googlething="v")),
+        refusal(lambda: world.publish(topic, "x", **{"k" * 257: "v"})),
+    )
+
+
+@scenario(documented=INVALID)
+def more_than_a_thousand_messages_in_a_request_are_refused(world: World) -> object:
+    topic = world.topic()
+    return refusal(lambda: world.publish(topic, *(["x"] * 1001)))
+
+
+@scenario(documented=(False, False, True, True))
+def delivery_attempts_range_from_5_to_100(world: World) -> object:
+    topic = world.topic()
+
+    def attempt(count: int) -> bool:
+        policy = {"dead_letter_topic": topic, "max_delivery_attempts": count}
+        return refusal(lambda: world.subscription(topic, dead_letter_policy=policy)) == ACCEPTED
+
+    return attempt(4), attempt(101), attempt(5), attempt(100)
+
+
+@scenario(documented=(False, False, True, True))
+def ack_deadlines_range_from_10_to_600_seconds(world: World) -> object:
+    topic = world.topic()
+    return tuple(
+        refusal(partial(world.subscription, topic, ack_deadline_seconds=seconds)) == ACCEPTED
+        for seconds in (9, 601, 10, 600)
+    )
+
+
+@scenario(documented=INVALID)
+def exactly_once_is_refused_on_a_push_subscription(world: World) -> object:
+    topic = world.topic()
+    push = {"push_endpoint": "http://127.0.0.1:1/"}
+    return refusal(lambda: world.subscription(topic, push_config=push, enable_exactly_once_delivery=True))
+
+
+@scenario(documented=("NOT_FOUND", "NOT_FOUND", "NOT_FOUND", "ALREADY_EXISTS", "ALREADY_EXISTS"))
+def missing_and_existing_resources_are_told_apart(world: World) -> object:
+    topic, subscription = world.pair()
+    again = {"name": subscription, "topic": topic}
+    return (
+        refusal(lambda: world.publish(f"{PROJECT}/topics/absent", "x")),
+        refusal(lambda: world.subscriber.get_subscription(subscription=f"{PROJECT}/subscriptions/absent")),
+        refusal(lambda: world.subscription(f"{PROJECT}/topics/absent")),
+        refusal(lambda: world.publisher.create_topic(name=topic)),
+        refusal(lambda: world.subscriber.create_subscription(request=again)),
+    )
+
+
+@scenario(documented="_deleted-topic_")
+def a_subscription_outlives_its_topic(world: World) -> object:
+    topic, subscription = world.pair()
+    world.publisher.delete_topic(topic=topic)
+    return world.subscriber.get_subscription(subscription=subscription).topic
+
+
+@scenario(documented=(10, 604_800, 2_678_400, ""))
+def a_subscription_shows_the_documented_defaults(world: World) -> object:
+    _, subscription = world.pair()
+    shown = world.subscriber.get_subscription(subscription=subscription)
+    return (
+        shown.ack_deadline_seconds,
+        shown.message_retention_duration.total_seconds(),
+        shown.expiration_policy.ttl.total_seconds(),
+        shown.filter,
+    )
+
+
+@scenario(documented=True)
+def a_subscription_that_never_expires_says_so(world: World) -> object:
+    _, subscription = world.pair(expiration_policy={})
+    shown = world.subscriber.get_subscription(subscription=subscription)
+    return "expiration_policy" in shown and "ttl" not in shown.expiration_policy
+
+
+@scenario(documented=(30, {"kept": "yes"}, 3.0))
+def an_update_changes_only_what_the_mask_names(world: World) -> object:
+    _, subscription = world.pair(labels={"kept": "yes"})
+    policy = {"minimum_backoff": {"seconds": 3}, "maximum_backoff": {"seconds": 9}}
+    _update(world, subscription, ack_deadline_seconds=30, retry_policy=policy)
+    shown = world.subscriber.get_subscription(subscription=subscription)
+    backoff = shown.retry_policy.minimum_backoff.total_seconds()
+    return shown.ack_deadline_seconds, dict(shown.labels), backoff
+
+
+@scenario(documented=(2, True))
+def a_topic_lists_its_subscriptions(world: World) -> object:
+    topic, first = world.pair()
+    second = world.subscription(topic)
+    listed = list(world.publisher.list_topic_subscriptions(topic=topic))
+    projects = {found.name for found in world.subscriber.list_subscriptions(project=PROJECT)}
+    return len(listed), {first, second} <= projects
+
+
+@scenario(documented=("OK", "FAILED_PRECONDITION", True))
+def a_detached_subscription_delivers_nothing_more(world: World) -> object:
+    topic, subscription = world.pair()
+    world.publish(topic, "x")
+    code = refusal(lambda: world.publisher.detach_subscription(request={"subscription": subscription}))
+    pulled = refusal(lambda: world.subscriber.pull(subscription=subscription, max_messages=1, timeout=5))
+    return code, pulled, world.subscriber.get_subscription(subscription=subscription).detached
+
+
+def _published_and_acked(world: World, topic: str, subscription: str, text: str) -> dt.datetime:
+    """Publish and acknowledge one message; return a moment after it."""
+    world.publish(topic, text)
+    world.ack(subscription, world.pull_count(subscription, 1))
+    return _moment()
+
+
+def _moment() -> dt.datetime:
+    """Return a moment that is clearly after all that was published so far and before all that will
+    be.
+
+    Google's emulator cuts publish times down to milliseconds: what is published in the same one as
+    the moment would count as before it.
+    """
+    time.sleep(0.05)
+    moment = dt.datetime.now(dt.UTC)
+    time.sleep(0.05)
+    return moment
+
+
+def _seek(world: World, subscription: str, moment: dt.datetime) -> list[str]:
+    world.subscriber.seek(request={"subscription": subscription, "time": moment})
+    return sorted(world.drain(subscription, first_seconds=_BROUGHT_BACK_SECONDS_MAX))
+
+
+@scenario(documented=(["late"], ["early", "late"]))
+def a_seek_to_a_time_brings_back_retained_messages(world: World) -> object:
+    topic, subscription = world.pair(retain_acked_messages=True)
+    start = _moment()
+    moment = _published_and_acked(world, topic, subscription, "early")
+    _published_and_acked(world, topic, subscription, "late")
+    return _seek(world, subscription, moment), _seek(world, subscription, start)
+
+
+@scenario(documented=[])
+def a_seek_without_retention_brings_nothing_back(world: World) -> object:
+    topic, subscription = world.pair()
+    start = _moment()
+    _published_and_acked(world, topic, subscription, "gone")
+    return _seek(world, subscription, start)
+
+
+@scenario(documented=["before"])
+def topic_retention_serves_a_subscription_that_came_later(world: World) -> object:
+    topic = world.topic(message_retention_duration={"seconds": 3600})
+    start = _moment()
+    world.publish(topic, "before")
+    return _seek(world, world.subscription(topic), start)
+
+
+@scenario(documented=[])
+def a_seek_to_the_future_purges(world: World) -> object:
+    topic, subscription = world.pair()
+    world.publish(topic, "a", "b")
+    return _seek(world, subscription, dt.datetime.now(dt.UTC) + dt.timedelta(hours=1))
+
+
+@scenario(documented=["after", "pending"])
+def a_snapshot_restores_what_was_pending_and_what_came_after(world: World) -> object:
+    topic, subscription = world.pair()
+    _published_and_acked(world, topic, subscription, "acked")
+    world.publish(topic, "pending")
+    world.lease(subscription, world.pull_count(subscription, 1), 0)
+    snapshot = world.name("snapshots")
+    world.subscriber.create_snapshot(request={"name": snapshot, "subscription": subscription})
+    world.publish(topic, "after")
+    world.drain(subscription)
+    world.subscriber.seek(request={"subscription": subscription, "snapshot": snapshot})
+    return sorted(world.drain(subscription, first_seconds=_BROUGHT_BACK_SECONDS_MAX))

@@ -1,0 +1,59 @@
+"""Every scenario against the broker, which must do what is documented, and against Google's
+emulator.
+
+Where the emulator is known to differ, it must differ in exactly the stated way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import standins.pubsub.tests.scenarios_pull  # registers its scenarios
+import standins.pubsub.tests.scenarios_push  # registers its scenarios
+import standins.pubsub.tests.scenarios_resources  # noqa: F401  # registers its scenarios
+from standins.processes.stand_ins import running_stand_in
+from standins.pubsub.tests.emulator_differences import DIFFERENCES
+from standins.pubsub.tests.emulator_process import running_emulator
+from standins.pubsub.tests.pubsub_world import World
+from standins.pubsub.tests.scenarios import SCENARIOS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with running_stand_in(tmp_path_factory.mktemp("broker"), "standins.pubsub") as stand_in:
+        world = World(stand_in.addresses)
+        yield world
+        world.close()
+
+
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with running_emulator(tmp_path_factory.mktemp("emulator")) as addresses:
+        world = World(addresses)
+        yield world
+        world.close()
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_broker_does_what_is_documented(name: str, broker: World) -> None:
+    assert SCENARIOS[name].observe(broker) == SCENARIOS[name].documented
+
+
+@pytest.mark.tool
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_emulator_does_what_is_documented_or_differs_as_stated(name: str, emulator: World) -> None:
+    difference = DIFFERENCES.get(name)
+    expected = difference.observed if difference else SCENARIOS[name].documented
+    assert SCENARIOS[name].observe(emulator) == expected
+
+
+def test_every_stated_difference_is_one_and_belongs_to_a_scenario() -> None:
+    assert set(DIFFERENCES) <= set(SCENARIOS)
+    for name, difference in DIFFERENCES.items():
+        assert difference.observed != SCENARIOS[name].documented, name
+        assert difference.sentence.endswith("."), name

@@ -1,0 +1,143 @@
+"""The gRPC skin.
+
+`google.pubsub.v1.Publisher` and `.Subscriber` as generic handlers on a grpc.aio server.
+
+It can drop every client connection and listen again on the same port, as a service that restarts
+would.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.rpc.error_details_pb2 import ErrorInfo
+from google.rpc.status_pb2 import Status
+from grpc_status import rpc_status
+
+from standins.pubsub.model.errors import BrokerError
+from standins.pubsub.wire import classes
+from standins.pubsub.wire.service import OPERATIONS, PULL, Operation, Service
+from standins.pubsub.wire.streaming import stream_messages
+from standins.pubsub.wire.waiting import pull_waiting
+
+if TYPE_CHECKING:
+    from standins.pubsub.bells import Bells
+
+PACKAGE = "google.pubsub.v1"
+HOST = "127.0.0.1"
+MAX_MESSAGE_BYTES = 32 * 1024 * 1024
+# Two servers share the port for the moment in which one takes over from the other.
+OPTIONS = [
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.so_reuseport", 1),
+]
+PULL_WAIT_SECONDS = 5.0
+PULL_MARGIN_SECONDS = 0.3
+
+Handler = Callable[[Any, Any], Awaitable[Any]]
+
+
+class GrpcFront:
+    """Serve the broker over gRPC on one port of 127.0.0.1."""
+
+    def __init__(self, service: Service, bells: Bells) -> None:
+        self._service = service
+        self._bells = bells
+        self._server: Any = None
+        self.port = 0
+
+    async def start(self, port: int) -> None:
+        """Listen on the port, 0 for a free one. Raises OSError when the port is taken."""
+        self.port = _free_port(port)
+        self._server = await self._listening()
+
+    async def _listening(self) -> Any:
+        server = grpc.aio.server(options=OPTIONS)
+        server.add_generic_rpc_handlers(self._handlers())
+        server.add_insecure_port(f"{HOST}:{self.port}")
+        await server.start()
+        return server
+
+    async def stop(self) -> None:
+        """Close every connection and stop listening."""
+        if self._server is not None:
+            await self._server.stop(grace=None)
+            self._server = None
+
+    async def drop_connections(self) -> None:
+        """Close every connection.
+
+        The port never stops listening, so clients may come back at once.
+        """
+        old, self._server = self._server, await self._listening()
+        if old is not None:
+            await old.stop(grace=None)
+
+    def _handlers(self) -> tuple[Any, ...]:
+        methods: dict[str, dict[str, Any]] = {"Publisher": {}, "Subscriber": {}}
+        for operation in OPERATIONS.values():
+            methods[operation.service][operation.rpc] = grpc.unary_unary_rpc_method_handler(
+                self._answering(operation),
+                request_deserializer=operation.request.FromString,
+                response_serializer=operation.response.SerializeToString,
+            )
+        methods["Subscriber"]["StreamingPull"] = grpc.stream_stream_rpc_method_handler(
+            self._streaming_pull,
+            request_deserializer=classes.StreamingPullRequest.FromString,
+            response_serializer=classes.StreamingPullResponse.SerializeToString,
+        )
+        return tuple(
+            grpc.method_handlers_generic_handler(f"{PACKAGE}.{name}", handlers)
+            for name, handlers in methods.items()
+        )
+
+    def _answering(self, operation: Operation) -> Handler:
+        async def answer(request: Any, context: Any) -> Any:
+            try:
+                if operation.rpc == PULL:
+                    return await pull_waiting(self._service, self._bells, request, _patience(context))
+                return operation.answer(self._service, request)
+            except BrokerError as error:
+                await _abort(context, error)
+
+        return answer
+
+    async def _streaming_pull(self, _requests: Any, context: Any) -> None:
+        try:
+            await stream_messages(self._service.broker, self._bells, context)
+        except BrokerError as error:
+            await _abort(context, error)
+
+
+def _free_port(port: int) -> int:
+    """Return the port, or a free one for 0.
+
+    Raises OSError when it is taken, which gRPC's sharing would hide.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((HOST, port))
+        return int(probe.getsockname()[1])
+
+
+def _patience(context: Any) -> float:
+    """Return how many real seconds a pull may wait: not longer than its caller does."""
+    remaining = context.time_remaining()
+    if remaining is None:
+        return PULL_WAIT_SECONDS
+    return float(min(PULL_WAIT_SECONDS, max(0.0, remaining - PULL_MARGIN_SECONDS)))
+
+
+async def _abort(context: Any, error: BrokerError) -> None:
+    code = grpc.StatusCode[error.code.name]
+    if not error.ack_failures:
+        await context.abort(code, error.text)
+    packed = AnyMessage()
+    packed.Pack(ErrorInfo(reason="ACK_FAILURES", domain="pubsub.googleapis.com", metadata=error.ack_failures))
+    status = rpc_status.to_status(Status(code=code.value[0], message=error.text, details=[packed]))
+    await context.abort(code, error.text, trailing_metadata=status.trailing_metadata)

@@ -1,0 +1,307 @@
+"""The operations of `google.pubsub.v1`, once, from request message to response message.
+
+Everything answers at once except `Pull`, which may wait; `StreamingPull` has its own module.
+`OPERATIONS` is the table that both skins are built from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from standins.pubsub.model.errors import invalid
+from standins.pubsub.wire import classes, conversions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from standins.pubsub.model.broker import Broker
+
+MAX_PAGE = 1_000
+
+
+class Service:
+    """Answer every operation on one broker; a refusal is a `BrokerError`."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+
+    # --- Publisher
+    # ----------------------------------------------------------------------------------------------
+
+    def create_topic(self, request: Any) -> Any:
+        """Create a topic."""
+        return conversions.topic_resource(self.broker.create_topic(request.name, conversions.topic_terms(request)))
+
+    def get_topic(self, request: Any) -> Any:
+        """Return a topic."""
+        return conversions.topic_resource(self.broker.topic(request.topic))
+
+    def update_topic(self, request: Any) -> Any:
+        """Change those fields of a topic that the mask names."""
+        name = request.topic.name
+        merged = _merged(conversions.topic_resource(self.broker.topic(name)), request.topic, request.update_mask)
+        return conversions.topic_resource(self.broker.change_topic(name, conversions.topic_terms(merged)))
+
+    def delete_topic(self, request: Any) -> Any:
+        """Delete a topic."""
+        self.broker.delete_topic(request.topic)
+        return classes.Empty()
+
+    def list_topics(self, request: Any) -> Any:
+        """List the topics of a project."""
+        names, token = _page(_within(self.broker.topics, request.project), request)
+        topics = [conversions.topic_resource(self.broker.topics[name]) for name in names]
+        return classes.ListTopicsResponse(topics=topics, next_page_token=token)
+
+    def list_topic_subscriptions(self, request: Any) -> Any:
+        """List the names of a topic's subscriptions."""
+        self.broker.topic(request.topic)
+        names, token = _page([found.name for found in self.broker.subscriptions_of(request.topic)], request)
+        return classes.ListTopicSubscriptionsResponse(subscriptions=names, next_page_token=token)
+
+    def list_topic_snapshots(self, request: Any) -> Any:
+        """List the names of a topic's snapshots."""
+        self.broker.topic(request.topic)
+        found = [name for name, snapshot in self.broker.snapshots.items() if snapshot.topic == request.topic]
+        names, token = _page(found, request)
+        return classes.ListTopicSnapshotsResponse(snapshots=names, next_page_token=token)
+
+    def publish(self, request: Any) -> Any:
+        """Publish messages and return their ids."""
+        drafts = [conversions.draft_of(message) for message in request.messages]
+        return classes.PublishResponse(message_ids=self.broker.publish(request.topic, drafts))
+
+    def detach_subscription(self, request: Any) -> Any:
+        """Detach a subscription from its topic."""
+        self.broker.detach_subscription(request.subscription)
+        return classes.DetachSubscriptionResponse()
+
+    # --- Subscriber
+    # ---------------------------------------------------------------------------------------------
+
+    def _show(self, name: str) -> Any:
+        subscription = self.broker.subscription(name)
+        return conversions.subscription_resource(subscription, self.broker.topics.get(subscription.topic))
+
+    def create_subscription(self, request: Any) -> Any:
+        """Create a subscription."""
+        self.broker.create_subscription(request.name, conversions.subscription_terms(request))
+        return self._show(request.name)
+
+    def get_subscription(self, request: Any) -> Any:
+        """Return a subscription."""
+        return self._show(request.subscription)
+
+    def update_subscription(self, request: Any) -> Any:
+        """Change those fields of a subscription that the mask names."""
+        name = request.subscription.name
+        merged = _merged(self._show(name), request.subscription, request.update_mask)
+        terms = conversions.subscription_terms(merged)
+        if "topic" not in request.update_mask.paths:  # of a deleted topic the terms keep the name
+            terms = dataclasses.replace(terms, topic=self.broker.subscription(name).terms.topic)
+        self.broker.change_subscription(name, terms)
+        return self._show(name)
+
+    def modify_push_config(self, request: Any) -> Any:
+        """Change where a subscription pushes to; an empty config makes it a pull subscription."""
+        resource = self._show(request.subscription)
+        resource.push_config.CopyFrom(request.push_config)
+        terms = dataclasses.replace(
+            conversions.subscription_terms(resource),
+            topic=self.broker.subscription(request.subscription).terms.topic,
+        )
+        self.broker.change_subscription(request.subscription, terms)
+        return classes.Empty()
+
+    def list_subscriptions(self, request: Any) -> Any:
+        """List the subscriptions of a project."""
+        names, token = _page(_within(self.broker.subscriptions, request.project), request)
+        shown = [self._show(name) for name in names]
+        return classes.ListSubscriptionsResponse(subscriptions=shown, next_page_token=token)
+
+    def delete_subscription(self, request: Any) -> Any:
+        """Delete a subscription."""
+        self.broker.delete_subscription(request.subscription)
+        return classes.Empty()
+
+    def acknowledge(self, request: Any) -> Any:
+        """Acknowledge deliveries."""
+        self.broker.acknowledge(request.subscription, _present_ack_ids(request))
+        return classes.Empty()
+
+    def modify_ack_deadline(self, request: Any) -> Any:
+        """Extend leases, or give them up with a deadline of 0."""
+        ack_ids = _present_ack_ids(request)
+        self.broker.modify_ack_deadline(request.subscription, ack_ids, request.ack_deadline_seconds)
+        return classes.Empty()
+
+    def pull_now(self, request: Any) -> Any:
+        """Hand out what is available now, possibly nothing."""
+        batch = self.broker.pull(request.subscription, limit=request.max_messages)
+        terms = self.broker.subscription(request.subscription).terms
+        return classes.PullResponse(
+            received_messages=[conversions.received_message(delivery, terms) for delivery in batch]
+        )
+
+    def create_snapshot(self, request: Any) -> Any:
+        """Take a snapshot of a subscription."""
+        snapshot = self.broker.create_snapshot(request.name, request.subscription)
+        snapshot.description = classes.Snapshot(labels=request.labels)
+        return conversions.snapshot_resource(snapshot)
+
+    def get_snapshot(self, request: Any) -> Any:
+        """Return a snapshot."""
+        return conversions.snapshot_resource(self.broker.snapshot(request.snapshot))
+
+    def update_snapshot(self, request: Any) -> Any:
+        """Change a snapshot's labels or expiry."""
+        snapshot = self.broker.snapshot(request.snapshot.name)
+        merged = _merged(conversions.snapshot_resource(snapshot), request.snapshot, request.update_mask)
+        snapshot.description = merged
+        snapshot.expires_at = conversions.moment_of(merged.expire_time)
+        return conversions.snapshot_resource(snapshot)
+
+    def list_snapshots(self, request: Any) -> Any:
+        """List the snapshots of a project."""
+        names, token = _page(_within(self.broker.snapshots, request.project), request)
+        shown = [conversions.snapshot_resource(self.broker.snapshots[name]) for name in names]
+        return classes.ListSnapshotsResponse(snapshots=shown, next_page_token=token)
+
+    def delete_snapshot(self, request: Any) -> Any:
+        """Delete a snapshot."""
+        self.broker.delete_snapshot(request.snapshot)
+        return classes.Empty()
+
+    def seek(self, request: Any) -> Any:
+        """Put a subscription back to a time or to a snapshot."""
+        if request.HasField("time"):
+            self.broker.seek(request.subscription, moment=conversions.moment_of(request.time))
+        else:
+            self.broker.seek(request.subscription, snapshot=request.snapshot or None)
+        return classes.SeekResponse()
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Name one operation: its RPC, its messages, and what answers it."""
+
+    service: str
+    rpc: str
+    request: Any
+    response: Any
+    answer: Callable[[Service, Any], Any]
+
+
+def _operation(rpc: str, request: Any, response: Any, answer: Callable[[Service, Any], Any]) -> Operation:
+    publisher = rpc.endswith(("Topic", "Topics", "Publish")) or rpc.startswith(("ListTopic", "Detach"))
+    return Operation("Publisher" if publisher else "Subscriber", rpc, request, response, answer)
+
+
+PULL = "Pull"
+
+OPERATIONS: dict[str, Operation] = {
+    operation.rpc: operation
+    for operation in (
+        _operation("CreateTopic", classes.Topic, classes.Topic, Service.create_topic),
+        _operation("GetTopic", classes.GetTopicRequest, classes.Topic, Service.get_topic),
+        _operation("UpdateTopic", classes.UpdateTopicRequest, classes.Topic, Service.update_topic),
+        _operation("DeleteTopic", classes.DeleteTopicRequest, classes.Empty, Service.delete_topic),
+        _operation("ListTopics", classes.ListTopicsRequest, classes.ListTopicsResponse, Service.list_topics),
+        _operation(
+            "ListTopicSubscriptions",
+            classes.ListTopicSubscriptionsRequest,
+            classes.ListTopicSubscriptionsResponse,
+            Service.list_topic_subscriptions,
+        ),
+        _operation(
+            "ListTopicSnapshots",
+            classes.ListTopicSnapshotsRequest,
+            classes.ListTopicSnapshotsResponse,
+            Service.list_topic_snapshots,
+        ),
+        _operation("Publish", classes.PublishRequest, classes.PublishResponse, Service.publish),
+        _operation(
+            "DetachSubscription",
+            classes.DetachSubscriptionRequest,
+            classes.DetachSubscriptionResponse,
+            Service.detach_subscription,
+        ),
+        _operation("CreateSubscription", classes.Subscription, classes.Subscription, Service.create_subscription),
+        _operation(
+            "GetSubscription", classes.GetSubscriptionRequest, classes.Subscription, Service.get_subscription
+        ),
+        _operation(
+            "UpdateSubscription",
+            classes.UpdateSubscriptionRequest,
+            classes.Subscription,
+            Service.update_subscription,
+        ),
+        _operation(
+            "ListSubscriptions",
+            classes.ListSubscriptionsRequest,
+            classes.ListSubscriptionsResponse,
+            Service.list_subscriptions,
+        ),
+        _operation(
+            "DeleteSubscription",
+            classes.DeleteSubscriptionRequest,
+            classes.Empty,
+            Service.delete_subscription,
+        ),
+        _operation("ModifyPushConfig", classes.ModifyPushConfigRequest, classes.Empty, Service.modify_push_config),
+        _operation(
+            "ModifyAckDeadline", classes.ModifyAckDeadlineRequest, classes.Empty, Service.modify_ack_deadline
+        ),
+        _operation("Acknowledge", classes.AcknowledgeRequest, classes.Empty, Service.acknowledge),
+        _operation(PULL, classes.PullRequest, classes.PullResponse, Service.pull_now),
+        _operation("CreateSnapshot", classes.CreateSnapshotRequest, classes.Snapshot, Service.create_snapshot),
+        _operation("GetSnapshot", classes.GetSnapshotRequest, classes.Snapshot, Service.get_snapshot),
+        _operation("UpdateSnapshot", classes.UpdateSnapshotRequest, classes.Snapshot, Service.update_snapshot),
+        _operation(
+            "ListSnapshots", classes.ListSnapshotsRequest, classes.ListSnapshotsResponse, Service.list_snapshots
+        ),
+        _operation("DeleteSnapshot", classes.DeleteSnapshotRequest, classes.Empty, Service.delete_snapshot),
+        _operation("Seek", classes.SeekRequest, classes.SeekResponse, Service.seek),
+    )
+}
+
+
+def _present_ack_ids(request: Any) -> Sequence[str]:
+    if not request.ack_ids:
+        raise invalid("ack_ids", [], "at least one ack id")
+    ack_ids: Sequence[str] = request.ack_ids
+    return ack_ids
+
+
+def _merged(current: Any, wanted: Any, mask: Any) -> Any:
+    """Return the current resource with the masked fields taken from the wanted one."""
+    if not mask.paths:
+        raise invalid("update_mask", [], "at least one field to change")
+    checked = FieldMask(paths=list(mask.paths))
+    if not checked.IsValidForDescriptor(current.DESCRIPTOR):
+        fields = ", ".join(field.name for field in current.DESCRIPTOR.fields)
+        raise invalid("update_mask", list(mask.paths), f"paths below these fields: {fields}")
+    for path in mask.paths:
+        if "." not in path:
+            current.ClearField(path)
+    checked.MergeMessage(wanted, current, replace_message_field=True, replace_repeated_field=True)
+    return current
+
+
+def _within(names: dict[str, Any], project: str) -> list[str]:
+    return [name for name in names if name.startswith(f"{project}/")]
+
+
+def _page(names: list[str], request: Any) -> tuple[list[str], str]:
+    """Return one page of sorted names and the token of the next.
+
+    A token is the last name of its page.
+    """
+    rest = [name for name in sorted(names) if name > request.page_token]
+    size = min(request.page_size or MAX_PAGE, MAX_PAGE)
+    page = rest[:size]
+    return page, page[-1] if len(rest) > size else ""

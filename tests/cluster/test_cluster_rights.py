@@ -1,0 +1,367 @@
+"""The deployed manifests give exporter and functions what they need and nothing else.
+
+Each part does all that it ever asks of the API with a token of its own account. Then each verb of each rule is
+taken away in turn: something must fail each time, so no right is idle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import msgspec
+import pytest
+
+from exporter.exporter_settings import ExporterSettings
+from exporter.lease import LeaseLock
+from exporter.watched_kinds import list_watched
+from shared.core.errors import Denied, KindAbsent, NotFound, ProvisionerError, StaleView
+from shared.core.kinds.table import KINDS
+from shared.core.ports import Notice
+from shared.core.settings import ClusterSettings, Credentials, Settings
+from shared.core.workloads import Parent
+from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
+from shared.edges.kubernetes_objects import Stored
+from shared.edges.ledger_objects import NAME as LEDGER
+from shared.perform.prove_cluster import read_cluster_uid
+from shared.wiring import build_ports
+from standins.controlplane.api_client import MERGE, exists
+from standins.controlplane.api_objects import apply
+from standins.controlplane.product_manifests import read_kustomization
+from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from shared.core.ports import Cluster
+    from standins.controlplane.plane import ControlPlane
+
+pytestmark = pytest.mark.cluster
+
+MANIFESTS = Path(__file__).resolve().parents[2] / "infra/kubernetes"
+NAMESPACE = "tpu-provisioner"
+EXPORTER = "tpu-provisioner-exporter"
+PROVISION, COLLECT, SETTLE, SWEEP = FUNCTIONS = tuple(
+    f"tpu-provisioner-{name}" for name in ("provision", "collect", "settle", "sweep")
+)
+LEASE = ExporterSettings(cluster="c", topic="t").lease_name
+POOL = "rights"
+VIOLATION = "403: .*violates PodSecurity .{1,2}restricted"
+
+
+def objects() -> list[dict[str, Any]]:
+    return read_kustomization(MANIFESTS / "local")
+
+
+def roles(account: str) -> list[dict[str, Any]]:
+    return [each for each in objects() if each["kind"].endswith("Role") and each["metadata"]["name"] == account]
+
+
+def single_verbs(account: str) -> list[tuple[str, int, str]]:
+    """Every right of an account: kind of role, index of the rule, verb."""
+    return [
+        (role["kind"], index, verb)
+        for role in roles(account)
+        for index, rule in enumerate(role["rules"])
+        for verb in rule["verbs"]
+    ]
+
+
+def without(account: str, kind: str, index: int, verb: str) -> dict[str, Any]:
+    (role,) = [copy.deepcopy(each) for each in roles(account) if each["kind"] == kind]
+    role["rules"][index]["verbs"].remove(verb)
+    if not role["rules"][index]["verbs"]:
+        del role["rules"][index]
+    return role
+
+
+@dataclass
+class Account:
+    """One part of the product under its own account, and everything that it asks of the API."""
+
+    plane: ControlPlane
+    name: str
+    api: KubernetesApi
+    world: World
+    token: Path
+
+    def act(self) -> None:
+        (self.act_as_exporter if self.name == EXPORTER else self.act_as_function)()
+
+    def act_as_exporter(self) -> None:
+        for kind in list_watched(KINDS):
+            # The right is asked for first: of a kind that is not installed, that it is not is the good answer.
+            with contextlib.suppress(NotFound):
+                list(self.api.list_pages(kind.path, kind.shape, kind.params))
+            with contextlib.suppress(NotFound):
+                self.api.watch(kind.path, kind.params | {"timeoutSeconds": "1"}, kind.shape).close()
+        self.plane.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}")
+        lock = LeaseLock(self.api, namespace=NAMESPACE, name=LEASE, identity="me", lease_seconds=15)
+        assert lock.try_acquire()
+        lock.renew()
+        if not lock.release():
+            raise Denied("the lease could not be given back")
+        assert lock.try_acquire()
+
+    def act_as_function(self) -> None:
+        cluster = self.wired()
+        self.decide_demand(cluster)
+        if self.name != COLLECT:
+            self.reserve(cluster)
+        found = cluster.get_workload("JobSet", self.world.namespace, "train")
+        assert found is not None
+        for kind in KINDS:
+            with contextlib.suppress(KindAbsent):  # the kind is not installed: the right was there to learn it
+                cluster.get_workload(kind.name, self.world.namespace, "train")
+        if self.name in (COLLECT, SWEEP):
+            for kind in KINDS:
+                for each in kind.parents:
+                    parent = Parent(kind=each.name, namespace=self.world.namespace, name="train", uid="")
+                    assert cluster.get_parent(parent, kind.name) is None
+        cluster.list_pool_pods(f"{self.world.namespace}-{POOL}")
+        if self.name == SWEEP:
+            self.mark_node(cluster, 1.0)
+            self.mark_node(cluster, None)
+        notice = Notice(
+            kind="JobSet",
+            namespace=self.world.namespace,
+            name="train",
+            uid=found.uid,
+            reason="Tested",
+            message="whether Events can be written",
+            warning=False,
+        )
+        for path in self.list_notices():
+            self.plane.api.delete(path)
+        cluster.write_notice(notice)
+        for path in self.list_notices():  # only one that was written long ago is counted up
+            self.plane.api.patch(path, json={"lastTimestamp": "2026-01-01T00:00:00Z"}, headers=MERGE)
+        self.wired().write_notice(notice)  # by another instance: this one remembers what it has written
+
+    def decide_demand(self, cluster: Cluster) -> None:
+        """Read the pods that ask, and what their namespace says of them, as the functions that answer them do."""
+        if self.name in (PROVISION, SETTLE):
+            assert cluster.get_pod(self.world.namespace, self.world.pods()[0]["metadata"]["name"])
+        if self.name in (SETTLE, SWEEP):
+            assert [pod for pod in cluster.list_waiting_leaders() if pod.namespace == self.world.namespace]
+        assert cluster.get_namespace(NAMESPACE) is not None
+        assert read_cluster_uid(cluster)
+        if self.name != COLLECT:
+            found = cluster.get_namespace(self.world.namespace)
+            assert found is not None
+            assert found.labels["kubernetes.io/metadata.name"]
+
+    def reserve(self, cluster: Cluster) -> None:
+        """Write the ledger of reservations twice: it is created, then replaced."""
+        path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{LEDGER}"
+        if exists(self.plane.api, path):
+            self.plane.api.delete(path)
+        for _ in range(2):
+            cluster.write_ledger(NAMESPACE, cluster.read_ledger(NAMESPACE))
+
+    def mark_node(self, cluster: Cluster, since: float | None) -> None:
+        """Mark the pool's node; Kubernetes writes on it too, so it may take more than one reading."""
+        (node,) = cluster.list_surplus_marks(f"{self.world.namespace}-{POOL}")
+        for _ in range(20):
+            with contextlib.suppress(StaleView):
+                cluster.mark_surplus(node, since)
+                return
+        raise AssertionError(f"{node} is written by others all the time")
+
+    def wired(self) -> Cluster:
+        """The cluster as the functions are configured for it: address, authority and token file."""
+        settings = ClusterSettings(
+            endpoint=self.plane.url, ca_file=str(self.plane.layout.authority), token_file=str(self.token)
+        )
+        name = "projects/p/locations/l/clusters/c"
+        return build_ports(Settings(clusters={name: settings}, credentials=Credentials.ANONYMOUS)).clusters[name]
+
+    def list_notices(self) -> list[str]:
+        folder = f"/api/v1/namespaces/{self.world.namespace}/events"
+        found = self.plane.api.get(folder).json()["items"]
+        return [f"{folder}/{event['metadata']['name']}" for event in found if event["reason"] == "Tested"]
+
+    def is_denied(self) -> str:
+        """Whether something fails for want of a right; what, in the API server's words."""
+        try:
+            self.act()
+        except Denied as error:
+            return str(error)
+        return ""
+
+    def prepare(self) -> None:
+        """Make what the actions begin by finding."""
+        lease = {"metadata": {"name": LEASE, "namespace": NAMESPACE}}
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
+        if not exists(self.plane.api, f"{path}/{LEASE}"):
+            self.plane.api.post(path, json=lease)
+
+
+@pytest.fixture
+def account(
+    plane: ControlPlane, world: World, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Account]:
+    plane.apply(objects())
+    # A node to ask for pods of, and none that takes any: the leader waits.
+    world.add_pool(POOL, hosts=1, cordoned=True)
+    world.submit(jobset("train", slices=1, pods=1))
+    wait_for("the leader", world.pods)
+    kubeconfig = tmp_path / "kubeconfig"
+    plane.write_account_kubeconfig(kubeconfig, NAMESPACE, request.param)
+    api = KubernetesApi(connection_from_kubeconfig(kubeconfig))
+    token = tmp_path / "token"
+    plane.write_account_token(token, NAMESPACE, request.param)
+    found = Account(plane, request.param, api, world, token)
+    found.prepare()
+    wait_for("the rights to be known", lambda: not _prepared_denial(found))
+    yield found
+    plane.apply(objects())
+    # Whoever leads next in this control plane need not wait for it to run out.
+    if exists(plane.api, f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}"):
+        plane.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}")
+    api.close()
+
+
+def _prepared_denial(account: Account) -> str:
+    account.prepare()
+    return account.is_denied()
+
+
+@pytest.mark.parametrize(
+    ("account", "kind", "index", "verb"),
+    [(name, *right) for name in (EXPORTER, *FUNCTIONS) for right in single_verbs(name)],
+    indirect=["account"],
+)
+def test_without_this_right_something_fails(account: Account, kind: str, index: int, verb: str) -> None:
+    apply(account.plane.api, [without(account.name, kind, index, verb)])
+
+    denial = wait_for("a denial", lambda: _prepared_denial(account))
+    assert f"cannot {verb} resource" in denial or "could not be given back" in denial
+
+
+def read(path: str) -> Callable[[KubernetesApi, str], object]:
+    return lambda api, namespace: api.get(path.format(namespace), msgspec.Raw)
+
+
+def create(path: str, body: dict[str, Any]) -> Callable[[KubernetesApi, str], object]:
+    return lambda api, namespace: api.create(path.format(namespace), body, Stored)
+
+
+def delete(path: str) -> Callable[[KubernetesApi, str], object]:
+    return lambda api, namespace: api.delete(path.format(namespace))
+
+
+FORBIDDEN_TO_ALL = {
+    "read secrets": read("/api/v1/namespaces/{}/secrets"),
+    "read secrets of its own namespace": read(f"/api/v1/namespaces/{NAMESPACE}/secrets"),
+    "read all secrets": read("/api/v1/secrets"),
+    "read configuration": read("/api/v1/namespaces/{}/configmaps"),
+    "write configuration": create("/api/v1/namespaces/{}/configmaps", {"metadata": {"name": "x"}}),
+    "read other configuration of its own namespace": read(f"/api/v1/namespaces/{NAMESPACE}/configmaps/other"),
+    "delete a pod": delete("/api/v1/namespaces/{}/pods/x"),
+    "create a pod": create("/api/v1/namespaces/{}/pods", {"metadata": {"name": "x"}}),
+    "evict a pod": create("/api/v1/namespaces/{}/pods/x/eviction", {"metadata": {"name": "x"}}),
+    "run in a pod": create("/api/v1/namespaces/{}/pods/x/exec", {}),
+    "bind a pod": create("/api/v1/namespaces/{}/pods/x/binding", {"metadata": {"name": "x"}}),
+    "delete a node": delete("/api/v1/nodes/x"),
+    "delete a JobSet": delete("/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets/train"),
+    "delete a Job": delete("/apis/batch/v1/namespaces/{}/jobs/train-slice-0"),
+    "take another namespace's lease": create(
+        "/apis/coordination.k8s.io/v1/namespaces/{}/leases", {"metadata": {"name": LEASE}}
+    ),
+    "read another namespace's lease": read(f"/apis/coordination.k8s.io/v1/namespaces/{{}}/leases/{LEASE}"),
+    "read another lease of its own namespace": read(
+        f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/other"
+    ),
+    "delete its own lease": delete(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}"),
+    "list all leases": read("/apis/coordination.k8s.io/v1/leases"),
+    "give itself rights": create(
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {"metadata": {"name": "x"}}
+    ),
+    "ask for tokens": create(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{EXPORTER}/token", {}),
+    "impersonate": create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {}),
+}
+FORBIDDEN_TO_FUNCTIONS = {
+    "list all JobSets": read("/apis/jobset.x-k8s.io/v1alpha2/jobsets"),
+    "list all Jobs": read("/apis/batch/v1/jobs"),
+    "list Events": read("/api/v1/namespaces/{}/events"),
+    "read one node": read("/api/v1/nodes/x"),
+    "delete Events": delete("/api/v1/namespaces/{}/events/x"),
+    "lead": create(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases", {"metadata": {"name": LEASE}}),
+}
+FORBIDDEN_TO_ONE = {
+    EXPORTER: {
+        "read one pod": read("/api/v1/namespaces/{}/pods/x"),
+        "list nodes": read("/api/v1/nodes"),
+        "read one JobSet": read("/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets/train"),
+        "write Events": create("/api/v1/namespaces/{}/events", {"metadata": {"name": "x"}}),
+    },
+    PROVISION: FORBIDDEN_TO_FUNCTIONS,
+    COLLECT: FORBIDDEN_TO_FUNCTIONS,
+    SETTLE: FORBIDDEN_TO_FUNCTIONS,
+    SWEEP: FORBIDDEN_TO_FUNCTIONS,
+}
+
+
+@pytest.mark.parametrize("account", FORBIDDEN_TO_ONE, indirect=True)
+def test_what_nobody_gave_them_is_refused(account: Account) -> None:
+    attempts = FORBIDDEN_TO_ALL | FORBIDDEN_TO_ONE[account.name]
+    allowed = []
+    for what, attempt in attempts.items():
+        try:
+            attempt(account.api, account.world.namespace)
+        except Denied:
+            continue
+        except ProvisionerError as error:
+            allowed.append(f"{what}: {error}")
+        else:
+            allowed.append(what)
+
+    assert allowed == []
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_functions_google_account_is_bound_to_its_role(plane: ControlPlane, name: str) -> None:
+    plane.apply(objects())
+    user = f"{name}@PROJECT_ID.iam.gserviceaccount.com"
+
+    def review(verb: str, resource: str) -> bool:
+        spec = {"user": user, "resourceAttributes": {"verb": verb, "resource": resource}}
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        answer = plane.api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", json=body).json()
+        return bool(answer["status"]["allowed"])
+
+    wait_for("the binding to be known", lambda: review("list", "pods"))
+    assert review("get", "pods")
+    assert not review("delete", "pods")
+    assert not review("list", "secrets")
+
+
+def test_the_namespace_admits_only_restricted_pods(plane: ControlPlane) -> None:
+    plane.apply(objects())
+    wait_for("the default account", lambda: _has_account(plane))
+    loose = {"containers": [{"name": "c", "image": "c"}]}
+    strict = {
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [
+            {
+                "name": "c",
+                "image": "c",
+                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+            }
+        ],
+    }
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods?dryRun=All"
+
+    with pytest.raises(httpx.HTTPStatusError, match=VIOLATION):
+        plane.api.post(path, json={"metadata": {"name": "loose"}, "spec": loose})
+    plane.api.post(path, json={"metadata": {"name": "strict"}, "spec": strict})
+
+
+def _has_account(plane: ControlPlane) -> bool:
+    found = plane.api.get(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts").json()["items"]
+    return any(each["metadata"]["name"] == "default" for each in found)

@@ -1,0 +1,181 @@
+"""The exporter's pods as their manifests say: valid settings, bounds that agree, no right that they need not."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from exporter.exporter_settings import read_exporter_settings
+from exporter.health import Health, HealthServer
+from exporter.process import JOIN_SECONDS
+from exporter.watched_kinds import list_watched
+from infra.build import render_exporter
+from shared.core.errors import Misconfigured
+from shared.core.kinds.table import KINDS
+from shared.edges.pubsub_topic import TIMEOUT_SECONDS
+from standins.controlplane.product_manifests import read_kustomization, read_objects
+from tests.cluster.kubernetes_manifests import (
+    EXPORTER,
+    MANIFESTS,
+    NAMESPACE,
+    ROOT,
+    read_container,
+    read_environment,
+    read_mebibytes,
+    read_of_exporter,
+    read_pod,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CLUSTER, TOPIC = "projects/p/locations/l/clusters/c", "projects/p/topics/events"
+FILLED = {"TPU_PROVISIONER_CLUSTER": CLUSTER, "TPU_PROVISIONER_TOPIC": TOPIC}
+
+
+def test_the_settings_are_the_exporters_once_cluster_and_topic_are_filled_in() -> None:
+    settings = read_exporter_settings(read_environment() | FILLED)
+
+    assert (settings.cluster, settings.topic) == (CLUSTER, TOPIC)
+    assert settings.lease_seconds > 0, "two replicas need the election"
+
+
+def test_with_its_placeholders_it_refuses_to_start_and_names_them() -> None:
+    with pytest.raises(Misconfigured) as refusal:
+        read_exporter_settings(read_environment())
+
+    assert [problem.split(":")[0] for problem in refusal.value.problems] == [*FILLED]
+
+
+def test_the_grace_is_longer_than_the_longest_clean_end() -> None:
+    settings = read_exporter_settings(read_environment() | FILLED)
+    lease = settings.lease_seconds / 6  # the time-out of its API
+    longest = settings.drain_seconds + TIMEOUT_SECONDS + lease + JOIN_SECONDS * (len(list_watched(KINDS)) + 1)
+
+    assert longest < read_pod()["spec"]["terminationGracePeriodSeconds"]
+
+
+def test_the_memory_is_what_the_benchmarks_measured_with_room() -> None:
+    text = (ROOT / "docs/benchmarks.md").read_text()
+    measured = re.search(r"peak memory, selectors filter nothing[^|]*\| ([\d.]+) MiB", text)
+    assert measured
+    resources = read_container()["resources"]
+    limit = read_mebibytes(resources["limits"]["memory"])
+
+    assert resources["requests"]["memory"] == resources["limits"]["memory"]
+    assert 2 * float(measured[1]) < limit < 4 * float(measured[1])
+
+
+def test_everything_that_selects_the_pods_does() -> None:
+    labels = read_pod()["metadata"]["labels"]
+    spread = read_pod()["spec"]["topologySpreadConstraints"]
+    selectors = [read_of_exporter(kind)["spec"]["selector"] for kind in SELECTING]
+    selectors += [each["labelSelector"] for each in spread]
+    selectors.append(read_of_exporter("NetworkPolicy")["spec"]["podSelector"])
+
+    for each in selectors:
+        assert each["matchLabels"].items() <= labels.items()
+        assert each.keys() == {"matchLabels"}
+
+
+SELECTING = ("Deployment", "PodDisruptionBudget", "PodMonitoring")
+
+
+@pytest.fixture
+def answers() -> Iterator[Callable[[str], bool]]:
+    """Whether the health server knows a path."""
+    server = HealthServer("127.0.0.1", 0, Health(()), lambda: b"")
+    yield server._server.RequestHandlerClass.answers.__contains__  # type: ignore[attr-defined]
+    server._server.server_close()
+
+
+def test_probes_and_metrics_are_asked_where_the_exporter_answers(answers: Callable[[str], bool]) -> None:
+    container = read_container()
+    (port,) = container["ports"]
+    asked = [container[probe]["httpGet"] for probe in ("livenessProbe", "readinessProbe")]
+    asked += read_of_exporter("PodMonitoring")["spec"]["endpoints"]
+
+    assert [each["path"] for each in asked] == ["/healthz", "/readyz", "/metrics"]
+    assert all(answers(each["path"]) for each in asked)
+    assert {each["port"] for each in asked} == {port["name"]}
+    assert port["containerPort"] == read_exporter_settings(read_environment() | FILLED).http_port
+    (ingress,) = read_of_exporter("NetworkPolicy")["spec"]["ingress"]
+    assert [each["port"] for each in ingress["ports"]] == [port["name"]]
+
+
+def test_a_rollout_is_given_up_before_the_build_stops_waiting_for_it() -> None:
+    waits = re.findall(
+        r"rollout status .*--timeout=(\d+)m", (ROOT / "infra/build/provision-09-exporter.sh").read_text()
+    )
+
+    assert waits
+    assert all(
+        60 * int(each) > read_of_exporter("Deployment")["spec"]["progressDeadlineSeconds"] for each in waits
+    )
+
+
+def test_a_node_can_always_be_drained() -> None:
+    replicas = read_of_exporter("Deployment")["spec"]["replicas"]
+    budget = read_of_exporter("PodDisruptionBudget")["spec"]
+
+    assert (replicas, budget["maxUnavailable"]) == (2, 1)
+    assert {each["whenUnsatisfiable"] for each in read_pod()["spec"]["topologySpreadConstraints"]} == {
+        "ScheduleAnyway"
+    }
+
+
+def test_the_pod_may_call_names_https_and_the_metadata_server_of_either_data_plane_only() -> None:
+    allowed = [
+        (to.get("ipBlock", {}).get("cidr", "anywhere"), port["protocol"], port["port"])
+        for rule in read_of_exporter("NetworkPolicy")["spec"]["egress"]
+        for to in rule.get("to", [{}])
+        for port in rule["ports"]
+    ]
+
+    assert sorted(allowed) == [
+        ("169.254.169.252/32", "TCP", 987),
+        ("169.254.169.252/32", "TCP", 988),
+        ("169.254.169.254/32", "TCP", 80),
+        ("169.254.169.254/32", "TCP", 8080),
+        ("anywhere", "TCP", 53),
+        ("anywhere", "TCP", 443),
+        ("anywhere", "UDP", 53),
+    ]
+
+
+def test_the_container_can_neither_write_nor_become_more_and_sees_no_services() -> None:
+    pod, container = read_pod()["spec"], read_container()
+
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["enableServiceLinks"] is False
+    assert "volumes" not in pod
+    # Only who asks for the account's token gets it.
+    (account,) = read_objects(MANIFESTS / "base/exporter-account.yaml")
+    assert (account["metadata"]["name"], account["automountServiceAccountToken"]) == (EXPORTER, False)
+    assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == (EXPORTER, True)
+
+
+def test_what_the_build_replaces_is_there_under_the_names_that_it_uses() -> None:
+    deployment = read_of_exporter("Deployment")
+    container = read_container()
+    bound = {
+        each["metadata"]["name"]: each["subjects"]
+        for each in read_kustomization(MANIFESTS / "base")
+        if each["kind"] == "ClusterRoleBinding" and each["subjects"][0]["kind"] == "User"
+    }
+
+    assert render_exporter.OVERLAY == MANIFESTS / "gke"
+    assert (container["image"], container["name"]) == (render_exporter.IMAGE, render_exporter.CONTAINER)
+    assert (deployment["metadata"]["name"], deployment["metadata"]["namespace"]) == (
+        render_exporter.NAME,
+        NAMESPACE,
+    )
+    assert set(bound) == {f"tpu-provisioner-{each}" for each in render_exporter.FUNCTIONS}
+    assert all(len(subjects) == 1 for subjects in bound.values())

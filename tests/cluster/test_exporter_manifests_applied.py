@@ -1,0 +1,197 @@
+"""The manifests as the build renders and applies them to GKE, taken by a real API server.
+
+What no API server shows stays unproved here: that a data plane honours the NetworkPolicy, and that the managed
+collection scrapes.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+import yaml
+
+from infra.build.render_exporter import FUNCTIONS, render
+from standins.controlplane.tests.controlplane_worlds import wait_for
+from tests.cluster.kubernetes_manifests import EXPORTER, NAMESPACE, read_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from standins.controlplane.plane import ControlPlane
+
+pytestmark = [pytest.mark.cluster, pytest.mark.tool]
+
+Json = dict[str, Any]
+
+CLUSTER, TOPIC = "projects/p/locations/l/clusters/c", "projects/p/topics/events"
+IMAGE = f"us-east5-docker.pkg.dev/p/r/exporter@sha256:{'a' * 64}"
+OUTPUTS: dict[str, Any] = {
+    "clusters": {
+        "value": {
+            "main": {"exporter_environment": {"TPU_PROVISIONER_CLUSTER": CLUSTER, "TPU_PROVISIONER_TOPIC": TOPIC}}
+        }
+    },
+    "accounts": {"value": {each: f"n-{each}@p.iam.gserviceaccount.com" for each in FUNCTIONS}},
+    "exporter_principals": {"value": {"p": f"principal://x/subject/ns/{NAMESPACE}/sa/{EXPORTER}"}},
+}
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{EXPORTER}"
+MONITORING = "podmonitorings.monitoring.googleapis.com"
+# As strict as the published definition about what we say
+# (https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md#podmonitoring).
+ENDPOINT = {
+    "type": "object",
+    "required": ["port", "interval"],
+    "properties": {
+        "port": {"x-kubernetes-int-or-string": True},
+        "path": {"type": "string"},
+        "interval": {"type": "string"},
+    },
+}
+SPEC = {
+    "type": "object",
+    "required": ["selector", "endpoints"],
+    "properties": {
+        "selector": {
+            "type": "object",
+            "properties": {"matchLabels": {"type": "object", "additionalProperties": {"type": "string"}}},
+        },
+        "endpoints": {"type": "array", "items": ENDPOINT},
+    },
+}
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": MONITORING},
+    "spec": {
+        "group": "monitoring.googleapis.com",
+        "scope": "Namespaced",
+        "names": {"kind": "PodMonitoring", "plural": "podmonitorings"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC}}},
+            }
+        ],
+    },
+}
+
+
+def run_kubectl(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    found = shutil.which("kubectl")
+    if found is None:
+        pytest.fail("this test needs kubectl: https://kubernetes.io/docs/tasks/tools/")
+    return subprocess.run([found, *arguments], input=text, capture_output=True, text=True, timeout=90, check=False)
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("exporter-main")
+    (folder / "kustomization.yaml").write_text(json.dumps(render(OUTPUTS, "main", IMAGE, folder)))
+    done = run_kubectl("kustomize", str(folder))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def apply(plane: ControlPlane, tmp_path: Path) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """`kubectl apply` as the build does it; the pods that come of it end with the test."""
+
+    def run(text: str, *options: str) -> subprocess.CompletedProcess[str]:
+        place = ("--kubeconfig", str(plane.kubeconfig), "--cache-dir", str(tmp_path / "cache"))
+        how = ("--server-side", "--force-conflicts", "--field-manager=tpu-provisioner-build")
+        return run_kubectl(*place, "apply", *how, *options, "-f", "-", text=text)
+
+    yield run
+    if DEPLOYMENT.rsplit("/", 1)[1] in names(plane, DEPLOYMENT.rsplit("/", 1)[0]):
+        plane.api.delete(DEPLOYMENT, params={"propagationPolicy": "Foreground"})
+    wait_for("the end of the pods", lambda: not names(plane, PODS))
+
+
+def names(plane: ControlPlane, folder: str) -> list[str]:
+    return [each["metadata"]["name"] for each in plane.api.get(folder).json()["items"]]
+
+
+def test_nothing_that_only_the_build_knows_is_left_open(rendered: str) -> None:
+    objects = list(yaml.safe_load_all(rendered))
+    (deployment,) = [each for each in objects if each["kind"] == "Deployment"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    bound = [
+        each["subjects"][0]["name"]
+        for each in objects
+        if each["kind"] == "ClusterRoleBinding" and each["subjects"][0]["kind"] == "User"
+    ]
+
+    assert "PROJECT_ID" not in rendered
+    assert container["image"] == IMAGE
+    assert {"name": "TPU_PROVISIONER_CLUSTER", "value": CLUSTER} in container["env"]
+    assert {"name": "TPU_PROVISIONER_DRAIN_SECONDS", "value": "10"} in container["env"]
+    assert sorted(bound) == sorted(OUTPUTS["accounts"]["value"].values())
+
+
+def test_a_real_api_server_takes_all_of_it_twice_and_makes_two_pods(
+    plane: ControlPlane, apply: Callable[..., subprocess.CompletedProcess[str]], rendered: str
+) -> None:
+    count = len(list(yaml.safe_load_all(rendered)))
+    # Where metrics are not collected, that is said, and the rest is in place.
+    without = apply(rendered)
+    assert without.returncode != 0
+    assert 'no matches for kind "PodMonitoring"' in without.stderr
+    assert without.stdout.count("serverside-applied") == count - 1
+    try:
+        assert apply(json.dumps(DEFINITION)).returncode == 0
+        wait_for("PodMonitoring to be known", lambda: apply(rendered).returncode == 0)
+        dry, again = apply(rendered, "--dry-run=server"), apply(rendered)
+        assert dry.stdout.count("serverside-applied (server dry run)") == count
+        assert again.stdout.count("serverside-applied") == count
+        assert "Warning" not in dry.stderr + again.stderr
+    finally:
+        plane.api.delete(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{MONITORING}")
+
+    pods = wait_for("both pods", lambda: two_pods(plane))
+    assert plane.api.get(DEPLOYMENT).json()["metadata"]["generation"] == 1
+    for pod in pods:
+        # Only this pod asked for the account's token.
+        assert [each["name"].startswith("kube-api-access-") for each in pod["spec"]["volumes"]] == [True]
+
+
+def two_pods(plane: ControlPlane) -> list[Json]:
+    found: list[Json] = plane.api.get(PODS).json()["items"]
+    return found if len(found) == 2 else []
+
+
+LOOSE: dict[str, Callable[[Json, Json], object]] = {
+    "as root": lambda pod, container: pod["securityContext"].pop("runAsNonRoot"),
+    "any system call": lambda pod, container: pod["securityContext"].pop("seccompProfile"),
+    "becoming more": lambda pod, container: container["securityContext"].pop("allowPrivilegeEscalation"),
+    "all capabilities": lambda pod, container: container["securityContext"].pop("capabilities"),
+    "the host's network": lambda pod, container: pod.update(hostNetwork=True),
+    "the host's files": lambda pod, container: pod.update(volumes=[{"name": "h", "hostPath": {"path": "/"}}]),
+}
+
+
+@pytest.mark.parametrize("loosen", LOOSE.values(), ids=LOOSE)
+def test_a_pod_with_more_freedom_is_refused(
+    plane: ControlPlane,
+    apply: Callable[..., subprocess.CompletedProcess[str]],
+    rendered: str,
+    loosen: Callable[[Json, Json], object],
+) -> None:
+    objects = [each for each in yaml.safe_load_all(rendered) if each["kind"] in ("Namespace", "ServiceAccount")]
+    done = apply(yaml.safe_dump_all(objects))
+    assert done.returncode == 0, done.stderr
+    pod = {"metadata": {"name": "pod"}, "spec": copy.deepcopy(read_pod()["spec"])}
+    plane.api.post(f"{PODS}?dryRun=All", json=pod)
+    loosen(pod["spec"], pod["spec"]["containers"][0])
+
+    with pytest.raises(httpx.HTTPStatusError, match=r"403: .*violates PodSecurity .{1,2}restricted"):
+        plane.api.post(f"{PODS}?dryRun=All", json=pod)

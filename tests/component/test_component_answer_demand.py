@@ -1,0 +1,345 @@
+"""A delivered demand leads to the right calls, the right answer, and words on the job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core.errors import (
+    AlreadyExists,
+    Broken,
+    Busy,
+    ClusterNotFound,
+    Denied,
+    InvalidRequest,
+    NoCapacity,
+    NotFound,
+    Throttled,
+    Unavailable,
+)
+from shared.core.identity.names import build_pool_name
+from shared.core.kinds import jobset as jobset_keys
+from tests.builders import (
+    CLUSTER,
+    JOBSET_UID,
+    NOW,
+    a_claim,
+    a_demand_event,
+    a_foreign_pool,
+    a_jobset,
+    a_pod,
+    a_pool,
+)
+
+if TYPE_CHECKING:
+    from tests.component.world import World
+
+NAME = build_pool_name(a_claim())
+STARTED = [("JobSet", "NodePoolCreationStarted", False), ("Pod", "NodePoolCreationStarted", False)]
+
+
+def test_a_demand_becomes_one_pool_by_exactly_one_call(world: World) -> None:
+    answer = world.deliver(a_demand_event())
+
+    assert answer.status == 200
+    assert world.pools.calls == [("create", NAME)]
+    assert world.expect_one_pool() == NAME
+    assert world.notices() == STARTED
+    assert world.says() == ("create", "pool_absent")
+
+
+def test_what_is_logged_of_a_create_is_what_operators_rely_on(world: World) -> None:
+    event = a_demand_event()
+    world.deliver(event)
+    (record,) = world.records.expect_in_order({"severity": "NOTICE", "decision": "create"})
+    known = ("time", "service", "version", "logger", "message", "subject", "zone")
+    stamps = {key: record.pop(key) for key in known}
+
+    assert stamps["message"] == f"creating 4 x ct6e-standard-4t, 4x4, on-demand: node pool {NAME}"
+    assert stamps["subject"] == "Pod default/train-workers-0-0-abcde"
+    assert record == {
+        "severity": "NOTICE",
+        "function": "provision",
+        "event_id": event.id,
+        "event_type": "tpuprovisioner.demand.v1",
+        "message_id": "1001",
+        "delivery_attempt": 1,
+        "logging.googleapis.com/trace": "projects/p/traces/0123456789abcdef0123456789abcdef",
+        "decision": "create",
+        "reason": "pool_absent",
+        "pool": NAME,
+        "cluster": CLUSTER,
+        "claim": {
+            "cluster": CLUSTER,
+            "kind": "JobSet",
+            "namespace": "default",
+            "name": "train",
+            "owner_uid": JOBSET_UID,
+            "slice": "train-workers-0",
+        },
+        "tier": "on-demand",
+        "machine_type": "ct6e-standard-4t",
+        "node_count": 4,
+        "topology": "4x4",
+        "placement": "COMPACT 4x4",
+        "reservation": "",
+        "attempt": 0,
+    }
+
+
+@pytest.mark.parametrize(("since", "waited"), [(NOW - 12.34, 12.3), (NOW + 1, 0.0)])
+def test_a_create_tells_how_long_its_leader_had_waited(world: World, since: float, waited: float) -> None:
+    world.cluster.add(a_pod(unschedulable_since=since))
+    world.deliver(a_demand_event())
+    world.deliver(a_demand_event())
+
+    created, duplicate = world.records.expect_in_order({"decision": "create"}, {"decision": "wait"})
+    assert created["waited_seconds"] == waited
+    assert "waited_seconds" not in duplicate
+
+
+def test_a_duplicate_finds_the_pool_under_way_and_waits(world: World) -> None:
+    world.deliver(a_demand_event())
+    answer = world.deliver(a_demand_event())
+
+    assert answer.status == 200
+    assert world.expect_one_pool() == NAME
+    assert world.says() == ("wait", "pool_in_progress")
+    assert world.pools.calls == [("create", NAME), ("create", NAME), ("get", NAME)]
+
+
+@pytest.mark.parametrize(
+    ("status", "says", "calls"),
+    [
+        ("RUNNING", ("keep", "pool_serves"), ["create", "get", "list"]),
+        ("RECONCILING", ("wait", "pool_in_progress"), ["create", "get"]),
+        ("STOPPING", ("wait", "pool_stopping"), ["create", "get"]),
+        ("STATUS_UNSPECIFIED", ("wait", "status_unknown"), ["create", "get"]),
+        ("ERROR", ("wait", "pool_failed"), ["create", "get", "list", "get"]),
+    ],
+)
+def test_on_conflict_the_pool_is_looked_at(
+    world: World, status: str, says: tuple[str, str], calls: list[str]
+) -> None:
+    world.pools.add(CLUSTER, a_pool(status))
+    answer = world.deliver(a_demand_event())
+
+    assert answer.status == 200
+    assert world.says() == says
+    assert [method for method, _ in world.pools.calls] == calls
+
+
+def test_a_failed_pool_on_which_chips_are_in_use_is_left_alone(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool("ERROR"))
+    world.cluster.bind(NAME, workload="other")
+    world.deliver(a_demand_event())
+
+    assert world.says() == ("keep", "pool_degraded")
+    assert world.pools.count("delete") == 0
+
+
+def test_a_degraded_pool_has_its_grace(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool("RUNNING_WITH_ERROR", age_seconds=0))
+    world.deliver(a_demand_event())
+    assert world.says() == ("wait", "pool_degraded")
+
+    world.clock.advance(300)
+    world.deliver(a_demand_event())
+    assert world.says() == ("delete", "pool_degraded")
+
+
+def test_a_pool_of_another_shape_is_refused_or_replaced_as_set(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool(fingerprint="1-other"))
+    world.deliver(a_demand_event())
+    assert world.says() == ("refuse", "pool_differs")
+    assert ("Pod", "NodePoolRefused", True) in world.notices()
+
+    world.use(replace_differing_pools=True)
+    world.deliver(a_demand_event())
+    assert world.says() == ("delete", "pool_differs")
+
+
+def test_a_foreign_pool_under_the_name_is_never_touched(world: World) -> None:
+    world.pools.add(CLUSTER, a_foreign_pool(NAME))
+    answer = world.deliver(a_demand_event())
+
+    assert answer.status == 200
+    assert world.says() == ("refuse", "foreign_labels")
+    assert world.pools.count("delete") == 0
+    assert world.notices() == [("JobSet", "NodePoolRefused", True), ("Pod", "NodePoolRefused", True)]
+
+
+def test_a_busy_cluster_hands_the_message_back(world: World) -> None:
+    world.pools.busy_clusters.add(CLUSTER)
+    answer = world.deliver(a_demand_event())
+
+    assert answer.status == 503
+    assert world.last["reason"] == "gke_busy"
+
+    world.pools.busy_clusters.clear()
+    assert world.deliver(a_demand_event()).status == 200
+    assert world.expect_one_pool() == NAME
+
+
+def test_a_name_that_is_taken_by_nothing_to_be_seen_hands_the_message_back(world: World) -> None:
+    """GKE's reads may lag behind its writes."""
+    world.pools.fail_next("create", AlreadyExists("Already exists"))
+
+    assert world.deliver(a_demand_event()).status == 503
+    assert world.last["reason"] == "view_stale"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (NoCapacity("Insufficient regional quota to satisfy request"), "quota_exceeded"),
+        (InvalidRequest("16 is not a valid size"), "request_invalid"),
+    ],
+)
+def test_what_gke_will_not_make_is_told_to_the_owner_and_acknowledged(
+    world: World, error: Exception, reason: str
+) -> None:
+    world.pools.fail_next("create", error)  # type: ignore[arg-type]
+    answer = world.deliver(a_demand_event())
+
+    assert answer.status == 200
+    assert world.says() == ("refuse", reason)
+    assert world.last["severity"] == "WARNING"
+    assert world.notices() == [
+        ("JobSet", "NodePoolCreationFailed", True),
+        ("Pod", "NodePoolCreationFailed", True),
+    ]
+    assert all(
+        str(error) in notice.message and f"[{reason}]" in notice.message for notice in world.cluster.notices
+    )
+
+
+def test_a_missing_permission_is_told_to_the_owner_and_shouted(world: World) -> None:
+    world.pools.fail_next("create", Denied('Required "container.clusters.update"'))
+    answer = world.deliver(a_demand_event())
+
+    assert answer.status == 500
+    assert (world.last["severity"], world.last["reason"]) == ("CRITICAL", "permission_denied")
+    assert world.notices() == [("JobSet", "NodePoolRefused", True), ("Pod", "NodePoolRefused", True)]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "reason"),
+    [
+        (Unavailable("503"), 503, "unavailable"),
+        (Throttled("429"), 503, "throttled"),
+        (ClusterNotFound("Not found: clusters/c"), 500, "cluster_not_found"),
+        (NotFound("404"), 503, "view_stale"),
+        (Broken("a bug"), 500, "internal_error"),
+    ],
+)
+def test_an_error_is_answered_by_the_table(world: World, error: Any, status: int, reason: str) -> None:
+    world.pools.fail_next("create", error)
+
+    assert world.deliver(a_demand_event()).status == status
+    assert (world.last["reason"], world.last["decision"]) == (reason, "none")
+
+
+def test_an_advised_pause_is_passed_on(world: World) -> None:
+    world.pools.fail_next("create", Throttled("429", retry_after_seconds=30))
+
+    assert world.deliver(a_demand_event()).retry_after_seconds == 30
+
+
+@pytest.mark.parametrize("error", [Unavailable("connection lost"), Unavailable("deadline")])
+def test_a_lost_reply_and_a_redelivery_make_one_pool(world: World, error: Unavailable) -> None:
+    world.pools.fail_next("create", error, performed=True)
+
+    assert world.deliver(a_demand_event()).status == 503
+    assert world.deliver(a_demand_event()).status == 200
+    assert world.expect_one_pool() == NAME
+    assert world.says() == ("wait", "pool_in_progress")
+
+
+def test_a_conflict_while_looking_is_answered_by_what_is_found(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool("ERROR", reserved=True))
+    world.pools.fail_next("delete", Busy("incompatible operation"))
+
+    assert world.deliver(a_demand_event()).status == 200
+    assert world.says() == ("wait", "gke_busy")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"uid": "another"}, "demand_gone"),
+        ({"node_name": "n"}, "demand_scheduled"),
+        ({"nominated_node": "n"}, "demand_nominated"),
+        ({"gated": True}, "demand_not_unschedulable"),
+    ],
+)
+def test_a_pod_that_is_no_demand_any_more_costs_no_call(world: World, change: dict[str, Any], reason: str) -> None:
+    event = a_demand_event()
+    world.cluster.add(a_pod(**change))
+    answer = world.deliver(event)
+
+    assert answer.status == 200
+    assert world.says() == ("nothing", reason)
+    assert world.pools.calls == []
+    assert world.notices() == []
+
+
+def test_a_pod_that_vanished_is_no_demand(world: World) -> None:
+    world.cluster.pods.clear()
+
+    assert world.deliver(a_demand_event()).status == 200
+    assert world.says() == ("nothing", "demand_gone")
+    assert world.pools.calls == []
+
+
+def test_a_pod_whose_workload_vanished_is_told_so(world: World) -> None:
+    world.cluster.workloads.clear()
+    world.deliver(a_demand_event())
+
+    assert world.says() == ("refuse", "owner_gone")
+    assert world.notices() == [("Pod", "NodePoolRefused", True)]
+    assert world.pools.calls == []
+
+
+def test_a_jobset_made_again_under_the_name_gets_a_pool_of_its_own(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool())
+    fresh = a_pod(pod_labels={jobset_keys.JOBSET_UID_ON_POD: "new-uid"}, uid="new-pod")
+    world.cluster.add(fresh, a_jobset(uid="new-uid"))
+    world.deliver(a_demand_event(fresh))
+
+    assert world.says() == ("create", "pool_absent")
+    assert len(world.pools.names(CLUSTER)) == 2
+
+
+def test_two_slices_of_a_jobset_get_two_pools(world: World) -> None:
+    second = a_pod(index=1, uid="second")
+    world.cluster.add(second)
+    world.deliver(a_demand_event())
+    world.deliver(a_demand_event(second))
+
+    assert len(world.pools.names(CLUSTER)) == len(world.pools.bodies) == 2
+
+
+def test_a_refused_demand_is_told_to_its_owner_and_costs_no_call(world: World) -> None:
+    pod = a_pod(shape={"topology": "3x3"})
+    world.cluster.add(pod, a_jobset(template=pod.template))
+    answer = world.deliver(a_demand_event())
+
+    assert answer.status == 200
+    assert world.says() == ("refuse", "shape_unsupported")
+    assert world.pools.calls == []
+    assert world.notices() == [("JobSet", "NodePoolRefused", True), ("Pod", "NodePoolRefused", True)]
+    assert world.last["claim"]["slice"] == "train-workers-0"
+    (first, *_) = world.cluster.notices
+    assert "3x3" in first.message
+    assert "2x4" in first.message
+
+
+def test_labels_over_the_budget_are_refused_before_any_call(world: World) -> None:
+    selectors = {f"example.com/{'k' * 40}-{n}": "v" * 60 for n in range(6)}
+    world.cluster.add(a_pod(shape={"selectors": selectors}))
+    world.deliver(a_demand_event())
+
+    assert world.says() == ("refuse", "labels_over_budget")
+    assert world.pools.calls == []

@@ -1,0 +1,195 @@
+"""A pool with errors is judged by its nodes and by the pods that wait, and never by its age alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+
+from shared.core.identity.names import build_pool_name
+from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.component.world import World
+
+NAME = build_pool_name(a_claim())
+DAYS = 3 * 86_400.0
+GRACE = 300.0
+NODES = [f"n{number}" for number in range(4)]
+
+By: TypeAlias = "Callable[[World], None]"
+
+
+def by_message(world: World) -> None:
+    assert world.deliver(a_demand_event()).status == 200
+
+
+def by_sweep(world: World) -> None:
+    assert world.sweep()[0].status == 200
+
+
+@pytest.fixture(params=[by_message, by_sweep])
+def look(request: pytest.FixtureRequest) -> By:
+    found: By = request.param
+    return found
+
+
+@pytest.fixture(params=["ERROR", "RUNNING_WITH_ERROR"])
+def world(world: World, request: pytest.FixtureRequest) -> World:
+    """A pool with errors that served for days; its pods were made anew a moment ago: a restart."""
+    world.pools.add(CLUSTER, a_pool(request.param, age_seconds=DAYS, error="one host is gone"))
+    world.cluster.nodes[NAME] = NODES
+    world.cluster.unready = {"n3"}
+    restart(world)
+    return world
+
+
+def restart(world: World) -> None:
+    now = world.clock.now()
+    world.cluster.pods.clear()
+    world.cluster.add(a_pod(created_at=now - 6, unschedulable_since=now - 6))
+
+
+def is_kept(world: World) -> bool:
+    assert world.pools.bodies == []
+    return world.pools.count("delete") == 0
+
+
+def test_in_the_seconds_of_a_restart_it_stays(world: World, look: By) -> None:
+    look(world)
+
+    assert is_kept(world)
+
+
+def test_a_pool_that_does_not_serve_for_the_grace_goes(world: World, look: By) -> None:
+    world.clock.advance(GRACE - 7)
+    look(world)
+    assert is_kept(world)
+
+    world.clock.advance(1)
+    look(world)
+    assert world.pools.count("delete") == 1
+    world.records.expect_in_order({"decision": "delete", "reason": "pool_degraded"})
+
+
+def test_a_restart_begins_the_grace_anew(world: World, look: By) -> None:
+    world.clock.advance(GRACE - 7)
+    restart(world)
+    world.clock.advance(GRACE - 7)
+    look(world)
+
+    assert is_kept(world)
+
+
+def test_a_pool_whose_nodes_are_all_ready_serves_however_long_the_pods_wait(world: World, look: By) -> None:
+    world.cluster.unready.clear()
+    world.clock.advance(DAYS)
+    look(world)
+
+    assert is_kept(world)
+
+
+def test_a_pool_that_lost_all_of_its_hosts_goes_after_the_grace(world: World, look: By) -> None:
+    world.cluster.nodes[NAME] = []
+    look(world)
+    assert is_kept(world)
+
+    world.clock.advance(GRACE)
+    look(world)
+    assert world.pools.count("delete") == 1
+
+
+def test_a_restart_of_another_slice_keeps_it_too(world: World, look: By) -> None:
+    """Slices of equal shape swap pools: the pod that ran here may be of another slice."""
+    world.cluster.add(
+        a_jobset(),
+        a_pod(created_at=NOW - DAYS - 1, unschedulable_since=NOW - 60),
+        a_pod(index=1, uid="second", created_at=NOW - 6),
+    )
+    look(world)
+
+    assert world.pools.count("delete") == 0
+
+
+def test_without_any_pod_it_stays(world: World) -> None:
+    world.cluster.pods.clear()
+    world.clock.advance(DAYS)
+    by_sweep(world)
+
+    assert is_kept(world)
+
+
+def test_under_a_pod_it_stays(world: World, look: By) -> None:
+    world.cluster.bind(NAME)
+    world.clock.advance(DAYS)
+    look(world)
+
+    assert is_kept(world)
+
+
+def fail_to_create(world: World, *, pod_created_at: float | None, **overrides: Any) -> None:
+    """Let a pool that is one minute old have failed, without a node; its pod waits."""
+    world.pools.add(CLUSTER, a_pool("ERROR", age_seconds=60, error="[GCE_STOCKOUT]", **overrides))
+    world.cluster.nodes[NAME] = []
+    world.cluster.pods.clear()
+    world.cluster.add(a_pod(created_at=pod_created_at, unschedulable_since=None))
+
+
+@pytest.mark.parametrize("ahead", [0, 5])
+def test_a_creation_that_failed_is_kept_as_the_record_of_it(world: World, look: By, ahead: float) -> None:
+    """Clocks that differ a little change nothing."""
+    fail_to_create(world, pod_created_at=NOW - 60 + ahead)
+    look(world)
+
+    assert is_kept(world)
+    world.records.expect_in_order({"decision": "wait", "reason": "stockout"})
+
+
+@pytest.mark.parametrize("holds", ["a reservation", "nodes"])
+def test_a_creation_that_failed_and_holds_machines_goes_at_once(world: World, look: By, holds: str) -> None:
+    fail_to_create(world, pod_created_at=NOW - 61, reserved=holds == "a reservation")
+    world.cluster.nodes[NAME] = ["n3"] if holds == "nodes" else []  # it is not Ready
+    look(world)
+
+    assert world.pools.count("delete") == 1
+    world.records.expect_in_order({"decision": "delete", "reason": "pool_failed"})
+
+
+@pytest.mark.parametrize("pod_created_at", [NOW + 3600, None])
+def test_without_a_time_that_can_be_true_a_pool_without_nodes_has_the_grace_since_it_was_made(
+    world: World, look: By, pod_created_at: float | None
+) -> None:
+    fail_to_create(world, pod_created_at=pod_created_at)
+    world.clock.advance(GRACE - 61)
+    look(world)
+    assert is_kept(world)
+
+    world.clock.advance(2)
+    look(world)
+    assert world.pools.count("delete") == 1
+
+
+def test_a_pod_that_does_not_say_when_it_was_created_has_the_grace_since_it_waits(world: World, look: By) -> None:
+    world.cluster.pods.clear()
+    world.cluster.add(a_pod(created_at=None, unschedulable_since=NOW - 6))
+    look(world)
+    assert is_kept(world)
+
+    world.clock.advance(GRACE)
+    look(world)
+    assert world.pools.count("delete") == 1
+
+
+def test_hosts_that_are_ready_keep_the_grace_under_a_clock_that_is_ahead_and_it_ends(
+    world: World, look: By
+) -> None:
+    world.cluster.pods.clear()
+    world.cluster.add(a_pod(created_at=NOW + 3600, unschedulable_since=NOW + 3600))
+    look(world)
+    assert is_kept(world)
+
+    world.clock.advance(3600 + GRACE)
+    look(world)
+    assert world.pools.count("delete") == 1

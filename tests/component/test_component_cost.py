@@ -1,0 +1,164 @@
+"""What a sweep costs grows with the work, and not with its square: calls and steps are counted, never timed."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core.identity.names import build_pool_name
+from shared.perform.side_by_side import CALLS_AT_ONCE
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, an_over_event
+from tests.component.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from tests.component.world import Records
+
+WAITING_SINCE = NOW - 3600
+COUNTED = (
+    "get_pod",
+    "get_workload",
+    "get_namespace",
+    "list_workload_pods",
+    "find_pools_of_nodes",
+    "list_pool_pods",
+    "write_notice",
+)
+
+
+class Counting:
+    """A world of many workloads, with every call of the cluster counted."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.calls = world, Counter[str]()
+        world.cluster.pods.clear()
+        world.cluster.workloads.clear()
+        for method in COUNTED:
+            setattr(world.cluster, method, partial(self._count, method, getattr(world.cluster, method)))
+
+    def _count(self, method: str, plain: Callable[..., object], *given: Any) -> object:
+        self.calls[method] += 1
+        return plain(*given)
+
+    def add_workload(self, number: int, *, leaders: int, pool: bool) -> None:
+        """Add a JobSet of so many slices; each leader waits, and so does a second pod of each slice."""
+        name, uid = f"w{number}", f"uid-{number}"
+        self.world.cluster.add(a_jobset(name=name, uid=uid, replicas=max(leaders, 1)))
+        said = {"jobset.sigs.k8s.io/jobset-uid": uid}
+        for index in range(leaders):
+            place: dict[str, Any] = {"jobset": name, "index": index, "unschedulable_since": WAITING_SINCE}
+            leader = a_pod(uid=f"{uid}-{index}", pod_labels=said, **place)
+            follower = a_pod(
+                uid=f"{uid}-{index}-1",
+                name=f"{leader.name}-1",
+                pod_labels=said | {"batch.kubernetes.io/job-completion-index": "1"},
+                **place,
+            )
+            self.world.cluster.add(leader, follower)
+        if pool:
+            claim = a_claim(name=name, owner_uid=uid, slice_key=f"default/{name}-workers-0")
+            found = a_pool(claim=claim, name=build_pool_name(claim), age_seconds=9000)
+            self.world.pools.add(CLUSTER, found)
+
+    def sweep(self) -> dict[str, int]:
+        self.calls.clear()
+        self.world.pools.calls.clear()
+        return self.world.sweep()[1]
+
+
+def count_steps(work: Callable[[], object]) -> int:
+    """Return how many bytecodes of the product some work runs."""
+    steps = 0
+
+    def enter(frame: FrameType, event: str, _argument: object) -> Any:
+        if event != "call" or "/shared/" not in frame.f_code.co_filename:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return step
+
+    def step(_frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal steps
+        steps += event == "opcode"
+        return step
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+def build(records: Records, workloads: int, **overrides: Any) -> Counting:
+    found = Counting(World(records, **overrides))
+    for number in range(workloads):
+        found.add_workload(number, leaders=2, pool=True)
+    return found
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"mode": "no-create"}, {"limit_chips": 1}],
+    ids=["creating", "refusing", "at a limit"],
+)
+def test_twice_the_pools_and_pods_are_twice_the_steps(records: Records, settings: dict[str, Any]) -> None:
+    """The first sweep pays for what is built once; the constant part is far less than a tenth."""
+    build(records, 2, **settings).sweep()
+    once, twice = build(records, 40, **settings), build(records, 80, **settings)
+
+    assert count_steps(twice.sweep) < 2.2 * count_steps(once.sweep)
+
+
+def test_a_workload_is_read_once_for_its_pool_its_leaders_and_its_followers(records: Records) -> None:
+    found = build(records, 10, mode="no-create")
+    found.sweep()
+
+    assert found.calls["get_workload"] == 10
+    assert Counter(verb for verb, _ in found.world.pools.calls) == {"list": 1}
+
+
+@pytest.mark.parametrize("leaders", [1, 10, 50])
+def test_calls_do_not_grow_with_refused_leaders_but_for_their_events(records: Records, leaders: int) -> None:
+    found = Counting(World(records, mode="no-create"))
+    for number in range(3):
+        found.add_workload(number, leaders=leaders, pool=False)
+
+    assert found.sweep()["refuse"] == 3 * leaders
+    events = found.calls.pop("write_notice")
+    assert found.calls == {"get_workload": 3}
+    assert events == 3 + 3 * leaders, "one for each pod, and one for each workload"
+
+
+def test_a_limit_measures_each_elastic_pool_once_for_all_leaders(records: Records) -> None:
+    """Before, each of 50 leaders measured each of 50 pools: 2,550 calls of Compute Engine."""
+    found = Counting(World(records, limit_chips=1))
+    found.add_workload(0, leaders=50, pool=False)
+    for number in range(50):
+        claim = a_claim(name=f"e{number}", owner_uid=f"e{number}", slice_key=f"default/e{number}-any-abcdef")
+        found.world.pools.add(CLUSTER, a_pool(claim=claim, name=build_pool_name(claim)))
+
+    assert found.sweep()["refuse"] == 50
+    assert Counter(verb for verb, _ in found.world.pools.calls)["measure"] == 50
+
+
+def test_many_pools_of_one_workload_are_given_back_by_one_message(records: Records) -> None:
+    world = World(records)
+    world.cluster.pods.clear()
+    world.cluster.add(a_jobset(replicas=256, terminal="Completed", terminal_since=NOW))
+    for index in range(256):
+        claim = a_claim(slice_key=f"default/train-workers-{index}")
+        name = build_pool_name(claim)
+        world.pools.add(CLUSTER, a_pool(claim=claim, name=name))
+        world.cluster.nodes[name] = [f"node-of-{name}"]
+
+    assert world.collect(an_over_event()).status == 200
+    calls = Counter(verb for verb, _ in world.pools.calls)
+    assert calls == {"list": 1, "get": 256, "delete": 256}
+    assert CALLS_AT_ONCE > 1

@@ -1,0 +1,62 @@
+"""Deletions that never succeed do not keep others from being made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.core.errors import Unavailable
+from tests.builders import CLUSTER, a_pool
+from tests.component.test_component_sweep import orphan
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.component.world import World
+
+
+def test_deletions_that_always_time_out_do_not_use_up_the_cap_of_every_sweep(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.use(sweep_deletions_max=2)
+    world.cluster.pods.clear()
+    old, young = [orphan(number, age_seconds=900) for number in range(4)], [orphan(8), orphan(9)]
+    world.pools.add(CLUSTER, *old, *young)
+    delete, held = world.pools.delete, {pool.name for pool in old}
+    asked: list[str] = []
+
+    def time_out(cluster: str, name: str) -> None:
+        asked.append(name)
+        if name in held:
+            raise Unavailable("no answer")
+        delete(cluster, name)
+
+    monkeypatch.setattr(world.pools, "delete", time_out)
+    for _ in range(60):
+        before = len(asked)
+        world.sweep()
+        world.clock.advance(60)
+        assert len(asked) - before <= 2
+
+    assert {pool.name for pool in young} <= set(asked)
+
+
+def test_leaders_get_their_pools_replaced_while_orphans_use_up_the_cap(world: World) -> None:
+    world.use(sweep_deletions_max=3, replace_differing_pools=True)
+    differing = a_pool(fingerprint="1-other")
+    world.pools.add(CLUSTER, *(orphan(number, age_seconds=900) for number in range(9)), differing)
+
+    _, counts = world.sweep()
+
+    asked = [name for verb, name in world.pools.calls if verb == "delete"]
+    assert len(asked) == counts["delete"] == 3
+    assert asked[-1] == differing.name
+    world.records.expect_in_order({"severity": "CRITICAL", "reason": "sweep_over_cap"})
+
+
+def test_what_no_leader_needs_of_the_cap_is_for_orphans_too(world: World) -> None:
+    world.use(sweep_deletions_max=1)
+    world.pools.add(CLUSTER, orphan(1), orphan(2))
+
+    _, counts = world.sweep()
+
+    assert (counts["delete"], counts["keep"]) == (1, 1)

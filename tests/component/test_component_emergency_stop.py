@@ -1,0 +1,258 @@
+"""The emergency stop: a label on the provisioner's own namespace, read with each act of its cluster."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.errors import Denied, Unavailable
+from shared.core.identity.names import build_pool_name
+from shared.core.settings import ClusterSettings
+from tests.builders import CLUSTER, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
+from tests.component.fakes import FakeCluster
+from tests.component.test_component_elastic import Elastic, a_demand
+
+if TYPE_CHECKING:
+    from tests.component.world import World
+
+NAME = build_pool_name(a_claim())
+OWN = "tpu-provisioner"
+ACTS = ("create", "delete", "resize", "remove_nodes")
+PERFORM = Path(__file__).resolve().parents[2] / "shared/perform"
+
+
+def stop(world: World, value: str | None) -> None:
+    world.cluster.namespace_labels[OWN] = {} if value is None else {labels.MODE: value}
+
+
+def create(world: World, value: str | None) -> None:
+    stop(world, value)
+    world.deliver(a_demand_event())
+
+
+def replace(world: World, value: str | None) -> None:
+    world.use(limit_slices=9)  # so that the pool is looked at before a create is tried
+    stop(world, value)
+    world.pools.add(CLUSTER, a_pool("ERROR", reserved=True))
+    world.deliver(a_demand_event())
+
+
+def replace_differing(world: World, value: str | None) -> None:
+    world.use(replace_differing_pools=True, limit_slices=9)
+    stop(world, value)
+    world.pools.add(CLUSTER, a_pool(fingerprint="1-other"))
+    world.deliver(a_demand_event())
+
+
+def collect(world: World, value: str | None) -> None:
+    stop(world, value)
+    world.pools.add(CLUSTER, a_pool())
+    world.cluster.add(a_jobset(terminal="Completed"))
+    world.cluster.pods.clear()
+    world.collect(an_over_event())
+
+
+def grow(world: World, value: str | None) -> None:
+    elastic = Elastic(world, pods=1)
+    elastic.want(4)
+    world.pools.calls.clear()
+    stop(world, value)
+    world.deliver(a_demand(elastic.pod))
+
+
+def act_calls(world: World) -> list[str]:
+    return [method for method, _ in world.pools.calls if method in ACTS]
+
+
+Act = Callable[["World", str | None], None]
+EVERY_ACT: dict[Act, tuple[str, tuple[str, str], tuple[str, str]]] = {
+    # the call, and what is said instead under no-create and under report-only
+    create: ("create", ("refuse", "mode_no_create"), ("refuse", "mode_report_only")),
+    replace: ("delete", ("delete", "pool_failed"), ("keep", "mode_report_only")),
+    replace_differing: ("delete", ("refuse", "mode_no_create"), ("refuse", "mode_report_only")),
+    collect: ("delete", ("delete", "workload_over"), ("keep", "mode_report_only")),
+    grow: ("resize", ("refuse", "mode_no_create"), ("refuse", "mode_report_only")),
+}
+
+
+@pytest.fixture(params=EVERY_ACT, ids=lambda each: each.__name__)
+def act(request: pytest.FixtureRequest) -> Act:
+    found: Act = request.param
+    return found
+
+
+@pytest.mark.parametrize("value", [None, "active"])
+def test_without_the_label_or_with_active_everything_is_done(world: World, act: Act, value: str | None) -> None:
+    act(world, value)
+
+    assert act_calls(world) == [EVERY_ACT[act][0]]
+
+
+def test_no_create_adds_nothing_and_still_deletes(world: World, act: Act) -> None:
+    act(world, "no-create")
+
+    call, said, _ = EVERY_ACT[act]
+    assert world.says() == said
+    assert act_calls(world) == ([call] if said[0] == "delete" else [])
+
+
+def test_report_only_changes_nothing(world: World, act: Act) -> None:
+    act(world, "report-only")
+
+    assert world.says() == EVERY_ACT[act][2]
+    assert act_calls(world) == []
+
+
+@pytest.mark.parametrize("value", ["stop", "No-Create", "", "true"])
+def test_an_unknown_value_stops_everything_and_names_the_valid_ones(world: World, act: Act, value: str) -> None:
+    act(world, value)
+
+    assert world.says()[1] == "mode_unknown"
+    assert act_calls(world) == []
+    told = [each for each in world.cluster.notices if "[mode_unknown]" in each.message]
+    assert told
+    assert all("valid: active, no-create, report-only" in each.message for each in told)
+
+
+def test_without_the_namespace_nothing_is_done_and_its_name_is_told(world: World) -> None:
+    del world.cluster.namespace_labels[OWN]
+    world.deliver(a_demand_event())
+
+    assert world.says() == ("refuse", "mode_unknown")
+    assert act_calls(world) == []
+    assert all("namespace tpu-provisioner" in each.message for each in world.cluster.notices)
+
+
+def test_the_namespace_is_a_setting(world: World) -> None:
+    world.use(own_namespace="accelerators")
+    world.cluster.namespace_labels["accelerators"] = {labels.MODE: "no-create"}
+    world.deliver(a_demand_event())
+
+    assert world.says() == ("refuse", "mode_no_create")
+
+
+@pytest.mark.parametrize(("error", "status"), [(Unavailable("503"), 503), (Denied("forbidden"), 500)])
+def test_a_label_that_cannot_be_read_lets_nothing_be_done(world: World, error: Any, status: int) -> None:
+    def fail() -> None:
+        raise error
+
+    world.cluster.before_next("get_namespace", fail, skip=1)  # the first read is of the workload's namespace
+
+    assert world.deliver(a_demand_event()).status == status
+    assert act_calls(world) == []
+
+
+def test_the_stricter_of_the_label_and_the_settings_applies(world: World) -> None:
+    world.use(mode="report-only")
+    create(world, "active")
+    assert world.says() == ("refuse", "mode_report_only")
+
+    world.use(mode="no-create")
+    collect(world, "report-only")
+    assert world.says() == ("keep", "mode_report_only")
+    assert act_calls(world) == []
+
+
+def test_a_stop_that_comes_after_the_decision_is_in_time(world: World) -> None:
+    """The label is set while the sweep looks at the pool for the last time."""
+    world.pools.add(CLUSTER, a_pool())
+    world.cluster.workloads.clear()
+    world.cluster.pods.clear()
+    world.pools.before_next("get", lambda: stop(world, "report-only"))
+    world.sweep()
+
+    assert world.pools.count("get") == 1
+    assert act_calls(world) == []
+
+
+def test_when_the_label_is_gone_the_next_look_does_what_was_stopped(world: World) -> None:
+    create(world, "no-create")
+    stop(world, None)
+    world.sweep()
+
+    assert world.expect_one_pool() == NAME
+
+
+def test_the_stop_of_one_cluster_leaves_the_others_alone(world: World) -> None:
+    other = "projects/p/locations/us-east5-b/clusters/other"
+    world.clusters[other] = FakeCluster()
+    world.clusters[other].add(a_pod(), a_jobset())
+    world.use(
+        clusters={
+            name: ClusterSettings(endpoint="http://127.0.0.1:9", zone="us-east5-b") for name in world.clusters
+        }
+    )
+    stop(world, "report-only")
+    world.clock.advance(60)
+    world.sweep()
+
+    assert world.pools.names(CLUSTER) == []
+    assert len(world.pools.names(other)) == 1
+
+
+def test_report_only_sets_no_mark_and_removes_no_node(world: World) -> None:
+    elastic = Elastic(world, pods=3)
+    elastic.want(1)
+    elastic.use("n0")
+    stop(world, "report-only")
+    for _ in range(4):
+        elastic.sweep(after=400)
+    assert world.cluster.marks == {}
+
+    stop(world, None)
+    elastic.sweep()
+    assert set(world.cluster.marks) == {"n1", "n2"}
+    stop(world, "report-only")
+    for _ in range(4):
+        elastic.sweep(after=400)
+    assert not any(mark.closed for mark in world.cluster.marks.values())
+    assert world.pools.removed == []
+
+
+def test_what_is_stopped_is_logged_with_its_cause(world: World) -> None:
+    create(world, "no-create")
+
+    (stopped,) = [each for each in world.records.found if each.get("logger") == "emergency_stop"]
+    assert stopped["severity"] == "WARNING"
+    assert stopped["reason"] == "mode_no_create"
+    assert f"{labels.MODE}=no-create of namespace {OWN}" in stopped["message"]
+
+
+def test_every_act_of_the_shell_asks_for_the_stop_first() -> None:
+    """An act that a later change adds must not pass the label over."""
+    functions = [
+        (path.stem, node)
+        for path in sorted(PERFORM.glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    acting = [(module, node) for module, node in functions if any(map(is_act, ast.walk(node)))]
+    unasked = [(module, node.name) for module, node in acting if not asks(node)]
+    # One that does not ask itself is used only by functions of its module that ask.
+    users = {
+        name: [node for home, node in functions if home == module and mentions(node, name)]
+        for module, name in unasked
+    }
+
+    assert len(acting) >= 4
+    assert [name for name, found in users.items() if not found or not all(map(asks, found))] == []
+
+
+def asks(node: ast.FunctionDef) -> bool:
+    return mentions(node, "find_stop") or mentions(node, "act_within_limits")
+
+
+def mentions(node: ast.FunctionDef, name: str) -> bool:
+    return any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(node))
+
+
+def is_act(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Attribute):
+        return False
+    of_pools = isinstance(node.value, ast.Attribute) and node.value.attr == "pools" and node.attr in ACTS
+    return of_pools or node.attr == "mark_surplus"

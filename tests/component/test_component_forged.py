@@ -1,0 +1,96 @@
+"""Pods that claim more than their workload's spec: no pool, and a Warning on workload and pod that says why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared.core import labels
+from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod, a_pool, a_template
+from tests.unit.live_pods import OF_CPU, ONE_HOST, a_leader, a_workload
+
+if TYPE_CHECKING:
+    from tests.component.world import World
+
+TOLD = [("JobSet", "NodePoolRefused", True), ("Pod", "NodePoolRefused", True)]
+
+
+def test_a_forged_leader_of_a_cpu_jobset_buys_no_64_hosts(world: World) -> None:
+    of_cpu = a_template(accelerator=None, topology=None, chips=0)
+    world.cluster.add(a_pod(shape={"topology": "16x16"}), a_jobset(template=of_cpu))
+
+    assert world.deliver(a_demand_event()).status == 200
+    assert world.says() == ("refuse", "pod_contradicts_spec")
+    world.sweep()
+    assert world.pools.names(CLUSTER) == []
+    assert world.pools.count("create") == 0
+    assert world.notices() == TOLD
+    (first, *_) = world.cluster.notices
+    assert all(
+        part in first.message for part in ("google.com/tpu", "(got '4')", "valid: 0", "JobSet default/train")
+    )
+
+
+def test_a_pod_of_an_earlier_template_touches_no_pool_and_the_refusal_ends_with_its_rollout(world: World) -> None:
+    world.deliver(a_demand_event())
+    name = world.expect_one_pool()
+    world.pools.move(CLUSTER, name, "RUNNING")
+    world.cluster.add(a_jobset(template=a_template(topology="2x4")))
+    world.use(replace_differing_pools=True)
+
+    for _ in range(3):
+        world.deliver(a_demand_event())
+        assert world.says() == ("refuse", "pod_contradicts_spec")
+        world.sweep()
+    assert world.expect_one_pool() == name
+    world.cluster.add(a_jobset())
+    world.deliver(a_demand_event())
+    assert world.says() == ("keep", "pool_serves")
+
+
+def test_a_forged_pod_of_a_deployment_without_accelerators_is_told_like_any_other(world: World) -> None:
+    world.cluster.pods.clear()
+    world.cluster.add(a_leader("Deployment", ONE_HOST), a_workload("Deployment", OF_CPU))
+
+    world.sweep()
+
+    assert world.pools.count("create") == 0
+    assert world.notices() == [("Deployment", "NodePoolRefused", True), ("Pod", "NodePoolRefused", True)]
+    assert all(labels.TPU_RESOURCE in each.message for each in world.cluster.notices)
+
+
+@pytest.mark.parametrize("owner", ["suspended", "gone", "over"])
+def test_a_forged_pod_without_chips_keeps_the_pool_of_an_ended_workload_no_longer_than_pods_may_drain(
+    world: World, owner: str
+) -> None:
+    world.cluster.pods.clear()
+    if owner == "gone":
+        world.cluster.workloads.clear()
+    else:
+        since = NOW - 400
+        said = {"suspended": True, "suspended_since": since} if owner == "suspended" else {"terminal": "Failed"}
+        world.cluster.add(a_jobset(**said))
+    world.pools.add(CLUSTER, a_pool())
+    world.cluster.bind(a_pool().name, chips=0, created_at=NOW - 60)
+
+    world.sweep()
+    assert world.pools.count("delete") == 0
+    world.clock.advance(world.ports.settings.drain_seconds_max)
+    world.sweep()
+
+    assert world.pools.count("delete") == 1
+
+
+def test_a_pod_with_chips_and_a_young_one_without_keep_the_pool_of_a_suspended_workload(world: World) -> None:
+    world.cluster.pods.clear()
+    world.cluster.add(a_jobset(suspended=True, suspended_since=NOW - 10_000))
+    world.pools.add(CLUSTER, a_pool())
+    world.cluster.bind(a_pool().name, chips=4, created_at=NOW - 9_000)
+    world.sweep()
+    assert world.pools.count("delete") == 0
+
+    world.cluster.bound.clear()
+    world.cluster.bind(a_pool().name, chips=0, created_at=NOW - 60)
+    world.sweep()
+    assert world.pools.count("delete") == 0

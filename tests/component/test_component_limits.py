@@ -1,0 +1,168 @@
+"""Provisioning under the operator's limits and modes, with an unwilling cluster, and under replay."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.errors import Denied, Unavailable
+from shared.core.identity.names import build_pool_name
+from shared.core.kinds import jobset as jobset_keys
+from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool
+
+if TYPE_CHECKING:
+    from tests.component.world import World
+
+NAME = build_pool_name(a_claim())
+BOTH = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"), [("no-create", "mode_no_create"), ("report-only", "mode_report_only")]
+)
+def test_in_a_quiet_mode_nothing_is_created_and_the_owner_hears_why(world: World, mode: Any, reason: str) -> None:
+    world.use(mode=mode)
+    world.deliver(a_demand_event())
+
+    assert world.says() == ("refuse", reason)
+    assert world.pools.calls == []
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("true", ("nothing", "demand_opted_out")),
+        ("gpu", ("create", "pool_absent")),
+        ("false", ("create", "pool_absent")),
+        ("yes", ("refuse", "request_not_allowed")),
+    ],
+)
+def test_a_label_of_the_namespace_leaves_its_pods_to_others(
+    world: World, value: str, says: tuple[str, str]
+) -> None:
+    world.cluster.namespace_labels["default"] = {labels.DISABLE_AUTOPROVISIONING: value}
+    world.deliver(a_demand_event())
+
+    assert world.says() == says
+    assert world.pools.count("create") == (says[0] == "create")
+
+
+def test_an_unknown_value_of_the_namespace_label_is_named_with_the_valid_ones(world: World) -> None:
+    world.cluster.namespace_labels["default"] = {labels.DISABLE_AUTOPROVISIONING: "gpus"}
+    world.deliver(a_demand_event())
+
+    (on_job, on_pod) = world.cluster.notices
+    assert on_job.message == on_pod.message
+    assert f"{labels.DISABLE_AUTOPROVISIONING}=gpus of namespace default" in on_job.message
+    assert "valid: true, gpu, false" in on_job.message
+
+
+def test_in_report_only_a_failed_pool_is_not_deleted_either(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool("ERROR"))
+    world.use(mode="report-only", limit_slices=9)
+    world.deliver(a_demand_event())
+
+    assert world.says() == ("keep", "mode_report_only")
+    assert world.pools.count("delete") == 0
+
+
+def test_a_failed_pool_that_was_listed_is_looked_at_once_more_before_it_is_deleted(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool("ERROR", reserved=True))
+    world.use(limit_slices=9)
+    world.deliver(a_demand_event())
+
+    assert world.says() == ("delete", "pool_failed")
+    assert world.pools.calls == [("list", ""), ("get", NAME), ("get", NAME), ("list", ""), ("delete", NAME)]
+
+
+def test_a_listed_pool_that_healed_meanwhile_is_kept(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool("ERROR"))
+    world.use(limit_slices=9)
+    world.pools.before_next("get", lambda: world.pools.move(CLUSTER, NAME, "RUNNING"))
+    world.deliver(a_demand_event())
+
+    assert world.says() == ("keep", "pool_serves")
+    assert world.pools.count("delete") == 0
+
+
+def test_with_a_limit_the_pools_are_counted_first(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool(name="other", claim=a_claim(slice_key="default/other-0")))
+    world.use(limit_chips=16)
+    world.deliver(a_demand_event())
+    assert world.says() == ("refuse", "limit_reached")
+    assert world.pools.calls == [("list", "")]
+
+    world.use(limit_chips=32)
+    world.deliver(a_demand_event())
+    assert world.says() == ("create", "pool_absent")
+
+
+def test_a_slice_s_own_pool_does_not_count_against_its_limit(world: World) -> None:
+    world.use(limit_slices=1)
+    world.deliver(a_demand_event())
+    world.pools.move(CLUSTER, NAME, "RUNNING")
+    world.deliver(a_demand_event())
+
+    assert world.says() == ("keep", "pool_serves")
+
+
+def test_a_pinned_slice_s_pool_carries_label_and_taint(world: World) -> None:
+    world.cluster.add(a_jobset(annotations=BOTH))
+    world.deliver(a_demand_event())
+    (body,) = world.pools.bodies
+
+    assert body["config"]["labels"][jobset_keys.NAMESPACED_JOB] == "default_train-workers-0"
+    assert jobset_keys.NO_SCHEDULE_TAINT in str(body["config"]["taints"])
+
+
+@pytest.mark.parametrize("method", ["get_pod", "get_workload", "get_namespace"])
+def test_a_cluster_that_cannot_be_read_hands_the_message_back(world: World, method: str) -> None:
+    world.cluster.fail_next(method, Unavailable("connection refused"))
+
+    assert world.deliver(a_demand_event()).status == 503
+    assert world.pools.calls == []
+
+
+def test_an_explanation_that_cannot_be_written_undoes_nothing(world: World) -> None:
+    for _ in range(2):
+        world.cluster.fail_next("write_notice", Denied("events is forbidden"))
+
+    assert world.deliver(a_demand_event()).status == 200
+    assert world.expect_one_pool() == NAME
+    world.records.expect_in_order(
+        {"severity": "WARNING", "object": "JobSet default/train", "error": "events is forbidden"},
+        {"severity": "WARNING", "object": "Pod default/train-workers-0-0-abcde"},
+        {"decision": "create"},
+    )
+
+
+def test_the_same_notice_again_is_counted_and_not_added(world: World) -> None:
+    world.deliver(a_demand_event())
+    world.deliver(a_demand_event())
+    world.deliver(a_demand_event())
+
+    assert sorted(world.cluster.notices.values()) == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_message_thrice_in_any_order_makes_one_pool_for_each_slice(world: World, seed: int) -> None:
+    pods = [a_pod(index=index, uid=f"pod-{index}") for index in range(4)]
+    world.cluster.add(a_jobset(replicas=4), *pods)
+    messages = [a_demand_event(pod) for pod in pods] * 3
+    random.Random(seed).shuffle(messages)
+    for message in messages:
+        assert world.deliver(message).status == 200
+
+    assert len(world.pools.names(CLUSTER)) == len(world.pools.bodies) == 4
+
+
+def test_created_at_is_the_clock_s(world: World) -> None:
+    world.clock.advance(12.9)
+    world.deliver(a_demand_event())
+    (pool,) = world.pools.pools.values()
+
+    assert pool.labels[labels.CREATED_AT] == str(int(NOW + 12.9))
+    assert not pool.is_older(1, world.clock.now())

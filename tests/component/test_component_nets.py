@@ -1,0 +1,139 @@
+"""Whatever is raised about one object is reported with its name, and the others go on."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared.core.errors import Denied, KindAbsent
+from shared.core.identity.names import build_pool_name
+from shared.core.settings import ClusterSettings
+from shared.edges.threads import Threads
+from tests.builders import CLUSTER, a_claim, a_jobset, a_pod, a_pool, settings
+from tests.component.world import Records, World
+
+if TYPE_CHECKING:
+    from shared.core.identity.names import Claim
+    from shared.core.identity.pools import PoolSnapshot
+
+OTHER = "projects/p/locations/us-east5/clusters/other"
+
+
+def claim_of(name: str, *, kind: str = "JobSet") -> Claim:
+    return a_claim(kind=kind, name=name, owner_uid=f"uid-{name}", slice_key=f"default/{name}-w-0")
+
+
+def orphan(name: str, *, kind: str = "JobSet") -> PoolSnapshot:
+    """A pool whose workload does not exist."""
+    claim = claim_of(name, kind=kind)
+    return a_pool(claim=claim, name=build_pool_name(claim))
+
+
+def fail_for(world: World, method: str, name: str, error: Exception) -> None:
+    """Let every call of a method of the cluster fail that names one object."""
+    plain = getattr(world.cluster, method)
+
+    def call(*given: object) -> object:
+        if name in given:
+            raise error
+        return plain(*given)
+
+    setattr(world.cluster, method, call)
+
+
+@pytest.mark.parametrize("error", [OverflowError("inf"), ValueError("too many values"), RecursionError("deep")])
+def test_an_owner_that_nothing_can_read_stops_no_other_pool(world: World, error: Exception) -> None:
+    world.cluster.pods.clear()
+    world.pools.add(CLUSTER, orphan("a"), orphan("b"), orphan("c"))
+    fail_for(world, "get_workload", "b", error)
+
+    answer, counts = world.sweep()
+
+    assert counts == {"delete": 2, "keep": 1, "errors": 1}
+    assert answer.status == 500
+    (found,) = world.records.expect_in_order({"reason": "internal_error", "severity": "CRITICAL"})
+    assert found["message"] == f"JobSet default/b: {type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("error", [OverflowError("inf"), KeyError("field")])
+def test_a_leader_that_nothing_can_read_stops_no_other_leader(world: World, error: Exception) -> None:
+    world.cluster.add(a_jobset(name="bad"), a_pod(jobset="bad", uid="bad"))
+    fail_for(world, "get_workload", "bad", error)
+
+    _, counts = world.sweep()
+
+    assert counts == {"create": 1, "errors": 1}
+    (found,) = world.records.expect_in_order({"reason": "internal_error"})
+    assert found["message"].startswith("Pod default/bad-workers-0-0-abcde: ")
+
+
+def test_a_lasting_403_on_nodes_stops_no_pool_and_no_leader(world: World) -> None:
+    """It strikes at the second look, before a deletion."""
+    world.pools.add(CLUSTER, orphan("a"))
+    fail_for(world, "list_pool_pods", orphan("a").name, Denied("nodes is forbidden"))
+    world.pools.add(CLUSTER, orphan("b"))
+
+    answer, counts = world.sweep()
+
+    assert counts == {"delete": 1, "create": 1, "errors": 1}
+    assert answer.status == 500
+    world.records.expect_in_order(
+        {"reason": "permission_denied", "message": f"node pool {orphan('a').name}: nodes is forbidden"}
+    )
+
+
+def test_pools_of_a_kind_that_the_cluster_does_not_know_are_kept_and_counted_once(world: World) -> None:
+    world.cluster.pods.clear()
+    for name in "abc":
+        world.pools.add(CLUSTER, orphan(name, kind="RayCluster"))
+        fail_for(world, "get_workload", name, KindAbsent("the cluster does not know rayclusters"))
+    world.pools.add(CLUSTER, orphan("d"))
+
+    answer, counts = world.sweep()
+
+    assert answer.status == 200
+    assert counts == {"keep": 3, "delete": 1, "errors": 1}
+    world.records.expect_in_order({"severity": "WARNING", "reason": "owner_unknown"})
+
+
+def test_a_list_of_leaders_that_fails_in_any_way_stops_no_pool(world: World) -> None:
+    world.pools.add(CLUSTER, orphan("a"))
+
+    def fail() -> None:
+        raise TypeError("no list")
+
+    world.cluster.before_next("list_waiting_leaders", fail)
+
+    assert world.sweep()[1] == {"delete": 1, "errors": 1}
+
+
+def two_clusters(records: Records) -> World:
+    """The settings leave five seconds for a sweep."""
+    world = World(records, clusters=(CLUSTER, OTHER))
+    home = ClusterSettings(endpoint="http://127.0.0.1:9", zone="us-east5-a")
+    world.use(clusters=settings().clusters | {OTHER: home}, timeout_seconds=40)
+    world.clusters[OTHER].add(a_pod(), a_jobset())
+    return world
+
+
+def test_a_cluster_that_hangs_delays_no_other_and_is_reported(records: Records) -> None:
+    world, hung, freed = two_clusters(records), threading.Event(), threading.Event()
+
+    def hang() -> None:
+        hung.set()
+        freed.wait(60)
+
+    world.cluster.before_next("list_waiting_leaders", hang)
+    try:
+        answer, counts = world.sweep(threads=Threads(world.clock))
+    finally:
+        freed.set()
+
+    assert hung.is_set()
+    assert counts == {"create": 1, "errors": 1, "left": 1}
+    assert answer.status == 503
+    (found,) = world.records.expect_in_order({"reason": "out_of_time", "severity": "WARNING"})
+    assert found["message"].startswith(CLUSTER)
+    assert len(world.pools.names(OTHER)) == 1

@@ -1,0 +1,236 @@
+"""Slices that come and go while their workload lives, and swap pools: none is stranded, none bought twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core.errors import Unavailable
+from shared.core.identity.names import build_pool_name
+from shared.core.messages import ObjectName
+from tests.builders import CLUSTER, a_claim, a_pool, an_over_event, settings
+from tests.component.world import Records, World
+from tests.unit.rayclusters import UID, a_group, a_raycluster, a_worker, indexed, webhooked
+
+if TYPE_CHECKING:
+    from shared.core.identity.names import Claim
+    from shared.core.identity.pools import PoolSnapshot
+
+NODES = 2
+RAYCLUSTER = ObjectName(kind="RayCluster", namespace="default", name="llm", uid=UID)
+
+
+def claim_of(slot: int) -> Claim:
+    return a_claim(kind="RayCluster", name="llm", owner_uid=UID, slice_key=f"default/llm-tpu-{slot}")
+
+
+def name_of(slot: int, attempt: int = 0) -> str:
+    return build_pool_name(claim_of(slot), attempt)
+
+
+class RayWorld(World):
+    """RayCluster ``default/llm`` with two-host replicas; each slot's pool has two nodes."""
+
+    def __init__(self, records: Records) -> None:
+        super().__init__(records)
+        self.cluster.pods.clear()
+        self.cluster.workloads.clear()
+        self.want(2)
+
+    def want(self, replicas: int, **group: Any) -> None:
+        self.cluster.add(a_raycluster(a_group(replicas=replicas, **group)))
+
+    def add_pool(self, slot: int, status: str = "RUNNING", *, owner_uid: str = UID, **fields: Any) -> str:
+        claim = a_claim(kind="RayCluster", name="llm", owner_uid=owner_uid, slice_key=f"default/llm-tpu-{slot}")
+        pool: PoolSnapshot = a_pool(
+            status, claim=claim, **{"fingerprint": "", "node_count": NODES, "topology": "2x4", **fields}
+        )
+        self.pools.add(CLUSTER, pool)
+        if status == "RUNNING":
+            self.cluster.nodes[pool.name] = [f"{pool.name}-{host}" for host in range(NODES)]
+        return pool.name
+
+    def run(self, slot: int, pool: str, said: dict[str, str] | None = None) -> None:
+        """Let a replica run on a pool."""
+        for host, node in enumerate(self.cluster.nodes[pool]):
+            name = f"llm-tpu-worker-{slot}{host}-{pool[-3:]}"
+            labels = indexed(slot, host) if said is None else said
+            self.cluster.add(a_worker(name=name, said=labels, affinity=True, node_name=node, phase="Running"))
+
+    def wait(self, slot: int, **fields: Any) -> None:
+        """Let a replica's first host wait for nodes."""
+        name = f"llm-tpu-worker-w{slot}"
+        pod = a_worker(name=name, said=indexed(slot), affinity=True, unschedulable=True, **fields)
+        self.cluster.add(pod)
+
+    def queue(self, slot: int) -> None:
+        """Let a replica's hosts wait at the gate of a queue from now on."""
+        for host in range(NODES):
+            held: dict[str, Any] = {"gated": True, "queued_since": self.clock.now()}
+            self.cluster.add(a_worker(name=f"q{slot}{host}", said=indexed(slot, host), affinity=True, **held))
+
+    def names(self) -> set[str]:
+        return {name for (_, name), pool in self.pools.pools.items() if pool.status != "STOPPING"}
+
+
+@pytest.fixture
+def rays(records: Records) -> RayWorld:
+    return RayWorld(records)
+
+
+def test_nobody_is_asked_who_stands_where_while_pools_and_slices_agree(rays: RayWorld) -> None:
+    for slot in (0, 1):
+        rays.run(slot, rays.add_pool(slot))
+    rays.cluster.fail_next("find_pools_of_nodes", Unavailable("asked"))
+
+    _, counts = rays.sweep()
+
+    assert counts["errors"] == 0
+    assert rays.pools.calls == [("list", "")]
+
+
+def test_of_two_swapped_pools_the_empty_one_goes_whatever_its_name_says(rays: RayWorld) -> None:
+    rays.add_pool(1)
+    rays.run(1, rays.add_pool(0))
+    rays.want(1)
+
+    rays.sweep()
+
+    assert rays.names() == {name_of(0)}
+    assert rays.pools.calls == [("list", ""), ("get", name_of(1)), ("delete", name_of(1))]
+
+
+def test_a_pool_in_use_by_another_slice_costs_no_call_at_gke_however_long(rays: RayWorld) -> None:
+    rays.run(1, rays.add_pool(0))
+    rays.want(1)
+
+    for _ in range(3):
+        rays.sweep()
+
+    assert rays.pools.calls == [("list", "")] * 3
+
+
+def test_a_replica_that_comes_back_to_a_taken_pool_gets_one_further_pool(rays: RayWorld) -> None:
+    rays.run(1, rays.add_pool(0))
+    rays.wait(0)
+
+    for _ in range(3):
+        rays.sweep()
+
+    assert rays.names() == {name_of(0), name_of(0, 1)}
+    assert len(rays.pools.bodies) == 1
+
+
+def test_a_replica_whose_own_pool_took_another_one_waits_for_the_other_s(rays: RayWorld) -> None:
+    rays.run(1, rays.add_pool(0))
+    rays.add_pool(1, "PROVISIONING")
+    rays.wait(0)
+
+    rays.sweep()
+
+    assert rays.pools.bodies == []
+    rays.records.expect_in_order({"decision": "wait", "reason": "pool_in_use"})
+
+
+def test_the_second_set_of_an_upgraded_operator_is_explained_and_not_bought(rays: RayWorld) -> None:
+    rays.want(1)
+    rays.run(0, rays.add_pool(0), said=webhooked(0))
+    rays.wait(0)
+
+    rays.sweep()
+
+    assert rays.pools.bodies == []
+    rays.records.expect_in_order({"decision": "refuse", "reason": "slice_doubled"})
+    assert ("Pod", "NodePoolRefused", True) in rays.notices()
+
+
+def test_a_slice_that_a_queue_holds_by_its_pods_gives_its_pool_back_after_the_grace(rays: RayWorld) -> None:
+    pool = rays.add_pool(0)
+    rays.want(1)
+    rays.queue(0)
+
+    rays.sweep()
+    assert rays.names() == {pool}
+
+    rays.clock.advance(settings().grace_seconds)
+    rays.sweep()
+    assert rays.names() == set()
+    assert rays.pools.bodies == []
+
+
+def test_the_pool_of_a_queued_slice_stays_while_another_one_runs_on_it(rays: RayWorld) -> None:
+    pool = rays.add_pool(0)
+    rays.queue(0)
+    rays.run(1, pool)
+    rays.clock.advance(10 * settings().drain_seconds_max)
+
+    rays.sweep()
+
+    assert rays.names() == {pool}
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_the_pool_of_an_earlier_shape_is_replaced_once_it_is_empty(rays: RayWorld, empty: bool) -> None:
+    old = rays.add_pool(0, fingerprint="1-anothershape")
+    if not empty:
+        rays.cluster.bind(old, kind="RayCluster", workload="llm")
+    rays.want(1)
+    rays.wait(0)
+
+    rays.sweep()
+    assert rays.names() == (set() if empty else {old})
+
+    if empty:
+        rays.pools.move(CLUSTER, old, "gone")
+        rays.sweep()
+        assert len(rays.pools.bodies) == 1
+
+
+def test_the_empty_pool_of_a_departed_replica_stays_while_another_one_waits_for_the_same(rays: RayWorld) -> None:
+    rays.add_pool(0)  # its nodes take nothing at present
+    rays.wait(0)
+    left = rays.add_pool(2)
+    rays.want(1)
+
+    rays.collect(an_over_event("drained", subject=RAYCLUSTER))
+    rays.sweep()
+    assert rays.names() == {name_of(0), left}
+
+    rays.cluster.pods.clear()
+    rays.run(0, left)
+    rays.sweep()
+    assert rays.names() == {left}, "it landed there, and its own is the one too many"
+
+
+def test_of_many_pools_left_behind_as_many_stay_as_slices_wait(rays: RayWorld) -> None:
+    rays.add_pool(0)
+    rays.wait(0)
+    left = {rays.add_pool(slot) for slot in (3, 4, 5)}
+    rays.want(1)
+
+    rays.sweep()
+
+    assert rays.names() == {name_of(0), min(left)}
+
+
+@pytest.mark.parametrize(
+    ("pool", "pod"),
+    [
+        ({"fingerprint": "1-anothershape"}, {"unschedulable": True}),
+        ({}, {"gated": True, "queued_since": 0.0}),
+        ({}, {"unschedulable": True, "deleting": True}),
+    ],
+    ids=["another shape", "held by a queue", "ending"],
+)
+def test_a_pool_left_behind_goes_where_nobody_waits_for_it(
+    rays: RayWorld, pool: dict[str, Any], pod: dict[str, Any]
+) -> None:
+    rays.run(1, rays.add_pool(1))
+    rays.cluster.add(a_worker(name="llm-tpu-worker-w0", said=indexed(0), affinity=True, **pod))
+    left = rays.add_pool(2, **pool)
+    rays.want(1 if pod.get("deleting") else 2)
+
+    rays.sweep()
+
+    assert left not in rays.names()

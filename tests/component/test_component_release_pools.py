@@ -1,0 +1,400 @@
+"""A delivered end of a workload gives its pools back: always, never too early, never somebody else's."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.errors import Busy, ClusterNotFound, Denied, Throttled, Unavailable
+from shared.core.identity.names import build_pool_name
+from shared.core.kinds import jobset as jobset_keys
+from tests.builders import (
+    CLUSTER,
+    NOW,
+    a_claim,
+    a_foreign_pool,
+    a_go_pool,
+    a_jobset,
+    a_pool,
+    an_over_event,
+)
+
+if TYPE_CHECKING:
+    from tests.component.world import World
+
+NAME = build_pool_name(a_claim())
+THROTTLED = Throttled("429", retry_after_seconds=60)
+"""For longer than one delivery can wait."""
+DONE: dict[str, Any] = {"terminal": "Completed", "terminal_since": NOW}
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    """The plain case with its pool running and the workload completed."""
+    world.pools.add(CLUSTER, a_pool(), a_foreign_pool())
+    world.cluster.add(a_jobset(**DONE))
+    return world
+
+
+def test_a_completed_workload_s_pool_is_deleted_after_one_more_look(world: World) -> None:
+    world.cluster.nodes[NAME] = ["a-node"]
+    answer = world.collect(an_over_event())
+
+    assert answer.status == 200
+    assert world.says() == ("delete", "workload_over")
+    assert world.pools.calls == [("list", ""), ("get", NAME), ("delete", NAME)]
+    assert world.notices() == [("JobSet", "NodePoolDeletionStarted", False)]
+    assert world.last["claim"]["slice"] == "train-workers-0"
+    assert world.last["severity"] == "NOTICE"
+
+
+@pytest.mark.parametrize("observed", ["completed", "failed", "suspended", "deleted", "drained"])
+def test_a_message_is_only_a_hint_to_look(world: World, observed: str) -> None:
+    """Whatever it claims to have seen, a live workload keeps its pool."""
+    world.cluster.add(a_jobset())
+
+    assert world.collect(an_over_event(observed)).status == 200
+    assert world.says() == ("keep", "owner_live")
+    assert world.pools.count("delete") == 0
+
+
+def test_a_failed_workload_s_pool_is_deleted(world: World) -> None:
+    world.cluster.add(a_jobset(terminal="Failed", terminal_since=NOW))
+    world.collect(an_over_event("failed"))
+
+    assert world.says() == ("delete", "workload_over")
+
+
+def test_every_pool_of_the_workload_is_looked_at(world: World) -> None:
+    second = a_claim(slice_key="default/train-workers-1")
+    world.pools.add(CLUSTER, a_pool(claim=second, name=build_pool_name(second)))
+    world.collect(an_over_event())
+
+    assert world.pools.count("delete") == 2
+
+
+def test_pods_that_still_end_are_waited_for(world: World) -> None:
+    world.cluster.bind(NAME)
+    world.cluster.bind(NAME, chips=0)
+    assert world.collect(an_over_event()).status == 200
+    assert world.says() == ("wait", "pods_still_bound")
+
+    world.clock.advance(900)
+    world.collect(an_over_event("drained"))
+    assert world.says() == ("delete", "workload_over")
+
+
+def test_a_pod_that_has_been_ending_for_too_long_holds_nothing(world: World) -> None:
+    world.cluster.workloads.clear()
+    world.cluster.bind(NAME, deleting_since=NOW - 901)
+    world.collect(an_over_event("deleted"))
+
+    assert world.says() == ("delete", "owner_gone")
+
+
+def test_another_s_accelerator_pods_keep_the_pool(world: World) -> None:
+    world.cluster.bind(NAME, workload="other")
+    world.clock.advance(10_000)
+    world.collect(an_over_event())
+
+    assert world.says() == ("keep", "pool_in_use")
+    assert world.pools.count("delete") == 0
+
+
+def test_another_s_pods_without_chips_move_elsewhere(world: World) -> None:
+    world.cluster.bind(NAME, workload="", chips=0)
+    world.collect(an_over_event())
+
+    assert world.says() == ("delete", "workload_over")
+
+
+def test_a_deleted_jobset_s_pool_is_deleted_and_nobody_is_told(world: World) -> None:
+    world.cluster.workloads.clear()
+    world.collect(an_over_event("deleted"))
+
+    assert world.says() == ("delete", "owner_gone")
+    assert world.notices() == []
+
+
+def test_a_jobset_that_is_being_deleted_is_gone(world: World) -> None:
+    world.cluster.add(a_jobset(deleting=True))
+    world.collect(an_over_event("deleted"))
+
+    assert world.says() == ("delete", "owner_gone")
+
+
+def test_a_jobset_made_again_under_the_name_does_not_keep_the_old_one_s_pool(world: World) -> None:
+    world.cluster.add(a_jobset(uid="new-uid"))
+    world.collect(an_over_event("deleted"))
+
+    assert world.says() == ("delete", "owner_gone")
+
+
+def test_the_end_of_the_old_jobset_does_not_touch_the_new_one_s_pool(world: World) -> None:
+    fresh = a_claim(owner_uid="new-uid")
+    world.pools.pools.clear()
+    world.pools.add(CLUSTER, a_pool(claim=fresh, name=build_pool_name(fresh)))
+    world.cluster.add(a_jobset(uid="new-uid"))
+    world.collect(an_over_event("deleted"))
+
+    assert world.says() == ("nothing", "pool_gone")
+    assert world.pools.calls == [("list", "")]
+
+
+def test_the_pods_of_a_jobset_made_again_protect_the_old_pool_that_they_run_on(world: World) -> None:
+    world.cluster.add(a_jobset(uid="new-uid"))
+    world.cluster.bind(NAME)
+    world.clock.advance(10_000)
+    world.collect(an_over_event("deleted"))
+
+    assert world.says() == ("wait", "pods_still_bound")
+
+
+def test_an_event_with_another_uid_is_about_another_workload(world: World) -> None:
+    world.collect(an_over_event(uid="another"))
+
+    assert world.says() == ("nothing", "pool_gone")
+
+
+def test_a_pool_of_the_go_provisioner_is_collected_by_name(world: World) -> None:
+    world.pools.pools.clear()
+    world.pools.add(CLUSTER, a_go_pool())
+    world.collect(an_over_event())
+    assert world.says() == ("keep", "cluster_unproven")
+
+    world.cluster.nodes["train-12345"] = ["n"]
+    world.collect(an_over_event())
+    assert world.says() == ("delete", "workload_over")
+
+
+def test_a_pool_of_the_go_provisioner_of_a_live_workload_is_kept(world: World) -> None:
+    world.pools.pools.clear()
+    world.pools.add(CLUSTER, a_go_pool())
+    world.cluster.add(a_jobset(uid="whatever"))
+    world.collect(an_over_event())
+
+    assert world.pools.count("delete") == 0
+
+
+def test_a_slice_that_was_scaled_away_gives_its_pool_back(world: World) -> None:
+    away = a_claim(slice_key="default/train-workers-7")
+    world.pools.add(CLUSTER, a_pool(claim=away, name=build_pool_name(away)))
+    world.cluster.add(a_jobset())
+    world.cluster.pods.clear()  # for a slice that waits, the pool would stay
+    world.collect(an_over_event("deleted"))
+
+    assert world.pools.calls[-1] == ("delete", build_pool_name(away))
+    assert world.pools.count("delete") == 1
+
+
+def test_a_suspended_workload_keeps_its_pool_for_a_grace(world: World) -> None:
+    """Queues preempt by suspending, and resume."""
+    world.cluster.add(a_jobset(suspended=True, suspended_since=NOW))
+    world.collect(an_over_event("suspended"))
+    assert world.says() == ("keep", "grace_not_over")
+
+    world.clock.advance(300)
+    world.collect(an_over_event("suspended"))
+    assert world.says() == ("delete", "workload_suspended")
+
+
+def test_pods_that_run_contradict_a_suspension_however_long_it_is_said_to_last(world: World) -> None:
+    """Resumed between two reads: the condition is old, the pods are there."""
+    world.cluster.add(a_jobset(suspended=True, suspended_since=NOW - 10_000))
+    world.cluster.bind(NAME)
+    world.collect(an_over_event("suspended"))
+
+    assert world.says() == ("wait", "pods_still_bound")
+    assert world.pools.count("delete") == 0
+
+
+def test_pods_that_end_do_not_contradict_a_suspension(world: World) -> None:
+    world.cluster.add(a_jobset(suspended=True, suspended_since=NOW - 10_000))
+    world.cluster.bind(NAME, deleting_since=NOW - 1)
+    world.collect(an_over_event("suspended"))
+
+    assert world.says() == ("delete", "workload_suspended")
+
+
+def test_pods_that_run_on_do_not_contradict_a_completion(world: World) -> None:
+    """A Pathways JobSet is over while its workers run."""
+    world.cluster.bind(NAME)
+    world.clock.advance(901)
+    world.collect(an_over_event())
+
+    assert world.says() == ("delete", "workload_over")
+
+
+def test_a_suspension_of_unknown_age_keeps_the_pool_for_the_grace_of_the_pool(world: World) -> None:
+    """It began after the pool was made. Before, 30 days were not enough."""
+    world.cluster.add(a_jobset(suspended=True))
+    world.collect(an_over_event("suspended"))
+    assert world.says() == ("keep", "grace_not_over")
+
+    world.clock.advance(30 * 86_400)
+    world.collect(an_over_event("suspended"))
+    assert world.says() == ("delete", "workload_suspended")
+
+
+def test_an_owner_that_came_back_between_the_two_looks_keeps_its_pool(world: World) -> None:
+    world.cluster.before_next("get_workload", lambda: world.cluster.add(a_jobset()), skip=1)
+    world.collect(an_over_event())
+
+    assert world.says() == ("keep", "owner_live")
+    assert world.pools.count("delete") == 0
+
+
+def test_a_pool_whose_labels_changed_between_the_two_looks_is_not_deleted(world: World) -> None:
+    world.pools.before_next("get", lambda: world.pools.add(CLUSTER, a_foreign_pool(NAME)))
+    world.collect(an_over_event())
+
+    assert world.says() == ("keep", "foreign_labels")
+    assert world.pools.count("delete") == 0
+
+
+def test_a_pod_that_was_bound_between_the_two_looks_keeps_the_pool(world: World) -> None:
+    world.pools.before_next("get", lambda: world.cluster.bind(NAME, workload="other"))
+    world.collect(an_over_event())
+
+    assert world.says() == ("keep", "pool_in_use")
+
+
+def test_a_pool_that_went_between_the_two_looks_is_gone(world: World) -> None:
+    world.pools.before_next("get", lambda: world.pools.move(CLUSTER, NAME, "gone"))
+    world.collect(an_over_event())
+
+    assert world.says() == ("nothing", "pool_gone")
+
+
+def test_a_pool_that_somebody_else_deletes_is_waited_for(world: World) -> None:
+    world.pools.before_next("get", lambda: world.pools.move(CLUSTER, NAME, "STOPPING"))
+    world.collect(an_over_event())
+
+    assert world.says() == ("wait", "pool_stopping")
+
+
+def test_a_pool_that_gke_still_makes_is_deleted_when_it_can_be(world: World) -> None:
+    world.pools.move(CLUSTER, NAME, "PROVISIONING")
+    world.collect(an_over_event())
+    assert world.says() == ("wait", "pool_in_progress")
+    assert world.pools.count("delete") == 0
+
+    world.pools.move(CLUSTER, NAME, "RUNNING")
+    world.collect(an_over_event())
+    assert world.says() == ("delete", "workload_over")
+
+
+def test_a_pool_that_another_operation_holds_waits_for_the_next_look(world: World) -> None:
+    world.pools.fail_next("delete", Busy("incompatible operation"))
+    answer = world.collect(an_over_event())
+
+    assert answer.status == 200
+    assert world.says() == ("wait", "gke_busy")
+
+
+@pytest.mark.parametrize("method", ["get", "delete", "list"])
+def test_gke_out_of_reach_hands_the_message_back(world: World, method: str) -> None:
+    world.pools.fail_next(method, Unavailable("503"))
+
+    assert world.collect(an_over_event()).status == 503
+    assert world.collect(an_over_event()).status == 200
+    assert world.says() == ("delete", "workload_over")
+
+
+@pytest.mark.parametrize("method", ["get_workload", "list_pool_pods"])
+@pytest.mark.parametrize(("error", "status"), [(Unavailable("x"), 503), (THROTTLED, 503), (Denied("x"), 500)])
+def test_a_cluster_that_cannot_be_read_deletes_nothing(world: World, method: str, error: Any, status: int) -> None:
+    world.cluster.fail_next(method, error)
+
+    assert world.collect(an_over_event()).status == status
+    assert world.pools.count("delete") == 0
+
+
+def test_a_cluster_unreadable_at_the_second_look_deletes_nothing(world: World) -> None:
+    def fail() -> None:
+        raise Unavailable("connection refused")
+
+    world.cluster.before_next("get_workload", fail, skip=1)
+
+    assert world.collect(an_over_event()).status == 503
+    assert world.pools.count("delete") == 0
+
+
+def test_an_unknown_cluster_at_gke_is_an_alarm_and_not_the_end_of_its_pools(world: World) -> None:
+    world.pools.down_clusters[CLUSTER] = ClusterNotFound("Not found: clusters/c.")
+
+    assert world.collect(an_over_event()).status == 500
+    assert world.last["severity"] == "CRITICAL"
+
+
+def test_one_bad_pool_does_not_stop_the_others(world: World) -> None:
+    second = a_claim(slice_key="default/train-workers-1")
+    world.pools.add(CLUSTER, a_pool(claim=second, name=build_pool_name(second)))
+    world.pools.fail_next("delete", Unavailable("connection lost", retry_after_seconds=7))
+    answer = world.collect(an_over_event())
+
+    assert (answer.status, answer.retry_after_seconds) == (503, 7)
+    assert world.pools.calls[-1] == ("delete", build_pool_name(second))
+
+
+def test_of_several_errors_the_one_that_a_person_must_mend_is_told(world: World) -> None:
+    second = a_claim(slice_key="default/train-workers-1")
+    world.pools.add(CLUSTER, a_pool(claim=second, name=build_pool_name(second)))
+    world.pools.fail_next("delete", Unavailable("connection lost"))
+    world.pools.fail_next("delete", Denied("403"))
+
+    assert world.collect(an_over_event()).status == 500
+
+
+def test_a_reply_lost_on_delete_is_mended_by_the_next_delivery(world: World) -> None:
+    world.pools.fail_next("delete", Unavailable("connection lost"), performed=True)
+
+    assert world.collect(an_over_event()).status == 503
+    assert world.collect(an_over_event()).status == 200
+    assert world.says() == ("wait", "pool_stopping")
+    assert world.pools.count("delete") == 1
+
+
+def test_in_report_only_nothing_is_deleted_and_it_is_said(world: World) -> None:
+    world.use(mode="report-only")
+    world.collect(an_over_event())
+
+    assert world.says() == ("keep", "mode_report_only")
+    assert world.pools.count("delete") == 0
+
+
+def test_in_no_create_what_is_over_goes(world: World) -> None:
+    world.use(mode="no-create")
+    world.collect(an_over_event())
+
+    assert world.says() == ("delete", "workload_over")
+
+
+def test_a_workload_without_pools_is_no_news(world: World) -> None:
+    world.collect(an_over_event(name="other"))
+
+    assert world.says() == ("nothing", "pool_gone")
+
+
+def test_labels_that_name_another_workload_are_believed_not_the_name(world: World) -> None:
+    world.pools.pools.clear()
+    other = {jobset_keys.JOBSET_NAME: "other", labels.OWNER_UID: "other-uid"}
+    world.pools.add(CLUSTER, a_pool(extra_labels=dict(other)))
+    world.collect(an_over_event())
+
+    assert world.says() == ("nothing", "pool_gone")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_message_thrice_in_any_order_ends_with_no_pool(world: World, seed: int) -> None:
+    events = [an_over_event(observed) for observed in ("completed", "drained", "deleted")] * 3
+    random.Random(seed).shuffle(events)
+    for event in events:
+        assert world.collect(event).status == 200
+
+    assert world.pools.count("delete") == 1
+    assert world.pools.pools[CLUSTER, NAME].status == "STOPPING"
+    assert world.pools.pools[CLUSTER, "default-pool"].status == "RUNNING"

@@ -1,0 +1,305 @@
+"""The end of a node pool operation wakes the slice that waits for the pool; nothing else happens by it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core.errors import Denied, Unavailable
+from shared.core.identity.names import build_pool_name
+from shared.core.messages import Message
+from shared.perform.settle import LIST_SECONDS, SharedLeaders
+from tests.audit_entries import STOCKOUT, an_entry, as_message
+from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_foreign_pool, a_jobset, a_pod, a_pool
+from tests.unit.test_elastic import a_gpu_body, a_gpu_job
+from tests.unit.test_kind_job import a_pod as a_job_pod
+
+if TYPE_CHECKING:
+    from tests.component.world import World
+
+NAME = build_pool_name(a_claim())
+OTHER_CLAIM = build_pool_name(a_claim(owner_uid="another"))
+FAILED = an_entry(status=STOCKOUT)
+DELETED = an_entry("Delete")
+CREATED = an_entry()
+
+
+def settle(world: World, entry: object) -> int:
+    return world.deliver(as_message(entry), "settle").status
+
+
+def test_a_failed_create_is_answered_at_once_as_by_provision(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool("ERROR", error="[GCE_STOCKOUT]"))
+
+    assert settle(world, FAILED) == 200
+    assert world.pools.count("delete") == 0, "it is the record of the failure"
+    assert world.says() == ("wait", "stockout")
+    assert world.last["function"] == "settle"
+    assert world.notices() == [("JobSet", "NodePoolCreationFailed", True), ("Pod", "NodePoolCreationFailed", True)]
+
+
+def test_a_finished_delete_lets_the_waiting_slice_create_by_one_call(world: World) -> None:
+    assert settle(world, DELETED) == 200
+    assert world.pools.calls == [("create", NAME)]
+    assert world.says() == ("create", "pool_absent")
+
+
+def test_a_delete_of_any_attempt_wakes_the_slice(world: World) -> None:
+    assert settle(world, an_entry("Delete", pool=build_pool_name(a_claim(), 41))) == 200
+    assert world.expect_one_pool() == NAME
+
+
+def test_only_the_slice_of_the_name_is_answered(world: World) -> None:
+    world.cluster.add(
+        a_pod(index=1, uid="of-slice-1"),
+        a_pod(jobset="train-workers", uid="of-train-workers"),
+        a_jobset(name="train-workers"),
+        a_pod(namespace="other", uid="of-other"),
+        a_jobset(namespace="other"),
+    )
+
+    assert settle(world, DELETED) == 200
+    assert world.pools.calls == [("create", NAME)]
+
+
+def test_a_success_is_told_to_the_workload_and_its_leader(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool())
+    world.cluster.add(a_pod(node_name="n-0"), a_pod(index=1, uid="of-slice-1"))
+
+    assert settle(world, CREATED) == 200
+    assert world.pools.calls == [("get", NAME)]
+    assert world.says() == ("keep", "pool_created")
+    assert world.last["claim"]["name"] == "train"
+    assert [(each.kind, each.name, each.reason, each.message) for each in world.cluster.notices] == [
+        ("JobSet", "train", "NodePoolCreationSucceeded", f"GKE has created node pool {NAME} [pool_created]"),
+        (
+            "Pod",
+            "train-workers-0-0-abcde",
+            "NodePoolCreationSucceeded",
+            f"GKE has created node pool {NAME} [pool_created]",
+        ),
+    ]
+
+
+def test_a_success_is_told_to_no_other_workload_of_the_name(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool())
+    world.cluster.add(a_jobset(uid="another"))
+
+    assert settle(world, CREATED) == 200
+    assert world.notices() == []
+
+
+@pytest.mark.parametrize("kinds", [("JobSet",), ("Job",)])
+def test_a_kind_that_is_not_served_is_neither_read_nor_told(world: World, kinds: tuple[str, ...]) -> None:
+    world.use(kinds=kinds)
+    world.pools.add(CLUSTER, a_pool())
+    if kinds == ("Job",):
+        world.cluster.before_next("get_workload", lambda: pytest.fail("it is not served"))
+
+    assert settle(world, CREATED) == 200
+    assert bool(world.notices()) == (kinds == ("JobSet",))
+
+
+@pytest.mark.parametrize(
+    ("pool", "says"),
+    [
+        (None, ("create", "pool_absent")),
+        (a_pool("ERROR", reserved=True), ("delete", "pool_failed")),
+        (a_pool("PROVISIONING"), ("wait", "pool_in_progress")),
+        (a_foreign_pool(NAME), ("refuse", "foreign_labels")),
+    ],
+)
+def test_a_success_that_the_pool_does_not_bear_out_is_a_hint_to_look(
+    world: World, pool: Any, says: tuple[str, str]
+) -> None:
+    if pool is not None:
+        world.pools.add(CLUSTER, pool)
+
+    assert settle(world, CREATED) == 200
+    assert world.says() == says
+    assert "NodePoolCreationSucceeded" not in {each.reason for each in world.cluster.notices}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        an_entry(last=False),
+        an_entry("Update"),
+        an_entry(cluster="projects/p/locations/us-east5/clusters/of-others"),
+        an_entry(pool="default-pool"),
+        an_entry("Delete", pool="default-pool"),
+        {"resource": {"type": "k8s_cluster"}, "textPayload": "of another log"},
+    ],
+)
+def test_what_is_not_ours_is_acknowledged_without_any_call(world: World, entry: object) -> None:
+    world.cluster.before_next("list_waiting_leaders", lambda: pytest.fail("a call"))
+
+    assert settle(world, entry) == 200
+    assert world.says() == ("nothing", "entry_not_ours")
+    assert world.pools.calls == []
+    assert world.dead_letters.kept == []
+
+
+@pytest.mark.parametrize("entry", [FAILED, DELETED])
+def test_without_a_waiting_leader_nothing_is_done(world: World, entry: object) -> None:
+    world.pools.add(CLUSTER, a_pool("ERROR"))
+    world.cluster.pods.clear()
+
+    assert settle(world, entry) == 200
+    assert world.says() == ("nothing", "demand_gone")
+    assert world.pools.calls == []
+
+
+def test_an_end_of_another_claim_reads_the_workload_and_changes_nothing(world: World) -> None:
+    assert settle(world, an_entry("Delete", pool=OTHER_CLAIM)) == 200
+    assert world.says() == ("nothing", "demand_gone")
+    assert world.pools.calls == []
+
+
+def test_a_workload_whose_name_does_not_fit_is_not_read(world: World) -> None:
+    world.cluster.add(a_pod(jobset="serve", uid="of-serve"), a_jobset(name="serve"))
+    read: list[str] = []
+    live = world.cluster.get_workload
+    world.cluster.get_workload = lambda *home: read.append(home[2]) or live(*home)  # type: ignore[method-assign,func-returns-value]
+
+    settle(world, DELETED)
+    assert set(read) == {"train"}
+
+
+def test_duplicates_reordering_and_replays_make_one_pool(world: World) -> None:
+    for entry in (CREATED, DELETED, FAILED, DELETED, CREATED, FAILED):
+        assert settle(world, entry) == 200
+    assert world.expect_one_pool() == NAME
+    world.pools.move(CLUSTER, NAME, "RUNNING")
+    for entry in (DELETED, FAILED, CREATED, an_entry(last=False)):
+        assert settle(world, entry) == 200
+
+    assert world.expect_one_pool() == NAME
+    assert world.pools.count("delete") == 0
+
+
+def test_an_elastic_pool_is_answered_once_for_all_of_its_pods(world: World) -> None:
+    job = a_gpu_job(parallelism=3, completions=3)
+    pods = [
+        dataclasses.replace(
+            a_job_pod(None, template=a_gpu_body()), name=f"{job.name}-{each}", uid=each, unschedulable=True
+        )
+        for each in "abc"
+    ]
+    world.cluster.pods.clear()
+    world.cluster.add(job, *pods)
+    world.sweep()
+    name = world.expect_one_pool()
+    world.pools.move(CLUSTER, name, "gone")
+    calls = len(world.pools.calls)
+
+    assert settle(world, an_entry("Delete", pool=name)) == 200
+    assert world.pools.calls[calls:].count(("create", name)) == 1
+    assert world.pools.names(CLUSTER) == [name]
+
+
+@pytest.mark.parametrize("data", [b"?", b"[]", b'{"resource": 1}'])
+def test_what_can_never_be_read_is_kept_with_its_reason(world: World, data: bytes) -> None:
+    assert world.deliver(Message(data, {}), "settle").status == 200
+    (kept,) = world.dead_letters.kept
+
+    assert kept.data == data
+    assert kept.attributes["tpu-provisioner-reason"] == "event_malformed"
+    assert kept.attributes["tpu-provisioner-function"] == "settle"
+
+
+def test_a_workload_that_cannot_be_read_hides_no_other(world: World) -> None:
+    world.cluster.pods.clear()
+    world.cluster.add(a_pod(namespace="a", uid="of-a"), a_jobset(namespace="a"), a_pod())
+    world.cluster.fail_next("get_workload", Unavailable("away"))
+
+    assert settle(world, DELETED) == 200
+    assert world.expect_one_pool() == NAME
+
+
+def test_the_entry_comes_back_when_the_only_workload_cannot_be_read(world: World) -> None:
+    world.cluster.fail_next("get_workload", Unavailable("away"))
+
+    assert settle(world, DELETED) == 503
+    assert world.pools.calls == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "method"),
+    [
+        (DELETED, "list_waiting_leaders"),
+        (DELETED, "get_pod"),
+        (DELETED, "get_workload"),
+        (DELETED, "get_namespace"),
+        (CREATED, "get_workload"),
+        (CREATED, "list_workload_pods"),
+        (FAILED, "list_pool_nodes"),
+        (FAILED, "list_pool_pods"),
+    ],
+)
+def test_without_this_right_the_entry_comes_back_and_the_log_is_loud(
+    world: World, entry: object, method: str
+) -> None:
+    if entry is not DELETED:
+        world.pools.add(CLUSTER, a_pool("RUNNING" if entry is CREATED else "ERROR"))
+    world.cluster.fail_next(method, Denied(f"no {method}"))
+
+    assert settle(world, entry) == 500
+    assert world.says() == ("none", "permission_denied")
+    assert world.pools.count("delete") + len(world.pools.bodies) == 0
+
+
+@pytest.mark.parametrize(("entry", "method"), [(CREATED, "get"), (DELETED, "create"), (FAILED, "delete")])
+def test_without_a_right_to_pools_the_entry_comes_back(world: World, entry: object, method: str) -> None:
+    if entry is not DELETED:
+        world.pools.add(CLUSTER, a_pool("RUNNING" if entry is CREATED else "ERROR", reserved=True))
+    world.pools.fail_next(method, Denied(f"no {method}"))
+
+    assert settle(world, entry) == 500
+    assert world.last["severity"] == "CRITICAL"
+
+
+@pytest.mark.parametrize("mode", ["no-create", "report-only"])
+def test_the_mode_stops_settle_as_it_stops_provision(world: World, mode: str) -> None:
+    world.cluster.namespace_labels["tpu-provisioner"]["tpu-provisioner.cloud.google.com/mode"] = mode
+
+    assert settle(world, DELETED) == 200
+    assert world.says() == ("refuse", f"mode_{mode.replace('-', '_')}")
+    assert world.pools.names(CLUSTER) == []
+
+
+def test_ends_at_one_time_share_one_list_and_each_leader_is_read_again(world: World) -> None:
+    world.ports = dataclasses.replace(world.ports, leaders=SharedLeaders())
+    listed: list[float] = []
+    live = world.cluster.list_waiting_leaders
+    world.cluster.list_waiting_leaders = lambda: listed.append(world.clock.now()) or live()  # type: ignore[method-assign,func-returns-value]
+
+    for _ in range(3):
+        assert settle(world, an_entry("Delete", pool=OTHER_CLAIM)) == 200
+    assert len(listed) == 1
+    world.cluster.pods.clear()
+    assert settle(world, DELETED) == 200
+    assert world.pools.calls == [], "the leader of the list no longer exists"
+    world.clock.advance(LIST_SECONDS + 1)
+    world.cluster.add(a_pod())
+    assert settle(world, DELETED) == 200
+    assert len(listed) == 2
+    assert world.expect_one_pool() == NAME
+
+
+def test_a_leader_that_a_node_was_found_for_gets_nothing(world: World) -> None:
+    world.cluster.add(a_pod(unschedulable=False))
+
+    assert settle(world, DELETED) == 200
+    assert world.says() == ("nothing", "demand_not_unschedulable")
+    assert world.pools.calls == []
+
+
+def test_the_successor_of_a_leader_is_answered_beside_the_one_that_goes(world: World) -> None:
+    world.cluster.add(a_pod(deleting=True), a_pod(name="train-workers-0-0-new", uid="new", created_at=NOW))
+
+    assert settle(world, DELETED) == 200
+    assert world.expect_one_pool() == NAME
+    assert world.last["claim"]["owner_uid"] == JOBSET_UID

@@ -1,0 +1,160 @@
+"""Each call is one request, whatever becomes of its answer: counted at the socket of the other side."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, BinaryIO
+
+import pytest
+
+from shared.core.errors import Busy, ProvisionerError, Throttled, Unavailable
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from tests.builders import CLUSTER
+from tests.contract.gke_world import a_body, open_edge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from shared.edges.gke import GkeNodePools
+
+GROUP = "https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroupManagers/g"
+POOL = PoolSnapshot(name="p", status=PoolStatus.RUNNING, group_urls=(GROUP,))
+CALLS: dict[str, Callable[[GkeNodePools], object]] = {
+    "create": lambda edge: edge.create(CLUSTER, a_body()),
+    "get": lambda edge: edge.get(CLUSTER, "p"),
+    "list": lambda edge: edge.list(CLUSTER),
+    "delete": lambda edge: edge.delete(CLUSTER, "p"),
+    "resize": lambda edge: edge.resize(CLUSTER, "p", 4),
+    "measure": lambda edge: edge.measure(POOL),
+    "remove_nodes": lambda edge: edge.remove_nodes(POOL, ["n"]),
+}
+GOOD = b'HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n{"name": "p", "targetSize": 1}'
+
+
+class Socket:
+    """Answers each request by a text of bytes, and counts the requests."""
+
+    def __init__(self) -> None:
+        self.answers: list[bytes] = []
+        self.requests = 0
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as reader, suppress(OSError):
+            while self._read_request(reader):
+                self.requests += 1
+                if not self.answers:
+                    break
+                connection.sendall(self.answers.pop(0))
+
+    @staticmethod
+    def _read_request(reader: BinaryIO) -> bool:
+        length, line = 0, reader.readline()
+        if not line:
+            return False
+        while line.strip():
+            name, _, value = line.partition(b":")
+            length = int(value) if name.lower() == b"content-length" else length
+            line = reader.readline()
+        reader.read(length)
+        return True
+
+    def close(self) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self._thread.join(5)
+
+
+@pytest.fixture
+def server() -> Iterator[Socket]:
+    found = Socket()
+    yield found
+    found.close()
+
+
+def refuse(status: str) -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("kept", [False, True], ids=["a new connection", "a kept connection"])
+def test_a_lost_reply_is_one_call(server: Socket, call: str, kept: bool) -> None:
+    edge = open_edge(server.url)
+    if kept:
+        server.answers = [GOOD, GOOD]
+        edge.get(CLUSTER, "p")
+        edge.measure(POOL)
+        server.requests = 0
+
+    with pytest.raises(Unavailable):
+        CALLS[call](edge)
+    assert server.requests == 1
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        ("429 Too Many Requests", Throttled),
+        ("500 Internal Server Error", Unavailable),
+        ("502 Bad Gateway", Unavailable),
+        ("503 Service Unavailable", Unavailable),
+        ("504 Gateway Timeout", Unavailable),
+        ("307 Temporary Redirect\r\nLocation: /again", Unavailable),
+    ],
+)
+def test_an_answer_that_a_client_may_try_again_is_one_call(
+    server: Socket, call: str, status: str, kind: type[ProvisionerError]
+) -> None:
+    server.answers = [refuse(status)] * 3
+
+    with pytest.raises(kind):
+        CALLS[call](open_edge(server.url))
+    assert server.requests == 1
+
+
+def test_a_refusal_s_words_and_its_pause_come_from_the_answer(server: Socket) -> None:
+    body = b'{"error": {"code": 400, "status": "FAILED_PRECONDITION", "message": "busy"}}'
+    head = f"HTTP/1.1 400 Bad Request\r\nRetry-After: 7\r\nContent-Length: {len(body)}\r\n\r\n"
+    server.answers = [head.encode() + body]
+
+    with pytest.raises(Busy, match="busy") as refused:
+        open_edge(server.url).list(CLUSTER)
+    assert refused.value.retry_after_seconds == 7.0
+
+
+class Leaping:
+    """A clock that goes on by ten seconds each time that it is read."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def now(self) -> float:
+        self.time += 10.0
+        return self.time
+
+    def pause(self, seconds: float) -> None:
+        """Nothing here pauses."""
+
+
+def test_an_answer_that_comes_in_drops_ends_with_the_total_deadline(server: Socket) -> None:
+    """Each piece comes in time; all of them together do not."""
+    pieces = b"".join(b"1\r\n{\r\n" for _ in range(500_000))
+    server.answers = [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + pieces]
+
+    with pytest.raises(Unavailable, match="the answer takes more than 30 s"):
+        open_edge(server.url, Leaping()).list(CLUSTER)
+    assert server.requests == 1

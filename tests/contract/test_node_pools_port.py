@@ -1,0 +1,272 @@
+"""The contract of the port `NodePools`, for two implementations: the edge and the fake.
+
+The edge calls the fake GKE; the fake is that of the component tests. What only HTTP has (codes, lost
+connections, answers that cannot be read) and what only GKE checks (names, shapes, bytes) is asked of
+the edge alone, in `test_gke_edge`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.errors import AlreadyExists, Busy, ClusterNotFound, NoCapacity, NotFound, Unavailable
+from shared.core.identity.pools import PoolStatus
+from tests.builders import CLUSTER
+from tests.contract.gke_world import NO_CLUSTER, Gke, a_body, a_gpu_pool_body
+from tests.contract.pools_worlds import EdgeWorld, FakeWorld
+from tests.contract.stand_ins import ask, stand_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from shared.core.identity.pools import PoolSnapshot
+    from tests.contract.pools_worlds import PoolsWorld
+
+CALLS = ("create", "delete", "resize")
+
+
+@pytest.fixture(scope="module")
+def gke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gke]:
+    command = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
+    with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock") as ports:
+        yield Gke(ports)
+
+
+@pytest.fixture(params=["edge", "fake"])
+def world(request: pytest.FixtureRequest) -> Iterator[PoolsWorld]:
+    if request.param == "fake":
+        yield FakeWorld()
+        return
+    gke: Gke = request.getfixturevalue("gke")
+    yield EdgeWorld(gke)
+    ask("DELETE", f"{gke.url}/admin/faults")
+    gke.advance(5000)
+
+
+def get(world: PoolsWorld, name: str) -> PoolSnapshot:
+    found = world.port.get(CLUSTER, name)
+    assert found is not None, f"no pool {name}"
+    return found
+
+
+def running(world: PoolsWorld, body: dict[str, Any]) -> str:
+    """Create a pool, wait until it runs, and return its name."""
+    world.port.create(CLUSTER, body)
+    world.end_operations()
+    name = str(body["name"])
+    assert get(world, name).status == PoolStatus.RUNNING
+    return name
+
+
+def call(world: PoolsWorld, method: str, body: dict[str, Any], *, cluster: str = CLUSTER) -> object:
+    port, name = world.port, str(body["name"])
+    calls: dict[str, Callable[[], object]] = {
+        "create": lambda: port.create(cluster, body),
+        "get": lambda: port.get(cluster, name),
+        "list": lambda: port.list(cluster),
+        "delete": lambda: port.delete(cluster, name),
+        "resize": lambda: port.resize(cluster, name, 2),
+    }
+    return calls[method]()
+
+
+def test_a_pool_lives_and_ends_as_the_rules_expect(world: PoolsWorld) -> None:
+    body = a_body()
+    name = str(body["name"])
+    assert world.port.get(CLUSTER, name) is None
+
+    world.port.create(CLUSTER, body)
+    made = get(world, name)
+    assert made.status == PoolStatus.PROVISIONING
+    assert made.labels == body["config"]["labels"]
+    assert (made.node_count, made.machine_type, made.topology) == (4, "ct6e-standard-4t", "4x4")
+    assert made.owner is not None
+
+    world.end_operations()
+    assert [(pool.name, pool.status) for pool in world.port.list(CLUSTER) if pool.name == name] == [
+        (name, PoolStatus.RUNNING)
+    ]
+    world.port.delete(CLUSTER, name)
+    assert get(world, name).status == PoolStatus.STOPPING
+
+    world.end_operations()
+    assert world.port.get(CLUSTER, name) is None
+    assert name not in [pool.name for pool in world.port.list(CLUSTER)]
+
+
+def test_the_deletion_of_an_absent_pool_is_success(world: PoolsWorld) -> None:
+    world.port.delete(CLUSTER, "no-such-pool")
+
+    assert world.port.get(CLUSTER, "no-such-pool") is None
+
+
+def test_a_failed_create_leaves_a_pool_that_says_why_and_keeps_its_name(world: PoolsWorld) -> None:
+    world.let_creation_fail()
+    body = a_body()
+    name = str(body["name"])
+    world.port.create(CLUSTER, body)
+    world.end_operations()
+
+    assert get(world, name).status == PoolStatus.ERROR
+    assert "STOCKOUT" in get(world, name).error
+    with pytest.raises(AlreadyExists):
+        world.port.create(CLUSTER, body)
+
+    world.port.delete(CLUSTER, name)
+    world.end_operations()
+    world.port.create(CLUSTER, body)
+    assert get(world, name).status == PoolStatus.PROVISIONING
+
+
+@pytest.mark.parametrize("error", ["", "GCE_STOCKOUT"])
+def test_the_creations_of_pools_are_listed_with_what_became_of_them(world: PoolsWorld, error: str) -> None:
+    if error:
+        world.let_creation_fail()
+    body = a_body()
+
+    def find() -> list[tuple[bool, bool]]:
+        made = [each for each in world.port.list_creations(CLUSTER) if each.pool == body["name"]]
+        return [(each.ended, bool(each.error) and error in each.error) for each in made]
+
+    assert find() == []
+    world.port.create(CLUSTER, body)
+    assert find() == [(False, False)]
+    world.end_operations()
+    assert find() == [(True, bool(error))]
+
+
+def test_a_name_is_taken_while_its_pool_runs(world: PoolsWorld) -> None:
+    body = a_body()
+    running(world, body)
+
+    with pytest.raises(AlreadyExists):
+        world.port.create(CLUSTER, body)
+
+
+@pytest.mark.parametrize("method", CALLS)
+def test_a_pool_that_is_being_created_is_busy(world: PoolsWorld, method: str) -> None:
+    body = a_gpu_pool_body()
+    world.port.create(CLUSTER, body)
+
+    with pytest.raises(Busy):
+        call(world, method, body)
+
+
+@pytest.mark.parametrize("method", CALLS)
+def test_a_pool_that_is_being_deleted_is_busy(world: PoolsWorld, method: str) -> None:
+    body = a_gpu_pool_body()
+    world.port.delete(CLUSTER, running(world, body))
+
+    with pytest.raises(Busy):
+        call(world, method, body)
+
+
+@pytest.mark.parametrize("method", ["delete", "resize"])
+def test_a_pool_that_is_being_resized_is_busy(world: PoolsWorld, method: str) -> None:
+    body = a_gpu_pool_body()
+    world.port.resize(CLUSTER, running(world, body), 3)
+
+    with pytest.raises(Busy):
+        call(world, method, body)
+
+
+@pytest.mark.parametrize("method", CALLS)
+def test_a_cluster_on_which_gke_itself_works_is_busy(world: PoolsWorld, method: str) -> None:
+    body, another = a_gpu_pool_body(), a_gpu_pool_body()
+    running(world, body)
+    world.upgrade_cluster()
+
+    with pytest.raises(Busy):
+        call(world, method, another if method == "create" else body)
+    assert get(world, body["name"]).status == PoolStatus.RUNNING
+    assert world.port.get(CLUSTER, another["name"]) is None
+
+
+@pytest.mark.parametrize("method", ["create", "get", "list", "delete"])
+def test_a_cluster_that_is_not_there_is_never_taken_for_an_empty_one(world: PoolsWorld, method: str) -> None:
+    with pytest.raises(ClusterNotFound):
+        call(world, method, a_body(), cluster=NO_CLUSTER)
+
+
+def test_a_pool_whose_reply_was_lost_is_there(world: PoolsWorld) -> None:
+    body = a_body()
+    world.lose_reply()
+
+    with pytest.raises(Unavailable):
+        world.port.create(CLUSTER, body)
+    assert get(world, body["name"]).status == PoolStatus.PROVISIONING
+
+
+def test_a_create_that_quota_refuses_makes_nothing(world: PoolsWorld) -> None:
+    body = a_body()
+    world.exhaust_quota()
+
+    with pytest.raises(NoCapacity):
+        world.port.create(CLUSTER, body)
+    assert world.port.get(CLUSTER, body["name"]) is None
+
+
+def test_a_pool_that_may_grow_counts_what_it_may_grow_to(world: PoolsWorld) -> None:
+    """Flex-start pools start empty; limits must count them all the same."""
+    body = a_body(selectors={labels.FLEX_START: "true"})
+    world.port.create(CLUSTER, body)
+
+    assert get(world, body["name"]).node_count == 4
+
+
+@pytest.mark.parametrize(
+    ("shape", "topology"),
+    [
+        ({}, "4x4"),
+        ({"selectors": {labels.SPOT: "true"}}, "4x4"),
+        ({"topology": "1x1", "chips": 1}, ""),
+        ({"accelerator": "tpu-v4-podslice", "topology": "2x2x4"}, "2x2x4"),
+    ],
+)
+def test_a_pool_is_read_as_it_was_asked_for(world: PoolsWorld, shape: dict[str, Any], topology: str) -> None:
+    body = a_body(**shape)
+    world.port.create(CLUSTER, body)
+    found = get(world, body["name"])
+
+    assert found.labels == body["config"]["labels"]
+    assert found.node_count == body["initialNodeCount"]
+    assert (found.machine_type, found.topology) == (body["config"]["machineType"], topology)
+    assert found.gpus_per_node == 0
+
+
+def test_the_gpus_of_a_node_are_read(world: PoolsWorld) -> None:
+    body = a_gpu_pool_body()
+    world.port.create(CLUSTER, body)
+
+    assert get(world, body["name"]).gpus_per_node == 1
+
+
+def test_a_resize_is_measured_and_leaves_the_pool_s_own_count(world: PoolsWorld) -> None:
+    name = running(world, a_gpu_pool_body())
+    before = get(world, name)
+    assert world.port.measure(before) == before.node_count == 1
+
+    world.port.resize(CLUSTER, name, 3)
+    assert get(world, name).status == PoolStatus.RECONCILING
+    world.end_operations()
+    after = get(world, name)
+    assert (after.status, after.node_count) == (PoolStatus.RUNNING, 1)
+    assert world.port.measure(after) == 3
+
+
+def test_nodes_are_removed_by_name_and_measured(world: PoolsWorld) -> None:
+    name = running(world, a_gpu_pool_body())
+    world.port.resize(CLUSTER, name, 3)
+    world.end_operations()
+    pool = get(world, name)
+
+    world.port.remove_nodes(pool, world.list_node_names(name)[1:])
+    assert world.port.measure(pool) == 1
+
+
+def test_a_pool_that_is_absent_cannot_be_resized(world: PoolsWorld) -> None:
+    with pytest.raises(NotFound):
+        world.port.resize(CLUSTER, "no-such-pool", 2)

@@ -1,0 +1,320 @@
+"""The staged folder, started as Google's buildpack starts it, without this repository."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import urllib3
+from functions_framework import create_app
+
+from shared.core.errors import Throttled
+from shared.core.ports import Ports
+from shared.wiring import use
+from standins.processes.free_ports import draw_ports
+from tests.audit_entries import an_entry, as_message
+from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event, settings
+from tests.component.fakes import FakeCluster, FakeNodePools, StepClock
+from tests.deploy.canned_cloud import CannedCloud, canned_cloud
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+TARGETS = ("provision", "collect", "settle", "sweep")
+START_SECONDS_MAX = 60.0
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bundle") / "source"
+    subprocess.run(
+        [sys.executable, str(ROOT / "infra/build/stage_functions.py"), str(folder)],
+        check=True,
+        capture_output=True,
+    )
+    return folder
+
+
+def environment(cloud: CannedCloud | None = None, /, **change: str) -> dict[str, str]:
+    """As on Cloud Run: no PYTHONPATH, no home of ours, only what the platform and Terraform set."""
+    url = cloud.url if cloud else "http://127.0.0.1:9"
+    clusters = {CLUSTER: {"endpoint": url, "zone": "us-east5-b"}}
+    return {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/nonexistent",
+        "LANG": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",
+        "K_SERVICE": "tpu-provisioner-provision",
+        "K_REVISION": "tpu-provisioner-provision-00001-abc",
+        "TPU_PROVISIONER_CLUSTERS": json.dumps(clusters),
+        "TPU_PROVISIONER_GKE_ENDPOINT": url,
+        "TPU_PROVISIONER_CREDENTIALS": "anonymous",
+        **change,
+    }
+
+
+class Started:
+    """One function's process: its address and the lines that it wrote."""
+
+    def __init__(self, process: subprocess.Popen[str], port: int) -> None:
+        self.process, self.port = process, port
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        self.lines.extend(self.process.stdout)
+
+    def wait_until_listening(self) -> None:
+        give_up_at = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < give_up_at:
+            assert self.process.poll() is None, f"the function ended: {self.lines}"
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise AssertionError(f"not listening after {START_SECONDS_MAX} s: {self.lines}")
+
+    def post(self, body: bytes) -> urllib3.BaseHTTPResponse:
+        headers = {
+            "traceparent": "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01",
+            "Connection": "close",  # a kept connection would be waited for when the process stops
+        }
+        return urllib3.request("POST", f"http://127.0.0.1:{self.port}/", body=body, headers=headers, timeout=30)
+
+    def stop(self) -> list[dict[str, Any]]:
+        """Stop the process and return its structured records."""
+        self.process.terminate()
+        self.process.wait(20)
+        self._reader.join(5)
+        if self.process.stdout:
+            self.process.stdout.close()
+        return [json.loads(line) for line in self.lines if line.startswith("{")]
+
+
+@contextmanager
+def started(bundle: Path, target: str, environ: dict[str, str]) -> Iterator[Started]:
+    port = draw_ports(1)[0]
+    command = [str(BIN / "functions-framework"), "--source", "main.py", "--target", target]
+    command += ["--signature-type", "http", "--host", "127.0.0.1", "--port", str(port)]
+    process = subprocess.Popen(
+        command,
+        cwd=bundle,
+        env=environ | {"FUNCTION_TARGET": target, "PORT": str(port)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    found = Started(process, port)
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+def test_each_function_of_the_bundle_starts_and_gives_a_real_answer(bundle: Path) -> None:
+    bodies = {
+        "provision": a_push(a_demand_event()),
+        "collect": a_push(an_over_event()),
+        "settle": a_push(as_message(an_entry("Delete"))),
+        "sweep": b"{}",
+    }
+    with canned_cloud() as cloud, ExitStack() as stack:
+        running = {target: stack.enter_context(started(bundle, target, environment(cloud))) for target in TARGETS}
+        answers, records = {}, {}
+        for target, function in running.items():
+            function.wait_until_listening()
+            answers[target] = function.post(bodies[target])
+            records[target] = function.stop()[-1]
+        names = [pool["name"] for pool in cloud.created_pools()]
+
+    assert {target: answer.status for target, answer in answers.items()} == dict.fromkeys(TARGETS, 200)
+    assert answers["sweep"].json() == {"create": 1, "errors": 0}
+    assert len(names) == 3  # by the messages and by the sweep: this server remembers nothing
+    assert len(set(names)) == 1
+    assert records["provision"]["decision"] == "create"
+    assert records["provision"]["service"] == "tpu-provisioner-provision"
+    assert (
+        records["provision"]["logging.googleapis.com/trace"]
+        == "projects/p/traces/0123456789abcdef0123456789abcdef"
+    )
+    assert records["collect"]["reason"] == "pool_gone"
+    assert records["settle"]["reason"] == "pool_absent"
+    assert records["sweep"]["message"] == "swept"
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"TPU_PROVISIONER_MODE": "off"}, "TPU_PROVISIONER_MODE"),
+        ({"TPU_PROVISIONER_MODUS": "active"}, "TPU_PROVISIONER_MODUS"),
+    ],
+)
+def test_a_wrong_setting_stops_the_start_and_is_named(bundle: Path, change: dict[str, str], named: str) -> None:
+    with started(bundle, "provision", environment(None, **change)) as function:
+        code = function.process.wait(START_SECONDS_MAX)
+        function.stop()
+
+    assert code != 0
+    assert named in "".join(function.lines)
+
+
+def test_every_file_of_the_bundle_compiles(bundle: Path, tmp_path: Path) -> None:
+    environ = {"PATH": "/usr/bin:/bin", "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    result = subprocess.run(
+        [sys.executable, "-m", "compileall", "-q", str(bundle)],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+ASK_FOR_MODULES = """
+import json, os, sys
+from functions_framework import create_app
+client = create_app("provision", "main.py", "http").test_client()
+status = client.post("/", data=os.environ["BODY"]).status_code
+files = {name: getattr(module, "__file__", None) or "" for name, module in list(sys.modules.items())}
+print(json.dumps({"status": status, "files": files}))
+"""
+
+
+def modules_after_one_event(bundle: Path) -> dict[str, str]:
+    with canned_cloud() as cloud:
+        environ = environment(cloud, BODY=a_push(a_demand_event()).decode())
+        result = subprocess.run(
+            [sys.executable, "-c", ASK_FOR_MODULES],
+            cwd=bundle,
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert len(cloud.created_pools()) == 1
+    said = json.loads(result.stdout.splitlines()[-1])
+    assert said["status"] == 200
+    files: dict[str, str] = said["files"]
+    return files
+
+
+def test_the_bundle_imports_itself_and_what_its_requirements_list(bundle: Path) -> None:
+    files = modules_after_one_event(bundle)
+    listed = re.findall(r"^([A-Za-z0-9._-]+)==", (bundle / "requirements.txt").read_text(), re.MULTILINE)
+    allowed = {re.sub(r"[-_.]+", "-", name).lower() for name in listed}
+    owners = dict(metadata.packages_distributions())
+    owners.pop("_distutils_hack", None)  # loaded by setuptools' own .pth file in every process
+    foreign = {
+        top: owners[top]
+        for top in {name.partition(".")[0] for name, file in files.items() if "site-packages" in file}
+        if top in owners and not {re.sub(r"[-_.]+", "-", name).lower() for name in owners[top]} & allowed
+    }
+
+    assert len(allowed) > 5
+    assert foreign == {}
+    ours = [file for name, file in files.items() if name.partition(".")[0] in ("shared", "main")]
+    assert len(ours) > 20
+    assert all(Path(file).resolve().is_relative_to(bundle.resolve()) for file in ours)
+    in_the_repository = [f for f in files.values() if f.startswith(str(ROOT)) and "site-packages" not in f]
+    assert in_the_repository == []
+
+
+def test_the_bundle_imports_no_client_that_it_does_not_call(bundle: Path) -> None:
+    """Each costs a part of a cold start (docs/decisions/0026-the-card-s-clients.md)."""
+    heavy = ("google.cloud.logging", "google.cloud.pubsub_v1")
+    files = modules_after_one_event(bundle)
+
+    assert [name for name in heavy if name in files] == []
+
+
+def test_staging_refuses_a_folder_that_is_not_empty(bundle: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, str(ROOT / "infra/build/stage_functions.py"), str(bundle)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert result.returncode == 2
+    assert "name an empty or absent folder" in result.stderr
+
+
+def test_the_bundle_is_what_runs_and_nothing_else(bundle: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    subprocess.run(
+        [sys.executable, str(ROOT / "infra/build/stage_functions.py"), str(again)], check=True, capture_output=True
+    )
+    files = sorted(str(path.relative_to(again)) for path in again.rglob("*") if path.is_file())
+
+    assert {"main.py", "requirements.txt", "shared/__init__.py"} <= set(files)
+    assert all(name in ("main.py", "requirements.txt") or re.fullmatch(r"shared/.*\.py", name) for name in files)
+    assert "shared/edges/pubsub_publisher.py" not in files
+    assert all((again / name).read_bytes() == (bundle / name).read_bytes() for name in files)
+
+
+# --- in this process, through the one switch by which other ports come in ---
+
+
+@pytest.fixture
+def untouched_logging() -> Iterator[None]:
+    """Give logging and the exception hooks back, which the start of the functions replaces."""
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level, sys.excepthook, threading.excepthook)
+    yield
+    root.handlers[:], level, sys.excepthook, threading.excepthook = before
+    root.setLevel(level)
+    logging.captureWarnings(capture=False)
+
+
+@pytest.fixture
+def client(bundle: Path, request: pytest.FixtureRequest, untouched_logging: None) -> Iterator[Any]:
+    """A test client of one function of the bundle, on fakes, with the `shared` of this process."""
+    pools, cluster = FakeNodePools(), FakeCluster()
+    ports = Ports(settings=settings(), pools=pools, clusters={CLUSTER: cluster}, clock=StepClock(0.0))
+    folders, workdir = sys.path[:], Path.cwd()
+    with use(ports):
+        application: Any = create_app(request.param, str(bundle / "main.py"), "http")  # type: ignore[no-untyped-call]
+        found = application.test_client()
+        found.pools = pools
+        yield found
+    sys.path[:] = folders
+    os.chdir(workdir)
+
+
+@pytest.mark.parametrize("client", ["collect"], indirect=True)
+def test_retry_after_reaches_pubsub_as_a_header(client: Any) -> None:
+    client.pools.fail_next("list", Throttled("429", retry_after_seconds=7))
+    answer = client.post("/", data=a_push(an_over_event()))
+
+    assert (answer.status_code, answer.headers["Retry-After"], answer.data) == (503, "7", b"")
+
+
+@pytest.mark.parametrize("client", ["provision"], indirect=True)
+@pytest.mark.parametrize("body", [b"", b"nonsense", b'{"message": {}}'])
+def test_a_body_of_any_kind_is_answered_and_never_a_400_of_the_framework(client: Any, body: bytes) -> None:
+    """Without a dead-letter topic the answer is 500, until the queue's policy keeps the body."""
+    assert client.post("/", data=body).status_code == 500
+
+
+@pytest.mark.parametrize("client", ["sweep"], indirect=True)
+def test_the_sweep_answers_with_its_counts(client: Any) -> None:
+    answer = client.post("/", data=b"{}")
+
+    assert (answer.status_code, answer.json) == (200, {"errors": 0})

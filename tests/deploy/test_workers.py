@@ -1,0 +1,107 @@
+"""The functions are imported once and forked: each worker opens its own clients, before events."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from standins.processes.free_ports import draw_ports
+from tests.builders import CLUSTER
+from tests.contract.fake_google import FakeGoogle, fake_google
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+FUNCTIONS = ROOT / "functions"
+SERVER = (str(Path(sys.executable).with_name("functions-framework")), "--source=main.py", "--target=provision")
+SECONDS_MAX = 60.0
+FORK = """
+import gc, json, os, socket, requests
+import main
+from shared import wiring
+
+def look():
+    alive = gc.get_objects()
+    sessions = {id(each) for each in alive if isinstance(each, requests.Session)}
+    sockets = [each for each in alive if isinstance(each, socket.socket) and each.fileno() != -1]
+    return {"ports": wiring._Process.ports is not None, "sessions": len(sessions), "sockets": len(sockets)}
+
+before = look()
+reading, writing = os.pipe()
+if os.fork() == 0:
+    os.write(writing, json.dumps(look()).encode())
+    os._exit(0)
+os.wait()
+print(json.dumps({"before": before, "child": json.loads(os.read(reading, 9999)), "after": look()}))
+"""
+
+
+@pytest.fixture
+def google() -> Iterator[FakeGoogle]:
+    with fake_google() as fake:
+        yield fake
+
+
+def environment(google: FakeGoogle) -> dict[str, str]:
+    address = google.url.removeprefix("http://")
+    return {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/nonexistent",
+        "PYTHONPATH": os.pathsep.join((str(FUNCTIONS), str(ROOT))),
+        "GCE_METADATA_HOST": address,
+        "GCE_METADATA_IP": address,
+        "TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": google.url}}),
+        "TPU_PROVISIONER_GKE_ENDPOINT": google.url,
+    }
+
+
+def test_nothing_is_open_before_the_fork_and_a_worker_has_its_own(google: FakeGoogle) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORK], env=environment(google), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+
+    nothing = {"ports": False, "sessions": 0, "sockets": 0}
+    assert (found["before"], found["after"]) == (nothing, nothing)
+    assert found["child"]["ports"]
+    assert found["child"]["sessions"] >= 2
+
+
+def test_the_start_of_an_instance_gets_the_token_and_not_its_first_event(google: FakeGoogle) -> None:
+    with subprocess.Popen(
+        [*SERVER, "--port", str(draw_ports(1)[0])],
+        env=environment(google),
+        cwd=FUNCTIONS,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
+        try:
+            give_up_at = time.monotonic() + SECONDS_MAX
+            while not google.tokens and time.monotonic() < give_up_at:
+                assert process.poll() is None
+                time.sleep(0.05)
+        finally:
+            process.terminate()
+
+    assert len(google.tokens) == 1
+    assert google.identities == {}
+
+
+def test_a_start_without_a_token_is_a_warning_and_not_the_end(google: FakeGoogle) -> None:
+    google.status = 404
+    done = subprocess.run(
+        [sys.executable, "-c", FORK], env=environment(google), capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    (said,) = [line for line in done.stdout.splitlines() if "could not be opened" in line]
+    assert json.loads(said)["severity"] == "WARNING"

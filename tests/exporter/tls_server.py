@@ -1,0 +1,77 @@
+"""An HTTPS server with a certificate of its own authority, which notes how each client identifies itself."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import ipaddress
+import ssl
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import TYPE_CHECKING, Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def write_certificates(folder: Path) -> None:
+    """An authority ``ca.crt``, and a certificate ``tls.crt`` with its key for 127.0.0.1 and client alike."""
+    authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority")])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = dt.datetime.now(dt.UTC)
+    day = dt.timedelta(days=1)
+
+    def build(name: x509.Name, public: Any, extension: Any, *, critical: bool) -> x509.Certificate:
+        builder = x509.CertificateBuilder(issuer, name, public, x509.random_serial_number(), now - day, now + day)
+        return builder.add_extension(extension, critical=critical).sign(authority_key, hashes.SHA256())
+
+    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    authority = build(
+        issuer, authority_key.public_key(), x509.BasicConstraints(ca=True, path_length=None), critical=True
+    )
+    certificate = build(subject, key.public_key(), names, critical=False)
+    pem = serialization.Encoding.PEM
+    (folder / "ca.crt").write_bytes(authority.public_bytes(pem))
+    (folder / "tls.crt").write_bytes(certificate.public_bytes(pem))
+    (folder / "tls.key").write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+
+
+class _Handler(BaseHTTPRequestHandler):
+    seen: list[tuple[str | None, bool]]
+
+    def do_GET(self) -> None:
+        certificate = self.connection.getpeercert()
+        self.seen.append((self.headers.get("Authorization"), bool(certificate)))
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the signature of http.server
+        """Say nothing."""
+
+
+class TlsServer:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.seen: list[tuple[str | None, bool]] = []
+        self.server = HTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"seen": self.seen}))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+        context.load_verify_locations(folder / "ca.crt")
+        context.verify_mode = ssl.CERT_OPTIONAL
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.url = f"https://127.0.0.1:{self.server.server_address[1]}"
+        self.server.handle_error = lambda *_: None  # type: ignore[method-assign]  # refused handshakes are expected
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def data(self, name: str) -> str:
+        return base64.b64encode((self.folder / name).read_bytes()).decode()

@@ -1,0 +1,1 @@
+"""Inputs that no well-behaved neighbour sends, at every border of the product."""

@@ -1,0 +1,167 @@
+"""Kubernetes objects, as the functions read them: one that is odd never stops the others.
+
+A spoilt workload, pod, node or namespace stands beside a steady JobSet. Whatever becomes of the
+first, the sweep gives the second its pool, and every delivery ends in an answer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.core.messages import Event, EventType, ObjectName, Observed
+from shared.edges.kubernetes_cluster import KubernetesCluster
+from shared.json_text import JSON_ERRORS
+from tests.builders import CLUSTER, NOW
+from tests.component.fakes import StepClock
+from tests.component.world import World
+from tests.fuzz.border import Border, Lost
+from tests.fuzz.canned_kubernetes import NAMESPACE, NODE, CannedKubernetes
+from tests.fuzz.recording import recording
+from tests.fuzz.scenes import Scene, list_scenes
+from tests.fuzz.spoiling import Recipe, spoil, write
+
+if TYPE_CHECKING:
+    from shared.core.ports import Cluster
+    from tests.component.world import Records
+
+STEADY, *SCENES = list_scenes()
+_ACTS = ("demand", "demand", "over", "over", "sweep")
+_PARTS = (
+    "workload",
+    "workload",
+    "workload",
+    "pod",
+    "pod",
+    "pod",
+    "bound",
+    "node",
+    "namespace",
+    "metadata",
+    "notice",
+)
+_METADATA = b'{"resourceVersion": "100", "continue": ""}'
+_NOTICE = b'{"metadata": {"name": "x"}, "count": 3, "lastTimestamp": "2027-01-15T07:59:00Z"}'
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """One spoilt object in its scene."""
+
+    scene: Scene
+    part: str
+    text: bytes
+    act: str
+    pool: str
+    """The status of the scene's pool; empty for none."""
+    limited: bool
+
+
+def _build(recipe: Recipe) -> Odd:
+    scene, part = recipe.choose(SCENES), recipe.choose(_PARTS)
+    example = {
+        "workload": scene.workload,
+        "node": NODE,
+        "namespace": NAMESPACE,
+        "metadata": _METADATA,
+        "notice": _NOTICE,
+    }.get(part, scene.pod)
+    return Odd(
+        scene=scene,
+        part=part,
+        act=recipe.choose(_ACTS),
+        pool=recipe.choose(("", "RUNNING", "RUNNING", "ERROR")),
+        limited=recipe.number(4) == 1,
+        text=write(spoil(recipe, example)),
+    )
+
+
+def _check(odd: Odd) -> None:
+    canned = CannedKubernetes(scene=odd.scene, workload=odd.scene.workload, pod=odd.scene.pod, steady=STEADY)
+    if odd.part == "bound":
+        canned.on_nodes = (odd.text,)
+    elif odd.part == "metadata":
+        canned.page_metadata = odd.text
+    else:
+        setattr(canned, odd.part, odd.text)
+        canned.events_exist = odd.part == "notice"
+    with recording() as records:
+        world = _open_world(records, canned, limited=odd.limited)
+        if odd.pool:
+            pool = _POOLS[odd.scene.name]
+            canned.pool_name = pool.name
+            world.pools.add(CLUSTER, dataclasses.replace(pool, status=PoolStatus(odd.pool)))
+        if odd.act == "sweep":
+            world.sweep()
+        else:
+            world.deliver(_format_event(odd), "provision" if odd.act == "demand" else "collect")
+    said = [record for record in records.found if record.get("logger") == "functions"]
+    if not said or not all(record.get("message") for record in said):
+        raise Lost(f"nothing was said: {records.found}")
+    if broken := [record for record in said if record.get("reason") == "internal_error"]:
+        raise Lost(f"an error that is not documented: {broken}")
+    if odd.act == "sweep":
+        _check_sweep(odd, world)
+
+
+def _check_sweep(odd: Odd, world: World) -> None:
+    """Check that the steady neighbour has its pool, unless the answer was no JSON as a whole."""
+    if _POOLS[STEADY.name].name in world.pools.names(CLUSTER):
+        return
+    if odd.part in ("namespace", "notice", "metadata") or not _is_json(odd.text):
+        return  # shared by all: nothing of the neighbour can be read or told
+    raise Lost("the neighbour got no pool")
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        msgspec.json.decode(b'{"in": [{"a": ' + text + b"}]}")
+    except JSON_ERRORS:
+        return False
+    return True
+
+
+def _open_world(records: Records, canned: CannedKubernetes, *, limited: bool = False) -> World:
+    clock = StepClock(NOW)
+    world = World(records, limit_chips=100_000 if limited else 0)
+    clusters: dict[str, Cluster] = {CLUSTER: KubernetesCluster(canned.open(), clock=clock)}
+    world.ports = dataclasses.replace(world.ports, clusters=clusters)
+    return world
+
+
+def _format_event(odd: Odd) -> Event:
+    pod = odd.scene.pod if odd.act == "demand" else odd.scene.workload
+    metadata: dict[str, Any] = msgspec.json.decode(pod)["metadata"]
+    kind = "Pod" if odd.act == "demand" else odd.scene.kind.name
+    return Event(
+        type=EventType.DEMAND if odd.act == "demand" else EventType.WORKLOAD_OVER,
+        cluster=CLUSTER,
+        subject=ObjectName(kind=kind, namespace="default", name=metadata["name"], uid=metadata["uid"]),
+        observed=Observed.UNSCHEDULABLE if odd.act == "demand" else Observed.COMPLETED,
+    )
+
+
+def _make_pool(scene: Scene) -> PoolSnapshot:
+    """Return the pool that an unspoilt scene gets."""
+    canned = CannedKubernetes(scene=scene, workload=scene.workload, pod=scene.pod, steady=STEADY)
+    odd = Odd(scene=scene, part="", text=b"", act="demand", pool="", limited=False)
+    with recording() as records:
+        world = _open_world(records, canned)
+        world.deliver(_format_event(odd), "provision")
+    assert world.pools.bodies, f"{scene.name} gets no pool: {records.found}"
+    ((_, pool),) = world.pools.pools.items()
+    return pool
+
+
+def _show(odd: Odd) -> str:
+    return (
+        f"{odd.act} with the {odd.part} of {odd.scene.kind.name} {odd.scene.name}, pool {odd.pool}: {odd.text!r}"
+    )
+
+
+_POOLS = {scene.name: _make_pool(scene) for scene in (STEADY, *SCENES)}
+CLUSTER_OBJECTS = Border(name="objects", share=0.12, build=_build, check=_check, show=_show)

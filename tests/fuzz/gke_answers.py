@@ -1,0 +1,166 @@
+"""Answers of Google's APIs: whatever GKE or Compute says, each call ends in a documented error.
+
+The whole product runs on them: a demand, an end of a workload, a sweep. A pool that is not ours is
+never touched.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shared.core.errors import ProvisionerError
+from tests.builders import CLUSTER, a_demand_event, a_pool, an_over_event
+from tests.component.world import World
+from tests.fuzz.border import Border, Lost
+from tests.fuzz.canned_http import Canned, CannedHttp, open_pools
+from tests.fuzz.recording import recording
+from tests.fuzz.spoiling import Recipe, odd_text, spoil, spoil_text, write
+
+if TYPE_CHECKING:
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.edges.gke import GkeNodePools
+
+_GROUP_URL = "https://compute.googleapis.com/compute/v1/projects/p/zones/us-east5-b/instanceGroupManagers/grp"
+_FOREIGN = {
+    "name": "default-pool",
+    "status": "RUNNING",
+    "config": {"labels": {"team": "a"}},
+    "initialNodeCount": 3,
+}
+
+
+def _write_pool(pool: PoolSnapshot) -> dict[str, object]:
+    return {
+        "name": pool.name,
+        "status": str(pool.status),
+        "config": {
+            "machineType": pool.machine_type,
+            "labels": pool.labels,
+            "accelerators": [{"acceleratorCount": "1", "acceleratorType": "nvidia-l4"}],
+        },
+        "initialNodeCount": pool.node_count,
+        "autoscaling": {"maxNodeCount": 4},
+        "placementPolicy": {"type": "COMPACT", "tpuTopology": pool.topology},
+        "instanceGroupUrls": [_GROUP_URL],
+        "conditions": [{"code": "GCE_STOCKOUT", "message": "no stock"}],
+        "statusMessage": "",
+    }
+
+
+_OURS = _write_pool(a_pool())
+_ANSWERS = {
+    "list": json.dumps({"nodePools": [_OURS, _FOREIGN]}).encode(),
+    "get": json.dumps(_OURS).encode(),
+    "group": json.dumps({"targetSize": 4, "name": "grp"}).encode(),
+    "write": json.dumps({"name": "operation-1", "status": "RUNNING"}).encode(),
+}
+_REFUSAL = json.dumps(
+    {
+        "error": {
+            "code": 403,
+            "message": "Insufficient quota to satisfy the request: nodePools/x in /clusters/c",
+            "status": "PERMISSION_DENIED",
+            "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "QUOTA_EXCEEDED"}],
+        }
+    }
+).encode()
+_STATUSES = (200, 200, 200, 204, 301, 400, 401, 403, 404, 408, 409, 412, 429, 499, 500, 501, 503, 504, 799)
+_ACTS = ("demand", "over", "sweep", "sweep", "edge")
+
+
+@dataclass(frozen=True, slots=True)
+class OddAnswer:
+    """What one kind of call gets, in place of a plain answer."""
+
+    act: str
+    call: str
+    status: int
+    body: bytes
+    retry_after: str
+    limited: bool
+    has_owner: bool
+
+
+def _build(recipe: Recipe) -> OddAnswer:
+    call, status = recipe.choose(tuple(_ANSWERS)), recipe.choose(_STATUSES)
+    example = _ANSWERS[call] if status < 300 else _REFUSAL
+    body = write(spoil(recipe, example))
+    return OddAnswer(
+        act=recipe.choose(_ACTS),
+        call=call,
+        status=status,
+        limited=bool(recipe.number(2)),
+        has_owner=bool(recipe.number(2)),
+        body=spoil_text(recipe, body) if recipe.number(4) == 1 else body,
+        retry_after=recipe.choose(("", "5", odd_text(recipe))),
+    )
+
+
+def _check(odd: OddAnswer) -> None:
+    http = CannedHttp(lambda method, url: _answer(odd, method, url))
+    with recording() as records:
+        world = World(records, limit_chips=1_000 if odd.limited else 0)
+        if not odd.has_owner:
+            world.cluster.workloads.clear()
+        pools = open_pools(http)
+        world.ports = dataclasses.replace(world.ports, pools=pools)
+        if odd.act == "demand":
+            world.deliver(a_demand_event())
+        elif odd.act == "over":
+            world.collect(an_over_event())
+        elif odd.act == "sweep":
+            world.sweep()
+        else:
+            _use_edge(pools)
+    if odd.act != "edge" and not [each for each in records.found if each.get("logger") == "functions"]:
+        raise Lost(f"nothing was said: {records.found}")
+    if broken := [record for record in records.found if record.get("reason") == "internal_error"]:
+        raise Lost(f"an error that is not documented: {broken}")
+    touched = [(method, url) for method, url, _ in http.sent if method != "GET" and "default-pool" in url]
+    if touched:
+        raise Lost(f"a pool that is not ours was touched: {touched}")
+
+
+def _use_edge(pools: GkeNodePools) -> None:
+    """Make every call once; only the documented errors may come out."""
+    found = pools.get(CLUSTER, "a") or a_pool(group_urls=(_GROUP_URL,))
+    pools.list(CLUSTER)
+    pools.list_creations(CLUSTER)
+    pools.measure(found)
+    if len(found.group_urls) == 1:
+        pools.remove_nodes(found, ["node-0"])
+    pools.resize(CLUSTER, "a", 3)
+    pools.delete(CLUSTER, "a")
+
+
+def _answer(odd: OddAnswer, method: str, url: str) -> Canned:
+    if method != "GET":
+        call = "write"
+    elif "/instanceGroupManagers/" in url:
+        call = "group"
+    else:
+        call = "list" if url.partition("?")[0].endswith("/nodePools") else "get"
+    if call != odd.call:
+        return Canned(_ANSWERS[call])
+    headers = {"Retry-After": odd.retry_after} if odd.retry_after else {}
+    return Canned(odd.body, odd.status, headers)
+
+
+def _show(odd: OddAnswer) -> str:
+    return (
+        f"{odd.act}, owner={odd.has_owner}: {odd.call} is answered {odd.status} {odd.retry_after!r} {odd.body!r}"
+    )
+
+
+def _check_documented(odd: OddAnswer) -> None:
+    try:
+        _check(odd)
+    except ProvisionerError:
+        if odd.act != "edge":
+            raise
+
+
+GKE_ANSWERS = Border(name="gke", share=0.2, build=_build, check=_check_documented, show=_show)

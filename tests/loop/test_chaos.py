@@ -1,0 +1,122 @@
+"""Whatever dies on the way, the run ends right: one pool per slice while it lasts, none afterwards.
+
+On both clusters the exporter and the functions are killed and Pub/Sub breaks off its connections. The embedded
+cluster breaks off its watches too; of the real one, the API server and etcd themselves are killed.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+import yaml
+from rich.console import Console
+
+from demo.loop.demo_manifests import load
+from demo.loop.progress import Patience
+from demo.loop.running import Run, RunOptions
+from demo.loop.views import PlainView
+from demo.stack.clusters import ClusterKind
+from demo.stack.commands import StackSettings
+from demo.stack.stack import Stack
+from demo.tests.local_commands import ROOT, TEST_SECONDS_MAX
+from standins.controlplane.commands import API_SERVER, ETCD, Choices
+from standins.controlplane.plane import ControlPlane
+from tests.clusters import SPEED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from demo.loop.timeline import Timeline
+
+    Strike = Callable[[], object]
+
+MANIFEST = ROOT / "examples" / "v6e-two-slices.yaml"
+SECONDS = 12.0
+"""The blows fall within this time after the apply; an undisturbed run takes about as long."""
+
+PATIENCE = Patience(refused_seconds=60.0, silent_seconds=120.0)
+"""Longer than all blows and restarts together: nobody is asked while the exporter is away."""
+
+
+class Arena:
+    """A stack of this file's own, and everything in it that can be struck."""
+
+    def __init__(self, stack: Stack, cluster_blows: list[Strike]) -> None:
+        self.stack = stack
+        self.targets: list[Strike] = [
+            lambda: stack.kill("exporter"),
+            lambda: stack.kill("provision"),
+            lambda: stack.kill("collect"),
+            lambda: stack.kill("settle"),
+            lambda: stack.kill("sweep"),
+            lambda: httpx.post(f"{stack.addresses.pubsub_rest}/admin/disconnect").raise_for_status(),
+            *cluster_blows,
+        ]
+
+
+class Chaos:
+    """Strikes each target twice, at moments drawn from a seed."""
+
+    def __init__(self, arena: Arena, seed: int) -> None:
+        chance = random.Random(seed)
+        blows = [(chance.uniform(0.0, SECONDS), strike) for strike in arena.targets for _ in range(2)]
+        self._due = sorted(blows, key=lambda blow: blow[0])
+
+    def look(self, timeline: Timeline) -> None:
+        """Strike what is due by now."""
+        while self._due and time.time() - timeline.started_at >= self._due[0][0]:
+            self._due.pop(0)[1]()
+
+
+@pytest.fixture(scope="module")
+def arena(
+    cluster_kind: ClusterKind, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Arena]:
+    settings = StackSettings(speed=SPEED, restarts=True, cluster=cluster_kind)
+    home = tmp_path_factory.mktemp("chaos")
+    if cluster_kind is ClusterKind.EMBEDDED:
+        with Stack(home, settings) as stack:
+            url = f"{stack.addresses.kubernetes}/admin/disconnect"
+            yield Arena(stack, [lambda: httpx.post(url).raise_for_status()])
+        return
+    build = request.getfixturevalue("build")
+    with ControlPlane(build, Choices()) as plane, Stack(home, settings, plane=plane) as stack:
+        yield Arena(stack, [lambda: crash(plane, API_SERVER), lambda: crash(plane, ETCD)])
+
+
+def crash(plane: ControlPlane, part: str) -> None:
+    """Kill a part and start it again, as the kubelet of a control plane's machine does."""
+    plane.kill(part)
+    plane.start(part)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(TEST_SECONDS_MAX)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_run_with_random_deaths_ends_right(arena: Arena, seed: int, tmp_path: Path) -> None:
+    stack = arena.stack
+    manifest = tmp_path / "chaos.yaml"  # in a namespace of its own, because the stack is that of every seed
+    body = yaml.safe_load(MANIFEST.read_text())
+    manifest.write_text(yaml.safe_dump(body | {"metadata": body["metadata"] | {"namespace": f"chaos-{seed}"}}))
+    before = sum(state.restarts for state in stack.supervisor.states())
+    chaos = Chaos(arena, seed)
+    options = RunOptions(timeout_seconds=300, patience=PATIENCE)
+    run = Run(stack, PlainView(Console(quiet=True)), options, on_look=chaos.look)
+    outcome = run.perform(load([str(manifest)]))
+    restarts = sum(state.restarts for state in stack.supervisor.states()) - before
+    assert outcome.verified, outcome.problems
+    assert outcome.refusals == ()  # a workload that was given up ends "right", too
+    assert outcome.pools_left == 0
+    assert restarts > 0, "nothing was struck"
+    # As many pools as slices. A slice whose message is late may run on another one's pool, which then
+    # gets the next attempt instead. GKE's own record counts: a function that is killed after its create
+    # has logged no decision, so nothing else tells of which slice the pool is.
+    timeline = outcome.timeline
+    made = [call for calls in timeline.calls.values() for call in calls if call.at >= timeline.started_at]
+    accepted = [call for call in made if call.method == "CreateNodePool" and call.code == "OK"]
+    assert len(accepted) == len(timeline.slices), timeline.calls

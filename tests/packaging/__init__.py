@@ -1,0 +1,1 @@
+"""Tests of the command as a package: the contents of the wheel, and its run elsewhere."""

@@ -1,0 +1,26 @@
+"""The command tells its version wherever it runs from."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from shared.version import VERSION
+from tests.cli.cli_world import run
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_command_prints_its_version_before_anything_else_is_read() -> None:
+    result = run("--version", "status", environ={"TPU_PROVISIONER_MODUS": "a setting that is refused"})
+
+    assert (result.exit_code, result.stdout) == (0, f"tpu-provisioner {VERSION}\n")
+
+
+def test_a_checkout_that_is_not_installed_tells_it_too() -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "cli", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert result.stdout == f"tpu-provisioner {VERSION}\n"

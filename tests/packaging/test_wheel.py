@@ -1,0 +1,129 @@
+"""The wheel that `pipx install .` builds: the command, what it imports, the licence, no more.
+
+Built without the network by the build backend that requirements/development.in pins.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from email import message_from_bytes
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared.version import VERSION
+
+if TYPE_CHECKING:
+    from email.message import Message
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("cli", "shared")
+NOT_SOURCES = (".*", "__pycache__", "build", "*.egg-info")
+PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
+ASK_FOR_FILES = """
+import json, sys
+import cli.app
+print(json.dumps({name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items()}))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel from a copy, because setuptools writes beside its sources."""
+    folder = tmp_path_factory.mktemp("wheel")
+    shutil.copytree(ROOT, folder / "source", ignore=shutil.ignore_patterns(*NOT_SOURCES))
+    options = ("--no-deps", "--no-index", "--no-build-isolation", f"--wheel-dir={folder}")
+    subprocess.run([*PIP, "wheel", *options, str(folder / "source")], check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel into a folder of its own, beside the packages of this environment."""
+    folder = tmp_path_factory.mktemp("installed")
+    options = ("--no-deps", "--no-index", f"--target={folder}")
+    subprocess.run([*PIP, "install", *options, str(wheel)], check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def described(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as packed:
+        return message_from_bytes(packed.read(f"tpu_provisioner-{VERSION}.dist-info/METADATA"))
+
+
+def run_installed(installed: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    environ = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONPATH": str(installed)}
+    return subprocess.run(command, cwd=installed, env=environ, capture_output=True, text=True, check=True)
+
+
+def test_the_wheel_holds_the_packages_of_the_command_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as packed:
+        names = {name for name in packed.namelist() if ".dist-info/" not in name}
+    sources = {
+        path.relative_to(ROOT).as_posix() for package in PACKAGES for path in (ROOT / package).rglob("*.py")
+    }
+
+    assert len(names) > 50
+    assert names == sources
+
+
+@pytest.mark.parametrize("name", ["LICENSE", "NOTICE"])
+def test_the_wheel_holds_the_licence_and_the_notice(wheel: Path, name: str) -> None:
+    with zipfile.ZipFile(wheel) as packed:
+        found = packed.read(f"tpu_provisioner-{VERSION}.dist-info/licenses/{name}")
+
+    assert found == (ROOT / name).read_bytes()
+
+
+def test_the_wheel_says_what_it_is_and_what_it_needs(described: Message) -> None:
+    lines = (ROOT / "requirements/cli.in").read_text().splitlines()
+
+    assert described["Name"] == "tpu-provisioner"
+    assert described["Version"] == VERSION
+    assert described["License-Expression"] == "Apache-2.0"
+    assert described["Requires-Python"] == ">=3.11"
+    assert described.get_all("Requires-Dist") == [line for line in lines if not line.startswith("#")]
+
+
+def test_the_installed_command_runs_from_another_folder(installed: Path) -> None:
+    command = str(installed / "bin/tpu-provisioner")
+    planned = run_installed(installed, command, "plan", str(ROOT / "examples/v6e-two-slices.yaml"), "--json")
+
+    assert run_installed(installed, command, "--version").stdout == f"tpu-provisioner {VERSION}\n"
+    assert len(json.loads(planned.stdout)["slices"]) == 2
+
+
+def test_the_command_imports_itself_and_what_its_requirements_lock(installed: Path) -> None:
+    files = json.loads(run_installed(installed, sys.executable, "-c", ASK_FOR_FILES).stdout)
+    locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "cli/requirements.txt").read_text(), re.MULTILINE))
+    owners = metadata.packages_distributions()
+    foreign = {
+        top: owners[top]
+        for top in {name.partition(".")[0] for name, file in files.items() if "site-packages" in file}
+        if top in owners and not {re.sub(r"[-_.]+", "-", name).lower() for name in owners[top]} & locked
+    }
+    ours = [file for name, file in files.items() if name.partition(".")[0] in PACKAGES]
+
+    # Loaded by setuptools' own .pth file in every process, and by oauthlib where it is installed.
+    assert foreign.keys() <= {"_distutils_hack", "blinker"}
+    assert len(ours) > 50
+    assert all(Path(file).is_relative_to(installed) for file in ours)
+
+
+def test_users_and_tests_build_with_the_same_version() -> None:
+    (backend,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+
+    assert backend in (ROOT / "requirements/development.in").read_text().splitlines()
+    assert backend == f"setuptools=={metadata.version('setuptools')}"

@@ -1,0 +1,139 @@
+"""What every test gets: the project on the import path, the same property tests on every run, and both clusters.
+
+A test that asks for `cluster_kind` or `stack` runs twice: on the embedded cluster in the first tier, and, marked
+`cluster`, on a real control plane. That one is built once all tests are collected, outside of every test's
+time-out, and only if one of them is going to run it. So are the further controllers that a test names by its mark
+`controller`.
+
+The fixtures import what starts a stack only when they run: unit tests do not pay half a second for it.
+"""
+
+from __future__ import annotations
+
+import signal
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from standins.controlplane.building import (
+    BuildFailed,
+    find_build,
+    make_addition_build,
+    make_build,
+)
+from standins.controlplane.cache import default_cache
+from standins.controlplane.progress import Progress
+from standins.controlplane.recipe import ADDITIONS, UnknownAddition
+from standins.controlplane.toolchain import NoToolchain
+from tests.clusters import KINDS, SPEEDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from demo.stack.clusters import ClusterKind
+    from demo.stack.stack import Stack
+    from standins.controlplane.cache import Build
+    from standins.controlplane.plane import ControlPlane
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A run in the background of a shell inherits this, and hands it to every process whose Ctrl-C is tested.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# No example database and no random seed: a run that passes here passes everywhere.
+settings.register_profile(
+    "project", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("project")
+
+ADDITION_NAMES = {product.name for product in ADDITIONS}
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Make the build if it will be needed: minutes of compiling belong to no test."""
+    needed = any(item.get_closest_marker("cluster") for item in session.items)
+    if needed and not session.config.option.collectonly:
+        marks = [mark for item in session.items for mark in item.iter_markers("controller")]
+        try:
+            make_build(default_cache(), Progress(), nice=19)
+            for name in sorted({name for mark in marks for name in mark.args}):
+                make_addition_build(default_cache(), name, Progress(), nice=19)
+        except (NoToolchain, BuildFailed, UnknownAddition) as error:
+            raise pytest.UsageError(f"the tests marked `cluster` cannot run: {error}") from error
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "controller(*names): runs further controllers on the real control plane, built first (minutes, once)",
+    )
+    config.addinivalue_line(
+        "markers",
+        "proves(kind, cell, on=...): what the test proves of the table of kinds, on which controllers",
+    )
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Refuse a mark `proves` that names a further controller which its test does not run."""
+    run = {name for mark in item.iter_markers("controller") for name in mark.args}
+    for mark in item.iter_markers("proves"):
+        said = mark.kwargs.get("on", ())
+        absent = {said} if isinstance(said, str) else set(said)
+        if absent := (absent & ADDITION_NAMES) - run:
+            raise pytest.UsageError(f"{item.nodeid}: proves something on {absent}, and is not marked `controller`")
+
+
+@pytest.fixture(scope="session")
+def build() -> Build:
+    """The programs of the real control plane."""
+    return find_build(default_cache())
+
+
+@pytest.fixture(scope="session")
+def plane(build: Build) -> Iterator[ControlPlane]:
+    """A real control plane for every test that does not break it."""
+    from standins.controlplane.commands import Choices  # noqa: PLC0415 -- see above
+    from standins.controlplane.plane import ControlPlane  # noqa: PLC0415 -- see above
+
+    with ControlPlane(build, Choices(scheduler_backoff_seconds=1)) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def plane_with(build: Build) -> Iterator[Callable[..., ControlPlane]]:
+    """Start a real control plane with further controllers, one per set of names, for what does not break it.
+
+    For one module: those of a whole session, half a dozen at the end, would slow each other down.
+    """
+    from standins.controlplane.commands import Choices  # noqa: PLC0415 -- see above
+    from standins.controlplane.plane import ControlPlane  # noqa: PLC0415 -- see above
+
+    started: dict[tuple[str, ...], ControlPlane] = {}
+    with ExitStack() as planes:
+
+        def start(*names: str) -> ControlPlane:
+            if names not in started:
+                choices = Choices(scheduler_backoff_seconds=1, controllers=names)
+                started[names] = planes.enter_context(ControlPlane(build, choices))
+            return started[names]
+
+        yield start
+
+
+@pytest.fixture(scope="session", params=KINDS, ids=str)
+def cluster_kind(request: pytest.FixtureRequest) -> ClusterKind:
+    """Each of the two clusters in turn."""
+    kind: ClusterKind = request.param
+    return kind
+
+
+@pytest.fixture(scope="session")
+def stack(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One running stack, on each of the two clusters, for every test of a session that does not break it."""
+    from demo.stack.commands import StackSettings  # noqa: PLC0415 -- see above
+    from demo.stack.stack import Stack  # noqa: PLC0415 -- see above
+
+    settings = StackSettings(speed=SPEEDS[cluster_kind], cluster=cluster_kind)
+    with Stack(tmp_path_factory.mktemp("stack"), settings) as stack:
+        yield stack

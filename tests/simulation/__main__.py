@@ -1,0 +1,82 @@
+"""``python -m tests.simulation SEEDS``: runs stories, prints figures, and tells a failing story.
+
+``0:1000`` runs a thousand stories. ``17`` tells the story of one seed, line by line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from tests.simulation.campaigns import list_mended, run_campaign, tell_story
+from tests.simulation.known_findings import KNOWN
+
+if TYPE_CHECKING:
+    from tests.simulation.campaigns import Figures
+
+STORIES_TOLD_MAX = 3
+PROGRESS_SECONDS = 20.0
+
+
+def main() -> int:
+    """Run the simulator; return 1 if a promise was broken that the table does not know."""
+    parser = argparse.ArgumentParser(prog="tests.simulation", description=__doc__)
+    parser.add_argument("seeds", help="one seed, or FIRST:END")
+    parser.add_argument("--processes", type=int, default=None, help="default: one for each core")
+    parser.add_argument("--whole", action="store_true", help="do not make the story of one seed short")
+    options = parser.parse_args()
+    first, colon, end = options.seeds.partition(":")
+    if not colon:
+        _say("\n".join(tell_story(int(first), short=not options.whole)))
+        return 0
+    seeds, began = range(int(first or 0), int(end)), time.monotonic()
+    figures = run_campaign(seeds, _Progress(len(seeds)).note, options.processes)
+    return _report(figures, seeds, time.monotonic() - began)
+
+
+class _Progress:
+    """Says now and then how far a campaign is."""
+
+    def __init__(self, stories: int) -> None:
+        self._stories, self._began, self._said_at = stories, time.monotonic(), time.monotonic()
+        self._told: set[str] = set()
+
+    def note(self, figures: Figures) -> None:
+        for text in figures.unknown.keys() - self._told:
+            self._told.add(text)
+            _say(f"VIOLATED in story {figures.unknown[text][0]}: {text}")
+        now = time.monotonic()
+        if now - self._said_at >= PROGRESS_SECONDS:
+            self._said_at = now
+            rate = figures.stories / (now - self._began)
+            unknown = sum(map(len, figures.unknown.values()))
+            _say(f"{figures.stories:,} of {self._stories:,} stories, {rate:.0f}/s, {unknown} unknown violations")
+
+
+def _report(figures: Figures, seeds: range, seconds: float) -> int:
+    _say(f"{figures.stories:,} stories, seeds {seeds.start} to {seeds.stop - 1}, in {seconds:.0f} s")
+    _say(f"  {figures.stories / max(figures.seconds, 0.001):.0f} stories per second of one processor")
+    for name, count in sorted(figures.counts.items()):
+        _say(f"  {count:,} {name}")
+    for known in KNOWN:
+        _say(f"  known: {known.name}: {figures.known[known.name]:,} stories. {known.sentence}")
+    mended = list_mended()
+    for name in mended:
+        _say(f"error: the finding {name!r} no longer occurs in its seed; take its row out of known_findings.py")
+    for text, found in sorted(figures.unknown.items(), key=lambda each: -len(each[1])):
+        _say(f"VIOLATED in {len(found):,} stories, first in {found[0]}: {text}")
+    told = sorted({found[0] for found in figures.unknown.values()})[:STORIES_TOLD_MAX]
+    for seed in told:
+        _say("\n".join(["", *tell_story(seed)]))
+    return 1 if figures.unknown or mended else 0
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""Runs the stories of many seeds on all cores, and adds up what they show."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tests.simulation.known_findings import KNOWN, find_known
+from tests.simulation.shrinking import shrink_violation
+from tests.simulation.sim_process import prepared
+from tests.simulation.sim_run import run_story
+from tests.simulation.sim_stories import make_story
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.simulation.sim_judge import Violation
+
+CHUNK = 250
+NAMES = re.compile(r"[a-z0-9-]+-[a-z2-7]{11}-\w+|\bw\d\S*|team-pool\S*|\d+")
+"""Names and numbers, which differ from story to story."""
+
+
+@dataclass(slots=True)
+class Figures:
+    """What the stories of some seeds show."""
+
+    stories: int = 0
+    seconds: float = 0.0
+    """Of all processes together."""
+    counts: Counter[str] = field(default_factory=Counter)
+    known: Counter[str] = field(default_factory=Counter)
+    """Stories with a known finding, by its name."""
+    unknown: dict[str, list[int]] = field(default_factory=dict)
+    """Seeds by what is violated."""
+
+    def add(self, other: Figures) -> None:
+        """Take in what other seeds show."""
+        self.stories += other.stories
+        self.seconds += other.seconds
+        self.counts.update(other.counts)
+        self.known.update(other.known)
+        for name, seeds in other.unknown.items():
+            self.unknown.setdefault(name, []).extend(seeds)
+
+
+def generalise(violation: Violation) -> str:
+    """Return a violation without names and numbers, to count alike ones together."""
+    return f"{violation.invariant}: {NAMES.sub('#', violation.text)}"
+
+
+def run_seeds(seeds: range) -> Figures:
+    """Run the stories of some seeds in this process."""
+    figures, began = Figures(), time.process_time()
+    with prepared():
+        for seed in seeds:
+            result = run_story(make_story(seed))
+            figures.stories += 1
+            figures.counts.update(result.figures)
+            names = set()
+            for violation in result.violations:
+                known = find_known(violation)
+                if known is not None:
+                    names.add(known.name)
+                elif seed not in figures.unknown.setdefault(generalise(violation), []):
+                    figures.unknown[generalise(violation)].append(seed)
+            figures.known.update(names)
+    figures.seconds = time.process_time() - began
+    return figures
+
+
+def run_campaign(seeds: range, note: Callable[[Figures], None], processes: int | None = None) -> Figures:
+    """Run the stories of many seeds in several processes; `note` hears of each step."""
+    chunks = [seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK)]
+    figures = Figures()
+    with ProcessPoolExecutor(processes or os.cpu_count() or 1) as pool:
+        for found in pool.map(run_seeds, chunks):
+            figures.add(found)
+            note(figures)
+    return figures
+
+
+def list_mended() -> list[str]:
+    """Return the names of known findings that their own seeds no longer show."""
+    mended = []
+    with prepared():
+        for known in KNOWN:
+            found = run_story(make_story(known.seed)).violations
+            if not any(known.covers(violation) for violation in found):
+                mended.append(known.name)
+    return mended
+
+
+def tell_story(seed: int, *, short: bool = True) -> list[str]:
+    """Return the story of a seed for a person, made short around its first unknown violation."""
+    story = make_story(seed)
+    with prepared():
+        found = [each for each in run_story(story).violations if find_known(each) is None]
+        if found and short:
+            story = shrink_violation(story, found[0], generalise)
+        result = run_story(story, tell=True)
+    verdict = [f"  {violation}" for violation in result.violations] or ["  nothing is violated"]
+    return [*story.describe(), "", "what happened:", *result.lines, "", "violations:", *verdict]

@@ -1,0 +1,190 @@
+"""The product broken on purpose, one safety at a time, to see that the simulator notices."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from shared.core.decide import attempts, collect, needed_pools, pool_facts, pool_use, provision
+from shared.core.decide.attempts import AttemptDecision
+from shared.core.decide.pool_facts import PoolPods
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.errors import ProvisionerError, StaleView
+from shared.core.identity.names import Claim, PoolOwner, build_owner_labels
+from shared.core.identity.pools import PoolStatus
+from shared.core.nodepool import build_node_pool
+from shared.perform import gather, make_attempt, prove_cluster, release_pools
+from shared.perform.deletion_cap import DeletionCap
+from tests.simulation.campaigns import generalise
+from tests.simulation.known_findings import find_known
+from tests.simulation.sim_run import run_story
+from tests.simulation.sim_stories import make_story
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from shared.core.ports import Ports
+
+Function = Any
+"""A function of the product, of any signature."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One safety that is missing."""
+
+    name: str
+    places: tuple[tuple[object, str, Callable[[Function], Function]], ...]
+    """Module or class, name in it, and what replaces the function there."""
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Break the product, in every module that imported the function, and mend it again."""
+        with ExitStack() as stack:
+            for place, name, make in self.places:
+                plain = vars(place)[name]
+                broken = make(plain)
+                for module in [place, *_list_modules()]:
+                    if vars(module).get(name) is plain:
+                        stack.enter_context(patch.object(module, name, broken))
+            yield
+
+
+def _list_modules() -> list[object]:
+    return [module for name, module in sys.modules.items() if name.startswith("shared.")]
+
+
+def find_catch(mutation: Mutation, seeds: range) -> tuple[int, str] | None:
+    """Return the first seed whose story shows that the product is broken, and what it shows."""
+    for seed in seeds:
+        story = make_story(seed)
+        with mutation.applied():
+            found = {generalise(each) for each in run_story(story).violations if find_known(each) is None}
+        if found:
+            new = found - {generalise(each) for each in run_story(story).violations}
+            if new:
+                return seed, min(new)
+    return None
+
+
+# --- what is broken -------------------------------------------------------------------------------
+
+
+def _ignore_uid(plain: Function) -> Function:
+    return lambda owner, workload, pods: plain(dataclasses.replace(owner, owner_uid=""), workload, pods)
+
+
+def _look_once(_plain: Function) -> Function:
+    def release(cluster: str, seen: Any, ports: Ports, **_: Any) -> Decision:
+        ports.pools.delete(cluster, seen.name)
+        return Decision(Verdict.DELETE, Reason.OWNER_GONE, f"deleting node pool {seen.name} without a look")
+
+    return release
+
+
+def _delete_used_errors(plain: Function) -> Function:
+    def decide(facts: Any, **named: Any) -> Decision:
+        if facts.pool.status == PoolStatus.ERROR:
+            facts = dataclasses.replace(facts, pods=PoolPods())
+        found: Decision = plain(facts, **named)
+        return found
+
+    return decide
+
+
+def _hide_owner_errors(plain: Function) -> Function:
+    def read(self: Any, owner: Any) -> Any:
+        try:
+            return plain(self, owner)
+        except ProvisionerError:
+            return None, None
+
+    return read
+
+
+def _forget_missing(plain: Function) -> Function:
+    return lambda *args, **named: dataclasses.replace(plain(*args, **named), missing={})
+
+
+def _let_stopping_serve(plain: Function) -> Function:
+    def decide(demand: Any, pool: Any, **named: Any) -> Any:
+        if pool is not None and pool.status == PoolStatus.STOPPING:
+            pool = dataclasses.replace(pool, status=PoolStatus.RUNNING)
+        return plain(demand, pool, **named)
+
+    return decide
+
+
+def _believe_any_claim(plain: Function) -> Function:
+    def decide(demand: Any, pool: Any, **named: Any) -> Any:
+        if pool is not None and (pool.owner is None or pool.owner.claim_hash != demand.claim.hash):
+            said = build_owner_labels(demand.claim, attempt=0, created_at=0, fingerprint=demand.fingerprint)
+            pool = dataclasses.replace(pool, labels=said)
+        return plain(demand, pool, **named)
+
+    return decide
+
+
+def _believe_stale_views(plain: Function) -> Function:
+    """Take a pool that GKE does not show for absent, and make the next one."""
+
+    def look(demand: Any, attempt: int, conflict: Any, ports: Ports, *rest: Any) -> Any:
+        try:
+            return plain(demand, attempt, conflict, ports, *rest)
+        except StaleView:
+            now = int(ports.clock.now())
+            body = build_node_pool(demand, attempt=attempt + 1, created_at=now, settings=ports.settings)
+            ports.pools.create(demand.claim.cluster, body)
+            decision = Decision(Verdict.CREATE, Reason.POOL_ABSENT, "the list does not have it")
+            return AttemptDecision(attempt=attempt + 1, decision=decision)
+
+    return look
+
+
+def _believe_any_age(plain: Function) -> Function:
+    """Create first for a pod, however long ago it was created."""
+    return lambda pod, workload, **_: plain(pod, workload, now=pod.created_at or 0.0)
+
+
+MUTATIONS = (
+    Mutation("no UID check", ((pool_facts, "classify_owner", _ignore_uid),)),
+    Mutation("no second look", ((release_pools, "release_pool", _look_once),)),
+    Mutation(
+        "ERROR pool deleted with pods",
+        (
+            (collect, "decide_collect", _delete_used_errors),
+            (pool_use, "decide_replacement", lambda _: lambda decision, _pods: decision),
+        ),
+    ),
+    Mutation("fingerprints ignored", ((PoolOwner, "was_made_for", lambda _: lambda *_: True),)),
+    Mutation(
+        "name without UID",
+        (
+            (
+                Claim,
+                "hash",
+                lambda plain: property(lambda self: plain.fget(dataclasses.replace(self, owner_uid="-"))),
+            ),
+        ),
+    ),
+    Mutation("unknown owner taken for gone", ((gather.OwnerReader, "read_owner", _hide_owner_errors),)),
+    Mutation("no next attempt", ((needed_pools, "plan_pools", _forget_missing),)),
+    Mutation("STOPPING taken for serving", ((provision, "decide_provision", _let_stopping_serve),)),
+    Mutation("no check of the claim label", ((provision, "decide_provision", _believe_any_claim),)),
+    Mutation("bound pods ignored", ((pool_facts, "count_pods", lambda _: lambda *_, **__: PoolPods()),)),
+    Mutation("no cap", ((DeletionCap, "take", lambda _: lambda _self: True),)),
+    Mutation(
+        "no proof of the cluster",
+        (
+            (prove_cluster, "is_proven", lambda _: lambda *_: True),
+            (prove_cluster, "is_other", lambda _: lambda *_: False),
+        ),
+    ),
+    Mutation("no pause", ((attempts, "find_pause", lambda _: lambda *_: 0.0),)),
+    Mutation("create first for old pods", ((needed_pools, "is_young", _believe_any_age),)),
+    Mutation("stale views believed", ((make_attempt, "_look_and_decide", _believe_stale_views),)),
+)

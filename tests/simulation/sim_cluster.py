@@ -1,0 +1,309 @@
+"""One cluster of a story: its workloads, pods and nodes, and the scheduler between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from shared.core import labels
+from shared.core.kinds.elastic import is_leader
+from shared.core.kinds.table import find_kind_of_pod
+from shared.core.workloads import PodView
+from tests.simulation.sim_workloads import NAMESPACE, Workload, list_pods
+
+if TYPE_CHECKING:
+    from shared.core.kinds.kind import Kind
+    from shared.core.ports import Ledger, Notice, SurplusMark
+    from tests.simulation.sim_pools import Pool
+    from tests.simulation.sim_workloads import PodPlan
+    from tests.simulation.sim_world import World
+
+FIXED_NAMES = ("StatefulSet", "LeaderWorkerSet", "Pod")
+"""Kinds whose next pod has the name of the one before."""
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One node as it is now."""
+
+    name: str
+    pool: Pool
+    labels: dict[str, str]
+    units: int
+    ready: bool = True
+    mark: SurplusMark | None = None
+    pods: list[SimPod] = field(default_factory=list)
+
+    @property
+    def free(self) -> int:
+        """Return the chips or GPUs that no pod uses."""
+        return self.units - sum(pod.units for pod in self.pods if not pod.view.finished)
+
+
+@dataclass(slots=True, eq=False)
+class SimPod:
+    """One pod as it is now."""
+
+    plan: PodPlan
+    workload: Workload
+    view: PodView
+    kind: Kind | None
+    leads: bool
+    made_at: float
+    tolerates_spot: bool
+    node: Node | None = None
+    bound_at: float = 0.0
+    deleting_since: float | None = None
+
+    @property
+    def units(self) -> int:
+        """Return its chips or GPUs."""
+        return self.view.template.units
+
+    @property
+    def live(self) -> bool:
+        """Return whether it runs or waits, and nothing ends it."""
+        return self.deleting_since is None and not self.view.finished
+
+
+class SimCluster:
+    """The truth about one cluster."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world, self.name = world, name
+        self.workloads: dict[tuple[str, str], Workload] = {}
+        self.pods: dict[str, SimPod] = {}
+        """By UID."""
+        self.waiting: dict[str, SimPod] = {}
+        self.nodes: dict[str, Node] = {}
+        self.events: dict[str, dict[tuple[str, str], float]] = {}
+        """By the object's UID: reason and text of each Event, with the time of the last."""
+        self.ledgers: dict[str, Ledger] = {}
+        """The reservations, by namespace."""
+        self.stop_mode, self.stopped_at = "", 0.0
+        """The emergency stop: the mode of the label on our own namespace, and since when."""
+        self._pass_due = False
+        self._reconciling: set[str] = set()
+
+    # --- workloads --------------------------------------------------------------------------------
+
+    def add_workload(self, made: Workload) -> None:
+        """Let a workload exist, and its pods come."""
+        self.workloads[made.kind, made.name] = made
+        self.note_workload(made)
+
+    def note_workload(self, made: Workload) -> None:
+        """Tell the exporter of a change, and let the controller work."""
+        made.touch()
+        self.world.note_change()
+        if self.workloads.get((made.kind, made.name)) is made:
+            self.world.exporters[self.name].see_workload(made)
+        if made.uid not in self._reconciling:
+            self._reconciling.add(made.uid)
+            self.world.time.after(0.5 + self.world.rng.random(), lambda: self._reconcile(made))
+
+    def remove_workload(self, made: Workload) -> None:
+        """Take a workload away; its pods follow."""
+        if self.workloads.get((made.kind, made.name)) is made:
+            del self.workloads[made.kind, made.name]
+        made.deleting_since = made.deleting_since or self.world.time.now
+        made.touch()
+        self.world.note_change()
+        self.world.exporters[self.name].lose_workload(made)
+        self._reconcile(made)
+
+    def list_pods_of(self, made: Workload) -> list[SimPod]:
+        """Return the pods that a workload has, those that end included."""
+        return [pod for pod in self.pods.values() if pod.workload is made]
+
+    def _reconcile(self, made: Workload) -> None:
+        self._reconciling.discard(made.uid)
+        plans = {plan.key: plan for plan in list_pods(made)}
+        names = set()
+        for pod in self.list_pods_of(made):
+            if pod.live and plans.pop(pod.plan.key, None) is None:
+                self.end_pod(pod, self.world.draw_termination())
+            names.add(pod.view.name)
+        for plan in plans.values():
+            if made.kind not in FIXED_NAMES or plan.name not in names:
+                self._add_pod(made, plan)
+        self._count_active(made)
+
+    def _count_active(self, made: Workload) -> None:
+        """Keep the status that shows how much still runs, where the exporter needs it."""
+        active = sum(not pod.view.finished for pod in self.list_pods_of(made))
+        if active == made.active:
+            return
+        made.active = active
+        made.touch()
+        if self.workloads.get((made.kind, made.name)) is made:
+            self.world.exporters[self.name].see_workload(made)
+
+    # --- pods -------------------------------------------------------------------------------------
+
+    def _add_pod(self, made: Workload, plan: PodPlan) -> None:
+        world = self.world
+        uid = made.uid if made.kind == "Pod" else world.make_uid("pod")
+        name = plan.name if made.kind in FIXED_NAMES else f"{plan.name}-{uid[4:]}"
+        view = PodView(
+            namespace=NAMESPACE,
+            name=name,
+            uid=uid,
+            template=plan.template,
+            controller_kind=plan.controller_kind,
+            controller_name=plan.controller_name,
+            controller_uid=plan.controller_uid,
+            controller_api_version=plan.api_version,
+            created_at=float(int(world.time.now + world.story.skew_seconds)),
+        )
+        kind = find_kind_of_pod(view)
+        leads = kind is not None and is_leader(kind, view)
+        pod = SimPod(plan, made, view, kind, leads, world.time.now, made.tolerates)
+        self.pods[uid] = self.waiting[uid] = pod
+        world.note_change()
+        self.schedule_soon()
+
+    def end_pod(self, pod: SimPod, seconds: float) -> None:
+        """Begin to end a pod; it is gone after its grace."""
+        if pod.deleting_since is not None or pod.view.uid not in self.pods:
+            return
+        now = self.world.time.now
+        pod.deleting_since = now
+        pod.view = replace(pod.view, deleting=True)
+        self.world.note_change()
+        if pod.node is None:
+            self.remove_pod(pod)
+        else:
+            self.world.time.after(seconds, lambda: self.remove_pod(pod))
+
+    def finish_pod(self, pod: SimPod, phase: str) -> None:
+        """Let a pod end by itself; it stays as an object."""
+        if pod.node is not None:
+            pod.node.pods.remove(pod)
+            pod.node.pool.used_at = self.world.time.now
+            self.schedule_soon()
+        self.waiting.pop(pod.view.uid, None)
+        pod.view = replace(pod.view, phase=phase, unschedulable=False)
+        self.world.exporters[self.name].lose_pod(pod)
+        self.world.note_change()
+
+    def remove_pod(self, pod: SimPod) -> None:
+        """Take a pod away at once."""
+        if self.pods.pop(pod.view.uid, None) is None:
+            return
+        if self.waiting.pop(pod.view.uid, None) is not None:
+            self.world.exporters[self.name].lose_pod(pod)
+        if pod.node is not None and pod in pod.node.pods:
+            pod.node.pods.remove(pod)
+            pod.node.pool.used_at = self.world.time.now
+        made = pod.workload
+        if made.kind == "Pod" and self.workloads.get(("Pod", made.name)) is made:
+            self.remove_workload(made)
+        elif made.uid not in self._reconciling:
+            self._reconciling.add(made.uid)
+            self.world.time.after(0.5 + self.world.rng.random(), lambda: self._reconcile(made))
+        self.world.note_change()
+        self.schedule_soon()
+
+    # --- nodes ------------------------------------------------------------------------------------
+
+    def add_node(self, pool: Pool, name: str) -> None:
+        """Let a node join."""
+        known = {labels.NODE_POOL: pool.name, labels.TOPOLOGY: pool.topology} | pool.labels
+        known[labels.GPU_ACCELERATOR if pool.gpus else labels.ACCELERATOR] = pool.accelerator
+        if pool.spot:
+            known[labels.SPOT] = "true"
+        self.nodes[name] = Node(name, pool, known, pool.units)
+        self.world.note_change()
+        self.schedule_soon()
+
+    def drain_node(self, name: str) -> None:
+        """End the pods of a node, which takes no more."""
+        node = self.nodes[name]
+        node.ready = False
+        for pod in list(node.pods):
+            self.end_pod(pod, 20.0)
+
+    def remove_node(self, name: str) -> None:
+        """Take a node away at once, with its pods."""
+        node = self.nodes.pop(name, None)
+        if node is None:
+            return
+        node.ready = False
+        for pod in list(node.pods):
+            self.remove_pod(pod)
+        for pod in [each for each in self.pods.values() if each.node is node]:
+            self.remove_pod(pod)
+        self.world.gke.note_nodes(node.pool)
+        self.world.note_change()
+
+    def list_nodes_of(self, pool_name: str) -> list[str]:
+        """Return the names of a pool's nodes."""
+        return [node.name for node in self.nodes.values() if node.pool.name == pool_name]
+
+    # --- the scheduler ----------------------------------------------------------------------------
+
+    def schedule_soon(self) -> None:
+        """Let the scheduler look at the waiting pods in a moment."""
+        if not self._pass_due and self.waiting:
+            self._pass_due = True
+            self.world.time.after(0.3 + self.world.rng.random(), self._schedule)
+
+    def _schedule(self) -> None:
+        self._pass_due = False
+        for pod in list(self.waiting.values()):
+            if not pod.live:
+                continue
+            node = self._find_node(pod)
+            if node is not None:
+                self._bind(pod, node)
+            elif not pod.view.unschedulable:
+                since = float(int(self.world.time.now + self.world.story.skew_seconds))
+                pod.view = replace(pod.view, unschedulable=True, unschedulable_since=since)
+                self.world.exporters[self.name].see_pod(pod)
+                self.world.note_change()
+
+    def _bind(self, pod: SimPod, node: Node) -> None:
+        now = self.world.time.now
+        self.world.tell(f"pod {pod.view.name} is bound to {node.name}")
+        pod.node, pod.bound_at = node, now
+        node.pods.append(pod)
+        node.pool.used_at = now
+        pod.view = replace(
+            pod.view, node_name=node.name, phase="Running", unschedulable=False, unschedulable_since=None
+        )
+        del self.waiting[pod.view.uid]
+        self.world.exporters[self.name].lose_pod(pod)
+        self.world.note_change()
+
+    def _find_node(self, pod: SimPod) -> Node | None:
+        wanted, key, units = pod.view.template.node_selector.items(), pod.plan.pool_key, pod.units
+        for node in self.nodes.values():
+            if not node.ready or not wanted <= node.labels.items() or node.free < units:
+                continue
+            if node.pool.spot and not (pod.tolerates_spot and pod.workload.spot):
+                continue
+            if node.pool.pinned and not (key and pod.workload.kind == "JobSet"):
+                continue
+            if node.mark is not None and node.mark.closed:
+                continue
+            if not key or self._may_share(pod, node.pool.name):
+                return node
+        return None
+
+    def _may_share(self, pod: SimPod, pool_name: str) -> bool:
+        """Return whether a pod with a pool key may use a pool, by its own key and those on it."""
+        for other in self.pods.values():
+            if other.node is None or not other.plan.pool_key or other.view.finished:
+                continue
+            here, same = other.node.pool.name == pool_name, other.plan.pool_key == pod.plan.pool_key
+            if here != same and (here or same):
+                return False
+        return True
+
+    # --- Events -----------------------------------------------------------------------------------
+
+    def write_event(self, notice: Notice) -> None:
+        """Keep an Event; the same one again is only refreshed."""
+        found = self.events.setdefault(notice.uid, {})
+        found[notice.reason, notice.message] = self.world.time.now

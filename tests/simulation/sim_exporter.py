@@ -1,0 +1,119 @@
+"""The exporter of a story: the real sightings, shown what a watch of the cluster would show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from exporter.sightings import PodSightings, WorkloadSightings
+from shared.core.kinds.table import KINDS, get_kind
+from shared.core.times import format_time
+from shared.edges.kubernetes_objects import Condition, ObjectMeta, OwnerReference
+from shared.edges.workload_objects import Pod, PodSpec, PodStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shared.core.messages import Event
+    from tests.simulation.sim_cluster import SimPod
+    from tests.simulation.sim_workloads import Workload
+    from tests.simulation.sim_world import World
+
+
+class SimExporter:
+    """One cluster's exporter, which may be down."""
+
+    def __init__(self, world: World, cluster: str) -> None:
+        self._world, self._cluster = world, cluster
+        self.up = True
+        self._start()
+
+    def _start(self) -> None:
+        self._pods: dict[str, PodSightings] = {}
+        self._workloads: dict[str, WorkloadSightings] = {}
+        self._seen: set[str] = set()
+
+    def stop(self) -> None:
+        """Let it end, with all that it remembers."""
+        self.up = False
+
+    def start(self) -> None:
+        """Let a new one start: it lists everything."""
+        if self.up:
+            return
+        self.up = True
+        self._start()
+        truth = self._world.clusters[self._cluster]
+        for made in list(truth.workloads.values()):
+            self.see_workload(made)
+        for pod in list(truth.waiting.values()):
+            self.see_pod(pod)
+
+    def see_pod(self, pod: SimPod) -> None:
+        """Show a pod without a node."""
+        if self.up and pod.leads and pod.kind:
+            name = pod.kind.name
+            if name not in self._pods:
+                self._pods[name] = PodSightings(self._cluster, pod.kind)
+            self._seen.add(pod.view.uid)
+            self._publish(self._pods[name].see(build_pod(pod)))
+
+    def lose_pod(self, pod: SimPod) -> None:
+        """Show that a pod left the watch."""
+        if self.up and pod.view.uid in self._seen and pod.kind:
+            self._seen.discard(pod.view.uid)
+            self._publish(self._pods[pod.kind.name].lose(build_pod(pod)))
+
+    def see_workload(self, made: Workload) -> None:
+        """Show a workload as it is now."""
+        if self.up and made.kind != KINDS[-1].name:
+            self._publish(self._find(made).see(made.view))
+
+    def lose_workload(self, made: Workload) -> None:
+        """Show that a workload is gone."""
+        if self.up and made.kind != KINDS[-1].name:
+            self._publish(self._find(made).lose(made.view))
+
+    def _find(self, made: Workload) -> WorkloadSightings:
+        if made.kind not in self._workloads:
+            self._workloads[made.kind] = WorkloadSightings(self._cluster, get_kind(made.kind))
+        return self._workloads[made.kind]
+
+    def _publish(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._world.publish(self._cluster, event)
+
+
+def build_pod(pod: SimPod) -> Pod:
+    """Return a pod as the API has it."""
+    view = pod.view
+    template = view.template
+    owners = None
+    if view.controller_kind:
+        reference = OwnerReference(
+            api_version=view.controller_api_version,
+            kind=view.controller_kind,
+            name=view.controller_name,
+            uid=view.controller_uid,
+            controller=True,
+        )
+        owners = (reference,)
+    metadata = ObjectMeta(
+        name=view.name,
+        namespace=view.namespace,
+        uid=view.uid,
+        creation_timestamp=format_time(view.created_at),
+        labels=template.labels,
+        annotations=template.annotations,
+        owner_references=owners,
+    )
+    said = pod.workload.build_template()["spec"]
+    spec = msgspec.convert(said | {"nodeSelector": template.node_selector, "nodeName": view.node_name}, PodSpec)
+    conditions = None
+    if view.unschedulable:
+        since = format_time(view.unschedulable_since)
+        conditions = [
+            Condition(type="PodScheduled", status="False", reason="Unschedulable", last_transition_time=since)
+        ]
+    return Pod(metadata=metadata, spec=spec, status=PodStatus(phase=view.phase, conditions=conditions))

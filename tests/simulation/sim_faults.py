@@ -1,0 +1,215 @@
+"""What fails in a story: it is applied where the product calls a port."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from shared.core.errors import (
+    Busy,
+    ClusterNotFound,
+    Denied,
+    NoCapacity,
+    ProvisionerError,
+    Throttled,
+    Unavailable,
+)
+from tests.simulation.sim_story import CLUSTERS, START, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from tests.simulation.virtual_time import VirtualTime
+
+LATENCY_SECONDS = 0.4
+"""The longest usual call."""
+GKE = frozenset({"create", "get", "list", "list_creations", "delete", "measure", "resize", "remove_nodes"})
+CHANGES = frozenset({"create", "delete", "resize"})
+ERRORS: dict[str, Callable[[], ProvisionerError]] = {
+    "unavailable": lambda: Unavailable("no answer: the simulator lets this call fail"),
+    "throttled": lambda: Throttled("quota of requests per minute", retry_after_seconds=30),
+    "busy": lambda: Busy("Cluster is running incompatible operation"),
+    "denied": lambda: Denied("403: the simulator took this right away"),
+    "quota": lambda: NoCapacity("Insufficient quota to satisfy the request"),
+    "cluster-not-found": lambda: ClusterNotFound("404: no such cluster"),
+}
+
+
+def make_error(kind: str) -> ProvisionerError:
+    """Return the error of a fault."""
+    return ERRORS[kind]()
+
+
+OUTCOMES = frozenset({"stockout", "vanish", "degraded", "slow", "half"})
+"""What becomes of a create that GKE has accepted."""
+MESSAGES = frozenset({"lose", "duplicate", "delay"})
+WINDOWS = frozenset({"outage", "swap", "no-quota", "no-stock", "no-right"})
+STILL = frozenset({"no-quota", "no-stock"})
+"""Windows that may stay open when the story comes to rest."""
+
+
+class Crash(BaseException):
+    """The instance ends here, between two calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRead:
+    """One answer of GKE about pools."""
+
+    answered_at: float
+    shows: float
+    """The moment that it shows; earlier than the answer if the answer is stale."""
+
+
+@dataclass(slots=True)
+class Invocation:
+    """One run of a function, with what the judge needs to know of it."""
+
+    label: str
+    version: int
+    began: float
+    looks: dict[tuple[str, str], float] = field(default_factory=dict)
+    """When it last read the pods on a pool."""
+    pool_reads: dict[tuple[str, str], PoolRead] = field(default_factory=dict)
+    """Its last read of each pool, by cluster and name; without a name: its last list."""
+    doubtful: Counter[str] = field(default_factory=Counter)
+    """How many pools it deleted without a word of their owner, by cluster."""
+    sweeping: bool = False
+    swapped: bool = False
+    """Whether the endpoints are swapped in its settings, which stay for its life."""
+    call_began: float = 0.0
+    """When its latest call was made, which may reach GKE much later."""
+    notes: list[str] = field(default_factory=list)
+    bugs: list[str] = field(default_factory=list)
+    """Errors that the product itself did not foresee."""
+
+
+class FaultTable:
+    """The faults of one story that can strike now."""
+
+    def __init__(self, time: VirtualTime, rng: Random, tell: Callable[[str], None]) -> None:
+        self._time, self._rng, self._tell = time, rng, tell
+        self._armed: list[Fault] = []
+        self._open: list[Fault] = []
+        self.stale_seconds = 0.0
+        """How old the answer to the present call is."""
+        self.struck = 0
+        self._swapped_until = 0.0
+
+    def arm(self, fault: Fault) -> None:
+        """Let a fault strike from now on."""
+        if fault.kind in WINDOWS:
+            self._open.append(fault)
+            if fault.kind not in STILL or fault.seconds:
+                self._time.after(fault.seconds, lambda: self._close(fault))
+        else:
+            self._armed.append(fault)
+
+    def _close(self, fault: Fault) -> None:
+        if fault in self._open:
+            self._open.remove(fault)
+            self._note_swap(fault)
+
+    def _note_swap(self, fault: Fault) -> None:
+        if fault.kind == "swap":
+            self._swapped_until = self._time.now
+
+    def disarm(self) -> None:
+        """Let nothing fail any more, except for capacity that stays away."""
+        self._armed.clear()
+        for fault in self._open:
+            self._note_swap(fault)
+        self._open = [each for each in self._open if each.kind in STILL and not each.seconds]
+
+    def begin(self, method: str, cluster: str) -> ProvisionerError | None:
+        """Wait as long as a call takes; raise its error, or return the one to raise after it."""
+        run = self._time.get_owner()
+        if isinstance(run, Invocation):
+            run.call_began = self._time.now
+        self._time.pause(self._rng.random() * LATENCY_SECONDS)
+        self.stale_seconds = 0.0
+        if not self._armed and not self._open:
+            return None
+        for fault in self._open:
+            self._meet_window(fault, method, cluster)
+        for fault in self._armed:
+            if self._matches(fault, method, cluster):
+                self._armed.remove(fault)
+                self.struck += 1
+                self._tell(f"FAULT {fault.kind} at {method}")
+                return self._strike(fault)
+        return None
+
+    def _matches(self, fault: Fault, method: str, cluster: str) -> bool:
+        if fault.kind in OUTCOMES or fault.kind in MESSAGES or CLUSTERS[fault.cluster] != cluster:
+            return False
+        if fault.method and fault.method != method:
+            return False
+        if fault.kind == "stale":
+            return method in {"list", "get"}
+        if fault.kind == "busy":
+            return method in CHANGES
+        if fault.kind == "quota":
+            return method in {"create", "resize"}
+        return fault.kind != "cluster-not-found" or method in GKE
+
+    def _strike(self, fault: Fault) -> ProvisionerError | None:
+        if fault.kind == "crash":
+            raise Crash
+        if fault.kind == "stall":
+            self._time.pause(fault.seconds)
+            return None
+        if fault.kind == "stale":
+            self.stale_seconds = fault.seconds
+            run = self._time.get_owner()
+            if isinstance(run, Invocation):
+                run.notes.append("stale")
+            return None
+        if fault.kind == "lost-reply":
+            return Unavailable("no answer: the reply was lost")
+        raise make_error(fault.kind)
+
+    def _meet_window(self, fault: Fault, method: str, cluster: str) -> None:
+        if CLUSTERS[fault.cluster] != cluster:
+            return
+        if fault.kind == "outage" and (fault.method == "gke") == (method in GKE):
+            raise make_error("unavailable")
+        if fault.kind == "no-right" and fault.method == method:
+            raise make_error("denied")
+        if fault.kind == "no-quota" and method in {"create", "resize"}:
+            raise make_error("quota")
+
+    def choose_outcome(self, cluster: str) -> Fault | None:
+        """Return what becomes of a create that is accepted now; None for a good one."""
+        for fault in self._armed:
+            if fault.kind in OUTCOMES and CLUSTERS[fault.cluster] == cluster:
+                self._armed.remove(fault)
+                self.struck += 1
+                return fault
+        if self.is_out_of_stock(cluster):
+            return Fault(at=self._time.now - START, kind="stockout", seconds=120.0)
+        return None
+
+    def is_out_of_stock(self, cluster: str) -> bool:
+        """Return whether every create fails now, minutes after GKE accepted it."""
+        return any(each.kind == "no-stock" and CLUSTERS[each.cluster] == cluster for each in self._open)
+
+    def take_message_fault(self, cluster: str) -> Fault | None:
+        """Return what becomes of the message that is published now; None if it arrives."""
+        for fault in self._armed:
+            if fault.kind in MESSAGES and CLUSTERS[fault.cluster] == cluster:
+                self._armed.remove(fault)
+                self.struck += 1
+                return fault
+        return None
+
+    @property
+    def swapped(self) -> bool:
+        """Return whether the endpoints of the two clusters are swapped in the settings."""
+        return any(fault.kind == "swap" for fault in self._open)
+
+    def was_swapped(self, since: float) -> bool:
+        """Return whether the endpoints were swapped at any moment since then."""
+        return self.swapped or self._swapped_until > since

@@ -1,0 +1,348 @@
+"""Judges what the product does, by the truth and not by what the product was shown."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shared.core.identity.pools import PoolStatus
+from shared.core.times import AHEAD_SECONDS_MAX
+from tests.simulation.sim_faults import Invocation, PoolRead
+from tests.simulation.sim_pools import LIVE
+from tests.simulation.sim_story import DRAIN_SECONDS, GRACE_SECONDS, START
+from tests.simulation.sim_workloads import Workload, list_pods, list_wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.ports import Notice
+    from tests.simulation.sim_cluster import SimPod
+    from tests.simulation.sim_pools import Pool
+    from tests.simulation.sim_world import World
+
+LOOK_SECONDS_MAX = 30.0
+"""The oldest look before a delete. What is bound after a younger one is only counted."""
+STOP_SECONDS = 5.0
+"""So long after the emergency stop an act may still be on its way."""
+SHARED_SECONDS = 120.0
+"""For so long after its last use by another slice a pool counts as that slice's."""
+HOUR_SECONDS, CREATES_PER_HOUR_MAX = 3600.0, 12
+_POOL = re.compile(r"node pool ([-a-z0-9]+)")
+_REASON = re.compile(r"\[([a-z_]+)\]$")
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One promise that was broken."""
+
+    invariant: str
+    text: str
+    at: float
+    """Seconds from the start."""
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.text} (at {self.at:.1f} s)"
+
+
+class Judge:
+    """Collects the violations of one story."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.violations: list[Violation] = []
+        self.late_bindings = 0
+        """Pods that were bound between a look of at most `LOOK_SECONDS_MAX` and the delete."""
+        self.late_changes = 0
+        """Pools whose workload was resumed or changed up to `LOOK_SECONDS_MAX` before."""
+        self.stale_changes = 0
+        """Changes of a pool whose labels a person removed while GKE still showed them."""
+        self.late_edits = 0
+        """Changes of a pool whose labels a person removed between the look and GKE's acceptance."""
+        self.idle_pools = 0
+        """Pools of live workloads whose pods run on the pools of other workloads."""
+        self.late_creates = 0
+        """Second pools of a claim whose request was on its way when the other one was created."""
+        self._created_at: dict[tuple[str, str], list[float]] = {}
+        """When each pool of a claim was created."""
+        self.creates = self.deletes = self.errors_at_rest = 0
+
+    def report(self, invariant: str, text: str) -> None:
+        """Note a violation."""
+        found = Violation(invariant, text, self._world.time.now - START)
+        self._world.tell(f"VIOLATION {found}")
+        self.violations.append(found)
+
+    # --- creates ----------------------------------------------------------------------------------
+
+    def see_create(self, pool: Pool) -> None:
+        """Judge a create that GKE accepts now."""
+        self.creates += 1
+        self._check_mode("create", pool, creates=True)
+        now, owner, story = self._world.time.now, pool.owner, self._world.story
+        self._judge_pace(pool)
+        others = [each for each in self._world.gke.pools[pool.cluster].values() if each.owner]
+        if owner is not None and owner.claim_hash:
+            for other in others:
+                same = other.owner is not None and other.owner.claim_hash == owner.claim_hash
+                if same and other.status in LIVE and other.made_at > self._get_run().call_began:
+                    self.late_creates += 1  # nothing can recall a request that is on its way
+                elif (
+                    same and other.status in LIVE and not self._serves_others(other, now) and not self._mixes(pool)
+                ):
+                    self.report(
+                        "one pool per claim",
+                        f"{pool.name} is a second pool of {owner.kind} {owner.slice_name} beside {other.name}, "
+                        f"which is {other.status} and serves no other slice",
+                    )
+        if story.limit_chips:
+            held = [each for each in others if each.status != PoolStatus.STOPPING]
+            chips = sum(each.size * each.units for each in (*held, pool))
+            if chips > story.limit_chips:
+                self.report(
+                    "limits", f"with {pool.name} there are {chips} chips; the limit is {story.limit_chips}"
+                )
+
+    def _judge_pace(self, pool: Pool) -> None:
+        """Report a create too many in an hour, and one before the pause after a failure is over.
+
+        The pause is for a creation that failed without a node, whose pool is there and is of the
+        shape that is wanted. It doubles from one minute to thirty.
+        """
+        now, owner = self._world.time.now, pool.owner
+        if owner is None or not owner.claim_hash:
+            return
+        made = self._created_at.setdefault((pool.cluster, owner.claim_hash), [])
+        made.append(now)
+        if sum(now - moment < HOUR_SECONDS for moment in made) > CREATES_PER_HOUR_MAX:
+            self.report("creates per hour", f"{pool.name} is one create too many of {owner.slice_name}")
+        for other in self._world.gke.pools[pool.cluster].values():
+            failed = other.owner
+            if failed is None or failed.claim_hash != owner.claim_hash or failed.created_at is None:
+                continue
+            never_made = other.status == PoolStatus.ERROR and not other.made_nodes
+            pause = min(60 * 2 ** min(failed.attempt, 10), 1800)
+            if never_made and failed.was_made_for(owner.fingerprint) and now - other.made_at < pause:
+                text = f"{pool.name} follows {other.name} after {now - other.made_at:.0f} s, and not {pause} s"
+                self.report("pauses", text)
+
+    def _mixes(self, pool: Pool) -> bool:
+        """Return whether several slices of a pool's workload share one of its pools.
+
+        Then the new pool is for any slice that has none, and the leader that waits asks for it.
+        """
+        truth = self._world.clusters[pool.cluster]
+        made = truth.workloads.get((pool.owner.kind, pool.owner.name)) if pool.owner else None
+        homes: dict[str, set[str]] = {}
+        for pod in truth.list_pods_of(made) if made else ():
+            if pod.node is not None:
+                homes.setdefault(pod.node.pool.name, set()).add(pod.plan.slice_name)
+        return any(len(slices) > 1 for slices in homes.values())
+
+    def _serves_others(self, pool: Pool, now: float) -> bool:
+        """Return whether pods of other slices than its own use a pool, or did a moment ago."""
+        owner = pool.owner
+        pods = self._list_pods_on(pool)
+        foreign = [pod for pod in pods if owner is None or pod.plan.slice_name != owner.slice_name]
+        return bool(foreign) or (not pods and pool.used_at > 0 and now - pool.used_at < SHARED_SECONDS)
+
+    def see_resize(self, pool: Pool, nodes: int) -> None:
+        """Judge a resize that GKE accepts now."""
+        self.see_change("resize", pool)
+        if nodes < pool.size:
+            self.report("in use", f"resize of {pool.name} from {pool.size} to {nodes} nodes lets GKE choose nodes")
+
+    # --- deletes ----------------------------------------------------------------------------------
+
+    def see_change(self, act: str, pool: Pool) -> None:
+        """Judge any change of a pool that exists."""
+        self._check_mode(act, pool, creates=act == "resize")
+        if pool.owner is None:
+            self._judge_foreign(act, pool)
+
+    def _judge_foreign(self, act: str, pool: Pool) -> None:
+        """Count a change of a pool whose labels a person removed just now; report any other."""
+        run = self._get_run()
+        found = [run.pool_reads.get((pool.cluster, name)) for name in ("", pool.name)]
+        reads = [each for each in found if each is not None]
+        last = max(reads, key=lambda each: each.answered_at, default=PoolRead(run.began, run.began))
+        if last.shows >= pool.relabelled_at:
+            self.report("foreign pools", f"{act} of {pool.name}, whose labels are not ours")
+        elif run.call_began - last.answered_at > LOOK_SECONDS_MAX:
+            seconds = run.call_began - last.answered_at
+            self.report("foreign pools", f"{act} of {pool.name}, whose labels were read {seconds:.0f} s before")
+        elif last.shows < last.answered_at:
+            self.stale_changes += 1
+        else:
+            self.late_edits += 1
+
+    def see_delete(self, pool: Pool) -> None:
+        """Judge a delete that GKE accepts now."""
+        self.deletes += 1
+        self.see_change("delete", pool)
+        run = self._get_run()
+        for pod in self._list_pods_on(pool):
+            self._judge_bound(pool, pod, run)
+        if pool.owner is not None:
+            self._judge_need(pool)
+            self._count_doubtful(pool, run)
+
+    def see_remove_nodes(self, pool: Pool, names: Sequence[str]) -> None:
+        """Judge the removal of nodes that GKE accepts now."""
+        self.see_change("remove_nodes", pool)
+        run = self._get_run()
+        for pod in self._list_pods_on(pool):
+            if pod.node is not None and pod.node.name in names:
+                self._judge_bound(pool, pod, run)
+
+    def _judge_bound(self, pool: Pool, pod: SimPod, run: Invocation) -> None:
+        now, made, owner = self._world.time.now, pod.workload, pool.owner
+        if pod.deleting_since is not None and now - pod.deleting_since > DRAIN_SECONDS:
+            return
+        own = owner is not None and (owner.kind, owner.name) == (made.kind, made.name)
+        if own and made.terminal and made.terminal_since and now - made.terminal_since > DRAIN_SECONDS - 1:
+            return
+        look = run.looks.get((pool.cluster, pool.name), run.began)
+        # Nothing can recall a request that is on its way, for example of an instance that freezes.
+        if pod.bound_at > look and run.call_began - look <= LOOK_SECONDS_MAX:
+            self.late_bindings += 1
+            return
+        state = "ends" if pod.deleting_since is not None else "runs"
+        why = f"bound after a look {now - look:.0f} s old" if pod.bound_at > look else "bound before the look"
+        told = " under suspend" if own and made.suspended else ""
+        where = f"pool {pool.name} ({pool.status}) with pod {pod.view.name}, which {state}{told}"
+        self.report("in use", f"{run.label.split()[0]} deletes {where}: {why}{self._describe_doubt()}")
+
+    def _judge_need(self, pool: Pool) -> None:
+        """Report the delete of a whole pool that a live slice needs and has nothing else for."""
+        owner, now = pool.owner, self._world.time.now
+        cluster = self._world.clusters[pool.cluster]
+        made = cluster.workloads.get((owner.kind, owner.name)) if owner else None
+        if owner is None or made is None or owner.owner_uid != made.uid:
+            return
+        if made.suspended and not made.terminal and made.deleting_since is None:
+            self._judge_suspension(pool, made)
+        if made.over:
+            return
+        if pool.healthy_since is None or self._list_pods_on(pool) or not fits(pool, made):
+            return
+        if not any(made.elastic or plan.slice_name == owner.slice_name for plan in list_pods(made)):
+            return
+        recent = max(pool.used_at, pool.healthy_since)
+        wanting = [
+            pod
+            for pod in cluster.waiting.values()
+            if pod.workload is made and pod.live and (made.elastic or pod.plan.slice_name == owner.slice_name)
+        ]
+        restarting = now - recent < GRACE_SECONDS and not cluster.list_pods_of(made)
+        if wanting and all(pod.made_at < now - 10 for pod in wanting):
+            restarting = True
+        if restarting and now - made.changed_at < LOOK_SECONDS_MAX:
+            self.late_changes += 1
+        elif restarting:
+            self.report(
+                "needed pools",
+                f"delete of {pool.name} ({pool.status}), whole and empty for {now - recent:.0f} s, which "
+                f"{made.kind} {made.name} needs{self._describe_doubt()}",
+            )
+
+    def _judge_suspension(self, pool: Pool, made: Workload) -> None:
+        """Report the delete of a whole pool whose workload may resume within the grace."""
+        told = tells_suspension(self._world, made)
+        # docs/decisions/0017-nets.md: without a time that can be true, it counts from the creation.
+        waited = self._world.time.now - (made.suspended_at if told else pool.made_at)
+        slices = {plan.slice_name for plan in list_wanted(made)}
+        wanted = bool(slices) and (made.elastic or (pool.owner is not None and pool.owner.slice_name in slices))
+        if wanted and waited < GRACE_SECONDS - 2 and pool.healthy_since is not None and fits(pool, made):
+            self.report(
+                "needed pools",
+                f"delete of {pool.name} ({pool.status}), whose {made.kind} is suspended for "
+                f"{waited:.0f} s{self._describe_doubt()}",
+            )
+
+    def _count_doubtful(self, pool: Pool, run: Invocation) -> None:
+        """Count a delete of a sweep that no word of the owner asks for; see that the cap holds."""
+        owner = pool.owner
+        made = self._world.clusters[pool.cluster].workloads.get((owner.kind, owner.name)) if owner else None
+        found = owner is not None and made is not None and owner.owner_uid in ("", made.uid)
+        if not run.sweeping or (found and made is not None and (made.terminal or made.suspended)):
+            return
+        run.doubtful[pool.cluster] += 1
+        count = run.doubtful[pool.cluster]
+        if count > self._world.story.cap:
+            self.report("cap", f"one sweep deletes {count} pools without a word of their owners: {pool.name}")
+
+    def _describe_doubt(self) -> str:
+        return "; endpoints swapped" if self._world.faults.was_swapped(self._get_run().began) else ""
+
+    # --- words ------------------------------------------------------------------------------------
+
+    def see_notice(self, cluster: str, notice: Notice) -> None:
+        """Judge an Event: a pool that serves must run, and belong to the workload."""
+        if not notice.message.endswith("[pool_serves]"):
+            return
+        named = _POOL.search(notice.message)
+        pool = self._world.gke.pools[cluster].get(named[1]) if named else None
+        run = self._get_run()
+        stale = "stale" in run.notes
+        made = self._find_told(cluster, notice)
+        if pool is not None and pool.owner is not None and made is not None and not stale:
+            uid = pool.owner.owner_uid
+            if uid not in ("", made.uid):
+                self.report(
+                    "true reasons", f"{run.label.split()[0]} says that {pool.name} of {uid} serves {made.uid}"
+                )
+        if named and not stale and (pool is None or pool.status == PoolStatus.STOPPING):
+            since = self._world.gke.stopped_at.get((cluster, named[1]), 0.0)
+            if since < run.began:
+                self.report(
+                    "true reasons", f"{run.label.split()[0]} says that {named[1]} serves, but it is ending"
+                )
+
+    def _find_told(self, cluster: str, notice: Notice) -> Workload | None:
+        """Return the workload that an Event is about."""
+        truth = self._world.clusters[cluster]
+        pod = truth.pods.get(notice.uid)
+        return pod.workload if pod else truth.workloads.get((notice.kind, notice.name))
+
+    # --- what several of them ask -----------------------------------------------------------------
+
+    def _check_mode(self, act: str, pool: Pool, *, creates: bool) -> None:
+        mode = self._world.story.mode
+        if mode == "report-only" or (creates and mode == "no-create"):
+            self.report("mode", f"{act} of {pool.name} in mode {mode}")
+        truth, run = self._world.clusters[pool.cluster], self._get_run()
+        stops = truth.stop_mode == "report-only" or (creates and truth.stop_mode == "no-create")
+        if stops and run.call_began - truth.stopped_at > STOP_SECONDS:
+            text = f"{act} of {pool.name} {run.call_began - truth.stopped_at:.0f} s after the emergency stop"
+            self.report("mode", f"{text}{self._describe_doubt()}")
+
+    def _list_pods_on(self, pool: Pool) -> list[SimPod]:
+        """Return the unfinished accelerator pods on a pool."""
+        nodes = self._world.clusters[pool.cluster].nodes.values()
+        return [
+            pod for node in nodes if node.pool is pool for pod in node.pods if pod.units and not pod.view.finished
+        ]
+
+    def _get_run(self) -> Invocation:
+        run = self._world.time.get_owner()
+        return run if isinstance(run, Invocation) else Invocation("nothing", 0, self._world.time.now)
+
+
+def read_reason(message: str) -> str:
+    """Return the reason at the end of an Event's text; empty without one."""
+    found = _REASON.search(message)
+    return found[1] if found else ""
+
+
+def fits(pool: Pool, made: Workload) -> bool:
+    """Return whether the pods of a workload can run on a pool, by its machine."""
+    shape = made.shape
+    if shape.gpu != bool(pool.gpus) or pool.accelerator != shape.accelerator or pool.spot != made.spot:
+        return False
+    return shape.gpu or pool.topology == shape.topology
+
+
+def tells_suspension(world: World, made: Workload) -> bool:
+    """Return whether a workload says since when it is suspended, with a time that can be true."""
+    return made.suspended_since is not None and world.story.skew_seconds <= AHEAD_SECONDS_MAX

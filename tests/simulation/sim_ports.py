@@ -1,0 +1,194 @@
+"""The ports of a story: what the product sees of a cluster, and where it keeps dead letters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shared.core import labels
+from shared.core.errors import StaleView
+from shared.core.kinds.table import is_pod_of, select_pods_of
+from shared.core.ports import BoundPod, Ledger, Namespace, SurplusMark
+from shared.core.workloads import NodeView
+from tests.component.fakes import is_selected
+from tests.simulation.sim_pools import DEFAULT_POOL, name_default_group
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.messages import Message
+    from shared.core.ports import Notice
+    from shared.core.workloads import Parent, PodView, WorkloadView
+    from tests.simulation.sim_cluster import SimCluster, SimPod
+    from tests.simulation.sim_faults import Invocation
+    from tests.simulation.sim_world import World
+
+
+OWN_NAMESPACE = "tpu-provisioner"
+
+
+class SimClock:
+    """`shared.core.ports.Clock` of one story."""
+
+    def __init__(self, world: World) -> None:
+        self._time = world.time
+
+    def now(self) -> float:
+        """Return unix seconds."""
+        return self._time.now
+
+    def pause(self, seconds: float) -> None:
+        """Let others go on for so long."""
+        self._time.pause(seconds)
+
+
+@dataclass(slots=True)
+class ClusterPort:
+    """`shared.core.ports.Cluster` of one story."""
+
+    world: World
+    name: str
+
+    def _begin(self, method: str) -> SimCluster:
+        """Take the time of a call and return the cluster that answers it."""
+        lost = self.world.faults.begin(method, self.name)
+        if lost is not None:
+            raise lost
+        return self.world.find_answering(self.name)
+
+    def get_pod(self, namespace: str, name: str) -> PodView | None:
+        """Return one pod."""
+        del namespace  # a story has one
+        found = (pod.view for pod in self._begin("get_pod").pods.values() if pod.view.name == name)
+        return next(found, None)
+
+    def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
+        """Return one workload."""
+        del namespace
+        made = self._begin("get_workload").workloads.get((kind, name))
+        return made.view if made else None
+
+    def get_parent(self, parent: Parent, kind: str) -> Parent | None:
+        """Return nothing: no workload of a story has a parent."""
+        del parent, kind
+        return None
+
+    def get_namespace(self, name: str) -> Namespace | None:
+        """Return a namespace, which says of which cluster it is."""
+        truth = self._begin("get_namespace")
+        said = {labels.MODE: truth.stop_mode} if truth.stop_mode and name == OWN_NAMESPACE else {}
+        return Namespace(uid=f"{name}-of-{truth.name.rpartition('/')[2]}", labels=said)
+
+    def read_ledger(self, namespace: str) -> Ledger:
+        """Return the reservations of a cluster."""
+        return self._begin("read_ledger").ledgers.get(namespace, Ledger(version="", entries={}))
+
+    def write_ledger(self, namespace: str, ledger: Ledger) -> Ledger:
+        """Write the reservations over the version that was read."""
+        ledgers = self._begin("write_ledger").ledgers
+        known = ledgers.get(namespace, Ledger(version="", entries={}))
+        if ledger.version != known.version:
+            raise StaleView("the ledger has changed")
+        ledgers[namespace] = Ledger(version=f"{int(known.version or 0) + 1}", entries=dict(ledger.entries))
+        return ledgers[namespace]
+
+    def list_waiting_leaders(self) -> list[PodView]:
+        """Return the leaders without a node."""
+        return [pod.view for pod in self._begin("list_waiting_leaders").waiting.values() if pod.leads]
+
+    def list_waiting_followers(self) -> list[PodView]:
+        """Return the other pods without a node."""
+        waiting = self._begin("list_waiting_followers").waiting.values()
+        return [pod.view for pod in waiting if not pod.leads]
+
+    def list_waiting_pods(self, kind: str, namespace: str) -> list[PodView]:
+        """Return the pods of a kind without a node."""
+        del namespace
+        waiting = self._begin("list_waiting_pods").waiting.values()
+        return [pod.view for pod in waiting if pod.kind and pod.kind.name == kind]
+
+    def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
+        """Return the pods of a workload."""
+        selector = select_pods_of(workload)
+        pods = (pod.view for pod in self._begin("list_workload_pods").pods.values())
+        return [pod for pod in pods if is_selected(selector, pod) and is_pod_of(workload, pod)]
+
+    def list_pool_nodes(self, pool_name: str) -> list[NodeView]:
+        """Return the nodes of a pool."""
+        nodes = self._begin("list_pool_nodes").nodes.values()
+        return [
+            NodeView(name=node.name, ready=node.ready, units=node.units)
+            for node in nodes
+            if node.pool.name == pool_name
+        ]
+
+    def find_pools_of_nodes(self, pool_names: Sequence[str], *, some: bool = False) -> dict[str, str]:
+        """Return the nodes of some pools, each with its pool."""
+        del some
+        truth = self._begin("find_pools_of_nodes")
+        found = {node.name: node.pool.name for node in truth.nodes.values() if node.pool.name in pool_names}
+        if DEFAULT_POOL in pool_names:
+            found[f"{name_default_group(truth.name)}-x1y2"] = DEFAULT_POOL
+        return found
+
+    def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
+        """Return the pods on a pool, and remember the look."""
+        truth = self._begin("list_pool_pods")
+        run: Invocation = self.world.time.get_owner()  # type: ignore[assignment]  # only invocations call ports
+        run.looks[self.name, pool_name] = self.world.time.now
+        nodes = (node for node in truth.nodes.values() if node.pool.name == pool_name)
+        return [self._view(pod) for node in nodes for pod in node.pods if not pod.view.finished]
+
+    def list_surplus_marks(self, pool_name: str) -> dict[str, SurplusMark | None]:
+        """Return the marks of a pool's nodes."""
+        nodes = self._begin("list_surplus_marks").nodes.values()
+        return {node.name: node.mark for node in nodes if node.pool.name == pool_name}
+
+    def mark_surplus(self, node: str, since: float | None, *, closed: bool = False) -> None:
+        """Set or remove the mark of a node."""
+        lost = self.world.faults.begin("mark_surplus", self.name)
+        truth = self.world.find_answering(self.name)
+        found = truth.nodes.get(node)
+        if found is not None:
+            self.world.judge.see_change("mark_surplus", found.pool)
+            found.mark = None if since is None else SurplusMark(float(int(since)), closed)
+            self.world.note_change()
+            truth.schedule_soon()
+        if lost is not None:
+            raise lost
+
+    def write_notice(self, notice: Notice) -> None:
+        """Keep an Event."""
+        lost = self.world.faults.begin("write_notice", self.name)
+        self.world.judge.see_notice(self.name, notice)
+        self.world.find_answering(self.name).write_event(notice)
+        if lost is not None:
+            raise lost
+
+    def _view(self, pod: SimPod) -> BoundPod:
+        ending = pod.deleting_since
+        return BoundPod(
+            namespace=pod.view.namespace,
+            name=pod.view.name,
+            kind=pod.kind.name if pod.kind else "",
+            workload=pod.kind.find_owner(pod.view) if pod.kind else "",
+            chips=pod.units,
+            deleting_since=None if ending is None else ending + self.world.story.skew_seconds,
+            node=pod.view.node_name,
+            created_at=pod.view.created_at,
+        )
+
+
+class DeadLetterPort:
+    """`shared.core.ports.DeadLetters` of one story."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.kept: list[Message] = []
+
+    def keep(self, message: Message) -> None:
+        """Keep one message."""
+        lost = self._world.faults.begin("keep", self._world.cluster_names[0])
+        self.kept.append(message)
+        if lost is not None:
+            raise lost

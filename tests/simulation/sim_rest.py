@@ -1,0 +1,219 @@
+"""Judges a story that has come to rest: every demand answered, every pool needed, nothing lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.core.identity.pools import PoolStatus
+from shared.core.kinds.table import get_kind
+from shared.core.times import AHEAD_SECONDS_MAX
+from tests.simulation.sim_judge import fits, read_reason, tells_suspension
+from tests.simulation.sim_story import DRAIN_SECONDS
+from tests.simulation.sim_workloads import list_pods
+
+if TYPE_CHECKING:
+    from tests.simulation.sim_cluster import SimCluster, SimPod
+    from tests.simulation.sim_pools import Pool
+    from tests.simulation.sim_workloads import Workload
+    from tests.simulation.sim_world import World
+
+CURRENT_SECONDS = 3600.0
+"""How long API servers keep Events."""
+IDLE_REASONS = {
+    "pool_serves",
+    "pool_absent",
+    "pool_in_progress",
+    "pool_in_progress_differs",
+    "pool_stopping",
+    "pool_grows",
+}
+"""Reasons that promise a change; at rest nothing changes any more."""
+Truth = dict[str, tuple[tuple[str, str, int], ...]]
+
+
+def judge_rest(world: World) -> None:
+    """Report what is not as it should be now that nothing happens any more."""
+    for sent in world.sent:
+        under_way = sent.function == "settle" and not sent.attempts  # where creations fail for ever
+        if not (sent.answered or under_way):
+            world.judge.report("no message lost", f"no answer after {sent.attempts} deliveries: {sent.text}")
+    for cluster in world.clusters.values():
+        _judge_demands(world, cluster)
+        if world.story.mode != "report-only":
+            _judge_pools(world, cluster)
+
+
+def take_truth(world: World) -> Truth:
+    """Return every pool with its state and size, to be compared."""
+    return {
+        name: tuple(sorted((pool.name, str(pool.status), pool.size) for pool in pools.values()))
+        for name, pools in world.gke.pools.items()
+    }
+
+
+# --- demands --------------------------------------------------------------------------------------
+
+
+def _judge_demands(world: World, cluster: SimCluster) -> None:
+    slices: dict[tuple[str, str], list[SimPod]] = {}
+    for pod in cluster.waiting.values():
+        if pod.live and pod.units and pod.view.unschedulable:
+            slices.setdefault((pod.workload.uid, pod.plan.slice_name), []).append(pod)
+    for pods in slices.values():
+        made = pods[0].workload
+        latest = _find_latest(world, cluster, pods)
+        what = f"{made.kind} slice {pods[0].plan.slice_name} ({_describe_pools(world, cluster, pods)})"
+        leads = any(pod.leads for pod in pods)
+        who = "its leader" if leads else "only followers"
+        if leads and _keeps_wrong_shape(world, cluster, made, what):
+            world.judge.report("every demand answered", f"an empty pool is not replaced for {what}")
+        elif latest is None:
+            world.judge.report("every demand answered", f"silence for {what}, {who} waits")
+        elif _promises(latest, what) and not world.faults.is_out_of_stock(cluster.name):
+            world.judge.report(
+                "every demand answered", f"[{read_reason(latest)}] is the last word for {what}, {who} waits"
+            )
+
+
+def _keeps_wrong_shape(world: World, cluster: SimCluster, made: Workload, what: str) -> bool:
+    """Return whether a slice of changeable shape waits beside its empty pool of the earlier shape.
+
+    A version takes the pools of another one for good, so it replaces none of them.
+    """
+    free = world.story.mode == "active" and world.story.versions == 1
+    stocked = not world.faults.is_out_of_stock(cluster.name)
+    return free and stocked and get_kind(made.kind).reshapes and "RUNNING of another shape used by nobody" in what
+
+
+def _promises(message: str, what: str) -> bool:
+    """Return whether an Event promises a change, which at rest does not come.
+
+    That a slice waits for the pool of another one is true only while its workload has a free pool.
+    """
+    starves = what.endswith("(RUNNING used by other)")
+    return read_reason(message) in IDLE_REASONS or (starves and read_reason(message) == "pool_in_use")
+
+
+def _find_latest(world: World, cluster: SimCluster, pods: list[SimPod]) -> str | None:
+    """Return the latest Event that still exists about a slice; None without one."""
+    made = pods[0].workload
+    others = [pod.view.uid for pod in cluster.list_pods_of(made) if pod.plan.slice_name == pods[0].plan.slice_name]
+    found: list[tuple[float, str]] = []
+    for uid in {made.uid, *others}:
+        for (_, message), moment in cluster.events.get(uid, {}).items():
+            if world.time.now - moment <= CURRENT_SECONDS:
+                found.append((moment, message))
+    return max(found)[1] if found else None
+
+
+def _describe_pools(world: World, cluster: SimCluster, pods: list[SimPod]) -> str:
+    """Return in words what the pools of a waiting slice do."""
+    made, slice_name = pods[0].workload, pods[0].plan.slice_name
+    said, hollow = [], False
+    for pool in world.gke.pools[cluster.name].values():
+        owner = pool.owner
+        if owner is None or owner.owner_uid != made.uid:
+            continue
+        if not made.elastic and owner.slice_name != slice_name:
+            here = [each for node in cluster.nodes.values() if node.pool is pool for each in node.pods]
+            short = len(cluster.list_nodes_of(pool.name)) < pool.size
+            hollow = hollow or short or any(each.workload is not made for each in here)
+            continue
+        users = {
+            "own"
+            if (made.elastic and each.workload is made) or each.plan.slice_name == slice_name
+            else "other"
+            if each.workload is made
+            else "foreign"
+            for node in cluster.nodes.values()
+            if node.pool is pool
+            for each in node.pods
+        }
+        nodes = len(cluster.list_nodes_of(pool.name))
+        other = "" if fits(pool, made) else " of another shape"
+        hollow = hollow or (nodes < pool.size and "own" not in users)
+        whole = "" if nodes == pool.size else f", {nodes} of {pool.size} nodes"
+        said.append(f"{pool.status}{other}{whole} used by {'+'.join(sorted(users)) or 'nobody'}")
+    if hollow:
+        said.append("another pool of the workload short of nodes, or with strangers")
+    spot = " spot" if made.spot else ""
+    spot += ", clock ahead" if world.story.skew_seconds > AHEAD_SECONDS_MAX else ""
+    return ("; ".join(said) or "no pool") + spot
+
+
+# --- pools ----------------------------------------------------------------------------------------
+
+
+def _judge_pools(world: World, cluster: SimCluster) -> None:
+    for pool in world.gke.pools[cluster.name].values():
+        owner = pool.owner
+        if owner is None or pool.status in (PoolStatus.STOPPING, PoolStatus.PROVISIONING):
+            continue
+        if owner.created_at is None and not cluster.list_nodes_of(pool.name):
+            continue  # the Go provisioner's, and without a node nothing proves its cluster
+        made = cluster.workloads.get((owner.kind, owner.name))
+        if made is None or owner.owner_uid not in ("", made.uid):
+            _report_orphan(world, cluster, pool, "its owner is gone")
+        elif made.terminal:
+            _report_orphan(world, cluster, pool, "its owner is over")
+        elif made.suspended and owner.created_at is None and not tells_suspension(world, made):
+            continue  # neither the pool says its age nor the workload since when it is suspended
+        elif made.suspended:
+            _report_orphan(world, cluster, pool, "its owner is suspended")
+        elif made.deleting_since is not None:
+            _report_orphan(world, cluster, pool, "its owner is being deleted")
+        else:
+            _judge_live(world, cluster, pool, made)
+
+
+def _report_orphan(world: World, cluster: SimCluster, pool: Pool, why: str) -> None:
+    users = _list_users(world, cluster, pool)
+    if not users:
+        swaps = any(each.kind == "swap" for each in world.story.faults)
+        swapped = "; endpoints had been swapped" if swaps else ""
+        world.judge.report("every pool ends", f"{pool.name} ({pool.status}) stays: {why}{swapped}")
+
+
+def _judge_live(world: World, cluster: SimCluster, pool: Pool, made: Workload) -> None:
+    """Report a pool that nothing uses while every pod of its live owner runs somewhere."""
+    pods = [pod for pod in cluster.list_pods_of(made) if pod.live]
+    wanted = len(list_pods(made))
+    users = _list_users(world, cluster, pool)
+    if pods and len(pods) == wanted and all(pod.node is not None for pod in pods) and not users:
+        owned = [each for each in world.gke.pools[cluster.name].values() if each.owner and _is_of(each, made)]
+        slices = len({plan.slice_name for plan in list_pods(made)})
+        if len(owned) > slices and pool.owner and pool.owner.owner_uid:  # the Go provisioner's pools say no slice
+            text = (
+                f"{pool.name} ({pool.status}) stays empty: its {made.kind} has {slices} slices, {len(owned)} pools"
+            )
+            world.judge.report("every pool ends", text)
+        else:
+            world.judge.idle_pools += 1
+    elif _has_spare_nodes(cluster, pool, made, users, wanted):
+        world.judge.report("every pool ends", f"{pool.name} keeps {pool.size} nodes, {made.kind} wants {wanted}")
+    elif not wanted and not users:
+        world.judge.report("every pool ends", f"{pool.name} ({pool.status}) stays: its {made.kind} wants no pods")
+
+
+def _has_spare_nodes(cluster: SimCluster, pool: Pool, made: Workload, users: list[SimPod], wanted: int) -> bool:
+    """Return whether a whole elastic pool that only its own pods use has more nodes than these."""
+    if not made.elastic or pool.status != PoolStatus.RUNNING or not users:
+        return False
+    alone = all(pod.workload is made for pod in users)
+    return alone and len(cluster.list_nodes_of(pool.name)) > max(wanted, len(users))
+
+
+def _is_of(pool: Pool, made: Workload) -> bool:
+    owner = pool.owner
+    return owner is not None and (owner.kind, owner.name) == (made.kind, made.name)
+
+
+def _list_users(world: World, cluster: SimCluster, pool: Pool) -> list[SimPod]:
+    now = world.time.now
+    return [
+        pod
+        for node in cluster.nodes.values()
+        if node.pool is pool
+        for pod in node.pods
+        if pod.units and not (pod.deleting_since is not None and now - pod.deleting_since > DRAIN_SECONDS)
+    ]

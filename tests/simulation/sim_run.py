@@ -1,0 +1,137 @@
+"""Runs one story to its rest and beyond: acts, faults and sweeps, then calm, then a replay."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from shared.core.identity.pools import PoolStatus
+from tests.simulation.sim_acts import apply_act
+from tests.simulation.sim_rest import judge_rest, take_truth
+from tests.simulation.sim_story import START
+from tests.simulation.sim_world import World
+
+if TYPE_CHECKING:
+    from tests.simulation.sim_judge import Violation
+    from tests.simulation.sim_story import Story
+
+REST_SWEEPS = (40, 110, 430, 500, 1010, 1080, 1200, 2200, 2300, 3800, 3900, 4000, 5000, 5100, 5300, 8000)
+"""When the sweep runs after everything has happened, in seconds. Each wait of the product ends
+between two of them. That it really runs each minute changes nothing, because it has no memory."""
+SAME_SECONDS = 250.0
+"""A sweep that finds the truth unchanged so soon decides as the one before."""
+LAST_SWEEPS_MAX = 10
+CALM_SECONDS = 960.0
+"""As long as the longest wait of the product, unless GKE still creates a pool."""
+
+
+@dataclass(slots=True)
+class Result:
+    """What became of one story."""
+
+    story: Story
+    violations: list[Violation] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    figures: dict[str, int] = field(default_factory=dict)
+
+
+def run_story(story: Story, *, tell: bool = False) -> Result:
+    """Run one story and judge it; with `tell`, keep a line of everything that happens."""
+    result = Result(story)
+    world = World(story, tell=result.lines.append if tell else None)
+    try:
+        _live(world)
+        _rest(world, REST_SWEEPS)
+        judge_rest(world)
+        _replay(world)
+    finally:
+        world.time.close()
+    result.violations = world.judge.violations
+    result.figures = {
+        "messages": len(world.sent),
+        "creates": world.judge.creates,
+        "deletes": world.judge.deletes,
+        "faults struck": world.faults.struck,
+        "pods bound after the look": world.judge.late_bindings,
+        "workloads changed after the look": world.judge.late_changes,
+        "idle pools of live workloads": world.judge.idle_pools,
+        "changes after a stale answer": world.judge.stale_changes,
+        "labels removed after the look": world.judge.late_edits,
+        "second pools on their way": world.judge.late_creates,
+    }
+    return result
+
+
+def _live(world: World) -> None:
+    story, time = world.story, world.time
+    for act in story.acts:
+        time.at(START + act.at, functools.partial(apply_act, world, act))
+    for fault in story.faults:
+        time.at(START + fault.at, functools.partial(world.faults.arm, fault))
+    for at in story.sweeps:
+        time.at(START + at, world.sweep)
+    time.run_until(START + story.length + 1)
+
+
+def _rest(world: World, sweeps: tuple[int, ...]) -> None:
+    """Let the story come to rest: nothing fails, and the sweep runs until nothing changes."""
+    world.faults.disarm()
+    world.settled = True
+    began = world.time.now
+    still_since, changes = began, -1
+    swept_at = began
+    for seconds in sweeps:
+        world.time.run_until(began + seconds)
+        if world.changes != changes:
+            still_since, changes = world.time.now, world.changes
+        elif world.time.now - swept_at < SAME_SECONDS:
+            continue
+        elif world.time.now - still_since >= CALM_SECONDS and _is_calm(world):
+            break
+        world.sweep()
+        swept_at = world.time.now
+    for _ in range(LAST_SWEEPS_MAX):
+        changes = world.changes
+        world.sweep()
+        world.time.run_until(world.time.now + 60)
+        if world.changes == changes:
+            break
+        world.time.run_until(world.time.now + 300)
+
+
+def _is_calm(world: World) -> bool:
+    """Return whether nothing goes on by itself; a failed pool may wait for its next attempt."""
+    pools = (pool for found in world.gke.pools.values() for pool in found.values())
+    pausing = any(pool.status == PoolStatus.ERROR and pool.owner for pool in pools)
+    return world.time.next_moment is None and not pausing
+
+
+def _replay(world: World) -> None:
+    """Deliver every message again: nothing may change."""
+    before, calls = take_truth(world), (world.judge.creates, world.judge.deletes)
+    restless = any(world.faults.is_out_of_stock(name) for name in world.cluster_names)
+    if world.story.versions > 1:
+        return  # the sweeps may all have been one version's, and the replay the other's
+    if restless or world.time.next_moment is not None:
+        return  # something goes on by itself: creates that fail, or a pod that ends very slowly
+    world.replay()
+    world.time.run_until(world.time.now + 90)
+    after = take_truth(world)
+    swapped = "; endpoints had been swapped" if any(each.kind == "swap" for each in world.story.faults) else ""
+    if (world.judge.creates, world.judge.deletes) != calls or after != before:
+        world.judge.report("replay changes nothing", f"{_describe(before, after)}{swapped}")
+
+
+def _describe(before: dict[str, Any], after: dict[str, Any]) -> str:
+    for name, found in after.items():
+        was = set(before[name])
+        new = [
+            f"{pool} is {status} with {size} nodes"
+            for pool, status, size in found
+            if (pool, status, size) not in was
+        ]
+        gone = {pool for pool, _, _ in was} - {pool for pool, _, _ in found}
+        if new or gone:
+            return "; ".join([*new, *(f"{pool} is gone" for pool in sorted(gone))])
+    return "calls were made"

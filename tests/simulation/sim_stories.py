@@ -1,0 +1,214 @@
+"""Makes the story of a seed: a few workloads, what is done to them, and what fails meanwhile."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tests.simulation.sim_acts import ENDING, RESTARTED, SCALED, SUSPENDED
+from tests.simulation.sim_faults import GKE, OUTCOMES
+from tests.simulation.sim_story import Act, Fault, Story
+
+LENGTH_SECONDS = 2400.0
+STOPPED_SHARE = 0.05
+BLIND_SHARE = 0.15
+SCARCE_SHARE = 0.06
+_KINDS = (
+    ("JobSet", 30),
+    ("RayCluster", 20),
+    ("LeaderWorkerSet", 15),
+    ("Job", 12),
+    ("Deployment", 10),
+    ("StatefulSet", 6),
+    ("Pod", 7),
+)
+_SHAPES = {
+    "JobSet": ("one", "two", "two", "gpu"),
+    "RayCluster": ("one", "two", "gpu"),
+    "LeaderWorkerSet": ("one", "two", "two"),
+    "Job": ("one", "two", "gpu"),
+    "Deployment": ("one", "gpu"),
+    "StatefulSet": ("one", "two", "gpu"),
+    "Pod": ("one", "one", "two", "gpu"),
+}
+_READS = ("get", "list", "get_pod", "get_workload", "list_pool_pods", "list_pool_nodes", "list_workload_pods")
+_CALLS = ("", "", "", "create", "create", "delete", "delete", "write_notice", "list_waiting_leaders", *_READS)
+_ONCE = (
+    *("crash",) * 4,
+    *("lost-reply",) * 4,
+    *("stall",) * 4,
+    *("stale",) * 5,
+    "unavailable",
+    "throttled",
+    "busy",
+    "denied",
+    "quota",
+    "cluster-not-found",
+)
+
+
+def make_story(seed: int) -> Story:
+    """Return the story of a seed; the same for the same seed in every process."""
+    rng = Random(f"story {seed}")
+    clusters = 2 if rng.random() < 0.15 else 1
+    acts = _make_acts(rng, clusters) + _make_stop(seed, clusters)
+    faults = _make_faults(rng, clusters) + _make_blindness(seed, acts)
+    sweeps = [_round(30 + rng.random() * LENGTH_SECONDS) for _ in range(rng.randint(2, 5))]
+    _add_scarcity(seed, acts, faults, sweeps)
+    drawn = rng.random()
+    mode = "report-only" if drawn < 0.03 else "no-create" if drawn < 0.05 else "active"
+    return Story(
+        seed=seed,
+        acts=tuple(sorted(acts, key=lambda act: act.at)),
+        faults=tuple(sorted(faults, key=lambda fault: fault.at)),
+        sweeps=tuple(sorted(sweeps)),
+        clusters=clusters,
+        mode=mode,
+        cap=rng.randint(1, 2) if rng.random() < 0.12 else 50,
+        limit_chips=rng.choice((8, 16)) if rng.random() < 0.06 else 0,
+        versions=2 if rng.random() < 0.08 else 1,
+        skew_seconds=rng.choice((120.0, 3600.0, 3600.0)) if rng.random() < 0.05 else 0.0,
+    )
+
+
+def _round(seconds: float) -> float:
+    return round(seconds, 1)
+
+
+def _make_acts(rng: Random, clusters: int) -> list[Act]:
+    acts: list[Act] = []
+    count = rng.choices((1, 2, 3, 6), (55, 30, 12, 3))[0]
+    many = count > 3
+    end = _round(600 + rng.random() * 900)
+    first = ""
+    for index in range(count):
+        kind = rng.choices([name for name, _ in _KINDS], [weight for _, weight in _KINDS])[0]
+        shape = rng.choice(_SHAPES[kind])
+        if first in _SHAPES[kind] and rng.random() < 0.6:
+            shape = first  # so that workloads can take each other's nodes
+        first = first or shape
+        if shape != "gpu" and rng.random() < 0.12:
+            shape += "+spot" if rng.random() < 0.7 else "+spot-intolerant"
+        name, cluster = f"w{index}", rng.randrange(clusters)
+        at = _round(rng.random() * (60 if index == 0 else 900))
+        replicas = 1 if kind == "Pod" else rng.choices((1, 2, 3), (45, 40, 15))[0]
+        acts.append(Act(at, "create", cluster, name, kind, shape, replicas, rng.random() < 0.4))
+        if many:
+            acts.append(Act(end, "delete", cluster, name))
+        acts += _make_life(rng, acts[index * 2 if many else -1])
+    if rng.random() < 0.25:
+        acts.append(_make_event(rng, rng.randrange(clusters)))
+    if rng.random() < 0.04:
+        birth = acts[0]  # a stranger's pool has the name before the first slice asks
+        acts.append(Act(_round(birth.at + 0.5), "take-name", birth.cluster, birth.name, flag=rng.random() < 0.7))
+    return acts
+
+
+def _make_life(rng: Random, birth: Act) -> list[Act]:
+    """Return what is done to one workload during the story."""
+    kind, acts = birth.kind, []
+    verbs = ["delete", "recreate", "recreate", "evict", "preempt", "preempt", "degrade", "remove-pool"]
+    verbs += ["relabel", "take-name"]
+    if kind in SUSPENDED:
+        verbs += ["suspend", "suspend", "resume"]
+    if kind in ENDING:
+        verbs += ["complete", "complete"]
+    if kind in SCALED:
+        verbs += ["scale", "scale", "scale", "respec", "enlarge"]
+    if kind in RESTARTED:
+        verbs += ["restart", "restart"]
+    if kind == "JobSet":
+        verbs += ["go-pool"]
+    for _ in range(rng.choices((0, 1, 2, 3), (15, 40, 30, 15))[0]):
+        verb = rng.choice(verbs)
+        at = _round(birth.at + 5 + rng.random() ** 1.5 * (LENGTH_SECONDS - birth.at))
+        count = rng.randint(0, 3) if verb in ("scale", "evict", "preempt") else 0
+        if verb in ("delete", "recreate"):
+            count = rng.choice((1, 1, 20, 120))
+        acts.append(Act(at, verb, birth.cluster, birth.name, count=count, flag=rng.random() < 0.4))
+        if verb == "suspend":
+            wait = rng.choice((5.0, 200.0, 320.0, 950.0, 1300.0))
+            if rng.random() < 0.6:
+                acts.append(Act(_round(at + wait + rng.random() * 10), "resume", birth.cluster, birth.name))
+    return acts
+
+
+def _make_event(rng: Random, cluster: int) -> Act:
+    at = _round(rng.random() * LENGTH_SECONDS)
+    verb = rng.choice(("exporter-down", "exporter-down", "replay", "replay", "rubbish", "bystander"))
+    return Act(at, verb, cluster, "", count=rng.choice((60, 600, 3000)), flag=rng.random() < 0.5)
+
+
+def _make_stop(seed: int, clusters: int) -> list[Act]:
+    """Return the emergency stop of some stories."""
+    rng = Random(f"stop {seed}")
+    if rng.random() >= STOPPED_SHARE:
+        return []
+    at, seconds = _round(rng.random() * 1500), rng.choice((60, 400, 1200))
+    return [Act(at, "stop", rng.randrange(clusters), "", count=seconds, flag=rng.random() < 0.5)]
+
+
+def _make_faults(rng: Random, clusters: int) -> list[Fault]:
+    faults = []
+    for _ in range(rng.choices((0, 1, 2, 3, 4), (18, 30, 26, 16, 10))[0]):
+        at, cluster = _round(rng.random() ** 1.5 * LENGTH_SECONDS), rng.randrange(clusters)
+        drawn = rng.random()
+        if drawn < 0.55:
+            faults.append(_make_once(rng, at, cluster))
+        elif drawn < 0.7:
+            kind = rng.choice(sorted(OUTCOMES))
+            faults.append(Fault(at, kind, cluster=cluster, seconds=rng.choice((0.0, 120.0, 2100.0))))
+        elif drawn < 0.85:
+            kind = rng.choice(("lose", "duplicate", "duplicate", "delay"))
+            faults.append(Fault(at, kind, cluster=cluster, seconds=rng.choice((3.0, 60.0, 900.0))))
+        else:
+            faults.append(_make_window(rng, at, cluster, clusters))
+    return faults
+
+
+def _make_blindness(seed: int, acts: list[Act]) -> list[Fault]:
+    """Return the loss of the right to read workloads, in some stories while a pool is empty."""
+    rng = Random(f"blindness {seed}")
+    empties = [act for act in acts if act.verb in ("suspend", "restart")]
+    if not empties or rng.random() >= BLIND_SHARE:
+        return []
+    act = rng.choice(empties)
+    return [Fault(_round(act.at + 5), "no-right", "get_workload", act.cluster, _round(60 + rng.random() * 600))]
+
+
+def _add_scarcity(seed: int, acts: list[Act], faults: list[Fault], sweeps: list[float]) -> None:
+    """Let some stories have no stock for a while, with sweeps each minute and messages again."""
+    rng = Random(f"scarcity {seed}")
+    if rng.random() >= SCARCE_SHARE:
+        return
+    cluster, until = acts[0].cluster, rng.choice((200.0, 500.0, 1500.0))
+    faults.append(Fault(0.0, "no-stock", cluster=cluster, seconds=until))
+    if rng.random() < 0.3:
+        faults.append(Fault(_round(rng.random() * until), "crash", "delete", cluster))
+    acts += [Act(_round(100 + rng.random() * until), "replay", cluster, "") for _ in range(3)]
+    sweeps += [_round(each + rng.random()) for each in range(60, int(until) + 300, 60)]
+
+
+def _make_once(rng: Random, at: float, cluster: int) -> Fault:
+    kind = rng.choice(_ONCE)
+    method, seconds = rng.choice(_CALLS), 0.0
+    if kind == "stall":
+        seconds = rng.choice((20.0, 90.0, 600.0))
+    elif kind == "stale":
+        method, seconds = rng.choice(("list", "get", "get", "")), rng.choice((5.0, 60.0, 300.0))
+    elif kind in ("busy", "quota"):
+        method = ""
+    elif kind == "cluster-not-found":
+        method = rng.choice(sorted(GKE))
+    return Fault(at, kind, method, cluster, seconds)
+
+
+def _make_window(rng: Random, at: float, cluster: int, clusters: int) -> Fault:
+    seconds = _round(30 + rng.random() * 900)
+    if clusters > 1 and rng.random() < 0.5:
+        return Fault(at, "swap", cluster=cluster, seconds=seconds)
+    kind = rng.choice(("outage", "outage", "no-quota", "no-stock", "no-right", "no-right"))
+    if kind == "outage":
+        return Fault(at, kind, rng.choice(("gke", "kubernetes")), cluster, seconds)
+    if kind == "no-right":
+        return Fault(at, kind, rng.choice(("get_workload", *_READS, "delete", "create")), cluster, seconds)
+    return Fault(at, kind, cluster=cluster, seconds=0.0 if rng.random() < 0.4 else seconds)

@@ -1,0 +1,93 @@
+"""A story: what people do, what fails, and when the sweep runs. A seed gives one story."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CLUSTERS = ("projects/p/locations/us-east5/clusters/a", "projects/p/locations/us-east5/clusters/b")
+ZONE = "us-east5-b"
+START = 1_800_000_000.0
+GRACE_SECONDS = 300
+DRAIN_SECONDS = 900
+CREATION_SECONDS = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Something that a person or a controller does. It is left out where it makes no sense."""
+
+    at: float
+    """Seconds from the start."""
+    verb: str
+    cluster: int
+    name: str
+    """The workload's name; empty where the verb needs none."""
+    kind: str = ""
+    shape: str = ""
+    count: int = 0
+    flag: bool = False
+
+    def __str__(self) -> str:
+        what = " ".join(part for part in (self.kind, self.name, self.shape) if part)
+        more = f" {self.count}" if self.count else ""
+        return f"{self.verb} {what}{more}{' (pinned)' if self.flag else ''} in cluster {'ab'[self.cluster]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that fails: the next call of a method, or every call of it for some time."""
+
+    at: float
+    """Seconds from the start."""
+    kind: str
+    method: str = ""
+    """The port's method; empty for any."""
+    cluster: int = 0
+    seconds: float = 0.0
+    """How long it lasts or delays, or how old an answer is; what else it means is the kind's."""
+
+    def __str__(self) -> str:
+        where = f" at {self.method}" if self.method else ""
+        more = f" ({self.seconds:.0f} s)" if self.seconds else ""
+        return f"{self.kind}{where}{more} in cluster {'ab'[self.cluster]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Everything that happens, apart from what follows from it."""
+
+    seed: int
+    acts: tuple[Act, ...]
+    faults: tuple[Fault, ...]
+    sweeps: tuple[float, ...]
+    """When the sweep runs, in seconds from the start, until the story comes to rest."""
+    clusters: int = 1
+    mode: str = "active"
+    cap: int = 50
+    limit_chips: int = 0
+    versions: int = 1
+    """How many versions of the product answer, each with its own fingerprint."""
+    skew_seconds: float = 0.0
+    """How far the clocks of Kubernetes are ahead."""
+
+    @property
+    def length(self) -> float:
+        """Return when the last act, fault or sweep begins, in seconds from the start."""
+        moments = [*(act.at for act in self.acts), *(fault.at for fault in self.faults)]
+        return max((*moments, *self.sweeps), default=0.0)
+
+    def describe(self) -> list[str]:
+        """Return the story for a person, line by line."""
+        heading = [f"story {self.seed}: {self.clusters} cluster(s), mode {self.mode}"]
+        if self.cap < 50:
+            heading.append(f"sweep_deletions_max {self.cap}")
+        if self.limit_chips:
+            heading.append(f"limit_chips {self.limit_chips}")
+        if self.versions > 1:
+            heading.append("two versions side by side")
+        if self.skew_seconds:
+            heading.append(f"the clock of Kubernetes is {self.skew_seconds:+.0f} s off")
+        rows = [(each.at, "act  ", str(each)) for each in self.acts]
+        rows += [(each.at, "fault", str(each)) for each in self.faults]
+        rows += [(at, "sweep", "") for at in self.sweeps]
+        return [", ".join(heading), *(f"  {at:7.1f} s  {what} {text}".rstrip() for at, what, text in sorted(rows))]

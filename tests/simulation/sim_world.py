@@ -1,0 +1,256 @@
+"""The world of one story: everything outside of the product, and the runs of its functions."""
+
+from __future__ import annotations
+
+import base64
+import functools
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+import msgspec
+from greenlet import GreenletExit
+
+from shared.core.messages import EventType, Message, format_message
+from shared.core.ports import Ports
+from shared.core.settings import ClusterSettings, Mode, Settings
+from shared.deliver import deliver, deliver_sweep
+from tests.audit_entries import an_entry, as_message
+from tests.simulation.sim_cluster import SimCluster
+from tests.simulation.sim_exporter import SimExporter
+from tests.simulation.sim_faults import Crash, FaultTable, Invocation
+from tests.simulation.sim_judge import Judge
+from tests.simulation.sim_pools import GkePools
+from tests.simulation.sim_ports import ClusterPort, DeadLetterPort, SimClock
+from tests.simulation.sim_story import CLUSTERS, START, ZONE
+from tests.simulation.virtual_time import VirtualTime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shared.core.messages import Event
+    from tests.simulation.sim_story import Story
+
+BACKOFF_SECONDS = (10.0, 600.0)
+"""Of the subscriptions, the shortest a little longer than in infra/terraform."""
+ATTEMPTS_MAX = 40
+DEADLINE_SECONDS = 600.0
+_OK = range(200, 300)
+
+
+@dataclass(slots=True)
+class Sent:
+    """One message, from its publishing to its answer."""
+
+    function: str
+    body: bytes
+    text: str
+    readable: bool = True
+    attempts: int = 0
+    answered: bool = False
+
+
+@functools.lru_cache(maxsize=64)
+def build_settings(clusters: int, mode: str, cap: int, limit_chips: int) -> Settings:
+    """Return the settings of a story's deployment."""
+    return Settings(
+        clusters={name: ClusterSettings(endpoint="https://sim", zone=ZONE) for name in CLUSTERS[:clusters]},
+        mode=Mode(mode),
+        sweep_deletions_max=cap,
+        limit_chips=limit_chips,
+    )
+
+
+class World:
+    """Everything that is true in one story at one moment."""
+
+    def __init__(self, story: Story, *, tell: Callable[[str], None] | None = None) -> None:
+        self.story, self.rng = story, Random(story.seed)
+        self.log_rng = Random(f"{story.seed} audit log")
+        self.time = VirtualTime(START)
+        self._tell = tell
+        self.changes = 0
+        self.settled = False
+        """Whether the story has come to rest: nothing fails any more."""
+        self.keeps_history = any(fault.kind == "stale" for fault in story.faults)
+        self.cluster_names = CLUSTERS[: story.clusters]
+        self.faults = FaultTable(self.time, self.rng, self.tell)
+        self.judge = Judge(self)
+        self.gke = GkePools(self, {name: {} for name in self.cluster_names})
+        self.clusters = {name: SimCluster(self, name) for name in self.cluster_names}
+        self.exporters = {name: SimExporter(self, name) for name in self.cluster_names}
+        self.dead_letters = DeadLetterPort(self)
+        self.sent: list[Sent] = []
+        self.running = 0
+        self.calls = 0
+        self._uids = 0
+        self.ports = self._build_ports()
+
+    def _build_ports(self) -> Ports:
+        story = self.story
+        return Ports(
+            settings=build_settings(story.clusters, story.mode, story.cap, story.limit_chips),
+            pools=self.gke,
+            clusters={name: ClusterPort(self, name) for name in self.cluster_names},
+            clock=SimClock(self),
+            dead_letters=self.dead_letters,
+            threads=self.time.run_side_by_side,
+        )
+
+    # --- words for others -------------------------------------------------------------------------
+
+    def tell(self, text: str) -> None:
+        """Write a line of the story, if a person reads it."""
+        if self._tell is not None:
+            run = self.time.get_owner()
+            who = f"{run.label}: " if isinstance(run, Invocation) else ""
+            self._tell(f"  {self.time.now - START:8.1f} s  {who}{text}")
+
+    def note_change(self) -> None:
+        """Note that the truth has changed."""
+        self.changes += 1
+
+    def make_uid(self, prefix: str) -> str:
+        """Return a UID that nothing else has."""
+        self._uids += 1
+        return f"{prefix}-{self._uids}"
+
+    def draw_termination(self) -> float:
+        """Return how long a pod takes to end: mostly seconds, sometimes longer than it should."""
+        drawn = self.rng.random()
+        if drawn < 0.8:
+            return 1 + 29 * self.rng.random()
+        return 60 + 500 * self.rng.random() if drawn < 0.96 else 1500.0
+
+    def find_answering(self, cluster: str) -> SimCluster:
+        """Return the cluster that answers under a cluster's endpoint."""
+        run = self.time.get_owner()
+        swapped = run.swapped if isinstance(run, Invocation) else self.faults.swapped
+        if swapped and len(self.cluster_names) > 1:
+            cluster = next(name for name in self.cluster_names if name != cluster)
+        return self.clusters[cluster]
+
+    # --- messages ---------------------------------------------------------------------------------
+
+    def publish(self, cluster: str, event: Event) -> None:
+        """Send one message on its way."""
+        function = "provision" if event.type == EventType.DEMAND else "collect"
+        text = f"{event.observed} {event.subject}"
+        self.send(cluster, Sent(function, build_push(format_message(event)), text))
+
+    def end_operation(self, cluster: str, pool: str, act: str, error: str = "") -> None:
+        """Write the end of an operation to the log, which loses, doubles and delays entries."""
+        entry = an_entry(act, pool=pool, cluster=cluster, status={"code": 8, "message": error} if error else None)
+        sent, rng = Sent("settle", build_push(as_message(entry)), f"{act} of {pool} has ended"), self.log_rng
+        self.sent.append(sent)
+        copies = rng.choices((0, 1, 2), (2, 7, 1))[0]
+        sent.answered = not copies
+        for _ in range(copies):
+            seconds = 1 + 4 * rng.random() if rng.random() < 0.8 else 600 * rng.random()
+            self.time.after(seconds, lambda: self.deliver(sent))
+
+    def send(self, cluster: str, sent: Sent) -> None:
+        """Send one message, or what a fault makes of it."""
+        fault = self.faults.take_message_fault(cluster)
+        self.sent.append(sent)
+        if fault is not None:
+            self.tell(f"FAULT {fault.kind} of the message: {sent.text}")
+        if fault is not None and fault.kind == "lose":
+            sent.answered = True
+            return
+        seconds = fault.seconds if fault is not None and fault.kind == "delay" else 0.0
+        seconds += 0.1 + self.rng.random() * 2
+        self.time.after(seconds, lambda: self.deliver(sent))
+        if fault is not None and fault.kind == "duplicate":
+            self.time.after(seconds + fault.seconds * self.rng.random(), lambda: self.deliver(sent))
+
+    def deliver(self, sent: Sent) -> None:
+        """Push one message to its function; push it again where that does not answer."""
+        sent.attempts += 1
+        attempt = sent.attempts
+        run = self._begin(f"{sent.function} ({sent.text})")
+
+        def work() -> None:
+            status = 0
+            try:
+                answer = deliver(sent.function, sent.body, self.ports, {})
+                status = answer.status
+            except Crash:
+                self.tell("crashes")
+            except GreenletExit:
+                raise
+            except Exception as error:  # noqa: BLE001 -- this is what the judge looks for
+                self.judge.report("no exception", f"{sent.function} raised {error!r}")
+            self._end(run)
+            self.tell(f"answers {status or 'nothing'}")
+            if status in _OK:
+                sent.answered = True
+            elif not sent.answered:
+                self._redeliver(sent, attempt)
+
+        self.time.spawn(work, run)
+
+    def _redeliver(self, sent: Sent, attempt: int) -> None:
+        if attempt >= ATTEMPTS_MAX:
+            return
+        shortest, longest = BACKOFF_SECONDS
+        seconds = min(longest, shortest * 2 ** min(attempt, 8)) * (0.8 + 0.4 * self.rng.random())
+        self.time.after(seconds, lambda: None if sent.answered else self.deliver(sent))
+
+    def replay(self) -> None:
+        """Deliver every message of the story once more, in any order."""
+        again = list(self.sent)
+        self.rng.shuffle(again)
+        for sent in again:
+            self.time.after(self.rng.random() * 20, functools.partial(self.deliver, sent))
+
+    # --- the sweep --------------------------------------------------------------------------------
+
+    def sweep(self) -> None:
+        """Let the scheduler call the sweep."""
+        run = self._begin("sweep")
+        run.sweeping = True
+
+        def work() -> None:
+            try:
+                answer, counts = deliver_sweep(self.ports, {})
+                if self.settled and counts.get("errors"):
+                    self.judge.errors_at_rest += 1
+                self.tell(f"answers {answer.status}")
+            except Crash:
+                self.tell("crashes")
+            except GreenletExit:
+                raise
+            except Exception as error:  # noqa: BLE001 -- this is what the judge looks for
+                self.judge.report("no exception", f"sweep raised {error!r}")
+            self._end(run)
+
+        self.time.spawn(work, run)
+
+    def _end(self, run: Invocation) -> None:
+        self.running -= 1
+        for bug in run.bugs:
+            self.judge.report("no exception", f"{run.label.split()[0]}: {bug}")
+
+    def _begin(self, label: str) -> Invocation:
+        self.running += 1
+        version = self.rng.randrange(self.story.versions) if self.story.versions > 1 else 0
+        return Invocation(label, version, self.time.now, swapped=self.faults.swapped)
+
+
+class _Pushed(msgspec.Struct, rename="camel"):
+    data: str
+    attributes: dict[str, str]
+    message_id: str = "1"
+
+
+class _Envelope(msgspec.Struct, rename="camel"):
+    message: _Pushed
+    subscription: str = "projects/p/subscriptions/s"
+    delivery_attempt: int = 1
+
+
+def build_push(message: Message) -> bytes:
+    """Return the body of a push that carries a message."""
+    data = base64.b64encode(message.data).decode()
+    return msgspec.json.encode(_Envelope(_Pushed(data, message.attributes)))

@@ -1,0 +1,51 @@
+"""The judge counts what cannot be prevented, and reports what rests on an old look."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.simulation.sim_process import prepared
+from tests.simulation.sim_run import run_story
+from tests.simulation.sim_story import Act, Fault, Story
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _prepared() -> Iterator[None]:
+    with prepared():
+        yield
+
+
+def a_removal_of_labels(method: str) -> Story:
+    """Return a story in which a person removes labels while a call of the sweep takes 300 s.
+
+    The grace of the suspension is over, so the sweep is about to delete the pool.
+    """
+    acts = (
+        Act(5.0, "create", 0, "train", "JobSet", "two", 1, flag=True),
+        Act(600.0, "suspend", 0, "train"),
+        Act(1100.0, "relabel", 0, "train", flag=True),
+    )
+    stall = Fault(950.0, "stall", method, 0, 300.0)
+    return Story(seed=1, acts=acts, faults=(stall,), sweeps=(1000.0,))
+
+
+def test_labels_that_are_removed_while_the_delete_is_on_its_way_are_counted() -> None:
+    """Seed 47590 of commit 89af47e: GKE takes the request minutes after it was sent."""
+    result = run_story(a_removal_of_labels("delete"), tell=True)
+
+    assert result.violations == []
+    assert result.figures["labels removed after the look"] == 1, "\n".join(result.lines)
+
+
+@pytest.mark.parametrize("method", ["get", "list_pool_pods", "get_namespace"])
+def test_labels_that_are_removed_before_the_delete_is_sent_keep_the_pool(method: str) -> None:
+    result = run_story(a_removal_of_labels(method), tell=True)
+
+    assert result.violations == []
+    assert result.figures["deletes"] == 0, "\n".join(result.lines)
+    assert any("FAULT stall" in line for line in result.lines)

@@ -1,0 +1,22 @@
+"""Each safety of the product that is taken away shows within a fixed number of seeds."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.mutations import MUTATIONS, Mutation, find_catch
+from tests.simulation.sim_process import prepared
+
+SEEDS_MAX = 2000
+
+
+def test_there_are_fifteen() -> None:
+    assert len({mutation.name for mutation in MUTATIONS}) == 15
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name.replace(" ", "-"))
+def test_a_missing_safety_is_caught(mutation: Mutation) -> None:
+    with prepared():
+        caught = find_catch(mutation, range(SEEDS_MAX))
+
+    assert caught is not None, f"{SEEDS_MAX} stories do not show that the product is broken: {mutation.name}"

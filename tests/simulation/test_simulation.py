@@ -1,0 +1,90 @@
+"""The simulator finds nothing new, and a seed gives the same story and a short one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.simulation.campaigns import generalise, list_mended, run_seeds, tell_story
+from tests.simulation.known_findings import KNOWN
+from tests.simulation.shrinking import shrink
+from tests.simulation.sim_judge import Violation
+from tests.simulation.sim_process import prepared
+from tests.simulation.sim_run import run_story
+from tests.simulation.sim_stories import make_story
+from tests.simulation.sim_story import Act, Story
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STORIES = 500
+
+
+@pytest.fixture(name="_prepared")
+def prepare() -> Iterator[None]:
+    with prepared():
+        yield
+
+
+def test_five_hundred_stories_violate_nothing_new() -> None:
+    figures = run_seeds(range(STORIES))
+
+    assert figures.stories == STORIES
+    told = [line for seeds in figures.unknown.values() for line in tell_story(seeds[0])]
+    assert not figures.unknown, "\n".join(told)
+    # What would show that the stories are empty.
+    assert figures.counts["creates"] > STORIES
+    assert figures.counts["deletes"] > STORIES / 2
+    assert figures.counts["faults struck"] > STORIES / 4
+
+
+def test_a_finding_that_is_mended_leaves_the_table() -> None:
+    assert list_mended() == []
+    assert len({known.name for known in KNOWN}) == len(KNOWN)
+
+
+def test_a_seed_gives_the_same_story_in_another_process() -> None:
+    here = tell_story(7, short=False)
+
+    there = subprocess.run(
+        [sys.executable, "-m", "tests.simulation", "7", "--whole"], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert there == "\n".join(here) + "\n"
+
+
+@pytest.mark.usefixtures("_prepared")
+def test_a_plain_life_violates_nothing() -> None:
+    acts = (
+        Act(5.0, "create", 0, "train", "JobSet", "two", 2, flag=True),
+        Act(900.0, "restart", 0, "train"),
+        Act(1500.0, "complete", 0, "train"),
+    )
+    story = Story(seed=1, acts=acts, faults=(), sweeps=(60.0, 600.0, 1200.0))
+
+    result = run_story(story, tell=True)
+
+    assert result.violations == []
+    assert (result.figures["creates"], result.figures["deletes"]) == (2, 2), "\n".join(result.lines)
+
+
+@pytest.mark.usefixtures("_prepared")
+def test_a_story_is_shrunk_to_what_it_needs() -> None:
+    story = make_story(11)
+    verbs = {act.verb for act in story.acts}
+    assert len(verbs) > 1
+
+    short = shrink(story, lambda each: any(act.verb == "create" for act in each.acts))
+
+    assert [act.verb for act in short.acts] == ["create"]
+    assert (short.faults, short.sweeps) == ((), ())
+
+
+def test_violations_are_counted_without_their_names() -> None:
+    one = Violation("in use", "sweep deletes pool w0-any-dwvj5m-mec7ejvc4b4-0 with pod w0-3", 12.0)
+    other = Violation("in use", "sweep deletes pool w1-g-0-skqvdkwq243-1 with pod w1-1", 99.0)
+
+    assert generalise(one) == generalise(other)

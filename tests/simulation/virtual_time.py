@@ -1,0 +1,147 @@
+"""Virtual time: a queue of moments, and tasks that wait in it instead of on a clock.
+
+A task is a greenlet, so that the product's plain code can stop in the middle of a port call while
+others go on. Only one runs at a time, and who is next depends on the queue alone.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, TypeVar
+
+from greenlet import getcurrent, greenlet
+
+from shared.core.errors import OutOfTime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
+LOCK_SECONDS = 0.05
+"""How often a task looks whether a lock is free."""
+
+
+class Task(greenlet):  # type: ignore[misc]  # it has no types
+    """One line of work, and whose it is."""
+
+    owner: object = None
+    time: VirtualTime | None = None
+
+
+class TaskLock:
+    """A lock between tasks, in place of one between threads: who waits lets the others go on."""
+
+    def __init__(self) -> None:
+        self._held = False
+
+    def __enter__(self) -> None:
+        while self._held:
+            time = getattr(getcurrent(), "time", None)
+            if not isinstance(time, VirtualTime):
+                raise TypeError("only a task can wait for a lock")
+            time.pause(LOCK_SECONDS)
+        self._held = True
+
+    def __exit__(self, *_: object) -> None:
+        self._held = False
+
+
+class VirtualTime:
+    """The moments of one story. `now` is in unix seconds and moves only from one to the next."""
+
+    def __init__(self, start: float) -> None:
+        self.now = start
+        self._queue: list[tuple[float, int, Callable[[], object]]] = []
+        self._count = 0
+        self._main = getcurrent()
+        self._tasks: list[Task] = []
+
+    def at(self, when: float, action: Callable[[], object]) -> None:
+        """Do something at a moment; moments in the past are now."""
+        self._count += 1
+        heappush(self._queue, (max(when, self.now), self._count, action))
+
+    def after(self, seconds: float, action: Callable[[], object]) -> None:
+        """Do something later."""
+        self._count += 1
+        heappush(self._queue, (self.now + seconds, self._count, action))
+
+    def spawn(self, work: Callable[[], object], owner: object) -> None:
+        """Start a task now; it runs until its first pause."""
+        task = Task(work, self._main)
+        task.owner, task.time = owner, self
+        self._tasks.append(task)
+        self.after(0.0, task.switch)
+
+    @staticmethod
+    def get_owner() -> object:
+        """Return whose the running task is; None outside of tasks."""
+        return getattr(getcurrent(), "owner", None)
+
+    def pause(self, seconds: float) -> None:
+        """Let others go on for so long. Only tasks may call it."""
+        self._count += 1
+        heappush(self._queue, (self.now + seconds, self._count, getcurrent().switch))
+        self._main.switch()
+
+    def run_side_by_side(
+        self,
+        tasks: Sequence[Callable[[], T]],
+        *,
+        at_once: int,
+        until: float,
+    ) -> list[T | Exception]:
+        """Run works as tasks of the calling one's owner: `shared.core.ports.SideBySide`."""
+        if len(tasks) == 1:  # nothing to interleave: no task of its own
+            return [self._run_now(tasks[0], until)]
+        asking, owner, waiting = getcurrent(), self.get_owner(), list(enumerate(tasks))[::-1]
+        found: dict[int, T | Exception] = {}
+        broken: list[BaseException] = []
+
+        def run() -> None:
+            while waiting and not broken:
+                index, work = waiting.pop()
+                try:
+                    found[index] = self._run_now(work, until)
+                except BaseException as error:  # noqa: BLE001 -- a crash ends the whole instance
+                    broken.append(error)
+            lines.pop()
+            if not lines:
+                self.after(0.0, asking.switch)
+
+        lines = [None] * min(at_once, len(tasks))
+        for _ in list(lines):
+            self.spawn(run, owner)
+        if tasks:
+            self._main.switch()
+        if broken:
+            raise broken[0]
+        return [found[index] for index in range(len(tasks))]
+
+    def _run_now(self, work: Callable[[], T], until: float) -> T | Exception:
+        """Return what one task returns or raises."""
+        try:
+            return work() if self.now < until else OutOfTime("the time is over")
+        except Exception as error:  # noqa: BLE001 -- the port hands every error back
+            return error
+
+    def run_until(self, until: float) -> None:
+        """Let everything happen that is due by a moment, then be there."""
+        queue = self._queue
+        while queue and queue[0][0] <= until:
+            self.now, _, action = heappop(queue)
+            action()
+        self.now = max(self.now, until)
+
+    @property
+    def next_moment(self) -> float | None:
+        """Return when something happens next; None when nothing will."""
+        return self._queue[0][0] if self._queue else None
+
+    def close(self) -> None:
+        """End the tasks that still wait; nothing of them runs on."""
+        self._queue.clear()
+        for task in self._tasks:
+            if task and not task.dead:
+                task.throw()
+        self._tasks.clear()

@@ -1,0 +1,203 @@
+"""Our rules for prose (docs/develop/style.md): 100 columns, and no phrases of the old style."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COLUMNS = 100
+SKIPPED_FOLDERS = {".venv", ".git", ".local", "build", "node_modules"}
+DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli")
+OLD_PAGES = {
+    "docs/benchmarks.md",
+    "docs/control-plane.md",
+    "docs/decisions/0001-names-and-labels-are-the-only-memory.md",
+    "docs/decisions/0002-clients.md",
+    "docs/decisions/0003-embedded-cluster.md",
+    "docs/decisions/0004-http-functions.md",
+    "docs/decisions/0005-waiting-is-acknowledged.md",
+    "docs/decisions/0006-settings.md",
+    "docs/decisions/0007-size-of-the-core.md",
+    "docs/decisions/0008-jobset-and-kueue.md",
+    "docs/decisions/0009-pinning.md",
+    "docs/decisions/0010-cli.md",
+    "docs/decisions/0011-the-last-moment-before-a-delete.md",
+    "docs/decisions/0012-table-of-kinds.md",
+    "docs/decisions/0013-elastic-pools.md",
+    "docs/demo-ray.md",
+    "docs/differences.md",
+    "docs/exporter-image.md",
+    "docs/kinds-proof.md",
+    "docs/lives-kinds.md",
+    "docs/lives.md",
+    "docs/local-cluster.md",
+    "docs/proof.md",
+    "docs/rights.md",
+    "docs/surprises.md",
+    "examples/README.md",
+}
+"""Pages that are not converted yet. This list only gets shorter."""
+OLD_STYLE = re.compile(
+    r"\bstands?\b(?!-in)|\bspeaks?\b|\bis said\b|\b(?:no|some|any)body\b|\blies\b|\bwhoever\b"
+    r"|\bpassed over\b",
+    re.IGNORECASE,
+)
+STYLE_PAGE = "docs/develop/style.md"
+"""It quotes the old style."""
+
+
+def list_pages() -> dict[str, str]:
+    """Every Markdown page of the project, by path."""
+    found = (path.relative_to(ROOT) for path in ROOT.rglob("*.md"))
+    pages = [path for path in found if not SKIPPED_FOLDERS & set(path.parts)]
+    return {str(path): (ROOT / path).read_text() for path in sorted(pages)}
+
+
+def find_long_lines(text: str) -> list[str]:
+    """The lines of a page over the limit; tables, code, images and one long link are exempt."""
+    found, fenced, indented, blank = [], False, False, True
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        indented = line.startswith("    ") and (blank or indented)
+        blank = not line.strip()
+        exempt = fenced or indented or line.lstrip().startswith(("|", "![")) or " " not in line.strip(" -*>")
+        if len(line) > COLUMNS and not exempt:
+            found.append(line)
+    return found
+
+
+@cache
+def find_long_documentation() -> frozenset[str]:
+    """Every Python file with a docstring or comment over the limit, exempt files too."""
+    ruff = Path(sys.executable).parent / "ruff"
+    limit = f"lint.pycodestyle.max-doc-length={COLUMNS}"
+    rooms = [str(path.parent.relative_to(ROOT)) for path in ROOT.glob("*/__init__.py")]
+    command = [str(ruff), "check", "--isolated", "--select=W505", "--exit-zero", "--output-format=json"]
+    result = subprocess.run(
+        [*command, "--config", limit, "infra", "conftest.py", *rooms],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return frozenset(str(Path(each["filename"]).relative_to(ROOT)) for each in json.loads(result.stdout))
+
+
+def list_exempt_patterns() -> list[str]:
+    """The patterns of files that may have long docstrings and comments, with expanded braces."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]
+    assert settings["pycodestyle"]["max-doc-length"] == COLUMNS
+    assert settings["select"] == ["ALL"]
+    assert not {"W", "W5", "W505"} & set(settings["ignore"])
+    keys = [key for key, rules in settings["per-file-ignores"].items() if "W505" in rules]
+    return [pattern for key in keys for pattern in expand(key)]
+
+
+def expand(pattern: str) -> list[str]:
+    """A pattern once for each choice in its braces."""
+    parts = [part.split(",") for part in re.split(r"[{}]", pattern)]
+    return ["".join(choice) for choice in product(*parts)]
+
+
+def fits(file: str, pattern: str) -> bool:
+    """Whether a file is the pattern, or in the pattern's folder."""
+    return file.startswith(pattern.removesuffix("**")) if pattern.endswith("/**") else file == pattern
+
+
+def list_texts(source: str) -> list[str]:
+    """The texts of a module that users may see: every string that is not a docstring."""
+    tree = ast.parse(source)
+    documents = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in documents)
+    return [node.value for node in constants if isinstance(node.value, str)]
+
+
+def find_old_style() -> dict[str, list[str]]:
+    """The texts for users with phrases of the old style, by file."""
+    files = [path for room in DEPLOYED_ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+    texts = {str(path.relative_to(ROOT)): list_texts(path.read_text()) for path in files}
+    found = {file: [text for text in each if OLD_STYLE.search(text)] for file, each in texts.items()}
+    return {file: each for file, each in found.items() if each}
+
+
+def test_every_converted_page_wraps_at_100_columns() -> None:
+    pages = list_pages()
+    long = {page: found for page in pages.keys() - OLD_PAGES if (found := find_long_lines(pages[page]))}
+
+    assert len(pages) > 30
+    assert long == {}
+
+
+def test_the_list_of_old_pages_only_gets_shorter() -> None:
+    pages = list_pages()
+
+    assert OLD_PAGES - pages.keys() == set(), "remove pages that do not exist from OLD_PAGES"
+    assert [page for page in sorted(OLD_PAGES) if not find_long_lines(pages[page])] == [], (
+        "these pages wrap at 100 columns: remove them from OLD_PAGES"
+    )
+
+
+@pytest.mark.parametrize(
+    ("page", "long"),
+    [
+        ("x " * 51, 1),
+        ("x " * 50, 0),
+        ("| " + "x " * 60, 0),
+        ("```\n" + "x " * 60 + "\n```\n" + "y " * 60, 1),
+        ("text\n\n    " + "x " * 60, 0),
+        ("- text\n    " + "x " * 60, 1),
+        ("- [" + "x" * 120 + "](y)", 0),
+    ],
+)
+def test_a_long_line_is_seen_and_what_is_exempt_is_not(page: str, long: int) -> None:
+    assert len(find_long_lines(page)) == long
+
+
+def test_every_python_file_that_is_not_exempt_wraps_at_100_columns() -> None:
+    patterns = list_exempt_patterns()
+
+    assert [
+        file for file in sorted(find_long_documentation()) if not any(fits(file, each) for each in patterns)
+    ] == []
+
+
+def test_the_list_of_exempt_python_files_only_gets_shorter() -> None:
+    kept = [
+        each for each in list_exempt_patterns() if not any(fits(file, each) for file in find_long_documentation())
+    ]
+
+    assert kept == [], "these files wrap at 100 columns: remove them from per-file-ignores in pyproject.toml"
+
+
+def test_no_text_for_users_has_a_phrase_of_the_old_style() -> None:
+    assert find_old_style() == {}
+
+
+def test_no_converted_page_has_a_phrase_of_the_old_style() -> None:
+    pages = list_pages()
+    converted = pages.keys() - OLD_PAGES - {STYLE_PAGE}
+    found = {page: OLD_STYLE.findall(pages[page]) for page in sorted(converted)}
+
+    assert {page: phrases for page, phrases in found.items() if phrases} == {}
+
+
+def test_the_old_style_is_found_in_texts_and_not_in_docstrings() -> None:
+    source = '"""Nobody."""\n\ndef f(x: int) -> str:\n    """Speaks."""\n    return f"nobody leads {x}"\n'
+
+    assert [text for text in list_texts(source) if OLD_STYLE.search(text)] == ["nobody leads "]
+    assert not OLD_STYLE.search("a stand-in answers")

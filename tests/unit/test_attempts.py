@@ -1,0 +1,224 @@
+"""What follows a failed creation: its class, the pause, the number of the next attempt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core.decide.attempts import (
+    JITTER_SHARE,
+    AttemptDecision,
+    choose_next,
+    decide_next_attempt,
+    find_newest,
+    find_pause,
+    is_superseded,
+)
+from shared.core.decide.failures import RULES, Failure, classify_failure
+from shared.core.decisions import Verdict
+from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
+from shared.core.times import format_minute
+from tests.builders import a_claim, a_foreign_pool, a_pool
+from tests.unit.decision_enumeration import (
+    ATTEMPT_AXES,
+    WORDS,
+    enumerate_situations,
+    follow_with,
+    judge_attempt,
+)
+
+if TYPE_CHECKING:
+    from shared.core.identity.pools import PoolSnapshot
+
+HASHES = [a_claim(name=f"w{number}").hash for number in range(200)]
+
+
+# --- classes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("failure", "words"), WORDS.items())
+def test_gke_s_words_tell_the_class(failure: Failure, words: str) -> None:
+    assert classify_failure(words) == classify_failure(words.upper()) == failure
+
+
+@pytest.mark.parametrize(
+    ("words", "failure"),
+    [
+        ("ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", Failure.STOCKOUT),
+        ("does not have enough resources available to fulfill the request", Failure.STOCKOUT),
+        ("Requested resource is exhausted", Failure.STOCKOUT),
+        ("requires reservation to be in READY state", Failure.RESERVATION),
+        ("No available resources in specified reservations", Failure.RESERVATION),
+        ("resources is incorrect for the requested resources", Failure.RESERVATION),
+        ("IP space of 'projects/p/regions/r/subnetworks/s' is exhausted", Failure.ADDRESSES),
+        ('The network "n" does not have available private IP space', Failure.ADDRESSES),
+        ("Cannot find pod range with enough available IPs for nodepool", Failure.ADDRESSES),
+        ("does not have access to service account", Failure.RIGHTS),
+        ("32 is not a valid size of TPU pod slice with topology 4x4", Failure.SHAPE),
+        ("[CONDITION_NOT_MET]", Failure.UNKNOWN),
+        ("Current errors: [GCE_STOCKOUT, PERMISSIONS_ERROR]", Failure.STOCKOUT),
+    ],
+)
+def test_further_words_of_gke_are_known(words: str, failure: Failure) -> None:
+    assert classify_failure(words) == failure
+
+
+@pytest.mark.parametrize(
+    ("code", "failure"),
+    [(8, Failure.STOCKOUT), (3, Failure.SHAPE), (7, Failure.RIGHTS), (13, Failure.INTERNAL), (0, Failure.UNKNOWN)],
+)
+def test_the_code_counts_where_the_words_say_nothing(code: int, failure: Failure) -> None:
+    assert classify_failure("something new", code) == failure
+    assert classify_failure(WORDS[Failure.QUOTA], code) == Failure.QUOTA
+
+
+def test_every_class_has_its_rule_and_words() -> None:
+    assert set(RULES) == set(WORDS) == set(Failure)
+    assert {failure for failure, rule in RULES.items() if rule.lasting} == {
+        Failure.SHAPE,
+        Failure.RIGHTS,
+        Failure.POLICY,
+    }
+
+
+# --- pauses and numbers -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("claim_hash", HASHES[:20])
+def test_a_pause_doubles_from_one_minute_to_thirty(claim_hash: str) -> None:
+    for attempt, minutes in enumerate([1, 2, 4, 8, 16, 30, 30, 30]):
+        pause = find_pause(claim_hash, attempt)
+        assert 60 * minutes <= pause <= 60 * minutes * (1 + JITTER_SHARE)
+        assert pause == find_pause(claim_hash, attempt)
+
+
+def test_slices_that_failed_together_do_not_try_together() -> None:
+    pauses = sorted(find_pause(each, 3) for each in HASHES)
+
+    assert len(set(pauses)) == len(HASHES)
+    assert pauses[-1] - pauses[0] > 0.2 * 480
+
+
+def test_within_a_round_there_is_no_pause() -> None:
+    pauses = [find_pause(HASHES[0], attempt, 3) for attempt in range(9)]
+
+    assert [pause > 0 for pause in pauses] == [False, False, True] * 3
+    assert 60 <= pauses[2] < 120 <= pauses[5] < 240 <= pauses[8]
+
+
+@pytest.mark.parametrize("claim_hash", HASHES[:20])
+def test_a_claim_creates_at_most_twelve_times_in_an_hour_and_later_twice(claim_hash: str) -> None:
+    """Where a creation fails at once, and its pause counts from its beginning."""
+    made, attempt, now = list[float](), 0, 0.0
+    while now < 12 * 3600:
+        made.append(now)
+        now += find_pause(claim_hash, attempt)
+        attempt = choose_next(attempt)
+    hours = [sum(hour * 3600 <= moment < (hour + 1) * 3600 for moment in made) for hour in range(12)]
+
+    assert hours[0] <= 7
+    assert max(hours[1:]) <= 2
+
+
+@pytest.mark.parametrize("candidates", [1, 2, 5])
+def test_numbers_wrap_below_their_end_and_keep_candidate_and_pause(candidates: int) -> None:
+    attempt = ATTEMPTS_MAX - 1
+    following = choose_next(attempt, (), candidates)
+
+    assert following == 5 * candidates + (attempt + 1) % candidates
+    assert following % candidates == (attempt + 1) % candidates
+    assert find_pause(HASHES[0], 6 * candidates - 1, candidates) >= 1800
+
+
+@pytest.mark.parametrize(
+    ("attempt", "used", "candidates", "following"),
+    [
+        (0, (), 1, 1),
+        (0, (0, 1, 2), 1, 3),
+        (1, (2,), 3, 5),
+        (ATTEMPTS_MAX - 1, (5, 6), 1, 7),
+        (ATTEMPTS_MAX - 2, (ATTEMPTS_MAX - 1,), 1, 5),
+    ],
+)
+def test_a_number_that_is_used_is_left_out(
+    attempt: int, used: tuple[int, ...], candidates: int, following: int
+) -> None:
+    assert choose_next(attempt, used, candidates) == following
+
+
+# --- which pool is the newest -----------------------------------------------------------------------
+
+
+def attempt_of(
+    attempt: int, status: str = "ERROR", *, age_seconds: float | None = 60.0, **of: Any
+) -> PoolSnapshot:
+    claim = a_claim(**of)
+    said: dict[str, str | None] = {"google.com/tpu-provisioner-attempt": str(attempt)}
+    name = build_pool_name(claim, attempt)
+    return a_pool(status, claim=claim, name=name, age_seconds=age_seconds, extra_labels=said)
+
+
+def test_the_newest_attempt_is_the_youngest_pool_since_numbers_wrap() -> None:
+    wrapped, last = attempt_of(5, age_seconds=10), attempt_of(ATTEMPTS_MAX - 1, age_seconds=2000)
+
+    assert find_newest([last, wrapped]) == wrapped
+    assert find_newest([attempt_of(0), attempt_of(1)]) == attempt_of(1)
+    assert find_newest([]) is None
+
+
+@pytest.mark.parametrize(
+    ("other", "superseded"),
+    [
+        (attempt_of(1, "PROVISIONING"), True),
+        (attempt_of(1, "ERROR"), True),
+        (attempt_of(1, "STOPPING"), False),
+        (attempt_of(1, "RUNNING", slice_key="default/another"), False),
+        (attempt_of(0), False),
+        (a_foreign_pool(), False),
+    ],
+)
+def test_a_failed_pool_is_superseded_by_a_later_one_of_its_claim_that_stays(
+    other: PoolSnapshot, *, superseded: bool
+) -> None:
+    assert is_superseded(attempt_of(0), [attempt_of(0), other]) == superseded
+    assert not is_superseded(a_foreign_pool(), [other])
+
+
+# --- the table --------------------------------------------------------------------------------------
+
+
+def test_a_failed_attempt_keeps_every_invariant_in_every_situation() -> None:
+    rows = list(enumerate_situations(ATTEMPT_AXES))
+    broken = [(name, row) for row in rows for name in judge_attempt(row, follow_with(decide_next_attempt, row))]
+
+    assert len(rows) > 400
+    assert broken[:5] == []
+
+
+def creates_at_once(demand: Any, create: Any, failed: Any, **rest: Any) -> AttemptDecision:
+    found = decide_next_attempt(demand, create, failed, **rest)
+    return found if found.decision.verdict != Verdict.WAIT else AttemptDecision(attempt=1, decision=create)
+
+
+def repeats_the_name(demand: Any, create: Any, failed: Any, **rest: Any) -> AttemptDecision:
+    found = decide_next_attempt(demand, create, failed, **rest)
+    return AttemptDecision(attempt=failed.attempt, decision=found.decision, failure=found.failure)
+
+
+@pytest.mark.parametrize(
+    ("rule", "caught"),
+    [
+        (creates_at_once, "a pause has a record, and ends"),
+        (repeats_the_name, "the next attempt has another number"),
+    ],
+)
+def test_a_broken_rule_is_caught(rule: Any, caught: str) -> None:
+    rows = enumerate_situations(ATTEMPT_AXES)
+
+    assert any(caught in judge_attempt(row, follow_with(rule, row)) for row in rows)
+
+
+def test_the_next_try_is_told_in_whole_minutes_rounded_up() -> None:
+    assert format_minute(1_800_000_000.0) == "08:00 UTC"
+    assert format_minute(1_800_000_000.5) == "08:01 UTC"

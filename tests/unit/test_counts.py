@@ -1,0 +1,109 @@
+"""Numbers of objects: any text and any size is a number within the bounds, or none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.core.counts import COUNT_MAX, SECONDS_MAX, bound_count, parse_count, take_percent
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.core.kinds.objects import UnexpectedValue, read_number
+from shared.core.kinds.table import KINDS
+from shared.edges.workload_objects import read_template
+from tests.builders import a_claim, a_pool
+from tests.unit.test_kind_deployment import a_deployment, a_pod_body
+
+HUGE = "9" * 400
+LONGER_THAN_PYTHON_READS = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("007", 7),
+        ("25", 25),
+        (HUGE, COUNT_MAX),
+        (LONGER_THAN_PYTHON_READS, COUNT_MAX),
+        ("0" * 5000 + "1", 1),
+        (str(COUNT_MAX + 1), COUNT_MAX),
+        ("", None),
+        ("-1", None),
+        ("1.5", None),
+        ("nan", None),
+        ("٣", None),
+        (" 1", None),
+    ],
+)
+def test_a_text_is_a_bounded_count_or_none(text: str, number: int | None) -> None:
+    assert parse_count(text) == number
+
+
+@pytest.mark.parametrize(
+    ("whole", "text", "part"),
+    [
+        (3, "25%", 1),
+        (3, "0%", 0),
+        (3, f"{HUGE}%", -(-3 * COUNT_MAX // 100)),
+        (500, f"{HUGE}%", COUNT_MAX),
+        (0, f"{HUGE}%", 0),
+        (3, "25", None),
+        (3, "%", None),
+    ],
+)
+def test_a_percentage_is_rounded_up_and_bounded(whole: int, text: str, part: int | None) -> None:
+    assert take_percent(whole, text) == part
+
+
+@pytest.mark.parametrize(("number", "bounded"), [(5, 5), (10**400, COUNT_MAX), (-(10**400), -COUNT_MAX)])
+def test_a_number_of_an_object_is_bounded(number: int, bounded: int) -> None:
+    assert bound_count(number) == bounded
+    assert read_number({"spec": {"replicas": number}}, "spec", "replicas") == bounded
+
+
+@pytest.mark.parametrize("wrong", [True, 1.5, float("nan"), float("inf"), "3", [3]])
+def test_what_is_no_whole_number_is_refused_by_its_path(wrong: object) -> None:
+    with pytest.raises(UnexpectedValue, match=r"spec\.replicas"):
+        read_number({"spec": {"replicas": wrong}}, "spec", "replicas")
+
+
+@pytest.mark.parametrize("surge", [f"{HUGE}%", f"{LONGER_THAN_PYTHON_READS}%", 10**400])
+def test_a_giant_surge_of_a_deployment_asks_for_no_more_pods_than_it_shows(surge: object) -> None:
+    rollout = {"rollingUpdate": {"maxSurge": surge}}
+    (group,) = a_deployment(shown=5, replicas=3, strategy=rollout).groups
+
+    assert group.replicas == 5
+    assert a_deployment(template=a_pod_body(topology=None, chips=0) | {}, strategy=rollout).kind == "Deployment"
+
+
+FIELDS = ("replicas", "parallelism", "completions", "minReplicas", "maxReplicas", "numOfHosts", "size")
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), -1, 0])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.watched], ids=lambda kind: kind.name)
+def test_every_kind_reads_any_number(kind: Any, number: int) -> None:
+    """Whatever field has it: each of them stands where a kind may read it."""
+    counts: dict[str, Any] = dict.fromkeys(FIELDS, number)
+    template = {"template": a_pod_body()}
+    groups = {
+        "replicatedJobs": [{"name": "w", **counts, "template": {"spec": counts | template}}],
+        "workerGroupSpecs": [{"groupName": "w", **counts, **template}],
+        "leaderWorkerTemplate": {"workerTemplate": a_pod_body(), "leaderTemplate": a_pod_body(), **counts},
+        "headGroupSpec": template,
+    }
+    metadata = {"namespace": "default", "name": "x", "uid": "u", "generation": number}
+    body = {"metadata": metadata, "spec": counts | template | groups, "status": counts | {"active": number}}
+
+    found = kind.read(body, read_template)
+
+    assert all(abs(group.replicas) <= COUNT_MAX for group in found.groups)
+
+
+def test_a_pool_whose_labels_name_giant_numbers_has_bounded_ones() -> None:
+    labelled = a_pool(claim=a_claim()).labels
+    giant = {key: HUGE if value.isdigit() else value for key, value in labelled.items()}
+    owner = PoolSnapshot(name="p", status=PoolStatus.RUNNING, labels=giant).owner
+
+    assert owner is not None
+    assert owner.created_at == SECONDS_MAX

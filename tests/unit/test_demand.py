@@ -1,0 +1,400 @@
+"""From a live leader pod and its live JobSet to one demand, or to the reason why there is none."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.decide.demands import decide_demand
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.demand.demand import Demand
+from shared.core.kinds import jobset as jobset_keys
+from shared.core.shapes.shape import Placement
+from shared.core.workloads import PodView, SliceGroup, WorkloadView
+from tests.builders import CLUSTER, JOBSET_UID, a_demand, a_jobset, a_pod, a_template, settings
+
+if TYPE_CHECKING:
+    from shared.core.settings import Settings
+
+
+def read(
+    pod: PodView | None = None, jobset: WorkloadView | None = None, use: Settings | None = None
+) -> Demand | Decision:
+    pod = pod or a_pod()
+    jobset = jobset or a_jobset(namespace=pod.namespace, template=pod.template)
+    return decide_demand(CLUSTER, pod, jobset, use or settings())
+
+
+def refused(pod: PodView, use: Settings | None = None, jobset: WorkloadView | None = None) -> Decision:
+    found = read(pod, jobset, use)
+    assert isinstance(found, Decision)
+    assert found.verdict == Verdict.REFUSE
+    return found
+
+
+def test_the_plain_case_is_a_demand_of_one_slice() -> None:
+    demand = a_demand()
+
+    assert demand.claim.cluster == CLUSTER
+    assert (demand.claim.kind, demand.claim.namespace, demand.claim.name) == ("JobSet", "default", "train")
+    assert (demand.claim.owner_uid, demand.claim.slice_key) == (JOBSET_UID, "default/train-workers-0")
+    assert (demand.shape.machine_type, demand.shape.node_count) == ("ct6e-standard-4t", 4)
+    assert demand.zone == "us-east5-b"
+    assert demand.node_labels == demand.operator_labels == {}
+    assert not demand.pinned
+
+
+@pytest.mark.parametrize(
+    ("shape", "machine", "hosts"),
+    [
+        pytest.param(
+            {"chips": (2, 2), "accelerator": "tpu7x", "topology": "2x2x2"}, "tpu7x-standard-4t", 2, id="2+2"
+        ),
+        pytest.param({"chips": (4, 0)}, "ct6e-standard-4t", 4, id="a container without chips"),
+        pytest.param({"chips": (0,), "init_container_chips": (4,)}, "ct6e-standard-4t", 4, id="init container"),
+        pytest.param({"chips": 8, "topology": "2x4"}, "ct6e-standard-8t", 1, id="eight chips"),
+        pytest.param({"chips": 4, "topology": "2x4"}, "ct6e-standard-4t", 2, id="four chips"),
+        pytest.param({"chips": 4, "topology": None}, "ct6e-standard-4t", 1, id="no topology: one host"),
+    ],
+)
+def test_shape_follows_the_chips_of_all_containers(shape: dict[str, Any], machine: str, hosts: int) -> None:
+    demand = a_demand(**shape)
+
+    assert (demand.shape.machine_type, demand.shape.node_count) == (machine, hosts)
+
+
+def test_selectors_may_be_in_affinity_and_the_topology_in_an_annotation() -> None:
+    by_affinity = a_demand(topology=None, node_affinity={labels.TOPOLOGY: ("4x4",)})
+    by_annotation = a_demand(topology=None, annotations={labels.SLICE_TOPOLOGY: "4x4"})
+    accelerator = a_demand(accelerator=None, node_affinity={labels.ACCELERATOR: ("tpu-v6e-slice",)})
+
+    assert by_affinity.shape == by_annotation.shape == accelerator.shape == a_demand().shape
+
+
+@pytest.mark.parametrize("key", [labels.ACCELERATOR, labels.TOPOLOGY, labels.INSTANCE_TYPE, labels.ZONE, "team"])
+def test_an_ambiguous_affinity_is_refused_with_its_values(key: str) -> None:
+    template = a_template(node_affinity={key: ("one", "two")})
+    template.node_selector.pop(key, None)
+
+    decision = refused(a_pod(template=template))
+    assert decision.reason == Reason.SELECTOR_UNSUPPORTED
+    assert all(part in decision.message for part in (key, "one, two", "one value"))
+
+
+@pytest.mark.parametrize("key", [labels.ACCELERATOR, labels.TOPOLOGY])
+def test_an_accelerator_that_only_some_alternatives_name_is_refused_with_the_way_out(key: str) -> None:
+    template = a_template(chips=0, alternatives=frozenset({key}))
+    template.node_selector.pop(key, None)
+    decision = refused(a_pod(template=template))
+    assert decision.reason == Reason.SELECTOR_UNSUPPORTED
+    assert all(part in decision.message for part in (key, "one nodeSelectorTerm", "nodeSelector"))
+
+
+def test_a_topology_annotation_alone_is_a_demand_that_lacks_its_accelerator() -> None:
+    alone = a_template(chips=0, topology=None, accelerator=None, annotations={labels.SLICE_TOPOLOGY: "4x4"})
+
+    assert "the pod selects no TPU type" in refused(a_pod(template=alone)).message
+
+
+def test_a_leader_without_chips_takes_those_of_its_peers() -> None:
+    leader = a_pod(shape={"chips": 0, "topology": "2x4"})
+    peers = a_template(chips=8, topology="2x4")
+    jobset = a_jobset(template=leader.template)
+    jobset = dataclasses.replace(jobset, groups=(*jobset.groups, SliceGroup(name="rest", template=peers)))
+    found = read(leader, jobset)
+
+    assert isinstance(found, Demand)
+    assert found.shape.machine_type == "ct6e-standard-8t"
+
+
+def test_peers_of_another_shape_do_not_count() -> None:
+    leader = a_pod(shape={"chips": 0, "topology": "2x4"})
+    other = SliceGroup(name="rest", template=a_template(chips=1, topology="1x1"))
+    jobset = a_jobset(template=leader.template)
+    found = read(leader, dataclasses.replace(jobset, groups=(*jobset.groups, other)))
+
+    assert isinstance(found, Demand)
+    assert (found.shape.machine_type, found.shape.node_count) == ("ct6e-standard-4t", 2)
+
+
+NO_DEMAND = [
+    pytest.param({"deleting": True}, {}, Reason.DEMAND_GONE, id="deleting"),
+    pytest.param({"phase": "Succeeded"}, {}, Reason.DEMAND_GONE, id="succeeded"),
+    pytest.param({"phase": "Failed"}, {}, Reason.DEMAND_GONE, id="failed"),
+    pytest.param({"node_name": "n"}, {}, Reason.DEMAND_SCHEDULED, id="bound"),
+    pytest.param(
+        {"shape": {"accelerator": None, "topology": None, "chips": 0}},
+        {},
+        Reason.NOT_AN_ACCELERATOR_DEMAND,
+        id="a CPU pod",
+    ),
+    pytest.param(
+        {"pod_labels": {labels.DISABLE_AUTOPROVISIONING: "true"}}, {}, Reason.DEMAND_OPTED_OUT, id="opt-out label"
+    ),
+    pytest.param(
+        {"annotations": {labels.DISABLE_AUTOPROVISIONING: "true"}},
+        {},
+        Reason.DEMAND_OPTED_OUT,
+        id="opt-out annotation",
+    ),
+    pytest.param(
+        {"shape": {"selectors": {labels.COMPUTE_CLASS: "c"}}}, {}, Reason.DEMAND_LEFT_TO_GKE, id="ComputeClass"
+    ),
+    pytest.param(
+        {"shape": {"node_affinity": {labels.COMPUTE_CLASS: ()}}},
+        {},
+        Reason.DEMAND_LEFT_TO_GKE,
+        id="ComputeClass by Exists",
+    ),
+    *(
+        pytest.param(
+            {"annotations": {key: "r"}}, {}, Reason.DEMAND_LEFT_TO_GKE, id=f"ProvisioningRequest by {key}"
+        )
+        for key in labels.PROVISIONING_REQUESTS
+    ),
+    pytest.param(
+        {"shape": {"selectors": {labels.NODE_POOL: "mine"}}},
+        {},
+        Reason.DEMAND_BOUND_ELSEWHERE,
+        id="a pool of its own",
+    ),
+    pytest.param({"pod_labels": {labels.COMPLETION_INDEX: "1"}}, {}, Reason.NOT_A_LEADER, id="not the leader"),
+    pytest.param({"nominated_node": "n"}, {}, Reason.DEMAND_NOMINATED, id="nominated"),
+    pytest.param({"gated": True}, {}, Reason.DEMAND_NOT_UNSCHEDULABLE, id="gated"),
+    pytest.param({"unschedulable": False}, {}, Reason.DEMAND_NOT_UNSCHEDULABLE, id="not yet looked at"),
+    pytest.param({}, {"deleting": True}, Reason.OWNER_GONE, id="the JobSet is being deleted"),
+    pytest.param({}, {"terminal": "Completed"}, Reason.WORKLOAD_OVER, id="completed"),
+    pytest.param({}, {"terminal": "Failed"}, Reason.WORKLOAD_OVER, id="failed workload"),
+    pytest.param({}, {"suspended": True}, Reason.WORKLOAD_SUSPENDED, id="suspended"),
+    pytest.param({}, {"managed_elsewhere": True}, Reason.DEMAND_LEFT_TO_GKE, id="managedBy"),
+    pytest.param({"controller_name": ""}, {}, Reason.IDENTITY_MISMATCH, id="a bare pod with borrowed labels"),
+    pytest.param({"controller_kind": "StatefulSet"}, {}, Reason.IDENTITY_MISMATCH, id="no Job"),
+    pytest.param({"controller_name": "other-workers-0"}, {}, Reason.IDENTITY_MISMATCH, id="another JobSet's Job"),
+    pytest.param({"controller_name": "train-workers-2"}, {}, Reason.IDENTITY_MISMATCH, id="scaled away"),
+    pytest.param({"controller_name": "train-other-0"}, {}, Reason.IDENTITY_MISMATCH, id="no such replicated job"),
+]
+
+
+@pytest.mark.parametrize(("pod", "jobset", "reason"), NO_DEMAND)
+def test_what_is_no_demand_is_left_alone_with_its_reason(
+    pod: dict[str, Any], jobset: dict[str, Any], reason: Reason
+) -> None:
+    found = read(a_pod(**pod), a_jobset(**jobset))
+
+    assert isinstance(found, Decision)
+    assert (found.verdict, found.reason) == (Verdict.NOTHING, reason)
+    assert found.message
+
+
+@pytest.mark.parametrize(
+    ("pod", "jobset"),
+    [
+        pytest.param({}, None, id="no JobSet"),
+        pytest.param({}, {"uid": "another"}, id="a JobSet made again under the name"),
+        pytest.param(
+            {"pod_labels": {jobset_keys.JOBSET_UID_ON_POD: "another"}}, {}, id="a pod of an earlier JobSet"
+        ),
+    ],
+)
+def test_a_pod_that_its_jobset_left_behind_is_refused_and_told(
+    pod: dict[str, Any], jobset: dict[str, Any] | None
+) -> None:
+    found = decide_demand(CLUSTER, a_pod(**pod), None if jobset is None else a_jobset(**jobset), settings())
+
+    assert isinstance(found, Decision)
+    assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.OWNER_GONE)
+
+
+def test_an_opt_out_of_another_value_is_none() -> None:
+    assert isinstance(read(a_pod(pod_labels={labels.DISABLE_AUTOPROVISIONING: "false"})), Demand)
+
+
+def test_the_claim_is_the_live_jobset_s_and_not_what_labels_say() -> None:
+    pod = a_pod(pod_labels={jobset_keys.JOB_KEY: "forged", jobset_keys.REPLICATED_JOB_ON_POD: "forged"})
+
+    assert a_demand(pod=pod).claim == a_demand().claim
+
+
+@pytest.mark.parametrize(
+    ("use", "pod", "words"),
+    [
+        (
+            {"allowed_namespaces": ("ml-*",)},
+            {},
+            ("metadata.namespace", "'default'", "ml-*"),
+        ),
+        (
+            {"allowed_accelerators": ("tpu-v5*",)},
+            {},
+            (labels.ACCELERATOR, "tpu-v6e-slice", "tpu-v5*"),
+        ),
+        (
+            {},
+            {"annotations": {labels.NODE_SERVICE_ACCOUNT: "admin@p.iam"}},
+            (labels.NODE_SERVICE_ACCOUNT, "admin@p.iam", "allowed_node_service_accounts", "none"),
+        ),
+        (
+            {"allowed_node_service_accounts": ("tpu-*@p.iam",)},
+            {"annotations": {labels.NODE_SERVICE_ACCOUNT: "admin@p.iam"}},
+            ("admin@p.iam", "tpu-*@p.iam"),
+        ),
+        (
+            {},
+            {"annotations": {labels.ADDITIONAL_NODE_NETWORKS: "n:s"}},
+            (labels.ADDITIONAL_NODE_NETWORKS, "n:s", "allowed_node_networks"),
+        ),
+        (
+            {"allowed_node_networks": ("*",)},
+            {"annotations": {labels.ADDITIONAL_NODE_NETWORKS: "n"}},
+            ("'n'", "network:subnetwork"),
+        ),
+        (
+            {"allowed_node_networks": ("*",)},
+            {"annotations": {labels.ADDITIONAL_NODE_NETWORKS: "n:s,:t"}},
+            ("':t'", "network:subnetwork"),
+        ),
+        (
+            {"allowed_label_prefixes": ("team/*",)},
+            {"annotations": {labels.COPY_LABELS: "team/a, cost"}},
+            (labels.COPY_LABELS, "'cost'", "allowed_label_prefixes"),
+        ),
+        (
+            {},
+            {"annotations": {labels.COPY_LABELS: jobset_keys.JOBSET_NAME}},
+            (labels.COPY_LABELS, jobset_keys.JOBSET_NAME),
+        ),
+        (
+            {},
+            {"annotations": {labels.COPY_LABELS: "node-role.kubernetes.io/control-plane"}},
+            ("node-role.kubernetes.io/control-plane",),
+        ),
+    ],
+)
+def test_free_text_outside_the_operator_s_lists_is_refused_naming_field_value_and_setting(
+    use: dict[str, Any], pod: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    decision = refused(a_pod(**pod), settings(**use))
+
+    assert decision.reason == Reason.REQUEST_NOT_ALLOWED
+    assert [word for word in words if word not in decision.message] == []
+
+
+def test_free_text_within_the_operator_s_lists_is_honoured() -> None:
+    use = settings(
+        allowed_node_service_accounts=("tpu-*@p.iam",),
+        allowed_node_networks=("net:*",),
+        node_additional_networks=("always:there",),
+    )
+    said = {
+        labels.NODE_SERVICE_ACCOUNT: "tpu-1@p.iam",
+        labels.ADDITIONAL_NODE_NETWORKS: " net:a , net:b,",
+        labels.COPY_LABELS: " team , ,absent",
+    }
+    demand = a_demand(pod=a_pod(annotations=said, pod_labels={"team": "vision"}), use=use)
+
+    assert demand.node_service_account == "tpu-1@p.iam"
+    assert demand.networks == ("net:a", "net:b")
+    assert demand.node_labels == {"team": "vision"}
+
+
+def test_without_annotations_the_operator_s_settings_hold() -> None:
+    use = settings(node_service_account="nodes@p.iam", node_additional_networks=("n:s",))
+    demand = a_demand(use=use)
+
+    assert (demand.node_service_account, demand.networks) == ("nodes@p.iam", ("n:s",))
+
+
+def test_the_operator_s_own_account_may_be_named_without_a_list() -> None:
+    use = settings(node_service_account="nodes@p.iam")
+    pod = a_pod(annotations={labels.NODE_SERVICE_ACCOUNT: "nodes@p.iam"})
+
+    assert a_demand(pod=pod, use=use).node_service_account == "nodes@p.iam"
+
+
+BOTH = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
+
+
+@pytest.mark.parametrize(
+    ("on_jobset", "on_job", "pinned"),
+    [
+        (BOTH, {}, True),
+        ({}, BOTH, True),
+        ({jobset_keys.EXCLUSIVE_TOPOLOGY: "x"}, {jobset_keys.NODE_SELECTOR_STRATEGY: "true"}, True),
+        ({jobset_keys.EXCLUSIVE_TOPOLOGY: "x"}, {}, False),
+        ({jobset_keys.NODE_SELECTOR_STRATEGY: "true"}, {}, False),
+        ({}, {}, False),
+    ],
+)
+def test_the_node_selector_strategy_pins_the_pool(
+    on_jobset: dict[str, str], on_job: dict[str, str], pinned: bool
+) -> None:
+    demand = a_demand(jobset=a_jobset(annotations=on_jobset, job_annotations=on_job))
+
+    assert demand.pinned is pinned
+    assert demand.node_labels == ({jobset_keys.NAMESPACED_JOB: "default_train-workers-0"} if pinned else {})
+
+
+def test_a_pinned_pod_selects_its_own_job_and_nobody_else_s() -> None:
+    jobset = a_jobset(annotations=BOTH)
+    own = a_pod(shape={"selectors": {jobset_keys.NAMESPACED_JOB: "default_train-workers-0"}})
+    other = a_pod(shape={"selectors": {jobset_keys.NAMESPACED_JOB: "default_other-workers-0"}})
+
+    assert isinstance(read(own, jobset), Demand)
+    assert refused(other, jobset=jobset).reason == Reason.SELECTOR_UNSUPPORTED
+    assert refused(own).reason == Reason.SELECTOR_UNSUPPORTED
+
+
+def test_the_fingerprint_knows_what_the_workload_asked_for() -> None:
+    asked: list[dict[str, Any]] = [
+        {},
+        {"topology": "2x4"},
+        {"topology": "2x4", "chips": 8},
+        {"selectors": {labels.SPOT: "true"}},
+        {"selectors": {labels.RESERVATION_NAME: "r"}},
+        {"selectors": {labels.RESERVATION_NAME: "r", labels.RESERVATION_PROJECT: "shared-project"}},
+        {"selectors": {"team": "a"}},
+        {"selectors": {"team": "b"}},
+    ]
+    prints = [a_demand(**shape).fingerprint for shape in asked]
+
+    assert len(set(prints)) == len(asked)
+    assert all(text.startswith("1-") for text in prints)
+    assert a_demand().fingerprint == a_demand().fingerprint
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        {"copy_labels": ("team",)},
+        {"node_service_account": "a@p.iam"},
+        {"node_additional_networks": ("n:s",)},
+        {"node_disk_type": "pd-ssd"},
+        {"node_tags": ("t",)},
+        {"max_run_duration_seconds": 3600},
+        {"workload_policy_prefix": "x-"},
+        {"node_max_pods": 32},
+    ],
+)
+def test_a_new_default_of_the_operator_never_makes_a_healthy_pool_look_different(use: dict[str, Any]) -> None:
+    pod = a_pod(pod_labels={"team": "vision"})
+
+    assert a_demand(pod=pod, use=settings(**use)).fingerprint == a_demand(pod=pod).fingerprint
+
+
+def test_every_refusal_has_a_reason_of_the_closed_list() -> None:
+    asked: list[dict[str, Any]] = [
+        {"topology": "3x3"},
+        {"selectors": {"cloud.google.com/gke-nonsense": "x"}},
+        {"selectors": {labels.SPOT: "true", labels.RESERVATION_NAME: "r"}},
+    ]
+    reasons = {refused(a_pod(shape=shape)).reason for shape in asked}
+
+    assert reasons == {Reason.SHAPE_UNSUPPORTED, Reason.SELECTOR_UNSUPPORTED, Reason.CAPACITY_CONFLICT}
+
+
+def test_a_multi_host_slice_of_ironwood_wants_a_workload_policy() -> None:
+    assert a_demand(accelerator="tpu7x", topology="4x4x4").shape.placement == Placement.WORKLOAD_POLICY
+    assert a_demand(accelerator="tpu7x", topology="2x2x1").shape.placement == Placement.NONE

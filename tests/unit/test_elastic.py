@@ -1,0 +1,227 @@
+"""Elastic pools: which pods share one, what it is called, when it is still wanted, and what quantities mean."""
+
+from __future__ import annotations
+
+import dataclasses
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.core import labels
+from shared.core.decide.demands import decide_planned_demand
+from shared.core.decisions import Decision, Reason
+from shared.core.demand.demand import Demand
+from shared.core.errors import SliceUnknown
+from shared.core.kinds.elastic import (
+    find_slice,
+    has_slice,
+    is_elastic,
+    is_elastic_name,
+    list_elastic,
+    name_elastic,
+)
+from shared.core.kinds.job import JOB
+from shared.core.kinds.leaderworkerset import LEADERWORKERSET
+from shared.core.kinds.table import list_slices
+from shared.core.workloads import PodTemplate, SliceGroup, WorkloadView
+from shared.edges.quantities import parse_quantity
+from shared.edges.workload_objects import read_template
+from tests.builders import CLUSTER, a_jobset, a_template, settings
+from tests.unit.test_kind_job import a_job, a_pod
+
+L4 = {labels.GPU_ACCELERATOR: "nvidia-l4"}
+
+
+def a_gpu_body(gpus: Any = 1, *, selector: dict[str, str] | None = None, **requests: Any) -> dict[str, Any]:
+    resources = {"limits": {labels.GPU_RESOURCE: gpus} | requests}
+    spec = {"nodeSelector": selector or L4, "containers": [{"name": "c", "resources": resources}]}
+    return {"spec": spec}
+
+
+def a_gpu_template(gpus: Any = 1, **said: Any) -> PodTemplate:
+    return read_template(a_gpu_body(gpus, **said))
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("4", "4"),
+        ("1500m", "1.5"),
+        ("2Ki", "2048"),
+        ("1e3", "1000"),
+        ("1E", "1E18"),
+        (".5", "0.5"),
+        ("2k", "2000"),
+    ],
+)
+def test_an_amount_is_read_as_kubernetes_writes_it(text: str, amount: str) -> None:
+    assert parse_quantity(text) == Decimal(amount)
+
+
+@pytest.mark.parametrize("text", ["", "many", "-1", "1 Gi", "1Xi", "1e", "None", "1e999", "٣"])
+def test_what_is_no_amount_is_none(text: str) -> None:
+    assert parse_quantity(text) is None
+
+
+@given(st.text(max_size=40))
+def test_no_text_breaks_the_reading_of_an_amount(text: str) -> None:
+    found = parse_quantity(text)
+    assert found is None or found >= 0
+
+
+def test_gpus_are_summed_as_chips_are_and_requests_are_the_whole_pod_s() -> None:
+    def container(gpus: int, cpu: str, **more: Any) -> dict[str, Any]:
+        return {
+            "resources": {"limits": {labels.GPU_RESOURCE: gpus}, "requests": {"cpu": cpu, "memory": "1Gi"}}
+        } | more
+
+    spec = {
+        "containers": [container(1, "500m"), container(2, "1")],
+        "initContainers": [container(2, "8"), container(1, "1", restartPolicy="Always")],
+    }
+    found = read_template({"spec": spec})
+    assert (found.gpus, found.cpu_millis, found.memory_bytes) == (4, 8000, 3 * 1024**3)
+
+
+@pytest.mark.parametrize("amount", ["0.5", "500m", "many", -1])
+def test_accelerators_that_are_not_whole_are_refused_with_the_amount(amount: Any) -> None:
+    job = a_job(template=a_gpu_body(amount))
+    found = [decide_planned_demand(CLUSTER, job, each, settings()) for each in list_slices(job)]
+    assert all(isinstance(each, Decision) for each in found)
+    assert {each.reason for each in found if isinstance(each, Decision)} <= {Reason.SHAPE_UNSUPPORTED}
+    assert a_gpu_template(amount).unreadable_amounts == (f"{labels.GPU_RESOURCE}={amount}",)
+
+
+def test_pods_of_one_shape_have_one_name_whatever_the_cluster_adds_to_them() -> None:
+    plain = a_gpu_template()
+    asked = a_gpu_template(cpu="4", memory="8Gi")
+    labelled = dataclasses.replace(plain, labels={"pod-template-hash": "x"}, annotations={"istio": "yes"})
+    assert len({name_elastic("train", each) for each in (plain, asked, labelled)}) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        a_gpu_template(2),
+        a_gpu_template(selector={labels.GPU_ACCELERATOR: "nvidia-tesla-t4"}),
+        a_gpu_template(selector=L4 | {labels.SPOT: "true"}),
+        a_gpu_template(selector=L4 | {labels.ZONE: "us-east5-a"}),
+        a_gpu_template(selector=L4 | {labels.GPU_SHARING: "mps"}),
+        dataclasses.replace(a_gpu_template(), node_affinity={"team": ("red",)}),
+        dataclasses.replace(a_gpu_template(), annotations={labels.ADDITIONAL_NODE_NETWORKS: "a:b"}),
+    ],
+)
+def test_what_shapes_the_nodes_changes_the_name(other: PodTemplate) -> None:
+    assert name_elastic("train", other) != name_elastic("train", a_gpu_template())
+
+
+@given(st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", fullmatch=True))
+def test_every_name_is_a_legal_label_value_and_is_known_again(workload: str) -> None:
+    name = name_elastic(workload, a_gpu_template())
+    assert len(name) <= 63
+    assert is_elastic_name(name)
+
+
+@pytest.mark.parametrize("name", ["train-0", "train-workers-0", "rays-any-0", "rays-any-x7k2p", "train", ""])
+def test_the_name_of_a_slice_is_never_taken_for_an_elastic_pool_s(name: str) -> None:
+    assert not is_elastic_name(name)
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [
+        (SliceGroup(name="", template=a_gpu_template()), True),
+        (SliceGroup(name="", template=a_gpu_template(), whole=True), False),
+        (SliceGroup(name="", template=a_gpu_template(), pinned=True), False),
+        (SliceGroup(name="", template=a_gpu_template(selector={labels.GPU_ACCELERATOR: "nvidia-gb200"})), False),
+        (SliceGroup(name="", template=dataclasses.replace(a_gpu_template(), node_pool_affinity=True)), False),
+        (SliceGroup(name="", template=a_template(topology="2x2")), False),
+        (SliceGroup(name="", template=a_template(topology="2x2"), elastic=True), True),
+    ],
+)
+def test_gpus_that_nothing_binds_together_are_elastic_and_tpus_where_the_kind_says_so(
+    group: SliceGroup, *, expected: bool
+) -> None:
+    assert is_elastic(group) is expected
+
+
+def test_groups_of_one_shape_share_a_pool_that_is_large_enough_for_all() -> None:
+    big = a_gpu_template(cpu="6")
+    groups = (
+        SliceGroup(name="a", replicas=2, hosts=3, template=a_gpu_template()),
+        SliceGroup(name="b", replicas=4, template=big),
+        SliceGroup(name="c", replicas=0, template=a_gpu_template(2)),
+        SliceGroup(name="d", replicas=5, template=a_gpu_template(4), idle=True),
+    )
+    (found,) = list_elastic(dataclasses.replace(a_jobset(), groups=groups))
+    assert (found.group.replicas, found.group.template.cpu_millis) == (10, 6000)
+
+
+def a_gpu_job(**spec: Any) -> WorkloadView:
+    return a_job(template=a_gpu_body(), completionMode=None, **spec)
+
+
+@pytest.mark.parametrize("index", [None, "0", "3"])
+def test_any_pod_of_a_job_leads_to_its_one_pool(index: str | None) -> None:
+    job = a_gpu_job(parallelism=6, completions=6)
+    found = find_slice(JOB, a_pod(index, template=a_gpu_body()), job)
+    assert found is not None
+    assert [each.name for each in list_slices(job)] == [found.name]
+    assert found.group.replicas == 6
+
+
+def test_a_pod_whose_selectors_the_spec_does_not_have_is_refused() -> None:
+    other = a_gpu_body(selector=L4 | {"team": "red"})
+    with pytest.raises(SliceUnknown, match="team=red"):
+        find_slice(JOB, a_pod(None, template=other), a_gpu_job())
+
+
+def test_the_pool_is_wanted_until_the_shape_is_gone_from_the_spec_or_wants_no_pods() -> None:
+    job = a_gpu_job()
+    name = name_elastic("train", a_gpu_template())
+    assert has_slice(JOB, job, name, None)
+    assert not has_slice(JOB, a_gpu_job(parallelism=0), name, None)
+    assert not has_slice(JOB, a_job(template=a_gpu_body(2)), name, None)
+
+
+def test_the_pods_of_a_leader_and_workers_set_are_counted_by_template() -> None:
+    template = {"leaderTemplate": a_gpu_body(1), "workerTemplate": a_gpu_body(4), "size": 3}
+    body = {"metadata": {"name": "serve"}, "spec": {"replicas": 2, "leaderWorkerTemplate": template}}
+    found = list_elastic(LEADERWORKERSET.read(body, read_template))
+    assert {each.group.template.gpus: each.group.replicas for each in found} == {1: 2, 4: 4}
+
+
+def a_tpu_workload(topology: str, replicas: int = 3) -> WorkloadView:
+    """Interchangeable TPU pods, of a kind whose entry says that they are."""
+    group = SliceGroup(name="", replicas=replicas, template=a_template(topology=topology), elastic=True)
+    return dataclasses.replace(a_jobset(), groups=(group,))
+
+
+def test_single_hosts_that_are_interchangeable_are_one_demand_of_as_many_nodes() -> None:
+    workload = a_tpu_workload("2x2")
+    (only,) = list_slices(workload)
+    found = decide_planned_demand(CLUSTER, workload, only, settings())
+    assert isinstance(found, Demand)
+    assert (found.elastic, found.shape.node_count, found.shape.chips) == (True, 3, 12)
+
+
+def test_the_size_of_an_elastic_demand_is_no_part_of_its_identity() -> None:
+    found = []
+    for replicas in (1, 5):
+        workload = a_tpu_workload("2x2", replicas)
+        found += [decide_planned_demand(CLUSTER, workload, each, settings()) for each in list_slices(workload)]
+    one, five = found
+    assert isinstance(one, Demand)
+    assert isinstance(five, Demand)
+    assert (one.fingerprint, one.claim.hash) == (five.fingerprint, five.claim.hash)
+
+
+def test_several_hosts_of_a_slice_are_no_interchangeable_pods() -> None:
+    workload = a_tpu_workload("4x4")
+    (only,) = list_slices(workload)
+    found = decide_planned_demand(CLUSTER, workload, only, settings())
+    assert isinstance(found, Decision)
+    assert found.reason == Reason.HOSTS_DIFFER

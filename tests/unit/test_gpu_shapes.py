@@ -1,0 +1,262 @@
+"""From what a pod says of GPUs to machines, and to the node pool that GKE is asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.decide.demands import decide_planned_demand
+from shared.core.decisions import Decision, Reason
+from shared.core.demand.demand import Demand
+from shared.core.errors import UnknownGpu, UnsupportedShape
+from shared.core.kinds.table import list_slices
+from shared.core.nodepool import build_node_pool, describe_placement
+from shared.core.shapes.gpu_catalogue import FAMILIES
+from shared.core.shapes.gpus import find_gpu_shape, measure_allocatable
+from shared.core.workloads import PodTemplate, SliceGroup
+from standins.fakegke.model.gpu_machines import BUILT_IN
+from tests.builders import CLUSTER, a_jobset, settings
+from tests.unit.test_elastic import a_gpu_body, a_gpu_template
+from tests.unit.test_kind_job import a_job
+
+if TYPE_CHECKING:
+    from shared.core.settings import Settings
+
+GIB = 1024**3
+
+
+def a_template(
+    kind: str = "nvidia-l4", gpus: int = 1, *, cpu: float = 0, memory_gb: float = 0, **said: str
+) -> PodTemplate:
+    """Keys of `said` are names of `shared.core.labels`."""
+    selector = {labels.GPU_ACCELERATOR: kind} | {getattr(labels, key): value for key, value in said.items()}
+    return dataclasses.replace(
+        a_gpu_template(gpus, selector=selector), cpu_millis=int(cpu * 1000), memory_bytes=int(memory_gb * GIB)
+    )
+
+
+@pytest.mark.parametrize(
+    ("template", "machine"),
+    [
+        (a_template(), "g2-standard-4"),
+        (a_template(cpu=4), "g2-standard-8"),
+        (a_template(cpu=30), "g2-standard-32"),
+        (a_template(cpu=40), "g2-standard-48"),
+        (a_template(gpus=2), "g2-standard-24"),
+        (a_template(gpus=3), "g2-standard-48"),
+        (a_template("nvidia-tesla-t4"), "n1-standard-4"),
+        (a_template("nvidia-tesla-t4", memory_gb=20), "n1-highmem-4"),
+        (a_template("nvidia-tesla-t4", gpus=2, cpu=60), "n1-standard-64"),
+        (a_template("nvidia-tesla-v100", cpu=10), "n1-standard-16"),
+        (a_template("nvidia-tesla-a100", gpus=16), "a2-megagpu-16g"),
+        (a_template("nvidia-h100-80gb", gpus=8), "a3-highgpu-8g"),
+        (a_template("nvidia-h100-80gb", gpus=8, INSTANCE_TYPE="a3-edgegpu-8g"), "a3-edgegpu-8g"),
+        (a_template("nvidia-b200", gpus=1), "a4-highgpu-8g"),
+        (a_template(ACCELERATOR_COUNT="4"), "g2-standard-48"),
+        (a_template(INSTANCE_TYPE="g2-standard-16"), "g2-standard-16"),
+        (a_template("nvidia-tesla-a100", gpus=7, GPU_PARTITION="1g.5gb"), "a2-highgpu-1g"),
+        (a_template("nvidia-tesla-a100", gpus=8, GPU_PARTITION="1g.5gb"), "a2-highgpu-2g"),
+    ],
+)
+def test_the_smallest_machine_that_takes_a_pod_is_chosen(template: PodTemplate, machine: str) -> None:
+    assert find_gpu_shape(template, pods=1).machine_type == machine
+
+
+def test_the_vcpus_of_attached_gpus_are_bounded() -> None:
+    machines = {
+        each.name
+        for family in FAMILIES
+        if family.accelerator == "nvidia-tesla-v100"
+        for each in family.machines
+        if each.gpus == 1
+    }
+    assert machines == {"n1-standard-4", "n1-standard-8", "n1-highmem-4", "n1-highmem-8"}
+
+
+@pytest.mark.parametrize(
+    ("template", "pods", "nodes"),
+    [
+        (a_template(), 6, 6),
+        (a_template(INSTANCE_TYPE="g2-standard-96"), 9, 2),
+        (a_template(INSTANCE_TYPE="g2-standard-96", cpu=40), 9, 5),
+        (a_template("nvidia-h200-141gb", gpus=3), 4, 2),
+        (a_template("nvidia-tesla-a100", GPU_PARTITION="3g.20gb"), 5, 3),
+        (a_template(GPU_SHARING="time-sharing", GPU_CLIENTS="8"), 17, 3),
+        (a_template("nvidia-tesla-a100", GPU_PARTITION="1g.5gb", GPU_SHARING="mps", GPU_CLIENTS="2"), 14, 1),
+    ],
+)
+def test_a_node_takes_as_many_pods_as_its_gpus_cpu_and_memory_allow(
+    template: PodTemplate, pods: int, nodes: int
+) -> None:
+    assert find_gpu_shape(template, pods=pods).node_count == nodes
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        (a_template(gpus=9), "at most 8"),
+        (a_template(GPU_PARTITION="1g.5gb"), "cannot be partitioned"),
+        (a_template("nvidia-tesla-a100", GPU_PARTITION="1g.10gb"), "1g.5gb"),
+        (a_template(GPU_SHARING="luck", GPU_CLIENTS="4"), "time-sharing, mps"),
+        (a_template(GPU_SHARING="mps", GPU_CLIENTS="49"), "2 to 48"),
+        (a_template(GPU_SHARING="mps"), "2 to 48"),
+        (a_template(GPU_CLIENTS="4"), "time-sharing, mps"),
+        (a_template(gpus=2, GPU_SHARING="mps", GPU_CLIENTS="4"), "valid: 1"),
+        (a_template(GPU_DRIVER="520"), "default, latest, autoinstall-disabled"),
+        (a_template(INSTANCE_TYPE="a2-highgpu-1g"), "g2-standard-4"),
+        (a_template(MACHINE_FAMILY="n1"), "g2-standard-4"),
+        (a_template(ACCELERATOR_COUNT="3"), "exactly 3"),
+        (a_template(cpu=97), "g2-standard-96"),
+        (a_template(memory_gb=400), "384 GiB"),
+    ],
+)
+def test_what_no_machine_can_give_is_refused_with_what_would_be_valid(template: PodTemplate, said: str) -> None:
+    with pytest.raises(UnsupportedShape, match=said):
+        find_gpu_shape(template, pods=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("nvidia-l5", "nvidia-l4"), ("nvidia-tesla-k80", "retired"), ("", "no GPU type")]
+)
+def test_an_unknown_type_is_refused_by_name(kind: str, said: str) -> None:
+    with pytest.raises(UnknownGpu, match=said):
+        find_gpu_shape(a_template(kind), pods=1)
+
+
+def test_more_nodes_than_a_pool_takes_are_refused() -> None:
+    with pytest.raises(UnsupportedShape, match="at most 1000"):
+        find_gpu_shape(a_template(), pods=1001)
+
+
+def test_every_machine_leaves_most_of_itself_to_pods() -> None:
+    for family in FAMILIES:
+        for machine in family.machines:
+            cpu, memory = measure_allocatable(machine)
+            assert 0.9 * machine.cpus * 1000 < cpu < machine.cpus * 1000
+            assert 0.7 * machine.memory_gb * GIB < memory < machine.memory_gb * GIB
+
+
+def test_the_catalogue_agrees_with_the_one_of_the_fake() -> None:
+    """Two tables written apart: a slip in one of them shows."""
+    ours = {
+        machine.name: (family.accelerator, machine.gpus, machine.cpus, machine.memory_gb)
+        for family in FAMILIES
+        for machine in family.machines
+        if not machine.name.startswith("n1-")
+    }
+    assert ours == BUILT_IN
+
+
+def plan(body: dict[str, Any], *, pods: int = 6, **changed: Any) -> Demand | Decision:
+    job = a_job(template=body, completionMode=None, parallelism=pods, completions=pods)
+    (only,) = list_slices(job)
+    return decide_planned_demand(CLUSTER, job, only, settings(**changed))
+
+
+def build(body: dict[str, Any], used: Settings | None = None) -> dict[str, Any]:
+    found = plan(body)
+    assert isinstance(found, Demand), found
+    return build_node_pool(found, attempt=0, created_at=1, settings=used or settings())
+
+
+def test_a_pool_of_gpus_says_type_number_and_driver() -> None:
+    pool = build(a_gpu_body())
+    assert pool["config"]["accelerators"] == [
+        {
+            "acceleratorType": "nvidia-l4",
+            "acceleratorCount": "1",
+            "gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"},
+        }
+    ]
+    assert pool["initialNodeCount"] == 6
+    assert "placementPolicy" not in pool
+    assert "networkConfig" not in pool
+
+
+def test_partitions_and_sharing_are_asked_for_as_selected() -> None:
+    selector = {
+        labels.GPU_ACCELERATOR: "nvidia-tesla-a100",
+        labels.GPU_PARTITION: "2g.10gb",
+        labels.GPU_SHARING: "time-sharing",
+        labels.GPU_CLIENTS: "4",
+        labels.GPU_DRIVER: "latest",
+    }
+    pool = build(a_gpu_body(selector=selector))
+    (found,) = pool["config"]["accelerators"]
+    assert found["gpuPartitionSize"] == "2g.10gb"
+    assert found["gpuSharingConfig"] == {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": "4"}
+    assert found["gpuDriverInstallationConfig"] == {"gpuDriverVersion": "LATEST"}
+    assert pool["maxPodsConstraint"] == {"maxPodsPerNode": str(settings().node_max_pods + 11)}
+    assert not {labels.GPU_PARTITION, labels.GPU_SHARING} & set(pool["config"]["labels"])
+
+
+def test_machines_with_networks_of_their_own_get_them_from_gke_unless_the_operator_names_some() -> None:
+    body = a_gpu_body(8, selector={labels.GPU_ACCELERATOR: "nvidia-h100-mega-80gb"})
+    assert build(body)["networkConfig"] == {"acceleratorNetworkProfile": "auto"}
+    found = plan(body, node_additional_networks=("a:b",))
+    assert isinstance(found, Demand)
+    pool = build_node_pool(found, attempt=0, created_at=1, settings=settings())
+    assert pool["networkConfig"] == {"additionalNodeNetworkConfigs": [{"network": "a", "subnetwork": "b"}]}
+
+
+def a_slice(kind: str, hosts: int) -> Demand | Decision:
+    """A slice of so many hosts with all the GPUs of each."""
+    gpus = 4 if kind.startswith("nvidia-gb") else 8
+    template = a_template(kind, gpus)
+    group = SliceGroup(name="workers", hosts=hosts, template=template, whole=True)
+    workload = dataclasses.replace(a_jobset(), groups=(group,))
+    (only,) = list_slices(workload)
+    return decide_planned_demand(CLUSTER, workload, only, settings())
+
+
+def test_hosts_that_belong_together_are_placed_close_to_one_another() -> None:
+    found = a_slice("nvidia-h200-141gb", 4)
+    assert isinstance(found, Demand)
+    assert not found.elastic
+    pool = build_node_pool(found, attempt=0, created_at=1, settings=settings())
+    assert pool["placementPolicy"] == {"type": "COMPACT"}
+    assert describe_placement(found, settings()) == "COMPACT"
+    assert pool["initialNodeCount"] == 4
+
+
+def test_a_rack_is_a_slice_by_workload_policy() -> None:
+    found = a_slice("nvidia-gb200", 18)
+    assert isinstance(found, Demand)
+    pool = build_node_pool(found, attempt=0, created_at=1, settings=settings())
+    assert pool["placementPolicy"] == {"policyName": "tpu-provisioner-1x72"}
+    assert pool["upgradeSettings"] == {"maxSurge": 0, "maxUnavailable": 1}
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (a_slice("nvidia-gb200", 19), Reason.SHAPE_UNSUPPORTED),
+        (plan(a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-l5"})), Reason.GPU_UNKNOWN),
+        (
+            plan(a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-l4", labels.TOPOLOGY: "2x2"})),
+            Reason.SHAPE_UNSUPPORTED,
+        ),
+        (
+            plan(a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-l4", labels.FLEX_START: "true"})),
+            Reason.CAPACITY_CONFLICT,
+        ),
+        (
+            plan(a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-l4", labels.ARCHITECTURE: "arm64"})),
+            Reason.SELECTOR_UNSUPPORTED,
+        ),
+        (plan(a_gpu_body(), allowed_accelerators=("tpu-*",)), Reason.REQUEST_NOT_ALLOWED),
+    ],
+)
+def test_refusals_carry_their_reason(found: Demand | Decision, reason: Reason) -> None:
+    assert isinstance(found, Decision)
+    assert found.reason == reason
+
+
+def test_the_number_of_pods_is_no_part_of_the_fingerprint_and_the_driver_is() -> None:
+    latest = a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-l4", labels.GPU_DRIVER: "latest"})
+    found = [plan(a_gpu_body()), plan(a_gpu_body(), pods=2), plan(latest)]
+    prints = [each.fingerprint for each in found if isinstance(each, Demand)]
+    assert prints[0] == prints[1] != prints[2]

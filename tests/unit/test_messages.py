@@ -1,0 +1,310 @@
+"""The wire messages: what is written reads back, and what is malformed is refused by field and valid values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.core.decisions import Reason
+from shared.core.errors import MalformedEvent
+from shared.core.messages import (
+    DATA_BYTES_MAX,
+    Event,
+    EventType,
+    Message,
+    ObjectName,
+    Observed,
+    format_message,
+    parse_message,
+)
+from shared.push import BODY_BYTES_MAX, parse_push
+from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event
+
+NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,60}[a-z0-9])?", fullmatch=True)
+OBJECTS = st.builds(
+    ObjectName, kind=st.sampled_from(["Pod", "JobSet"]), namespace=NAMES, name=NAMES, uid=st.uuids().map(str)
+)
+EVENTS = st.builds(
+    Event,
+    type=st.sampled_from(EventType),
+    cluster=st.from_regex(
+        r"projects/[a-z0-9.:-]{1,9}/locations/[a-z0-9-]{1,9}/clusters/[a-z0-9-]{1,9}", fullmatch=True
+    ),
+    subject=OBJECTS,
+    observed=st.sampled_from(Observed),
+    workload=st.none() | OBJECTS,
+    time=st.sampled_from(["", "2027-01-15T08:00:00Z"]),
+    incarnation=st.text(max_size=128),
+)
+
+
+@given(event=EVENTS)
+def test_what_is_written_reads_back_as_it_was(event: Event) -> None:
+    message = format_message(event)
+
+    assert parse_message(message.data, message.attributes) == event
+    assert parse_push(a_push(event)).message == message
+
+
+def test_a_demand_is_exactly_this_on_the_wire() -> None:
+    message = format_message(a_demand_event())
+    body = json.loads(message.data)
+
+    assert body == {
+        "version": 1,
+        "kind": "Pod",
+        "namespace": "default",
+        "name": "train-workers-0-0-abcde",
+        "uid": "9b1f4c62-7a54-4e0b-8a44-4d2b1c9e7f02",
+        "observed": "unschedulable",
+        "workload": {
+            "kind": "JobSet",
+            "namespace": "default",
+            "name": "train",
+            "uid": "5e7d3a52-4f0c-4b7e-9a52-0d9f0f0c1a01",
+        },
+    }
+    assert message.attributes.pop("ce-id").isalnum()
+    assert message.attributes == {
+        "ce-specversion": "1.0",
+        "ce-type": "tpuprovisioner.demand.v1",
+        "ce-source": f"//container.googleapis.com/{CLUSTER}",
+        "ce-subject": "namespaces/default/pods/train-workers-0-0-abcde",
+        "ce-time": "2027-01-15T08:00:00Z",
+        "content-type": "application/json",
+    }
+
+
+def test_a_workload_s_end_names_the_jobset() -> None:
+    message = format_message(an_over_event("suspended"))
+
+    assert message.attributes["ce-type"] == "tpuprovisioner.workload-over.v1"
+    assert message.attributes["ce-subject"] == "namespaces/default/jobsets/train"
+    assert "workload" not in json.loads(message.data)
+
+
+def test_the_same_sighting_has_the_same_id_whoever_reports_it() -> None:
+    assert an_over_event(time="a").id == an_over_event(time="b").id
+    assert a_demand_event(workload=None).id == a_demand_event().id
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cluster": "projects/p/locations/l/clusters/other"},
+        {"observed": Observed.FAILED},
+        {"incarnation": "2"},
+        {"uid": "another"},
+        {"type": EventType.DEMAND},
+    ],
+)
+def test_another_sighting_has_another_id(change: dict[str, Any]) -> None:
+    assert an_over_event(**change).id != an_over_event().id
+
+
+def attributes(**change: str | None) -> dict[str, str]:
+    found: dict[str, str | None] = {**format_message(a_demand_event()).attributes}
+    found |= {key.replace("_", "-"): value for key, value in change.items()}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def body(**change: Any) -> bytes:
+    found = json.loads(format_message(a_demand_event()).data) | change
+    return json.dumps({key: value for key, value in found.items() if value != "left out"}).encode()
+
+
+def refusal(data: bytes, said: dict[str, str]) -> MalformedEvent:
+    with pytest.raises(MalformedEvent) as refused:
+        parse_message(data, said)
+    assert refused.value.reason == Reason.EVENT_MALFORMED
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "valid"),
+    [
+        ({"ce_specversion": None}, "ce-specversion", "1.0"),
+        ({"ce_specversion": "0.3"}, "ce-specversion", "1.0"),
+        ({"ce_type": None}, "ce-type", "tpuprovisioner.demand.v1, tpuprovisioner.workload-over.v1"),
+        ({"ce_type": "tpuprovisioner.demand.v2"}, "ce-type", "tpuprovisioner.demand.v1"),
+        ({"ce_source": None}, "ce-source", "projects/PROJECT/locations/LOCATION/clusters/NAME"),
+        ({"ce_source": CLUSTER}, "ce-source", "//container.googleapis.com/"),
+        ({"ce_source": f"//container.googleapis.com/{CLUSTER}/x"}, "ce-source", "clusters/NAME"),
+        ({"ce_source": f"//container.googleapis.com/{CLUSTER}\n"}, "ce-source", "clusters/NAME"),
+        ({"ce_source": "//container.googleapis.com/projects/p/zones/z/clusters/c"}, "ce-source", "locations"),
+    ],
+)
+def test_a_malformed_attribute_is_named_with_what_would_be_valid(
+    change: dict[str, str | None], field: str, valid: str
+) -> None:
+    error = refusal(body(), attributes(**change))
+
+    assert error.field == field
+    assert valid in error.valid
+    assert error.value == (next(iter(change.values())) or "")
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "valid"),
+    [
+        ({"version": 2}, "data.version", "1"),
+        ({"version": "1"}, "data.version", "1"),
+        ({"version": True}, "data.version", "1"),
+        ({"version": "left out"}, "data.version", "1"),
+        ({"kind": "Node"}, "data.kind", "Pod, JobSet"),
+        ({"kind": ["Pod"]}, "data.kind", "Pod, JobSet"),
+        ({"kind": "left out"}, "data.kind", "Pod, JobSet"),
+        ({"namespace": ""}, "data.namespace", "a Kubernetes name"),
+        ({"namespace": "../kube-system"}, "data.namespace", "a Kubernetes name"),
+        ({"name": "Train"}, "data.name", "a Kubernetes name"),
+        ({"name": "a/b"}, "data.name", "a Kubernetes name"),
+        ({"name": "a" * 254}, "data.name", "a Kubernetes name"),
+        ({"name": "für"}, "data.name", "a Kubernetes name"),
+        ({"name": "a\n"}, "data.name", "a Kubernetes name"),
+        ({"name": 7}, "data.name", "a Kubernetes name"),
+        ({"name": None}, "data.name", "a Kubernetes name"),
+        ({"uid": ""}, "data.uid", "a UID"),
+        ({"uid": "u" * 129}, "data.uid", "a UID"),
+        ({"uid": "a b"}, "data.uid", "a UID"),
+        (
+            {"observed": "exploded"},
+            "data.observed",
+            "unschedulable, completed, failed, suspended, deleted, drained",
+        ),
+        ({"observed": "left out"}, "data.observed", "completed"),
+        ({"observed": {}}, "data.observed", "completed"),
+        ({"workload": "train"}, "data.workload", "a JSON object, or no such field"),
+        ({"workload": [1]}, "data.workload", "a JSON object, or no such field"),
+        ({"workload": {"kind": "JobSet"}}, "data.workload.namespace", "a Kubernetes name"),
+        ({"workload": {"kind": "Cron"}}, "data.workload.kind", "Pod, JobSet"),
+        ({"incarnation": "x" * 129}, "data.incarnation", "128"),
+        ({"incarnation": 3}, "data.incarnation", "128"),
+    ],
+)
+def test_a_malformed_field_is_named_with_what_would_be_valid(
+    change: dict[str, Any], field: str, valid: str
+) -> None:
+    error = refusal(body(**change), attributes())
+
+    assert error.field == field
+    assert valid in error.valid
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"nonsense", b"\xff\xfe\xfa", b"[" * 60_000, b'{"a":1}{"b":2}'])
+def test_data_that_is_no_json_is_refused(data: bytes) -> None:
+    error = refusal(data, attributes())
+
+    assert (error.field, error.valid) == ("data", "a JSON object")
+
+
+@pytest.mark.parametrize("data", [b"[]", b"null", b"1", b'"text"', b"NaN"])
+def test_data_that_is_no_object_is_refused(data: bytes) -> None:
+    assert refusal(data, attributes()).field == "data"
+
+
+def test_unicode_names_are_refused_and_shown() -> None:
+    error = refusal(body(name="träin"), attributes())
+
+    assert "träin" in str(error)
+
+
+def test_data_beyond_its_bound_is_refused_unread() -> None:
+    error = refusal(b" " * (DATA_BYTES_MAX + 1), attributes())
+
+    assert (error.field, error.value) == ("data", "65537 bytes")
+
+
+def test_data_at_its_bound_is_read() -> None:
+    padded = body().ljust(DATA_BYTES_MAX)
+
+    assert parse_message(padded, attributes()).subject.name == "train-workers-0-0-abcde"
+
+
+def test_a_long_value_is_shortened_in_the_text() -> None:
+    assert len(str(refusal(body(name="A" * 60_000), attributes()))) < 300
+
+
+def test_nesting_of_any_depth_is_refused_and_never_crashes() -> None:
+    for depth in range(1, 1100, 7):
+        refusal(b'{"version":1,"kind":' + b"[" * depth + b"]" * depth + b"}", attributes())
+        refusal(b"[" * depth + b"]" * depth, attributes())
+
+
+def test_fields_that_a_later_version_adds_are_let_through() -> None:
+    assert parse_message(body(priority="high"), attributes(ce_dataschema="x")) == a_demand_event()
+
+
+@given(data=st.binary(max_size=200), said=st.dictionaries(st.text(max_size=20), st.text(max_size=20), max_size=5))
+def test_garbage_is_refused_and_nothing_else_happens(data: bytes, said: dict[str, str]) -> None:
+    refusal(data, said)
+    refusal(data, attributes() | said)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(change=st.dictionaries(st.sampled_from(["version", "kind", "name", "uid", "observed", "workload"]), JSON))
+def test_any_json_in_any_field_is_read_or_refused(change: dict[str, Any]) -> None:
+    refused: MalformedEvent | None = None
+    try:
+        parse_message(body(**change), attributes())
+    except MalformedEvent as error:
+        refused = error
+    assert refused is None or refused.field.startswith("data.")
+
+
+# --- the envelope ---
+
+
+@pytest.mark.parametrize(
+    ("raw", "field"),
+    [
+        (b"", "body"),
+        (b"not json", "body"),
+        (b"[]", "body"),
+        (b"{}", "body"),
+        (b'{"message": null}', "body"),
+        (b'{"message": {"attributes": {"a": 1}}}', "body"),
+        (b'{"message": {"attributes": null}}', "body"),
+        (b'{"message": {"data": 7}}', "body"),
+        (b'{"message": {"data": "%%%"}}', "body.message.data"),
+        (b'{"message": {"data": "YQ"}}', "body.message.data"),
+        ('{"message": {"data": "ü"}}'.encode(), "body.message.data"),
+        (b'{"message": {"data": "\xff"}}', "body"),
+    ],
+)
+def test_what_is_no_push_is_refused_by_field(raw: bytes, field: str) -> None:
+    with pytest.raises(MalformedEvent) as refused:
+        parse_push(raw)
+    assert refused.value.field == field
+    assert refused.value.valid
+
+
+def test_a_push_is_read_with_its_delivery_attempt() -> None:
+    push = parse_push(a_push(a_demand_event(), delivery_attempt=3))
+
+    assert (push.message_id, push.delivery_attempt) == ("1001", 3)
+    assert parse_push(a_push(a_demand_event(), delivery_attempt=None)).delivery_attempt == 0
+
+
+def test_a_push_without_data_is_a_push() -> None:
+    assert parse_push(b'{"message": {"attributes": {"a": "b"}}}').message == Message(b"", {"a": "b"})
+
+
+def test_a_body_beyond_what_pubsub_can_send_is_refused_unread() -> None:
+    with pytest.raises(MalformedEvent, match="too long"):
+        parse_push(b" " * (BODY_BYTES_MAX + 1))
+
+
+@given(raw=st.binary(max_size=300))
+def test_a_garbage_body_is_refused_and_nothing_else_happens(raw: bytes) -> None:
+    with pytest.raises(MalformedEvent):
+        parse_push(raw)

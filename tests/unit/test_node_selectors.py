@@ -1,0 +1,379 @@
+"""Node labels, zones and capacity tiers: what a selector asks for is given, or refused; nothing is ignored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.core import labels
+from shared.core.decide.demands import decide_demand
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.demand.capacity import Capacity, CapacityConflict, Tier, read_capacity
+from shared.core.demand.demand import Demand
+from shared.core.demand.node_selectors import (
+    COPIED_FROM_SELECTORS,
+    UnsupportedSelector,
+    ZoneMissing,
+    read_zone,
+)
+from shared.core.errors import NotAllowed, Rejected
+from shared.core.kinds import jobset as jobset_keys
+from shared.core.nodepool import build_node_pool
+from shared.core.settings import ClusterSettings
+from shared.core.shapes.tpus import find_shape
+from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, a_template, settings
+from tests.builders import OWNER_KEYS as OF_OWNERS
+
+NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
+
+
+def selecting(*, affinity: dict[str, tuple[str, ...]] | None = None, **selectors: str) -> dict[str, Any]:
+    return {"selectors": selectors, "node_affinity": affinity or {}}
+
+
+def rejection(**shape: Any) -> Decision:
+    pod = a_pod(shape=shape)
+    found = decide_demand(CLUSTER, pod, a_jobset(), settings())
+    assert isinstance(found, Decision)
+    assert found.verdict == Verdict.REFUSE
+    return found
+
+
+# --- node labels ---
+
+
+def test_a_selector_of_the_user_s_own_domain_becomes_a_node_label() -> None:
+    demand = a_demand(selectors={"team": "vision", "example.com/rack": "7"}, node_affinity={"tier": ("gold",)})
+
+    assert demand.node_labels == {"team": "vision", "example.com/rack": "7", "tier": "gold"}
+
+
+def test_the_go_provisioner_s_pin_is_honoured() -> None:
+    assert a_demand(selectors={labels.PINNED_JOB_KEY: "abc"}).node_labels == {labels.PINNED_JOB_KEY: "abc"}
+
+
+@pytest.mark.parametrize("key", sorted(COPIED_FROM_SELECTORS))
+def test_keys_that_gke_reads_from_labels_are_sent_as_labels(key: str) -> None:
+    assert a_demand(selectors={key: "x"}).node_labels == {key: "x"}
+
+
+@pytest.mark.parametrize(
+    ("key", "right", "wrong"),
+    [
+        (labels.ACCELERATOR_COUNT, "4", "8"),
+        (labels.MACHINE_FAMILY, "ct6e", "ct5lp"),
+        (labels.OPERATING_SYSTEM, "linux", "windows"),
+        (labels.ARCHITECTURE, "amd64", "arm64"),
+    ],
+)
+def test_a_selector_that_contradicts_the_shape_is_refused(key: str, right: str, wrong: str) -> None:
+    a_demand(selectors={key: right})
+
+    decision = rejection(selectors={key: wrong})
+    assert decision.reason == Reason.SELECTOR_UNSUPPORTED
+    assert all(part in decision.message for part in (key, wrong, right))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        jobset_keys.JOBSET_NAME,
+        labels.MANAGER,
+        "cloud.google.com/gke-boot-disk",
+        "node-role.kubernetes.io/control-plane",
+        "autoscaling.gke.io/x",
+        "x.k8s.io/y",
+        labels.HOSTNAME,
+    ],
+)
+def test_a_reserved_selector_that_no_pool_of_ours_carries_is_refused(key: str) -> None:
+    decision = rejection(selectors={key: "x"})
+
+    assert decision.reason == Reason.SELECTOR_UNSUPPORTED
+    assert f"{key}=x" in decision.message
+
+
+@pytest.mark.parametrize("key", ["team", "cloud.google.com/gke-boot-disk", labels.RESERVATION_AFFINITY])
+def test_a_label_that_must_exist_but_whose_value_nobody_says_is_refused(key: str) -> None:
+    """The pool would be paid for, and the pod would never fit it."""
+    decision = rejection(node_affinity={key: ()})
+
+    assert decision.reason == Reason.SELECTOR_UNSUPPORTED
+    assert key in decision.message
+
+
+@pytest.mark.parametrize("key", [labels.SPOT, labels.FLEX_START])
+@pytest.mark.parametrize("affinity", [(), ("false",)])
+def test_a_tier_that_must_exist_or_not_be_is_refused(key: str, affinity: tuple[str, ...]) -> None:
+    assert rejection(node_affinity={key: affinity}).reason == Reason.CAPACITY_CONFLICT
+
+
+@pytest.mark.parametrize("key", [labels.HOSTNAME, labels.OPERATING_SYSTEM, labels.ACCELERATOR_COUNT, "copied"])
+def test_exists_on_a_label_that_the_nodes_have_anyway_asks_for_nothing(key: str) -> None:
+    if key == labels.ACCELERATOR_COUNT:
+        pod = a_pod(shape={"selectors": {key: "4"}, "node_affinity": {key: ()}})
+    else:
+        pod = a_pod(shape={"node_affinity": {key: ()}}, pod_labels={"copied": "v"})
+
+    assert isinstance(decide_demand(CLUSTER, pod, a_jobset(), settings(copy_labels=("copied",))), Demand)
+
+
+def test_labels_are_copied_by_setting_and_by_annotation() -> None:
+    pod = a_pod(pod_labels={"a": "1", "b": "2", "c": "3"}, annotations={labels.COPY_LABELS: "b"})
+    demand = a_demand(pod=pod, use=settings(copy_labels=("a", "absent")))
+
+    assert (demand.operator_labels, demand.node_labels) == ({"a": "1"}, {"b": "2"})
+
+
+OWNER_KEYS = st.sampled_from(sorted(OF_OWNERS))
+KEYS = st.one_of(OWNER_KEYS, NAMES, st.sampled_from([labels.COPY_LABELS, jobset_keys.NAMESPACED_JOB, labels.SPOT]))
+
+
+@given(
+    selectors=st.dictionaries(KEYS, NAMES, max_size=3),
+    affinity=st.dictionaries(KEYS, st.lists(NAMES, max_size=2).map(tuple), max_size=2),
+    pod_labels=st.dictionaries(KEYS, NAMES, max_size=4),
+    copied=st.lists(KEYS, max_size=4),
+    setting=st.lists(KEYS, max_size=3).map(tuple),
+)
+def test_nothing_that_a_pod_s_author_says_overwrites_an_owner_label(
+    selectors: dict[str, str],
+    affinity: dict[str, tuple[str, ...]],
+    pod_labels: dict[str, str],
+    copied: list[str],
+    setting: tuple[str, ...],
+) -> None:
+    use = settings(copy_labels=setting)
+    pod = a_pod(
+        shape={"selectors": selectors, "node_affinity": affinity},
+        pod_labels=pod_labels,
+        annotations={labels.COPY_LABELS: ",".join(copied)},
+    )
+    found = decide_demand(CLUSTER, pod, a_jobset(), use)
+    if isinstance(found, Decision):
+        return
+    built = build_node_pool(found, attempt=0, created_at=1, settings=use)["config"]["labels"]
+    plain = build_node_pool(a_demand(), attempt=0, created_at=1, settings=settings())["config"]["labels"]
+    unlike = {key for key in OF_OWNERS - {labels.FINGERPRINT} if built[key] != plain[key]}
+
+    assert unlike == set()
+    assert built[labels.FINGERPRINT] == found.fingerprint
+
+
+# --- zones ---
+
+
+def in_cluster(location: str, zone: str = "") -> tuple[str, Any]:
+    cluster = f"projects/p/locations/{location}/clusters/c"
+    return cluster, settings(clusters={cluster: ClusterSettings(endpoint="http://h", zone=zone)})
+
+
+@pytest.mark.parametrize(
+    ("location", "setting", "selectors", "zone"),
+    [
+        ("us-east5", "us-east5-b", {}, "us-east5-b"),
+        ("us-east5", "us-east5-b", {labels.ZONE: "us-east5-a"}, "us-east5-a"),
+        ("us-east5", "us-east5-b", {labels.RESERVATION_ZONE: "us-east5-c"}, "us-east5-c"),
+        ("us-east5", "", {labels.ZONE: "us-east5-a"}, "us-east5-a"),
+        ("us-east5-a", "", {}, "us-east5-a"),
+        ("us-east5-a", "us-east5-b", {}, "us-east5-b"),
+        ("us-east5", "us-east5-b", {labels.REGION: "us-east5"}, "us-east5-b"),
+        ("us-central2", "us-central2-b", {}, "us-central2-b"),
+    ],
+)
+def test_the_zone_is_the_pod_s_else_the_setting_s_else_the_cluster_s(
+    location: str, setting: str, selectors: dict[str, str], zone: str
+) -> None:
+    cluster, use = in_cluster(location, setting)
+
+    assert read_zone(a_template(selectors=selectors), cluster, use) == zone
+
+
+def test_without_any_zone_the_setting_to_make_is_named() -> None:
+    cluster, use = in_cluster("us-east5")
+
+    with pytest.raises(ZoneMissing) as missing:
+        read_zone(a_template(), cluster, use)
+    assert missing.value.reason == Reason.ZONE_MISSING
+    assert f"clusters.{cluster}.zone" in str(missing.value)
+
+
+@pytest.mark.parametrize(
+    "selectors",
+    [
+        {labels.ZONE: "us-west1-a"},
+        {labels.ZONE: "us-east5"},
+        {labels.ZONE: "us-east51-a"},
+        {labels.RESERVATION_ZONE: "europe-west4-b"},
+        {labels.REGION: "us-west1"},
+    ],
+)
+def test_a_zone_or_region_that_is_not_the_cluster_s_is_refused(selectors: dict[str, str]) -> None:
+    cluster, use = in_cluster("us-east5", "us-east5-b")
+
+    with pytest.raises(UnsupportedSelector, match="us-east5"):
+        read_zone(a_template(selectors=selectors), cluster, use)
+
+
+# --- capacity ---
+
+
+def tier_of(accelerator: str = "tpu-v6e-slice", topology: str = "4x4", **shape: Any) -> Capacity:
+    template = a_template(accelerator=accelerator, topology=topology, **shape)
+    found = find_shape(accelerator=accelerator, topology=topology, chips_per_pod=4)
+    return read_capacity(template, found, settings())
+
+
+@pytest.mark.parametrize(
+    ("shape", "tier"),
+    [
+        ({}, Tier.ON_DEMAND),
+        ({"selectors": {labels.PROVISIONING: "standard"}}, Tier.ON_DEMAND),
+        ({"selectors": {labels.SPOT: "true"}}, Tier.SPOT),
+        ({"selectors": {labels.PROVISIONING: "spot"}}, Tier.SPOT),
+        ({"node_affinity": {labels.SPOT: ("true",)}}, Tier.SPOT),
+        ({"selectors": {labels.FLEX_START: "true"}}, Tier.FLEX_START),
+        ({"selectors": {labels.PROVISIONING: "flex-start"}}, Tier.FLEX_START),
+        ({"selectors": {labels.RESERVATION_NAME: "r"}}, Tier.RESERVATION),
+        ({"selectors": {labels.RESERVATION_NAME: "r", labels.RESERVATION_AFFINITY: "specific"}}, Tier.RESERVATION),
+    ],
+)
+def test_the_tier_is_what_the_pod_selects(shape: dict[str, Any], tier: Tier) -> None:
+    assert tier_of(**shape).tier == tier
+
+
+@pytest.mark.parametrize(
+    ("selectors", "path"),
+    [
+        ({}, "r"),
+        ({labels.RESERVATION_PROJECT: "other-project"}, "projects/other-project/reservations/r"),
+        ({labels.RESERVATION_BLOCKS: "b"}, "r/reservationBlocks/b"),
+        (
+            {
+                labels.RESERVATION_PROJECT: "other-project",
+                labels.RESERVATION_BLOCKS: "b",
+                labels.RESERVATION_SUBBLOCKS: "s",
+            },
+            "projects/other-project/reservations/r/reservationBlocks/b/reservationSubBlocks/s",
+        ),
+    ],
+)
+def test_a_reservation_is_named_as_gke_wants_it(selectors: dict[str, str], path: str) -> None:
+    assert tier_of(selectors={labels.RESERVATION_NAME: "r", **selectors}).reservation_path == path
+
+
+SPOT, FLEX, RESERVED = (
+    {labels.SPOT: "true"},
+    {labels.FLEX_START: "true"},
+    {labels.RESERVATION_NAME: "r"},
+)
+CONFLICTS = [
+    pytest.param(SPOT | FLEX, ("spot + flex-start",), id="spot + flex-start"),
+    pytest.param(SPOT | RESERVED, ("spot + reservation",), id="spot + reservation"),
+    pytest.param(FLEX | RESERVED, ("flex-start + reservation",), id="flex-start + reservation"),
+    pytest.param(SPOT | {labels.RESERVATION_AFFINITY: "any"}, (labels.RESERVATION_AFFINITY,), id="spot + any"),
+    pytest.param({labels.RESERVATION_AFFINITY: "any"}, ("any", "specific", "by its name"), id="TPU + any"),
+    pytest.param(RESERVED | {labels.RESERVATION_AFFINITY: "any"}, ("any", "specific"), id="name + any"),
+    pytest.param({labels.RESERVATION_AFFINITY: "specific"}, (labels.RESERVATION_NAME,), id="specific, no name"),
+    pytest.param(
+        RESERVED | {labels.RESERVATION_SUBBLOCKS: "s"}, (labels.RESERVATION_BLOCKS,), id="sub-block, no block"
+    ),
+    pytest.param(
+        {labels.RESERVATION_AFFINITY: "specific", labels.RESERVATION_BLOCKS: "b"},
+        (labels.RESERVATION_NAME,),
+        id="block, no name",
+    ),
+    pytest.param(SPOT | {labels.PREEMPTIBLE: "true"}, (labels.PREEMPTIBLE, labels.SPOT), id="spot + preemptible"),
+    pytest.param({labels.PROVISIONING: "preemptible"}, (labels.SPOT,), id="preemptible"),
+    pytest.param({labels.PROVISIONING: "queued"}, ("'queued'", "standard, spot, flex-start"), id="unknown model"),
+    pytest.param(
+        {labels.RESERVATION_NAME: "Not Legal"}, ("'Not Legal'", "the name of a reservation"), id="bad name"
+    ),
+    pytest.param(
+        RESERVED | {labels.RESERVATION_PROJECT: "../p"}, ("'../p'", "a project id"), id="a project that is a path"
+    ),
+    pytest.param(
+        {labels.RESERVATION_NAME: "r/reservationBlocks/b"}, ("the name of a reservation",), id="a path as name"
+    ),
+    pytest.param(FLEX | {labels.MAX_RUN_DURATION: "599"}, ("'599'", "600 to 604800"), id="too short"),
+    pytest.param(FLEX | {labels.MAX_RUN_DURATION: "604801"}, ("'604801'",), id="too long"),
+    pytest.param(FLEX | {labels.MAX_RUN_DURATION: "1h"}, ("'1h'",), id="no number"),
+    pytest.param(FLEX | {labels.MAX_RUN_DURATION: "٦٠٠"}, ("600 to 604800",), id="no ASCII number"),
+]
+
+
+@pytest.mark.parametrize(("selectors", "words"), CONFLICTS)
+def test_a_combination_that_gke_cannot_give_is_refused(selectors: dict[str, str], words: tuple[str, ...]) -> None:
+    with pytest.raises(CapacityConflict) as refused:
+        tier_of(selectors=selectors)
+    assert refused.value.reason == Reason.CAPACITY_CONFLICT
+    assert [word for word in words if word not in str(refused.value)] == []
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "topology"),
+    [
+        ("tpu-v3-slice", "4x4"),
+        ("tpu-v4-podslice", "2x2x2"),
+        ("tpu-v5-lite-device", "2x2"),
+        ("tpu-v3-device", "2x2"),
+    ],
+)
+def test_flex_start_is_refused_where_it_is_not_offered(accelerator: str, topology: str) -> None:
+    with pytest.raises(CapacityConflict, match="GKE does not offer flex-start"):
+        tier_of(accelerator, topology, selectors=FLEX)
+
+
+@pytest.mark.parametrize(("selectors", "seconds"), [({}, 604_800), ({labels.MAX_RUN_DURATION: "600"}, 600)])
+def test_flex_start_lives_as_long_as_asked_or_as_set(selectors: dict[str, str], seconds: int) -> None:
+    assert tier_of(selectors=FLEX | selectors).max_run_duration_seconds == seconds
+
+
+def test_a_run_duration_that_is_selected_is_on_the_nodes() -> None:
+    asked = a_demand(selectors=FLEX | {labels.MAX_RUN_DURATION: "3600"})
+
+    assert asked.node_labels == {labels.MAX_RUN_DURATION: "3600"}
+    assert a_demand(selectors=FLEX).node_labels == {}
+
+
+@pytest.mark.parametrize(
+    "selectors", [SPOT, FLEX, RESERVED, SPOT | RESERVED, {labels.RESERVATION_AFFINITY: "any"}]
+)
+def test_forced_on_demand_ignores_what_the_pod_selects(selectors: dict[str, str]) -> None:
+    found = find_shape(accelerator="tpu-v6e-slice", topology="4x4", chips_per_pod=4)
+    template = a_template(selectors=selectors)
+
+    assert read_capacity(template, found, settings(force_on_demand=True)) == Capacity(tier=Tier.ON_DEMAND)
+
+
+ANY_VALUE = st.one_of(st.sampled_from(["true", "false", "spot", "any", "specific", ZONE, "4", "r"]), NAMES)
+ANY_KEY = st.sampled_from(
+    sorted(value for name, value in vars(labels).items() if name.isupper() and isinstance(value, str))
+)
+
+
+@given(
+    selectors=st.dictionaries(ANY_KEY, ANY_VALUE, max_size=4),
+    affinity=st.dictionaries(ANY_KEY, st.lists(ANY_VALUE, max_size=2).map(tuple), max_size=3),
+)
+def test_whatever_is_selected_is_a_demand_or_a_decision_with_words(
+    selectors: dict[str, str], affinity: dict[str, tuple[str, ...]]
+) -> None:
+    pod = a_pod(shape={"selectors": selectors, "node_affinity": affinity})
+    found = decide_demand(CLUSTER, pod, a_jobset(), settings())
+
+    if isinstance(found, Decision):
+        assert found.reason in Reason
+        assert found.message
+    else:
+        kept = build_node_pool(found, attempt=0, created_at=1, settings=settings())
+        assert kept["locations"] == [found.zone]
+
+
+def test_every_refusal_of_selectors_is_a_rejection_with_a_field() -> None:
+    for error in (UnsupportedSelector("x", field="f"), ZoneMissing("x", field="f"), NotAllowed("x", field="f")):
+        assert isinstance(error, Rejected)
+        assert str(error).startswith("f: x")

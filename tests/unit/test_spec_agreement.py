@@ -1,0 +1,353 @@
+"""The spec decides the shape: what a live pod may add to it, and what is refused, for every kind."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.demand.capacity import Tier
+from shared.core.demand.demand import Demand
+from tests.builders import settings
+from tests.unit.live_pods import (
+    ALL,
+    HOSTS,
+    OF_CPU,
+    ONE_HOST,
+    SLICED,
+    Json,
+    a_body,
+    a_leader,
+    a_workload,
+    change,
+    decide,
+)
+
+CONTROLLED = tuple(kind for kind in ALL if kind != "Pod")
+SPOT, RESERVED = {labels.SPOT: "true"}, {labels.RESERVATION_NAME: "ours"}
+L4 = {labels.GPU_ACCELERATOR: "nvidia-l4"}
+
+
+def refused(kind: str, spec: Json, pod: Json, *, hosts: int = HOSTS, **use: Any) -> str:
+    """Return the message of the refusal of a pod that contradicts its spec."""
+    found = decide(a_leader(kind, pod), a_workload(kind, spec, hosts=hosts), settings(**use))
+    assert isinstance(found, Decision), f"a demand: {found.shape}"
+    assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.POD_CONTRADICTS_SPEC), found.message
+    return found.message
+
+
+def accepted(kind: str, spec: Json, pod: Json, *, hosts: int = HOSTS, **use: Any) -> Demand:
+    found = decide(a_leader(kind, pod), a_workload(kind, spec, hosts=hosts), settings(**use))
+    assert isinstance(found, Demand), found.message
+    return found
+
+
+# --- what is refused --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", CONTROLLED)
+def test_a_forged_leader_of_a_workload_without_accelerators_buys_nothing(kind: str) -> None:
+    forged = a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "16x16"})
+    message = refused(kind, OF_CPU, forged)
+
+    assert all(part in message for part in ("google.com/tpu", "(got '4')", "valid: 0", f"{kind} default/train"))
+
+
+@pytest.mark.parametrize("kind", CONTROLLED)
+@pytest.mark.parametrize("key", [labels.ACCELERATOR, labels.TOPOLOGY])
+def test_a_selector_alone_does_not_make_a_workload_one_of_accelerators(kind: str, key: str) -> None:
+    message = refused(kind, OF_CPU, change(OF_CPU, {key: "16x16"}))
+
+    assert all(part in message for part in (key, "(got '16x16')", "valid: none"))
+
+
+FORGED: list[Any] = [
+    pytest.param({labels.TOPOLOGY: "16x16"}, ("gke-tpu-topology", "'16x16'", "4x4"), id="topology"),
+    pytest.param({labels.ACCELERATOR: "tpu7x"}, ("gke-tpu-accelerator", "'tpu7x'", "v6e"), id="accelerator"),
+    pytest.param({labels.TOPOLOGY: None}, ("gke-tpu-topology", "'none'", "4x4"), id="topology left out"),
+    pytest.param({"team": "b"}, ("team", "'b'", "valid: a"), id="a selector of its own"),
+    pytest.param({"team": None}, ("team", "'none'", "valid: a"), id="a selector left out"),
+]
+
+
+@pytest.mark.parametrize("kind", SLICED)
+@pytest.mark.parametrize(("forged", "words"), FORGED)
+def test_a_pod_that_changes_a_selector_of_the_spec_buys_nothing(
+    kind: str, forged: dict[str, str | None], words: tuple[str, ...]
+) -> None:
+    spec = change(a_body(), {"team": "a"})
+    message = refused(kind, spec, change(spec, forged))
+
+    assert [word for word in words if word not in message] == []
+
+
+@pytest.mark.parametrize("kind", CONTROLLED)
+@pytest.mark.parametrize("chips", [0, 1, 8])
+def test_a_pod_with_other_chips_than_the_spec_buys_nothing(kind: str, chips: int) -> None:
+    spec = a_body() if kind in SLICED else ONE_HOST
+    pod = a_body(chips=chips, selectors=spec["spec"]["nodeSelector"])
+
+    assert f"(got '{chips}'); valid: 4" in refused(kind, spec, pod)
+
+
+@pytest.mark.parametrize(
+    ("of_spec", "of_pod"),
+    [
+        pytest.param(SPOT, RESERVED, id="spot"),
+        pytest.param(RESERVED, SPOT, id="a reservation"),
+        pytest.param(RESERVED, {labels.RESERVATION_NAME: "theirs"}, id="another reservation"),
+        pytest.param(RESERVED, {**RESERVED, labels.RESERVATION_PROJECT: "their-project"}, id="another project's"),
+        pytest.param(
+            {labels.PROVISIONING: "standard"}, {labels.PROVISIONING: "standard", **SPOT}, id="standard and spot"
+        ),
+        pytest.param(SPOT, {}, id="no tier"),
+        pytest.param({labels.ZONE: "us-east5-a"}, {labels.ZONE: "us-east5-c"}, id="zone"),
+        pytest.param(
+            {labels.RESERVATION_ZONE: "us-east5-a"},
+            {labels.RESERVATION_ZONE: "us-east5-a", labels.ZONE: "us-east5-c"},
+            id="zone of the reservation",
+        ),
+    ],
+)
+def test_a_pod_that_changes_the_tier_or_the_zone_of_the_spec_buys_nothing(
+    of_spec: dict[str, str], of_pod: dict[str, str]
+) -> None:
+    refused("JobSet", change(a_body(), {**of_spec}), change(a_body(), {**of_pod}))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {labels.NODE_SERVICE_ACCOUNT: "a@p.iam"},
+        {labels.ADDITIONAL_NODE_NETWORKS: "n:s"},
+        {labels.COPY_LABELS: "team"},
+        {labels.SLICE_TOPOLOGY: "2x4"},
+        {labels.DISABLE_AUTOPROVISIONING: "true"},
+        {labels.PROVISIONING_REQUEST: "r"},
+    ],
+    ids=str,
+)
+def test_a_pod_without_an_annotation_of_its_spec_buys_nothing(said: dict[str, str]) -> None:
+    body = change(a_body(), {labels.TOPOLOGY: None if labels.SLICE_TOPOLOGY in said else "4x4"})
+
+    refused("JobSet", change(body, {}, annotations=said), body)
+
+
+def test_a_topology_selector_does_not_replace_the_annotation_of_the_spec() -> None:
+    spec = change(a_body(), {labels.TOPOLOGY: None}, annotations={labels.SLICE_TOPOLOGY: "4x4"})
+
+    assert "16x16" in refused("JobSet", spec, change(spec, {labels.TOPOLOGY: "16x16"}))
+
+
+def test_a_pod_may_not_change_a_label_that_goes_to_its_nodes() -> None:
+    spec = change(a_body(), {}, labels={"team": "vision"})
+    pod = change(spec, {}, labels={"team": "speech"})
+
+    assert "label team" in refused("JobSet", spec, pod, copy_labels=("team",))
+    assert accepted("JobSet", spec, pod)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SLICED if kind != "StatefulSet"])
+def test_a_topology_that_the_spec_leaves_open_has_no_more_chips_than_its_pods(kind: str) -> None:
+    spec = change(a_body(), {labels.TOPOLOGY: None})
+
+    found = decide(a_leader(kind, change(spec, {labels.TOPOLOGY: "16x16"})), a_workload(kind, spec))
+    assert isinstance(found, Decision)
+    assert found.verdict == Verdict.REFUSE
+
+
+def test_a_topology_that_is_too_large_names_both_sizes() -> None:
+    spec = change(a_body(), {labels.TOPOLOGY: None})
+    message = refused("JobSet", spec, change(spec, {labels.TOPOLOGY: "16x16"}))
+
+    assert all(part in message for part in (labels.TOPOLOGY, "256 chips", "at most 16", "train-workers-0"))
+
+
+def a_gpu_body(cpu: str = "3", **more: str) -> Json:
+    return a_body(chips=0, gpus=1, selectors={**L4, **more}, cpu=cpu, memory="8Gi")
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(a_gpu_body(cpu="90"), id="CPU"),
+        pytest.param(a_gpu_body(**{labels.INSTANCE_TYPE: "g2-standard-96"}), id="machine type"),
+        pytest.param(a_gpu_body(**{labels.ACCELERATOR_COUNT: "8"}), id="GPUs of the machine"),
+    ],
+)
+def test_a_pod_gets_no_machine_with_more_gpus_than_its_spec_needs(pod: Json) -> None:
+    message = refused("RayCluster", a_gpu_body(), pod, hosts=2)
+
+    assert "at most 2 for train-tpu-0" in message
+
+
+def test_a_pod_of_an_elastic_pool_gets_no_more_gpus_by_its_cpu() -> None:
+    assert "at most 1 for train-any-" in refused("Job", a_gpu_body(), a_gpu_body(cpu="90"), hosts=1)
+
+
+# --- what a pod may add -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_pod_as_its_spec_has_it_is_a_demand(kind: str) -> None:
+    body = a_body() if kind in SLICED else ONE_HOST
+    demand = accepted(kind, body, body)
+
+    assert demand.shape.node_count == (1 if kind == "Pod" else HOSTS)
+
+
+ADDED: list[Any] = [
+    pytest.param(SPOT, {}, Tier.SPOT, id="spot"),
+    pytest.param(RESERVED, {}, Tier.RESERVATION, id="a reservation"),
+    pytest.param({labels.ZONE: "us-east5-c"}, {}, Tier.ON_DEMAND, id="zone"),
+    pytest.param({"cloud.example.com/rack": "r1"}, {}, Tier.ON_DEMAND, id="a selector of its own"),
+    pytest.param({labels.PINNED_JOB_KEY: "0123"}, {}, Tier.ON_DEMAND, id="the Go provisioner's webhook"),
+    pytest.param({}, {labels.SLICE_TOPOLOGY: "4x4"}, Tier.ON_DEMAND, id="an annotation of the topology"),
+    pytest.param({}, {"sidecar.istio.io/status": "{}"}, Tier.ON_DEMAND, id="any other annotation"),
+]
+
+
+@pytest.mark.parametrize("kind", SLICED)
+@pytest.mark.parametrize(("selectors", "annotations", "tier"), ADDED)
+def test_a_pod_may_add_what_the_spec_leaves_open(
+    kind: str, selectors: dict[str, str | None], annotations: dict[str, str], tier: Tier
+) -> None:
+    demand = accepted(kind, a_body(), change(a_body(), selectors, annotations=annotations))
+
+    assert (demand.capacity.tier, demand.shape.node_count) == (tier, HOSTS)
+
+
+@pytest.mark.parametrize("kind", ["JobSet", "RayCluster", "LeaderWorkerSet"])
+def test_a_flavor_of_kueue_may_name_accelerator_topology_and_tier(kind: str) -> None:
+    flavor = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "4x4", **SPOT}
+    spec = a_body(selectors={})
+    demand = accepted(kind, spec, change(spec, {**flavor}))
+
+    assert (demand.shape.topology, demand.shape.node_count, demand.capacity.tier) == ("4x4", HOSTS, Tier.SPOT)
+
+
+def test_a_webhook_may_name_the_topology_in_an_annotation() -> None:
+    spec = change(a_body(), {labels.TOPOLOGY: None})
+    demand = accepted("JobSet", spec, change(spec, {}, annotations={labels.SLICE_TOPOLOGY: "4x4"}))
+
+    assert demand.shape.topology == "4x4"
+
+
+def test_a_sidecar_that_requests_no_chips_changes_nothing() -> None:
+    pod = a_body()
+    pod["spec"]["containers"].append({"name": "proxy", "resources": {"requests": {"cpu": "100m"}}})
+    pod["spec"]["initContainers"] = [{"name": "wait", "resources": {"requests": {"cpu": "1"}}}]
+
+    assert accepted("JobSet", a_body(), pod).shape == accepted("JobSet", a_body(), a_body()).shape
+
+
+def test_a_sidecar_that_fits_beside_a_gpu_changes_the_machine_and_not_its_gpus() -> None:
+    demand = accepted("Job", a_gpu_body(), a_gpu_body(cpu="7"), hosts=1)
+
+    assert (demand.shape.machine_type, demand.shape.chips) == ("g2-standard-8", 1)
+
+
+def test_a_pod_may_choose_among_the_values_of_the_spec_s_affinity() -> None:
+    spec = change(a_body(), {labels.TOPOLOGY: None})
+    term = {"matchExpressions": [{"key": labels.TOPOLOGY, "operator": "In", "values": ["2x4", "4x4"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    spec["spec"]["affinity"] = {"nodeAffinity": required}
+
+    assert accepted("JobSet", spec, change(spec, {labels.TOPOLOGY: "4x4"})).shape.topology == "4x4"
+    assert "2x4 or 4x4" in refused("JobSet", spec, change(spec, {labels.TOPOLOGY: "16x16"}))
+
+
+def test_a_pod_may_name_the_block_of_the_spec_s_reservation() -> None:
+    spec = change(a_body(), {**RESERVED})
+    demand = accepted("JobSet", spec, change(spec, {labels.RESERVATION_BLOCKS: "b1"}))
+
+    assert (demand.capacity.reservation, demand.capacity.reservation_block) == ("ours", "b1")
+
+
+def test_where_all_pools_are_on_demand_a_webhook_may_remove_the_tier() -> None:
+    spec = change(a_body(), {**SPOT})
+
+    refused("JobSet", spec, a_body())
+    assert accepted("JobSet", spec, a_body(), force_on_demand=True).capacity.tier == Tier.ON_DEMAND
+
+
+@pytest.mark.parametrize("kind", ["JobSet", "LeaderWorkerSet"])
+def test_a_leader_without_chips_agrees_with_its_own_template(kind: str) -> None:
+    head, workers = a_body(chips=0), a_body()
+    if kind == "LeaderWorkerSet":
+        workload = a_workload(kind, workers, leader=head)
+    else:
+        workload = a_workload(kind, head, hosts=1)
+        workload = dataclasses.replace(
+            workload,
+            groups=(
+                dataclasses.replace(workload.groups[0], beside="rest"),
+                *(dataclasses.replace(each, name="rest") for each in a_workload(kind, workers).groups),
+            ),
+        )
+    found = decide(a_leader(kind, head), workload)
+    with_chips = decide(a_leader(kind, workers), workload)
+
+    assert isinstance(found, Demand)
+    assert (found.shape.machine_type, found.shape.node_count) == ("ct6e-standard-4t", HOSTS)
+    assert isinstance(with_chips, Decision)
+    assert with_chips.reason == Reason.POD_CONTRADICTS_SPEC
+
+
+# --- rollouts ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "LeaderWorkerSet"])
+def test_a_pod_of_an_earlier_template_waits_for_its_rollout_and_one_of_the_new_gets_a_pool(kind: str) -> None:
+    old, new = (ONE_HOST, a_body(chips=1, selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "1x1"}))
+    hosts = 1 if kind == "LeaderWorkerSet" else HOSTS
+
+    assert "a rollout replaces a pod of an earlier template" in refused(kind, new, old, hosts=hosts)
+    assert accepted(kind, new, new, hosts=hosts).shape.machine_type == "ct6e-standard-1t"
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "LeaderWorkerSet"])
+def test_a_rollout_of_another_image_changes_nothing_for_pods_of_the_earlier_template(kind: str) -> None:
+    old, new = change(ONE_HOST, {}), change(ONE_HOST, {}, labels={"version": "2"})
+    new["spec"]["containers"][0]["image"] = "server:2"
+    hosts = 1 if kind == "LeaderWorkerSet" else HOSTS
+
+    assert accepted(kind, new, old, hosts=hosts) == accepted(kind, new, new, hosts=hosts)
+
+
+# --- one pool for several templates -----------------------------------------------------------------------
+
+
+def test_pods_of_two_groups_with_one_elastic_pool_need_the_same_machine() -> None:
+    body = a_gpu_body()
+    small = a_workload("RayCluster", body, hosts=1)
+    (group,) = small.groups
+    large = dataclasses.replace(group.template, cpu_millis=20_000)
+    workload = dataclasses.replace(small, groups=(group, dataclasses.replace(group, name="large", template=large)))
+    pod = a_leader("RayCluster", body)
+    template = dataclasses.replace(large, labels=pod.template.labels | {"ray.io/group": "large"})
+    one, other = (decide(each, workload) for each in (pod, dataclasses.replace(pod, template=template)))
+
+    assert isinstance(one, Demand)
+    assert one == other
+    assert one.shape.machine_type == "g2-standard-32"
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_slice_of_several_gpu_hosts_is_no_part_of_another_group_s_elastic_pool(*, labelled: bool) -> None:
+    body = a_gpu_body()
+    sliced, free = (a_workload("RayCluster", body, hosts=hosts).groups[0] for hosts in (2, 1))
+    workload = dataclasses.replace(
+        a_workload("RayCluster", body), groups=(sliced, dataclasses.replace(free, name="free"))
+    )
+    pod = a_leader("RayCluster", body)
+    if not labelled:  # KubeRay before 1.6 does not say which host of a replica a pod is
+        said = {key: value for key, value in pod.template.labels.items() if key != "ray.io/replica-host-index"}
+        pod = dataclasses.replace(pod, template=dataclasses.replace(pod.template, labels=said))
+    found = decide(pod, workload)
+
+    assert isinstance(found, Demand)
+    assert (found.claim.slice_name, found.shape.node_count) == ("train-tpu-0", 2)

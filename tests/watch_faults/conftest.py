@@ -1,0 +1,84 @@
+"""One loop per cluster for all scenarios of this folder, on a control plane that may be broken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from demo.stack.clusters import ClusterKind
+from demo.stack.commands import StackSettings
+from demo.stack.stack import Stack
+from standins.controlplane.building import find_build
+from standins.controlplane.cache import default_cache
+from standins.controlplane.commands import Choices
+from standins.controlplane.plane import ControlPlane
+from tests.clusters import SPEED, SPEEDS
+from tests.watch_faults.watchfaults_loop import Loop, wait_for
+from tests.watch_faults.watchfaults_real_only import REAL_ONLY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+COMPACTION_SECONDS = 20
+LEASE_SECONDS = 300
+"""Longer than any pause of the exporter here: a leader that was paused past its lease ends instead of resuming."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the embedded half of what only the real cluster can do."""
+    left_out = [item for item in items if is_left_out(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def is_left_out(item: pytest.Item) -> bool:
+    name, call = getattr(item, "originalname", ""), getattr(item, "callspec", None)
+    return name in REAL_ONLY and call is not None and call.params.get("cluster_kind") is ClusterKind.EMBEDDED
+
+
+@pytest.fixture(scope="package")
+def loop(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
+    """The loop; on the real cluster JobSet is installed only after the exporter runs."""
+    home = tmp_path_factory.mktemp("loop")
+    if cluster_kind is ClusterKind.EMBEDDED:
+        with Stack(home, StackSettings(speed=SPEEDS[cluster_kind])) as stack:
+            yield from looped(Loop(stack, None))
+        return
+    choices = Choices(compaction_seconds=COMPACTION_SECONDS, scheduler_backoff_seconds=1, jobset=False, audit=True)
+    with ControlPlane(find_build(default_cache()), choices) as plane:
+        yield from looped_on_a_plane(home, plane)
+
+
+def looped_on_a_plane(home: Path, plane: ControlPlane) -> Iterator[Loop]:
+    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL, lease_seconds=LEASE_SECONDS)
+    with Stack(home, settings, plane=plane) as stack:
+        loop = Loop(stack, plane)
+        wait_for("two looks for JobSets", lambda: loop.restarts("absent")["jobsets"] >= 2)
+        loop.before_jobset = observe_without_jobset(loop)
+        plane.install_jobset()
+        yield from looped(loop)
+
+
+def observe_without_jobset(loop: Loop) -> dict[str, Any]:
+    """What the exporter says of itself while the cluster does not know JobSets."""
+    ready = httpx.get(f"{loop.stack.addresses.exporter}/readyz")
+    return {
+        "pid": loop.pid("exporter"),
+        "ready": ready.status_code,
+        "missing": ready.json()["missing"],
+        "absent": loop.exporter_metric("resource_absent", resource="jobsets"),
+        "pods_listed": loop.exporter_metric("listed", resource="pods"),
+        "healthy": httpx.get(f"{loop.stack.addresses.exporter}/healthz").is_success,
+        "audit": loop.audit_log(),
+    }
+
+
+def looped(loop: Loop) -> Iterator[Loop]:
+    try:
+        yield loop
+    finally:
+        loop.close()

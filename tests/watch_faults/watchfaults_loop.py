@@ -1,0 +1,277 @@
+"""The whole loop on one of the two clusters, as the scenarios see it: strike it, feed it, read what it did."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from demo.loop.verification import Verifier
+from demo.stack.layout import TOPIC
+from standins.controlplane.commands import API_SERVER
+from standins.processes.kubeconfig import open_client
+from tests.log_records import read_records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from demo.stack.stack import Stack
+    from standins.controlplane.plane import ControlPlane
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
+PINNED = {
+    "alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool",
+    "alpha.jobset.sigs.k8s.io/node-selector": "true",
+}
+"""Each slice runs on its own pool only, so that each leader is a demand, however late it appears."""
+EXPORTER_PREFIX = "tpu_provisioner_exporter_"
+CREATORS = 12
+PATIENCE_SECONDS = 120.0
+
+
+def wait_for(what: str, look: Callable[[], T | None], *, seconds: float = PATIENCE_SECONDS) -> T:
+    """Return what `look` finds as soon as that is something."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
+        time.sleep(0.1)
+    return found
+
+
+def sample(text: str, name: str, **labels: str) -> float:
+    """The sum of a metric's samples that carry these labels, in Prometheus' text."""
+    return sum(
+        each.value
+        for family in text_string_to_metric_families(text)
+        for each in family.samples
+        if each.name == name and labels.items() <= each.labels.items()
+    )
+
+
+@dataclass(frozen=True)
+class Since:
+    """How much had been said when a scenario began."""
+
+    messages: int
+    calls: int
+    log_records: int
+    audit_records: int
+
+
+class Loop:
+    """One running stack; `plane` is its control plane where that is a real one."""
+
+    def __init__(self, stack: Stack, plane: ControlPlane | None) -> None:
+        self.stack, self.plane = stack, plane
+        self.namespace = ""
+        self.since = Since(0, 0, 0, 0)
+        self.before_jobset: Json = {}
+        """What the exporter said of itself before the real cluster had JobSet."""
+
+    @cached_property
+    def kubernetes(self) -> httpx.Client:
+        return open_client(self.stack.addresses.kubeconfig, timeout_seconds=30)
+
+    def begin(self, namespace: str, *, exporter_ready: bool = True) -> None:
+        """Begin a scenario in a namespace of its own, once the exporter has listed both kinds if so told."""
+        if exporter_ready:
+            ready = f"{self.stack.addresses.exporter}/readyz"
+            wait_for("the exporter", lambda: httpx.get(ready).is_success)
+        self.since = Since(0, 0, 0, 0)
+        self.since = Since(
+            len(self.messages()), len(self.calls()), len(self.exporter_log()), len(self.audit_log())
+        )
+        self.namespace = namespace
+        self.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+        account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+        if self.plane:
+            wait_for("the default account", lambda: self.kubernetes.get(account).is_success)
+
+    def close(self) -> None:
+        self.kubernetes.close()
+
+    # What goes in.
+
+    def create(self, path: str, body: Json) -> Json:
+        answer = self.kubernetes.post(path, json=body)
+        assert answer.is_success, f"POST {path}: {answer.status_code} {answer.text}"
+        created: Json = answer.json()
+        return created
+
+    def create_many(self, things: list[tuple[str, Json]]) -> None:
+        """Create objects, each in its list, as fast as the server takes them."""
+        with ThreadPoolExecutor(CREATORS) as pool:
+            list(pool.map(lambda thing: self.create(*thing), things))
+
+    def clear_pods(self) -> None:
+        """Delete all pods of the scenario."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        self.kubernetes.delete(path, params={"gracePeriodSeconds": "0"}, timeout=60).raise_for_status()
+
+    def submit(self, name: str, *, slices: int = 1, run_seconds: float = 180) -> None:
+        self.create(JOBSETS.format(self.namespace), jobset(name, slices=slices, run_seconds=run_seconds))
+
+    def delete(self, name: str, propagation: str = "Background") -> None:
+        path = f"{JOBSETS.format(self.namespace)}/{name}"
+        answer = self.kubernetes.request("DELETE", path, json={"propagationPolicy": propagation})
+        assert answer.is_success, answer.text
+
+    # What strikes it.
+
+    @contextmanager
+    def paused(self, name: str) -> Iterator[None]:
+        """Keep a process of the stack from running, as a machine that hangs would."""
+        pid = self.pid(name)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    def cut_off(self) -> None:
+        """Break every connection to the API server: by its death and new start where it is a real one."""
+        if self.plane:
+            self.plane.kill(API_SERVER)
+            self.plane.start(API_SERVER)
+        else:
+            httpx.post(f"{self.stack.addresses.kubernetes}/admin/disconnect").raise_for_status()
+
+    def lose_history(self) -> None:
+        """See that no version up to the present one can be resumed from any more, and break every connection.
+
+        On the real cluster etcd is compacted by the API server's own timer. The watch cache, from which watches
+        are resumed, is another history and begins anew with the API server.
+        """
+        if not self.plane:
+            httpx.post(f"{self.stack.addresses.kubernetes}/admin/compact").raise_for_status()
+            self.cut_off()
+            return
+        present = self.kubernetes.get("/api/v1/namespaces").json()["metadata"]["resourceVersion"]
+        query = {"resourceVersion": present, "resourceVersionMatch": "Exact"}
+        wait_for(
+            "the compaction",
+            lambda: self.kubernetes.get("/api/v1/namespaces", params=query).status_code == httpx.codes.GONE,
+        )
+        self.cut_off()
+
+    # What comes out.
+
+    def phase(self, name: str) -> str:
+        """The terminal condition of a JobSet, or what it lacks."""
+        answer = self.kubernetes.get(f"{JOBSETS.format(self.namespace)}/{name}")
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return "gone"
+        conditions = answer.json().get("status", {}).get("conditions", [])
+        ended = [each["type"] for each in conditions if each["status"] == "True"]
+        return next((each for each in ended if each in ("Completed", "Failed")), "")
+
+    def ends_as(self, phase: str, name: str) -> bool:
+        return self.phase(name) == phase
+
+    def pods(self, jobset: str) -> list[Json]:
+        query = {"labelSelector": f"jobset.sigs.k8s.io/jobset-name={jobset}"}
+        answer = self.kubernetes.get(f"/api/v1/namespaces/{self.namespace}/pods", params=query)
+        pods: list[Json] = answer.json()["items"]
+        return pods
+
+    def runs(self, jobset: str) -> bool:
+        """Tell whether all pods of a JobSet run."""
+        phases = {pod["status"].get("phase") for pod in self.pods(jobset)}
+        return phases == {"Running"}
+
+    def messages(self) -> list[Json]:
+        """The bodies of the messages published in this scenario."""
+        answer = httpx.get(f"{self.stack.addresses.pubsub_rest}/admin/messages", params={"topic": TOPIC})
+        found = answer.raise_for_status().json()["messages"][self.since.messages :]
+        return [json.loads(base64.b64decode(each["data"])) for each in found]
+
+    def said(self, observed: str, name: str) -> bool:
+        """Tell whether a sighting of an object whose name begins so has been published."""
+        return any(each["observed"] == observed and each["name"].startswith(name) for each in self.of_here())
+
+    def of_here(self) -> list[Json]:
+        return [each for each in self.messages() if each["namespace"] == self.namespace]
+
+    def calls(self) -> list[Json]:
+        """The calls of this scenario to the GKE API."""
+        answer = httpx.get(f"{self.stack.addresses.gke_rest}/admin/calls")
+        calls: list[Json] = answer.raise_for_status().json()["calls"]
+        return calls[self.since.calls :]
+
+    def created(self) -> list[str]:
+        """The pools whose creation GKE accepted, one entry per acceptance."""
+        return [
+            each["pool"] for each in self.calls() if each["method"] == "CreateNodePool" and each["code"] == "OK"
+        ]
+
+    def deleted(self) -> list[str]:
+        return [
+            each["pool"] for each in self.calls() if each["method"] == "DeleteNodePool" and each["code"] == "OK"
+        ]
+
+    def pid(self, name: str) -> int:
+        return next(each.pid for each in self.stack.supervisor.states() if each.name == name)
+
+    def exporter_metric(self, name: str, **labels: str) -> float:
+        text = httpx.get(f"{self.stack.addresses.exporter}/metrics").raise_for_status().text
+        return sample(text, EXPORTER_PREFIX + name, **labels)
+
+    def restarts(self, reason: str) -> dict[str, float]:
+        """How often each watch began anew for a reason, ever."""
+        return {
+            name: self.exporter_metric("watch_restarts_total", resource=name, reason=reason)
+            for name in ("pods", "jobsets")
+        }
+
+    def exporter_log(self) -> list[Json]:
+        return read_records(self.stack.layout.log("exporter"), among_text=True)[self.since.log_records :]
+
+    def listings(self) -> dict[str, int]:
+        """How often the exporter has listed each kind in full, by its own log."""
+        listed = [each["resource"] for each in self.exporter_log() if each["message"] == "listed"]
+        return {name: listed.count(name) for name in ("pods", "jobsets")}
+
+    def audit_log(self) -> list[Json]:
+        """The lists and watches that the API server was asked for, by its own account."""
+        if not self.plane:
+            return []
+        return read_records(self.plane.layout.audit_log)[self.since.audit_records :]
+
+    def problems(self, jobsets: list[str]) -> list[str]:
+        """What is not as it should be once all is over."""
+        with Verifier(self.stack.addresses) as verifier:
+            return verifier.verify([(self.namespace, each) for each in jobsets], settle_seconds=PATIENCE_SECONDS)
+
+
+def jobset(name: str, *, slices: int, run_seconds: float) -> Json:
+    """A JobSet of slices of one machine each: the cheapest demand there is."""
+    pod = {
+        "restartPolicy": "Never",
+        "nodeSelector": {
+            "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
+            "cloud.google.com/gke-tpu-topology": "2x2",
+        },
+        "containers": [{"name": "worker", "image": "worker", "resources": {"limits": {"google.com/tpu": 4}}}],
+    }
+    annotations = {"local.tpu-provisioner/run-seconds": f"{run_seconds:g}"}
+    template = {"metadata": {"annotations": annotations}, "spec": pod}
+    job = {"parallelism": 1, "completions": 1, "backoffLimit": 0, "template": template}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": name, "annotations": PINNED},
+        "spec": {"replicatedJobs": [{"name": "s", "replicas": slices, "template": {"spec": job}}]},
+    }
