@@ -95,7 +95,7 @@ def test_a_restart_recreates_every_job_under_the_same_name_with_another_uid(worl
     keys = {p["metadata"]["labels"][JOB_KEY] for p in world.pods()}
 
     world.set_phase("Failed", job="train-slice-0")
-    world.remove_terminating_pods(2)
+    world.remove_terminating_pods(2, job="train-slice-1")
 
     world.eventually(lambda: attempts(world), ["1", "1"])
     world.start(pods=4)
@@ -152,7 +152,7 @@ def test_blocking_recreate_waits_until_every_old_job_is_gone(world: World) -> No
     world.eventually(lambda: attempts(world), ["0"])
     world.settle()
     assert attempts(world) == ["0"], "slice 1 is still terminating, so slice 0 must not be back yet"
-    world.remove_terminating_pods(2)
+    world.remove_terminating_pods(2, job="train-slice-1")
     world.eventually(lambda: attempts(world), ["1", "1"])
 
 

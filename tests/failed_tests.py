@@ -1,0 +1,20 @@
+"""A pytest plugin that writes the names of all failed tests into a file, one a line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+VARIABLE = "TESTS_FAILED_FILE"
+"""The environment variable that names the file."""
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Write the file. Only the process that prints the summary calls this: it has all reports."""
+    reports = [*terminalreporter.stats.get("failed", ()), *terminalreporter.stats.get("error", ())]
+    names = sorted({str(report.nodeid) for report in reports})
+    Path(os.environ[VARIABLE]).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")

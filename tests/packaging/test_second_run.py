@@ -1,0 +1,76 @@
+"""A failed test of a tier runs a second time, alone, and the run says so."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import run
+from tests.run import _SECOND_RUNS_MAX, ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.fixture
+def run_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], int]:
+    """Return a function that runs tests as a project of their own, and returns the exit code."""
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+    def run_them(body: str) -> int:
+        (tmp_path / "test_some.py").write_text(dedent(body), encoding="utf-8")
+        return run._pytest("not cluster", [])
+
+    return run_them
+
+
+def test_a_test_that_fails_beside_others_only_is_told_as_unstable(
+    run_tests: Callable[[str], int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    body = f"""
+        from pathlib import Path
+
+        def test_the_first_time_fails():
+            seen = Path({str(tmp_path / "seen")!r})
+            again, _ = seen.exists(), seen.touch()
+            assert again
+
+        def test_another():
+            count = Path({str(tmp_path / "count")!r})
+            assert not count.exists(), "it passed, so it does not run again"
+            count.touch()
+    """
+
+    code = run_tests(body)
+
+    assert code == 0
+    told = capfd.readouterr().out
+    assert "FAILED BESIDE OTHERS: " in told
+    assert "UNSTABLE: " in told
+    assert "test_the_first_time_fails: passed alone" in told
+
+
+@pytest.mark.parametrize(
+    ("failing", "again"), [(1, True), (_SECOND_RUNS_MAX + 1, False)], ids=["fails twice", "too many fail"]
+)
+def test_a_failure_stays_a_failure(
+    run_tests: Callable[[str], int], capfd: pytest.CaptureFixture[str], *, failing: int, again: bool
+) -> None:
+    body = f"""
+        import pytest
+
+        @pytest.mark.parametrize("number", range({failing}))
+        def test_fails(number):
+            assert number < 0
+    """
+
+    code = run_tests(body)
+
+    assert code == 1
+    told = capfd.readouterr().out
+    assert ("FAILED BESIDE OTHERS: " in told) == again
+    assert "UNSTABLE: " not in told
