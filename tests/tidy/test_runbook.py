@@ -1,0 +1,60 @@
+"""The runbook answers each class of failed creations: meaning, what follows, a command."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from shared.core.decide.attempts import PAUSE_SECONDS, PAUSE_SECONDS_MAX
+from shared.core.decide.failures import RULES, Failure
+
+RUNBOOK = (Path(__file__).resolve().parents[2] / "docs/runbook.md").read_text()
+COMMANDS = ("gcloud ", "kubectl ", "tpu-provisioner ")
+ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| \[([^]]+)\]\(#([-\w]+)\) \|$", re.MULTILINE)
+
+
+def read_rows() -> dict[str, tuple[str, str, str]]:
+    """The table of classes: by class, when the next try is, and title and anchor of its heading."""
+    section = RUNBOOK.partition("\n## A creation failed\n")[2].partition("\n## ")[0]
+    return {name: (following, title, anchor) for name, following, title, anchor in ROW.findall(section)}
+
+
+def read_section(title: str) -> str:
+    """The text below a heading."""
+    return re.split(r"^#", RUNBOOK.partition(f"\n### {title}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def test_the_table_has_each_class_and_no_other() -> None:
+    assert list(read_rows()) == [str(each) for each in Failure]
+
+
+@pytest.mark.parametrize("failure", Failure)
+def test_a_class_has_a_heading_with_what_follows_and_a_command(failure: Failure) -> None:
+    _, title, anchor = read_rows()[failure]
+    section = read_section(title)
+
+    assert anchor == re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+    assert re.findall(r"^- \*\*(Means|Next|You):\*\*", section, re.MULTILINE) == ["Means", "Next", "You"]
+    assert any(each.startswith(COMMANDS) for each in re.findall(r"`([^`]+)`", section))
+
+
+@pytest.mark.parametrize("failure", Failure)
+def test_the_heading_of_a_class_is_that_of_its_reason_unless_classes_share_it(failure: Failure) -> None:
+    reason = RULES[failure].reason
+    shared = [rule.reason for rule in RULES.values()].count(reason) > 1
+
+    assert read_rows()[failure][1] == (f"Failure: {failure}" if shared else str(reason))
+
+
+@pytest.mark.parametrize("failure", Failure)
+def test_the_table_says_whether_a_class_is_tried_again(failure: Failure) -> None:
+    following = "after you delete the failed pool" if RULES[failure].lasting else "after the pause"
+
+    assert read_rows()[failure][0] == following
+
+
+def test_the_pause_is_the_one_that_attempts_have() -> None:
+    assert (PAUSE_SECONDS, PAUSE_SECONDS_MAX) == (60.0, 1800.0)
+    assert "The pause doubles from one minute to thirty" in RUNBOOK
