@@ -46,7 +46,9 @@ Timeout = Annotated[
     float, typer.Option(help="Stop after this many real seconds. 0: a limit that depends on the speed.", min=0)
 ]
 ExpectAll = Annotated[bool, typer.Option("--expect-all", help="Treat a refused slice as a failure.")]
-Faults = Annotated[str, typer.Option(help="A file of faults for the fake GKE (see docs/fake-gke.md).")]
+Faults = Annotated[
+    str, typer.Option(help="A file of faults and capacity for the fake GKE (see docs/fake-gke.md).")
+]
 Seed = Annotated[int, typer.Option(help="Seed of the stand-ins: the same seed gives the same timings.")]
 Cluster = Annotated[
     ClusterKind,

@@ -41,7 +41,9 @@ Seed = Annotated[int, typer.Option(help="Seed of the stand-ins: the same seed gi
 RunSeconds = Annotated[
     float, typer.Option(help="Virtual seconds that a pod runs, unless an annotation sets them.", min=0)
 ]
-Faults = Annotated[str, typer.Option(help="A file of faults for the fake GKE (see docs/fake-gke.md).")]
+Faults = Annotated[
+    str, typer.Option(help="A file of faults and capacity for the fake GKE (see docs/fake-gke.md).")
+]
 Cluster = Annotated[
     ClusterKind,
     typer.Option(help="The Kubernetes to use: embedded, or the real control plane (see docs/control-plane.md)."),

@@ -49,7 +49,7 @@ class StackSettings:
     """How long a pod runs when its annotations say nothing."""
     restarts: bool = True
     faults: str = ""
-    """A file of faults for the fake GKE, or nothing."""
+    """A file of faults and capacity for the fake GKE, or nothing."""
     cluster: ClusterKind = ClusterKind.EMBEDDED
     """Which Kubernetes everything runs on."""
     grace_virtual_seconds: float = Settings(clusters={}).grace_seconds

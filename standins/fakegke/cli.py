@@ -49,7 +49,7 @@ def serve_command(
     pubsub: Annotated[str, typer.Option(help="REST address of a Pub/Sub to write the audit log to.")] = "",
     operations_topic: Annotated[str, typer.Option(help="Its topic for that: projects/P/topics/T.")] = "",
     faults: Annotated[
-        Path | None, typer.Option(help="YAML or JSON file of faults, policies, reservations.")
+        Path | None, typer.Option(help="YAML or JSON file of faults, capacity, policies, reservations.")
     ] = None,
     ports_file: Annotated[
         Path | None, typer.Option(help="Written once listening: {'rest': …, 'grpc': …}.")

@@ -3,7 +3,7 @@
 Workload policies, reservations, timings, and the faults to start with.
 
 Read from one YAML or JSON file (`--faults`): either a plain list of faults, or a mapping with
-`faults`, `policies`, `reservations`, `timings`. Unknown keys are refused by name. The default
+`faults`, `capacity`, `policies`, `reservations`, `timings`. Unknown keys are refused by name. The default
 timings are those observed on real clusters where a recording exists, and educated guesses elsewhere
 (docs/fake-gke.md says which).
 """
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import yaml
 
+from standins.fakegke.faults.capacity_script import Stock, parse_capacity
 from standins.fakegke.faults.fault_rules import Fault, parse_fault
 from standins.fakegke.resource_names import region_of
 
@@ -95,6 +96,13 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     )
     reservations: list[Reservation] | None = None
     timings: Timings = msgspec.field(default_factory=Timings)
+    capacity: tuple[Stock, ...] = ()
+
+    @property
+    def stocks(self) -> list[Stock]:
+        """Return the stocks of machines, the first that covers a pool being its own; none: no bounds."""
+        held = [each for each in self.reservations or [] if each.machines is not None]
+        return [*(Stock(reservation=each.name, steps=((0.0, each.machines),)) for each in held), *self.capacity]
 
     def policy_topology(self, name: str, location: str) -> str | None:
         """Return the topology of a workload policy of the location's region, None when there is no such policy."""
@@ -123,9 +131,11 @@ def parse_scenario(raw: object) -> tuple[Scenario, list[Fault]]:
     if not isinstance(faults, list):
         raise ScenarioError(f"faults: a list is wanted, got {faults!r}")
     try:
-        scenario = msgspec.convert({key: value for key, value in raw.items() if key != "faults"}, Scenario)
+        plain = {key: value for key, value in raw.items() if key not in ("faults", "capacity")}
+        scenario = msgspec.convert(plain, Scenario)
     except msgspec.ValidationError as error:
-        raise ScenarioError(f"{error}; valid keys: faults, policies, reservations, timings") from error
+        raise ScenarioError(f"{error}; valid keys: faults, capacity, policies, reservations, timings") from error
+    scenario.capacity = parse_capacity([] if raw.get("capacity") is None else raw["capacity"])
     return scenario, [parse_fault(fault) for fault in faults]
 
 

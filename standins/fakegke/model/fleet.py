@@ -65,10 +65,14 @@ class Fleet:
 
     def stop_arrivals(self, pool: PoolRecord) -> None:
         """Forget nodes that have not come up yet."""
-        pool.target = len(pool.nodes)
+        pool.target, pool.short = len(pool.nodes), 0
         for entry in pool.pending_nodes:
             entry.cancelled = True
         pool.pending_nodes.clear()
+
+    def stop_waiting(self, pool: PoolRecord) -> None:
+        """Forget nodes that there are no machines for."""
+        pool.target, pool.short = pool.granted, 0
 
     def drain(self, cluster: ClusterRecord, pool: PoolRecord, names: list[str]) -> None:
         """Announce that nodes are about to go."""

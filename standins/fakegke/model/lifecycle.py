@@ -27,9 +27,25 @@ from standins.fakegke.model.defaults import filled_pool
 from standins.fakegke.model.fleet import Fleet, group_urls
 from standins.fakegke.model.node_events import PoolState
 from standins.fakegke.model.operations import Failure, OperationDesk, OperationRecord, Work
-from standins.fakegke.model.outcomes import Ending, ending_of, reservation_ending, wrong_gang_size
-from standins.fakegke.model.proto_messages import Message, OperationType, PoolStatus, is_autoscaled, reservation_of
+from standins.fakegke.model.outcomes import (
+    Ending,
+    ending_of,
+    reservation_ending,
+    shortage,
+    shortage_ending,
+    shortage_seconds,
+    wrong_gang_size,
+)
+from standins.fakegke.model.proto_messages import (
+    Message,
+    OperationType,
+    PoolStatus,
+    is_autoscaled,
+    reservation_of,
+    tier_of,
+)
 from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
+from standins.fakegke.model.supply import Supply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +62,7 @@ class Lifecycle:
         self._world = world
         self._desk = desk
         self._fleet = Fleet(world)
+        self._supply = Supply(world, self._fleet, self._recover)
         self.when_running: list[Callable[[ClusterRecord, PoolRecord], None]] = []
 
     def create(self, cluster: ClusterRecord, wanted: Message, shape: Shape, zones: list[str]) -> OperationRecord:
@@ -55,6 +72,7 @@ class Lifecycle:
         """
         stored = filled_pool(wanted, cluster.name, shape.machine, zones)
         pool = PoolRecord(stored, shape, zones, self._world.now)
+        pool.stock = self._supply.stock_of(cluster, pool)
         stored.instance_group_urls.extend(group_urls(cluster, pool))
         cluster.pools[pool.name] = pool
         self.set_status(cluster, pool, PoolStatus.PROVISIONING)
@@ -64,12 +82,22 @@ class Lifecycle:
         def start() -> float:
             ending, seconds = self._choose_ending(cluster, pool)
             endings.append(ending)
-            pool.held = pool.planned_nodes if ending.holds_capacity else 0
+            keeps = ending.failure is not None and ending.holds_capacity and reservation_of(pool.message)
+            pool.held = pool.planned_nodes if keeps else 0
             self._fleet.bring_up(cluster, pool, ending.nodes, seconds)
+            if ending.waits:
+                self._supply.expect(pool, pool.planned_nodes)
             return seconds
 
         def end() -> Failure | None:
-            return self._created(cluster, pool, endings[0])
+            ending = endings[0]
+            if pool.short:
+                ending = shortage_ending(pool, cluster.name, self._world.scenario.timings)
+            elif ending.waits:
+                ending = Ending(pool.planned_nodes)
+            if pool.shape.atomic:
+                self._fleet.stop_waiting(pool)
+            return self._created(cluster, pool, ending)
 
         work = Work(start, end, stuck_by=StuckProvisioning, target=self._target(cluster, pool))
         return self._desk.submit(cluster.name, pool.name, OperationType.CREATE_NODE_POOL, work)
@@ -78,7 +106,10 @@ class Lifecycle:
         timings = self._world.scenario.timings
         target = self._target(cluster, pool)
         fault = self._world.faults.take(Outcome, target)
-        ending = ending_of(fault, pool, cluster.name, timings) if fault is not None else self._honest_ending(pool)
+        if fault is not None:
+            ending = ending_of(fault, pool, cluster.name, timings)
+        else:
+            ending = self._honest_ending(cluster, pool)
         exact = self._world.faults.take(Duration, target, lambda fault: fault.operation == "create")
         if exact is not None:
             return ending, exact.seconds
@@ -89,44 +120,49 @@ class Lifecycle:
             bounds = timings.create_slice if pool.shape.atomic else timings.create_single
         return ending, self._world.draw(f"create:{cluster.name.cluster}:{pool.name}", bounds)
 
-    def _honest_ending(self, pool: PoolRecord) -> Ending:
+    def _honest_ending(self, cluster: ClusterRecord, pool: PoolRecord) -> Ending:
         timings = self._world.scenario.timings
         if pool.shape.atomic and pool.planned_nodes not in (0, pool.shape.hosts):
             return wrong_gang_size(pool, timings)
         name = reservation_of(pool.message)
-        if not name:
-            return Ending(pool.planned_nodes)
         held = self._world.scenario.reservation(name)
-        if held is None or not fnmatchcase(pool.zones[0], held.zone):
+        if name and (held is None or not fnmatchcase(pool.zones[0], held.zone)):
             return reservation_ending(
                 f"Specified reservations [{name}] do not exist.", Code.INVALID_ARGUMENT, timings
             )
-        used = sum(
-            other.held
-            for cluster in self._world.clusters.values()
-            for other in cluster.pools.values()
-            if reservation_of(other.message) == name
-        )
-        if held.machines is not None and used + pool.planned_nodes > held.machines:
-            text = f"Specified reservation {name} does not have available resources for the request."
-            return reservation_ending(text, Code.RESOURCE_EXHAUSTED, timings)
+        if not self._supply.fits(pool, pool.planned_nodes):
+            return shortage_ending(pool, cluster.name, timings)
         return Ending(pool.planned_nodes)
 
     def _created(self, cluster: ClusterRecord, pool: PoolRecord, ending: Ending) -> Failure | None:
         pool.finished_at = self._world.now
-        pool.failed = ending.failure is not None
         if ending.failure is not None:
-            pool.message.status_message = ending.failure.summary
-            pool.message.conditions.extend(ending.failure.conditions())
-        self.set_status(cluster, pool, ending.status)
-        if pool.failed:
+            self._fail(cluster, pool, ending.failure, ending.status)
             self._heal_later(cluster, pool)
             return ending.failure
+        pool.failed = False
+        self.set_status(cluster, pool, ending.status)
         if is_autoscaled(pool.message):
             self._scale_up_later(cluster, pool)
         for told in self.when_running:
             told(cluster, pool)
         return None
+
+    def _fail(self, cluster: ClusterRecord, pool: PoolRecord, failure: Failure, status: int) -> Failure:
+        pool.failed = True
+        pool.message.status_message = failure.summary
+        pool.message.conditions.extend(failure.conditions())
+        self.set_status(cluster, pool, status)
+        return failure
+
+    def _recover(self, cluster: ClusterRecord, pool: PoolRecord) -> None:
+        broken = pool.failed and pool.status in (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR)
+        if not broken or pool.short or not self.exists(cluster, pool):
+            return
+        pool.failed, pool.held = False, 0
+        pool.message.status_message = ""
+        pool.message.ClearField("conditions")
+        self.set_status(cluster, pool, PoolStatus.RUNNING)
 
     def _heal_later(self, cluster: ClusterRecord, pool: PoolRecord) -> None:
         fault = self._world.faults.take(HealAfter, self._target(cluster, pool))
@@ -139,22 +175,20 @@ class Lifecycle:
                 PoolStatus.RUNNING_WITH_ERROR,
             ):
                 return
-            pool.failed = False
-            pool.held = pool.planned_nodes
-            pool.message.status_message = ""
-            pool.message.ClearField("conditions")
+            self._fleet.stop_waiting(pool)
             self._fleet.bring_up(cluster, pool, pool.planned_nodes - len(pool.nodes), 0.0)
-            self.set_status(cluster, pool, PoolStatus.RUNNING)
+            self._recover(cluster, pool)
 
         self._world.agenda.after(fault.seconds, heal)
 
     def _scale_up_later(self, cluster: ClusterRecord, pool: PoolRecord) -> None:
         fault = self._world.faults.take(FlexStartArrives, self._target(cluster, pool))
-        if fault is None:
-            return
         scaling = pool.message.autoscaling
         most = scaling.max_node_count * len(pool.zones) or scaling.total_max_node_count
-        self._fleet.bring_up(cluster, pool, most - len(pool.nodes), fault.seconds)
+        if fault is not None:
+            self._fleet.bring_up(cluster, pool, most - len(pool.nodes), fault.seconds)
+        elif tier_of(pool.message) == "flex-start" and pool.stock is not None:
+            self._supply.expect(pool, most - pool.target)
 
     def delete(self, cluster: ClusterRecord, pool: PoolRecord) -> OperationRecord:
         """Accept a delete: STOPPING at once; pods go, then nodes, then the pool."""
@@ -189,12 +223,7 @@ class Lifecycle:
 
     def _delete_failed(self, cluster: ClusterRecord, pool: PoolRecord) -> Failure:
         text = "Google Compute Engine: The instance group manager could not be deleted: Internal error."
-        failure = Failure(Code.INTERNAL, text, text)
-        pool.failed = True
-        pool.message.status_message = text
-        pool.message.conditions.extend(failure.conditions())
-        self.set_status(cluster, pool, PoolStatus.ERROR)
-        return failure
+        return self._fail(cluster, pool, Failure(Code.INTERNAL, text, text), PoolStatus.ERROR)
 
     def _gone(self, cluster: ClusterRecord, pool: PoolRecord) -> None:
         del cluster.pools[pool.name]
@@ -211,14 +240,25 @@ class Lifecycle:
             seconds = self._world.draw(
                 f"resize:{cluster.name.cluster}:{pool.name}", self._world.scenario.timings.resize
             )
-            self._fleet.bring_up(cluster, pool, per_zone * len(pool.zones) - pool.target, seconds)
+            self._fleet.stop_waiting(pool)
+            more = per_zone * len(pool.zones) - pool.target
+            if not self._supply.fits(pool, more):
+                self._supply.expect(pool, more)
+                return shortage_seconds(pool, self._world.scenario.timings)
+            self._fleet.bring_up(cluster, pool, more, seconds)
             surplus = list(pool.nodes)[per_zone * len(pool.zones) :]
             self._fleet.drain(cluster, pool, surplus)
             self._fleet.take_down(cluster, pool, surplus)
             return seconds
 
-        def end() -> None:
+        def end() -> Failure | None:
+            if pool.short:
+                pool.message.ClearField("conditions")
+                return self._fail(cluster, pool, shortage(pool, cluster.name), PoolStatus.RUNNING_WITH_ERROR)
             self.set_status(cluster, pool, before)
+            if pool.stock is not None:
+                self._recover(cluster, pool)
+            return None
 
         work = Work(start, end, target=self._target(cluster, pool))
         return self._desk.submit(cluster.name, pool.name, OperationType.SET_NODE_POOL_SIZE, work)

@@ -38,6 +38,8 @@ class Ending:
     failure: Failure | None = None
     seconds: float | None = None
     holds_capacity: bool = True
+    waits: bool = False
+    """Its nodes come one by one, when there are machines for them."""
 
 
 def ending_of(fault: Outcome, pool: PoolRecord, cluster: ClusterName, timings: Timings) -> Ending:
@@ -81,6 +83,31 @@ def reservation_ending(text: str, code: Code, timings: Timings) -> Ending:
     """Return the ending of a pool whose reservation cannot serve it."""
     failure = Failure(code, text, f"{_GCE}{text}")
     return Ending(0, int(PoolStatus.ERROR), failure, timings.late_failure, holds_capacity=False)
+
+
+def shortage_ending(pool: PoolRecord, cluster: ClusterName, timings: Timings) -> Ending:
+    """Return the ending of a create that there are too few machines for."""
+    return Ending(
+        0,
+        int(PoolStatus.ERROR),
+        shortage(pool, cluster),
+        shortage_seconds(pool, timings),
+        holds_capacity=False,
+        waits=not pool.all_or_none,
+    )
+
+
+def shortage(pool: PoolRecord, cluster: ClusterName) -> Failure:
+    """Return what GKE says of a pool that lacks machines: a stockout, or the words of its reservation."""
+    kind = "reservation" if reservation_of(pool.message) else "stockout"
+    return _failure(kind, pool, cluster, len(pool.nodes))
+
+
+def shortage_seconds(pool: PoolRecord, timings: Timings) -> float:
+    """Return how long GKE tries to get the machines of a pool."""
+    if reservation_of(pool.message):
+        return timings.late_failure
+    return timings.stockout_atomic if pool.shape.atomic else timings.stockout
 
 
 def _failure(kind: str, pool: PoolRecord, cluster: ClusterName, running: int) -> Failure:
@@ -141,7 +168,7 @@ def _summary(pool: PoolRecord, bracketed: str, cause: str, running: int) -> str:
         return f"{_GCE}{cause}"
     if pool.shape.atomic and not running:
         return f"{_GCE}Atomic resize failed with [{bracketed}]: {cause}"
-    planned = pool.planned_nodes
+    planned = pool.target if pool.short else pool.planned_nodes
     waited = "35m4.123s" if bracketed == "GCE_STOCKOUT" else "50.123s"
     return (
         f"{_GCE}Not all instances running in IGM after {waited}. Expected {planned}, running {running}, "

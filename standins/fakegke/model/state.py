@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from standins.fakegke.faults.fault_rules import FaultPlan, Target
 from standins.fakegke.model.clock import rfc3339
-from standins.fakegke.model.proto_messages import Message, PoolStatus, copy_of, tier_of
+from standins.fakegke.model.proto_messages import Message, PoolStatus, copy_of, reservation_of, tier_of
 
 if TYPE_CHECKING:
+    from standins.fakegke.faults.capacity_script import Stock
     from standins.fakegke.faults.scenario import Scenario
     from standins.fakegke.model.agenda import Agenda, Entry
     from standins.fakegke.model.clock import Clock
@@ -38,9 +39,14 @@ class PoolRecord:
     accepted_at: float
     finished_at: float | None = None
     failed: bool = False
+    stock: Stock | None = None
+    """Where its machines come from; None: there is no bound."""
     held: int = 0
+    """Machines of a reservation that a broken pool keeps although it has no nodes."""
     target: int = 0
     """How many nodes its instance groups keep, those that come included."""
+    short: int = 0
+    """How many of these wait until there are machines for them."""
     nodes: dict[str, Node] = field(default_factory=dict)
     pending_nodes: list[Entry] = field(default_factory=list)
 
@@ -58,6 +64,16 @@ class PoolRecord:
     def resting(self) -> bool:
         """Return whether no operation shows in the status."""
         return self.status in (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.ERROR)
+
+    @property
+    def all_or_none(self) -> bool:
+        """Return whether it gets the machines for all of its nodes or for none."""
+        return self.shape.atomic or bool(reservation_of(self.message))
+
+    @property
+    def granted(self) -> int:
+        """Return how many nodes it has machines for: those that are up, and those that come."""
+        return self.target - self.short
 
     @property
     def planned_nodes(self) -> int:

@@ -44,6 +44,28 @@ def test_a_process_takes_faults_from_a_file_serves_logs_and_ends_quickly(tmp_pat
     assert all({"severity", "message", "time"} <= record.keys() for record in records)
 
 
+def test_a_process_has_the_machines_of_its_file_and_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "faults.yaml"
+    path.write_text("capacity:\n- {tier: spot, nodes: 7}\n")
+    with fake_process(tmp_path, "--manual-clock", "--faults", str(path)) as fake:
+        with grpc.insecure_channel(fake.grpc) as channel:
+            client = container_v1.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel))
+            for name in ("slice-1", "slice-2"):
+                client.create_node_pool(parent=PARENT, node_pool=slice_pool(name))
+        httpx.post(f"{fake.rest}/admin/clock", json={"advance_seconds": 5000}).raise_for_status()
+        rows = httpx.get(f"{fake.rest}/admin/pools").json()["pools"]
+    assert sorted((row["status"], row["nodes"]) for row in rows) == [("ERROR", 0), ("RUNNING", 4)]
+
+
+def test_a_wrong_capacity_in_the_file_stops_the_start(tmp_path: Path) -> None:
+    path = tmp_path / "faults.yaml"
+    path.write_text("capacity:\n- {tier: spot, nodes: many}\n")
+    ended = run_cli("serve", "--project=p", "--location=us-east5", "--cluster=c", "--faults", str(path))
+    assert ended.returncode == 2
+    text = "capacity[0].nodes: is no amount (got 'many'); valid: a whole number from 0, or null for no bound"
+    assert text in ended.stderr
+
+
 def test_a_wrong_switch_in_the_file_stops_the_start_with_the_valid_ones(tmp_path: Path) -> None:
     path = tmp_path / "faults.yaml"
     path.write_text("- switch: read_lga\n")

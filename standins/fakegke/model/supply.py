@@ -1,0 +1,138 @@
+"""Who gets machines while there are not enough: the capacity script, applied to the pools.
+
+A stock is used by every node that a pool has or that comes up. A pool may wait for the rest of its
+nodes: they come when machines are there, for the oldest pool first. A slice gets all of its hosts
+or none, and so does a pool of a reservation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from standins.fakegke.faults.capacity_script import is_exact, refuse
+from standins.fakegke.model.gpu_machines import gpus_of
+from standins.fakegke.model.machines import find_machine
+from standins.fakegke.model.node_events import NodesDown, PoolState
+from standins.fakegke.model.proto_messages import PoolStatus, reservation_of, tier_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from standins.fakegke.faults.capacity_script import Stock
+    from standins.fakegke.model.fleet import Fleet
+    from standins.fakegke.model.node_events import Event
+    from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
+
+_TAKEN_BACK = ("spot", "preemptible")
+
+
+class Supply:
+    """Hands out the machines of the scenario's stocks; calls `complete` when a pool has all nodes again."""
+
+    def __init__(self, world: World, fleet: Fleet, complete: Callable[[ClusterRecord, PoolRecord], None]) -> None:
+        self._world = world
+        self._fleet = fleet
+        self._complete = complete
+        for index, stock in enumerate(world.scenario.capacity):
+            if is_exact(stock.machine_type) and find_machine(stock.machine_type) is None:
+                field = f"capacity[{index}].machine_type"
+                refuse(field, "is no machine type", stock.machine_type, "a machine type of GKE, or a pattern")
+        self._stocks = world.scenario.stocks
+        self._fill_due = False
+        if self._stocks:
+            world.listeners.append(self._note)
+        for at in sorted({at for stock in self._stocks for at, _ in stock.steps if at}):
+            world.agenda.after(at, self._change)
+
+    def stock_of(self, cluster: ClusterRecord, pool: PoolRecord) -> Stock | None:
+        """Return the stock of the first rule that covers a pool, None when there is none."""
+        target, reservation = self._world.target(cluster.name, pool), reservation_of(pool.message)
+        return next((stock for stock in self._stocks if stock.covers(target, reservation)), None)
+
+    def fits(self, pool: PoolRecord, count: int) -> bool:
+        """Return whether there are machines for `count` more nodes of the pool now."""
+        return count <= self._room(pool)
+
+    def expect(self, pool: PoolRecord, count: int) -> None:
+        """Let the pool wait for `count` more nodes; those that there are machines for come up at once."""
+        pool.target += count
+        pool.short += count
+        self._fill()
+
+    def _note(self, event: Event) -> None:
+        # Machines may be free again. The change that the event tells of may not be complete yet.
+        if isinstance(event, NodesDown | PoolState) and not self._fill_due:
+            self._fill_due = True
+            self._world.agenda.after(0.0, self._fill)
+
+    def _change(self) -> None:
+        for stock in self._stocks:
+            self._take_back(stock)
+        self._fill()
+
+    def _take_back(self, stock: Stock) -> None:
+        amount = stock.amount_at(self._world.now)
+        excess = 0 if amount is None else self._used(stock) - amount
+        for cluster, pool in reversed(self._pools()):
+            each = _units(stock, pool) if pool.stock is stock else 0
+            if excess > 0 and each and tier_of(pool.message) in _TAKEN_BACK:
+                before = pool.granted
+                self._lose(cluster, pool, math.ceil(excess / each))
+                excess -= (before - pool.granted) * each
+
+    def _lose(self, cluster: ClusterRecord, pool: PoolRecord, count: int) -> None:
+        wanted, kept = pool.target, 0 if pool.shape.atomic else max(pool.granted - count, 0)
+        self._fleet.stop_arrivals(pool)
+        names = list(pool.nodes)[kept:]
+        self._fleet.drain(cluster, pool, names)
+        self._fleet.take_down(cluster, pool, names)
+        pool.target, pool.short = wanted, wanted - len(pool.nodes)
+
+    def _fill(self) -> None:
+        self._fill_due = False
+        for cluster, pool in self._pools():
+            if pool.short and pool.status != PoolStatus.STOPPING:
+                room = self._room(pool)
+                some = 0 if pool.all_or_none else int(min(room, pool.short))
+                self._grant(cluster, pool, pool.short if room >= pool.short else some)
+
+    def _grant(self, cluster: ClusterRecord, pool: PoolRecord, count: int) -> None:
+        if not count:
+            return
+        timings = self._world.scenario.timings
+        bounds = timings.create_slice if pool.shape.atomic else timings.create_single
+        seconds = self._world.draw(f"supply:{cluster.name.cluster}:{pool.name}", bounds)
+        pool.short -= count
+        pool.target -= count
+        self._fleet.bring_up(cluster, pool, count, seconds)
+        if not pool.short:
+            self._world.agenda.after(seconds, lambda: self._complete(cluster, pool))
+
+    def _room(self, pool: PoolRecord) -> float:
+        stock = pool.stock
+        amount = None if stock is None else stock.amount_at(self._world.now)
+        if stock is None or amount is None or not _units(stock, pool):
+            return math.inf
+        return max(amount - self._used(stock), 0) // _units(stock, pool)
+
+    def _used(self, stock: Stock) -> int:
+        return sum(
+            max(pool.held, pool.granted) * _units(stock, pool)
+            for cluster in self._world.clusters.values()
+            for pool in cluster.pools.values()
+            if pool.stock is stock
+        )
+
+    def _pools(self) -> list[tuple[ClusterRecord, PoolRecord]]:
+        """Return every pool with its cluster, the oldest first."""
+        pools = [(cluster, pool) for cluster in self._world.clusters.values() for pool in cluster.pools.values()]
+        return sorted(pools, key=lambda pair: pair[1].accepted_at)
+
+
+def _units(stock: Stock, pool: PoolRecord) -> int:
+    """Return how much of the stock one node of the pool takes: chips are TPU chips or GPUs."""
+    if stock.unit == "nodes":
+        return 1
+    gpus = gpus_of(pool.message.config)
+    return pool.shape.machine.chips or (gpus.count if gpus is not None else 0)
