@@ -115,6 +115,8 @@ def deliver_sweep(ports: Ports, trace: Trace) -> tuple[Answer, dict[str, int]]:
             "see cluster_unproven in docs/runbook.md"
         )
         _log(logging.CRITICAL, message, "sweep", None, trace, {"reason": "cluster_unproven", "decision": "keep"})
+    for cluster, figures in report.figures.items():
+        _log(logging.INFO, "measured", "sweep", None, trace, {"cluster": cluster, **figures.describe()})
     counts["errors"] = len(report.errors)
     if report.left:
         counts["left"] = report.left

@@ -17,6 +17,7 @@ from shared.core.decide.cluster_proof import decide_unproven
 from shared.core.decide.collect import decide_collect, decide_over_cap, needs_cap
 from shared.core.decide.pool_facts import OwnerState, PoolFacts
 from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.errors import ProvisionerError
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import sort_for_cap
 from shared.core.kinds.table import find_kind_of_pod
@@ -24,6 +25,7 @@ from shared.core.times import measure_seconds
 from shared.perform.act_within_limits import find_limits
 from shared.perform.answer_demand import provision_pod
 from shared.perform.bounded_ports import bound_ports
+from shared.perform.cluster_figures import ClusterFigures
 from shared.perform.creation_list import Creations
 from shared.perform.deletion_cap import DeletionCap
 from shared.perform.explain import explain, note_unwritten
@@ -93,6 +95,7 @@ class _ClusterSweep:
         self._cap = DeletionCap(cap, reserved=max(1, cap // 10))
         self._limits = find_limits(cluster, ports)
         self._creations = Creations(cluster, ports)
+        self._figures = ClusterFigures()
 
     def run(self) -> None:
         """Sweep the cluster; an error of its list of pools is raised."""
@@ -134,10 +137,12 @@ class _ClusterSweep:
             if isinstance(outcome, Exception):
                 claim = describe_owner(self._cluster, each.pool.owner).get("claim")
                 self._report.add_error(f"node pool {each.pool.name}", outcome, claim=claim)
+                self._figures.add_pool(each.pool, each.decision)
             elif outcome.decision.reason == Reason.SWEEP_OVER_CAP and not self._cap.over:
                 left.append(each)
             else:
                 self._report.outcomes.append(outcome)
+                self._figures.add_pool(each.pool, outcome.decision)
         return left
 
     def _judge_pools(self, owned: Sequence[PoolSnapshot]) -> list[_Judged]:
@@ -199,6 +204,7 @@ class _ClusterSweep:
         except Exception as error:  # noqa: BLE001 -- the net of this list
             self._report.add_error(f"waiting leaders of {self._cluster}", error)
             return
+        self._report.figures[self._cluster] = self._figures
         by_workload: defaultdict[tuple[str, str, str], list[PodView]] = defaultdict(list)
         for pod in leaders:
             by_workload[_find_home(pod)].append(pod)
@@ -207,7 +213,7 @@ class _ClusterSweep:
         self._start_limits(pools, listed_at=listed_at)
         for pods, done in self._for_each(self._answer, list(by_workload.values())):
             if isinstance(done, Exception):
-                self._report.add_error(f"Pod {pods[0].namespace}/{pods[0].name}", done)
+                self._add_failure(pods, done)
         followers = judge_followers(self._cluster, self._shared, pools=pools, answered=self._answered)
         self._report.outcomes.extend(outcome for _, outcome in followers)
 
@@ -225,8 +231,17 @@ class _ClusterSweep:
                     creations=self._creations,
                 )
                 self._report.outcomes.append(outcome)
+                pool = self._listed.find(outcome.pool)
+                self._figures.add_answer(pod, outcome, pool, now=self._ports.clock.now())
             except Exception as error:  # noqa: BLE001 -- the net of this pod
-                self._report.add_error(f"Pod {pod.namespace}/{pod.name}", error)
+                self._add_failure([pod], error)
+
+    def _add_failure(self, pods: Sequence[PodView], error: Exception) -> None:
+        """Report the error of waiting leaders that could not be answered."""
+        self._report.add_error(f"Pod {pods[0].namespace}/{pods[0].name}", error)
+        for pod in pods:
+            claim = error.claim if isinstance(error, ProvisionerError) and len(pods) == 1 else None
+            self._figures.add_unanswered(pod, claim, now=self._ports.clock.now())
 
     def _list_recent(self) -> PoolIndex:
         """Return every pool, as it was at most `LIST_SECONDS_MAX` ago."""

@@ -11,6 +11,7 @@ from shared.core.errors import Broken, KindAbsent, OutOfTime, ProvisionerError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from shared.perform.cluster_figures import ClusterFigures
     from shared.perform.outcome import Outcome
 
 
@@ -28,6 +29,8 @@ class SweepReport:
 
     left: int = 0
     """The number of objects that the time did not suffice for; the next sweep looks at them."""
+    figures: dict[str, ClusterFigures] = field(default_factory=dict)
+    """By cluster; one whose pools or waiting leaders could not be listed has none."""
     _seen: set[object] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -57,6 +60,7 @@ class SweepReport:
             self.over_cap = self.over_cap or other.over_cap
             self.nodes_removed += other.nodes_removed
             self.left += other.left
+            self.figures |= other.figures
 
 
 def name_error(error: Exception) -> ProvisionerError:

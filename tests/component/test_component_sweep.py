@@ -132,7 +132,7 @@ def test_a_live_pool_is_kept_silently(world: World) -> None:
     world.cluster.pods.clear()
     world.sweep()
 
-    assert [record["message"] for record in world.records.found] == ["swept"]
+    assert [record["message"] for record in world.records.found] == ["measured", "swept"]
     assert world.notices() == []
 
 

@@ -18,6 +18,7 @@ from shared.core.decisions import Reason, Verdict
 from shared.core.settings import Settings
 from shared.edges.google_session import CONNECTIONS_MAX
 from shared.environment import PREFIX, read_settings
+from shared.perform.cluster_figures import ClusterFigures
 from shared.perform.side_by_side import CALLS_AT_ONCE, CLUSTERS_AT_ONCE
 from tests.builders import CLUSTER, NOW, a_pod, an_over_event
 from tests.component.world import Records, World
@@ -157,8 +158,12 @@ def test_every_log_field_that_is_counted_is_written(module: Configuration, logge
     }
     written = {field for record in logged for field in record}
 
-    assert named == {"function", "decision", "reason", "reasons", "message", "waited_seconds"}
-    assert named <= written
+    figures = set(module.locals["cluster_figures"])
+    of_records = {"function", "decision", "reason", "reasons", "message", "waited_seconds", "cluster"}
+    assert named == of_records
+    assert of_records | figures <= written
+    measured = next(record for record in logged if record["message"] == "measured")
+    assert set(ClusterFigures().describe()) == figures <= set(measured)
     swept = next(record for record in logged if record["message"] == "swept")
     assert swept["function"] == "sweep"
     assert set(swept["reasons"]) <= set(Reason)
@@ -197,7 +202,7 @@ def test_every_alert_names_a_heading_of_the_runbook(module: Configuration) -> No
     runbook = (ROOT / "docs/runbook.md").read_text()
     headings = {anchor(title) for title in re.findall(r"^#+ (.+)$", runbook, re.MULTILINE)}
 
-    assert len(named) == 9
+    assert len(named) == 10
     assert sorted(named - headings) == []
 
 

@@ -76,6 +76,7 @@ module "provisioner" {
   replay_days           = var.replay_days
   operation_events      = var.operation_events
   notification_channels = var.notification_channels
+  demand_wait_minutes   = var.demand_wait_minutes
   runbook_url           = var.runbook_url
 
   # Both must mean the same workload policies, or no tpu7x pool would find its own.

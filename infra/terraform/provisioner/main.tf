@@ -25,5 +25,6 @@ module "provisioner" {
   replay_days           = var.replay_days
   operation_events      = var.operation_events
   notification_channels = var.notification_channels
+  demand_wait_minutes   = var.demand_wait_minutes
   runbook_url           = var.runbook_url
 }

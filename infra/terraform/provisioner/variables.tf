@@ -83,6 +83,12 @@ variable "notification_channels" {
   default     = []
 }
 
+variable "demand_wait_minutes" {
+  type        = number
+  description = "Minutes for which a demand may wait for capacity before an alert. GKE alone tries for about 35 minutes in a stockout. Raise it where demands wait in line for capacity on purpose (flex-start)."
+  default     = 30
+}
+
 variable "runbook_url" {
   type        = string
   description = "Address of docs/runbook.md. Alerts link to its headings."

@@ -53,6 +53,14 @@ locals {
         text     = "No sweep has ended for ten minutes. Demands of lost messages are not found, and pools can stay after their workloads."
         heading  = "alert-the-sweep-does-not-run"
       }
+      demands_wait = {
+        title    = "demands wait without capacity"
+        severity = "WARNING"
+        duration = "120s"
+        query    = "${local.figure_queries.oldest_wait_seconds} > ${var.demand_wait_minutes * 60}"
+        text     = "A demand has waited for more than ${var.demand_wait_minutes} minutes, and GKE has not provided its node pool."
+        heading  = "alert-demands-wait-without-capacity"
+      }
       sweep_over_cap = {
         title    = "the sweep has more pools to delete than its cap"
         severity = "CRITICAL"

@@ -26,6 +26,21 @@ locals {
       }
     },
     {
+      title = "Demands that wait for capacity"
+      unit  = "demands"
+      lines = { "$${cluster}" = local.figure_queries.waiting_demands }
+    },
+    {
+      title = "The longest wait for capacity"
+      unit  = "seconds"
+      lines = { "$${cluster}" = local.figure_queries.oldest_wait_seconds }
+    },
+    {
+      title = "Chips that are paid for and idle"
+      unit  = "chips"
+      lines = { "$${cluster}" = local.figure_queries.idle_chips }
+    },
+    {
       title = "Found by the sweep: what messages missed"
       unit  = "per minute"
       lines = { "$${reason} ($${decision})" = "sum by (decision, reason) (rate(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",function=\"sweep\"}[5m])) * 60" }

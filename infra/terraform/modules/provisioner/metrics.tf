@@ -15,9 +15,22 @@ locals {
     failed    = "pool_failed"
   }
 
+  # Each of them is a figure in the record of each cluster that a sweep writes, 0 too (shared/perform/cluster_figures.py).
+  cluster_figures = {
+    waiting_demands     = { unit = "1", description = "Demands that wait for capacity from GKE." }
+    oldest_wait_seconds = { unit = "s", description = "Seconds for which the oldest of these demands has waited; 0 without one." }
+    idle_chips          = { unit = "1", description = "Chips of pools that run and, as far as the sweep knows, do no work." }
+  }
+
   # PromQL writes the metric type with its first slash as a colon and all other marks as underscores
   # (https://cloud.google.com/monitoring/promql/promql-mapping).
   metric = "logging_googleapis_com:user_${replace(var.name, "-", "_")}"
+
+  # The mean of the last sweeps, one a minute, of each cluster.
+  figure_queries = {
+    for key in keys(local.cluster_figures) : key =>
+    "sum by (cluster) (increase(${local.metric}_${key}_sum{monitored_resource=\"cloud_run_revision\"}[5m])) / sum by (cluster) (increase(${local.metric}_${key}_count{monitored_resource=\"cloud_run_revision\"}[5m]))"
+  }
 }
 
 resource "google_logging_metric" "decisions" {
@@ -113,6 +126,41 @@ resource "google_logging_metric" "pools" {
   bucket_options {
     exponential_buckets {
       num_finite_buckets = 16
+      growth_factor      = 2
+      scale              = 1
+    }
+  }
+}
+
+resource "google_logging_metric" "figures" {
+  for_each = local.cluster_figures
+
+  project         = var.project_id
+  name            = "${var.name}/${each.key}"
+  description     = "${each.value.description} Exact meaning: docs/runbook.md, \"Demands that wait, chips that are idle\"."
+  filter          = "${local.functions_filter}jsonPayload.function=\"sweep\"\njsonPayload.message=\"measured\"\njsonPayload.${each.key}:*"
+  value_extractor = "EXTRACT(jsonPayload.${each.key})"
+
+  label_extractors = {
+    cluster = "EXTRACT(jsonPayload.cluster)"
+  }
+
+  metric_descriptor {
+    metric_kind  = "DELTA"
+    value_type   = "DISTRIBUTION"
+    unit         = each.value.unit
+    display_name = "${var.name}: ${replace(each.key, "_", " ")}"
+
+    labels {
+      key         = "cluster"
+      description = "projects/P/locations/L/clusters/C."
+    }
+  }
+
+  # As above, only the mean is read.
+  bucket_options {
+    exponential_buckets {
+      num_finite_buckets = 20
       growth_factor      = 2
       scale              = 1
     }

@@ -177,6 +177,17 @@ variable "notification_channels" {
   }
 }
 
+variable "demand_wait_minutes" {
+  type        = number
+  description = "Minutes for which a demand may wait for capacity before an alert. GKE alone tries for about 35 minutes in a stockout. Raise it where demands wait in line for capacity on purpose (flex-start)."
+  default     = 30
+
+  validation {
+    condition     = var.demand_wait_minutes >= 5 && var.demand_wait_minutes <= 10080 && floor(var.demand_wait_minutes) == var.demand_wait_minutes
+    error_message = "Must be 5 to 10080 whole minutes: less than 5 is the time of a usual creation, and 10080 is a week."
+  }
+}
+
 variable "runbook_url" {
   type        = string
   description = "Address of docs/runbook.md. Alerts link to its headings."

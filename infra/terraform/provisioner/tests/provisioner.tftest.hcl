@@ -41,6 +41,7 @@ run "every_variable_reaches_the_module" {
     replay_days           = 3
     operation_events      = false
     notification_channels = ["projects/training-project/notificationChannels/1"]
+    demand_wait_minutes   = 45
     runbook_url           = "https://example.com/runbook"
   }
 

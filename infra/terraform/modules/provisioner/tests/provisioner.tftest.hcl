@@ -125,6 +125,20 @@ run "several_clusters_and_projects" {
   }
 
   assert {
+    condition = alltrue([
+      for key, each in google_logging_metric.figures :
+      each.value_extractor == "EXTRACT(jsonPayload.${key})" && each.label_extractors == tomap({ cluster = "EXTRACT(jsonPayload.cluster)" })
+      && endswith(each.filter, "jsonPayload.${key}:*")
+    ])
+    error_message = "Every cluster has its own figures, each from the field of its name."
+  }
+
+  assert {
+    condition     = endswith(google_monitoring_alert_policy.this["demands_wait"].conditions[0].condition_prometheus_query_language[0].query, " > 1800") && endswith(google_monitoring_alert_policy.this["demands_wait"].documentation[0].content, "#alert-demands-wait-without-capacity")
+    error_message = "A demand that waits for half an hour raises an alert, which links to its heading."
+  }
+
+  assert {
     condition     = keys(google_monitoring_monitored_project.of_clusters) == ["other-project"]
     error_message = "Alerts must see the metrics of clusters in other projects; those at home they see anyway."
   }
@@ -137,9 +151,15 @@ run "several_clusters_and_projects" {
 
 run "another_name_and_no_sink" {
   variables {
-    name             = "blue"
-    operation_events = false
-    settings         = { mode = "report-only", limit_chips = "256" }
+    name                = "blue"
+    operation_events    = false
+    demand_wait_minutes = 90
+    settings            = { mode = "report-only", limit_chips = "256" }
+  }
+
+  assert {
+    condition     = strcontains(google_monitoring_alert_policy.this["demands_wait"].conditions[0].condition_prometheus_query_language[0].query, "user_blue_oldest_wait_seconds_sum{") && endswith(google_monitoring_alert_policy.this["demands_wait"].conditions[0].condition_prometheus_query_language[0].query, " > 5400")
+    error_message = "The alert about demands must read this deployment's figure, and have the wished minutes in seconds."
   }
 
   assert {

@@ -214,6 +214,16 @@ run "a_channel_by_its_name" {
   expect_failures = [var.notification_channels]
 }
 
+run "an_alert_before_a_creation_can_end" {
+  command = plan
+
+  variables {
+    demand_wait_minutes = 4
+  }
+
+  expect_failures = [var.demand_wait_minutes]
+}
+
 run "a_runbook_nowhere" {
   command = plan
 

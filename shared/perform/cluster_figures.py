@@ -1,0 +1,62 @@
+"""What one sweep knows of one cluster: demands that wait for capacity, and idle chips.
+
+Nothing is read for it: the figures come from the decisions that the sweep makes anyway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from shared.core.decide.limits import count_pool_chips
+from shared.core.decide.sweep_figures import is_idle, lacks_capacity
+from shared.core.times import measure_seconds
+from shared.perform.pool_sizes import is_resizable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shared.core.decisions import Decision
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.workloads import PodView
+    from shared.perform.outcome import Outcome
+
+
+@dataclass(slots=True)
+class ClusterFigures:
+    """The figures of one cluster. Its methods may be called side by side."""
+
+    _waits: dict[object, float] = field(default_factory=dict)
+    """By claim: for how many seconds its leader has waited."""
+    _idle: dict[str, int] = field(default_factory=dict)
+    """By pool: its chips."""
+
+    def add_pool(self, pool: PoolSnapshot, decision: Decision) -> None:
+        """Add the decision about one of our pools."""
+        if is_idle(pool, decision):
+            self._idle[pool.name] = count_pool_chips(pool)
+
+    def add_answer(self, pod: PodView, outcome: Outcome, pool: PoolSnapshot | None, *, now: float) -> None:
+        """Add what a waiting leader was answered, with the listed pool that the answer names."""
+        if lacks_capacity(outcome.decision):
+            self._add_wait(outcome.facts.get("claim"), pod, now)
+        elif pool is not None and not is_resizable(pool) and is_idle(pool, outcome.decision):
+            self._idle[pool.name] = count_pool_chips(pool)
+
+    def add_unanswered(self, pod: PodView, claim: Mapping[str, str] | None, *, now: float) -> None:
+        """Add a waiting leader whose answer failed; one without accelerators is no demand."""
+        if pod.template.wants_accelerator:
+            self._add_wait(claim, pod, now)
+
+    def _add_wait(self, claim: Mapping[str, str] | None, pod: PodView, now: float) -> None:
+        waited = measure_seconds(pod.unschedulable_since, now) or 0.0
+        key = tuple(claim.values()) if claim else pod.uid
+        self._waits[key] = max(waited, self._waits.get(key, 0.0))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the fields of the log record; 0 is told too."""
+        return {
+            "waiting_demands": len(self._waits),
+            "oldest_wait_seconds": round(max(self._waits.values(), default=0.0), 1),
+            "idle_chips": sum(self._idle.values()),
+        }

@@ -1,0 +1,227 @@
+"""Each sweep tells how many demands wait for capacity, and how many chips are paid for and idle."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core.errors import Busy, Denied, Unavailable
+from shared.core.identity.names import build_pool_name
+from shared.core.settings import ClusterSettings
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_template, settings
+from tests.component.test_component_elastic import Elastic, a_waiting_pod
+from tests.component.world import Records, World
+
+if TYPE_CHECKING:
+    from shared.core.errors import ProvisionerError
+
+NAME = build_pool_name(a_claim())
+SECOND = a_claim(slice_key="default/train-workers-1")
+OTHER = "projects/p/locations/us-east5/clusters/other"
+CHIPS = 16
+NOTHING = (0, 0.0, 0)
+
+
+def measure(world: World, cluster: str = CLUSTER) -> tuple[int, float, int]:
+    """Sweep once; return waiting demands, the seconds of the oldest one, and idle chips."""
+    (told,) = measure_all(world, cluster)
+    return told["waiting_demands"], told["oldest_wait_seconds"], told["idle_chips"]
+
+
+def measure_all(world: World, cluster: str = CLUSTER) -> list[dict[str, Any]]:
+    """Sweep once; return the records of one cluster."""
+    world.records.found.clear()
+    world.sweep()
+    found = [each for each in world.records.found if each["message"] == "measured"]
+    assert {each["function"] for each in found} <= {"sweep"}
+    return [each for each in found if each["cluster"] == cluster]
+
+
+def wait_since(world: World, seconds: float, *, index: int = 0) -> None:
+    """Let the leader of a slice wait for so long."""
+    world.cluster.add(a_pod(index=index, uid=f"pod-{index}", unschedulable_since=NOW - seconds))
+
+
+def test_zero_is_told_too(world: World) -> None:
+    world.cluster.pods.clear()
+
+    assert measure(world) == NOTHING
+
+
+def test_demands_are_counted_from_the_create_until_the_pool_runs(world: World) -> None:
+    wait_since(world, 100)
+    wait_since(world, 400, index=1)
+
+    assert measure(world) == (2, 400.0, 0)
+    world.clock.advance(60)
+    assert measure(world) == (2, 460.0, 0)
+    world.pools.move(CLUSTER, build_pool_name(SECOND), "RUNNING")
+    assert measure(world) == (1, 160.0, CHIPS)
+    world.pools.move(CLUSTER, NAME, "RUNNING")
+    assert measure(world) == (0, 0.0, 2 * CHIPS)
+    world.cluster.pods.clear()
+    assert measure(world) == NOTHING
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "[GCE_STOCKOUT]",
+        "[GCE_QUOTA_EXCEEDED]",
+        "[PERMISSIONS_ERROR]",
+        "violates constraint constraints/compute.x",
+        "Internal error.",
+        "?",
+    ],
+)
+def test_a_failed_creation_waits_whether_or_not_it_is_tried_again(world: World, error: str) -> None:
+    wait_since(world, 3600)
+    world.pools.add(CLUSTER, a_pool("ERROR", error=error, age_seconds=5.0))
+
+    assert measure(world) == (1, 3600.0, 0)
+
+
+@pytest.mark.parametrize("status", ["PROVISIONING", "STOPPING", "RECONCILING"])
+def test_a_pool_that_gke_still_works_on_is_waited_for(world: World, status: str) -> None:
+    wait_since(world, 90)
+    world.pools.add(CLUSTER, a_pool(status))
+
+    assert measure(world) == (1, 90.0, 0)
+
+
+@pytest.mark.parametrize("overrides", [{"limit_chips": 8}, {"mode": "no-create"}, {"mode": "report-only"}])
+def test_what_the_operator_forbids_does_not_wait_for_capacity(world: World, overrides: dict[str, Any]) -> None:
+    wait_since(world, 3600)
+    world.use(**overrides)
+
+    assert measure(world) == NOTHING
+
+
+def test_a_refused_manifest_does_not_wait_for_capacity(world: World) -> None:
+    odd = a_template(topology="3x5")
+    world.cluster.add(a_pod(template=odd, unschedulable_since=NOW - 3600), a_jobset(template=odd))
+
+    assert measure(world) == NOTHING
+
+
+def test_a_fresh_leader_does_not_count_and_one_without_a_time_waits_for_no_seconds(world: World) -> None:
+    wait_since(world, 1)
+    world.cluster.add(a_pod(index=1, uid="pod-1"))
+
+    assert measure(world) == (1, 0.0, 0)
+
+
+@pytest.mark.parametrize("error", [Unavailable("no answer"), Denied("no right")])
+def test_a_leader_that_cannot_be_answered_waits_if_it_wants_accelerators(
+    world: World, error: ProvisionerError
+) -> None:
+    def fail() -> None:
+        raise error
+
+    wait_since(world, 700)
+    world.pools.before_next("create", fail)
+    assert measure(world) == (1, 700.0, 0)
+
+    plain = a_template(accelerator=None, topology=None, chips=0)
+    world.cluster.add(a_pod(template=plain, unschedulable_since=NOW - 700))
+    world.cluster.before_next("get_workload", fail)
+    assert measure(world) == NOTHING
+
+
+def test_the_pods_of_an_elastic_pool_are_one_demand_and_a_running_one_is_not_idle(world: World) -> None:
+    elastic = Elastic(world, pods=2)
+    world.cluster.add(a_waiting_pod("train-b"))
+    world.pools.move(CLUSTER, elastic.pool, "PROVISIONING")
+    assert measure(world) == (1, 60.0, 0)
+
+    world.pools.move(CLUSTER, elastic.pool, "RUNNING")
+    assert measure(world)[2] == 0
+
+
+def test_a_running_pool_beside_its_waiting_leader_is_idle_also_when_the_pod_does_not_fit(world: World) -> None:
+    wait_since(world, 3600)
+    world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
+    world.cluster.nodes[NAME] = ["n0", "n1", "n2", "n3"]
+
+    assert measure(world) == (0, 0.0, CHIPS)
+
+
+def test_a_pool_that_others_use_is_not_idle(world: World) -> None:
+    wait_since(world, 3600)
+    world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
+    world.cluster.bind(NAME, workload="another")
+
+    assert measure(world) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("workload", "idle"),
+    [
+        ({}, 0),
+        ({"suspended": True, "suspended_since": NOW - 10}, CHIPS),
+        ({"suspended": True, "suspended_since": NOW - 900}, CHIPS),
+        ({"terminal": "Completed", "terminal_since": NOW - 10}, CHIPS),
+    ],
+)
+def test_the_pool_of_a_workload_that_is_over_or_suspended_is_idle_until_it_is_deleted(
+    world: World, workload: dict[str, Any], idle: int
+) -> None:
+    world.cluster.pods.clear()
+    world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
+    world.cluster.nodes[NAME] = ["n0"]
+    world.cluster.add(dataclasses.replace(a_jobset(), **workload))
+
+    assert measure(world) == (0, 0.0, idle)
+    assert (world.pools.pools[CLUSTER, NAME].status == "STOPPING") == (world.pools.count("delete") == 1)
+    if world.pools.count("delete"):
+        assert measure(world) == NOTHING
+
+
+@pytest.mark.parametrize(("of", "deleting_since"), [("another", None), ("train", NOW - 5)])
+def test_an_ended_workload_s_pool_with_pods_on_it_is_not_idle(
+    world: World, of: str, deleting_since: float | None
+) -> None:
+    world.cluster.pods.clear()
+    world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
+    world.cluster.add(dataclasses.replace(a_jobset(), terminal="Completed", terminal_since=NOW - 10))
+    world.cluster.nodes[NAME] = ["n0"]
+    world.cluster.bind(NAME, workload=of, deleting_since=deleting_since)
+
+    assert measure(world) == NOTHING
+
+
+def test_a_pool_whose_deletion_fails_is_still_idle(world: World) -> None:
+    def refuse() -> None:
+        raise Busy("another operation")
+
+    world.cluster.pods.clear()
+    world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
+    world.cluster.add(dataclasses.replace(a_jobset(), terminal="Completed", terminal_since=NOW - 900))
+    world.cluster.nodes[NAME] = ["n0"]
+    world.pools.before_next("delete", refuse)
+
+    assert measure(world) == (0, 0.0, CHIPS)
+
+
+def test_clusters_are_told_apart_and_one_that_does_not_answer_tells_nothing(records: Records) -> None:
+    world = World(records, clusters=(CLUSTER, OTHER))
+    other = ClusterSettings(endpoint="http://127.0.0.1:9", zone="us-east5-a")
+    world.use(clusters=settings().clusters | {OTHER: other})
+    wait_since(world, 50)
+    world.pools.down_clusters[OTHER] = Unavailable("down")
+
+    assert measure(world) == (1, 50.0, 0)
+    assert measure_all(world, OTHER) == []
+    world.pools.down_clusters.clear()
+    assert measure(world, OTHER) == NOTHING
+
+
+def test_leaders_that_cannot_be_listed_tell_nothing(world: World) -> None:
+    def fail() -> None:
+        raise Unavailable("down")
+
+    world.cluster.before_next("list_waiting_leaders", fail)
+
+    assert measure_all(world) == []
