@@ -73,6 +73,7 @@ class PlannedSlice:
             "chips": demand.shape.chips if demand else None,
             "tier": str(demand.capacity.tier) if demand else None,
             "zone": demand.zone if demand else None,
+            "candidates": [str(each) for each in demand.candidates] if demand else [],
             "placement": self.placement or None,
             "notes": list(self.notes),
             "node_pool": self.node_pool,
@@ -100,9 +101,8 @@ def plan(manifests: Sequence[Manifest], cluster: str, settings: Settings) -> lis
         for each in wanted:
             decided = _plan_slice(each, awake, cluster, settings, _measure(planned, awake.namespace))
             if decided.reason not in QUIET:
-                planned.append(
-                    dataclasses.replace(_describe(each, awake, decided, cluster, settings), notes=notes)
-                )
+                described = _describe(each, awake, decided, cluster, settings)
+                planned.append(dataclasses.replace(described, notes=(*notes, *_list_candidates(described))))
     return planned
 
 
@@ -171,6 +171,12 @@ def _read_notes(workload: WorkloadView) -> tuple[str, ...]:
     if workload.managed_elsewhere:
         notes.append("spec.managedBy names another controller; nothing is created in this cluster")
     return tuple(notes)
+
+
+def _list_candidates(planned: PlannedSlice) -> tuple[str, ...]:
+    candidates = planned.demand.candidates if planned.demand else ()
+    listed = "; ".join(f"{number} {each}" for number, each in enumerate(candidates, start=1))
+    return (f"candidates, tried in this order: {listed}",) if len(candidates) > 1 else ()
 
 
 def find_zone(manifests: Sequence[Manifest]) -> str:

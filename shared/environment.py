@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from shared.capacity_lists import UnreadableList, read_policies
 from shared.core.errors import Misconfigured
+from shared.core.priorities import CapacityPolicy
 from shared.core.settings import Settings, Valid
 from shared.json_text import JSON_ERRORS
 
@@ -130,8 +132,9 @@ def _read_fields(environ: Mapping[str, str], kind: type[S]) -> tuple[S | None, l
             continue
         try:
             value = _convert(environ[name], hints[field.name])
-        except JSON_ERRORS as error:
-            what = f"is not valid: {error}" if _is_json(environ[name]) else "is not valid"
+        except (*JSON_ERRORS, UnreadableList) as error:
+            said = isinstance(error, UnreadableList) or _is_json(environ[name])
+            what = f"is not valid: {error}" if said else "is not valid"
             problems.append(describe_problem(name, what, environ[name], valid))
             complete = complete and not _is_required(field)
             continue
@@ -153,6 +156,8 @@ def _convert(text: str, hint: Any) -> Any:
     if origin is dict:
         _refuse_doubled_keys(text)
         _refuse_unknown_keys(text, typing.get_args(hint)[1])
+    if hint == tuple[CapacityPolicy, ...]:
+        return read_policies(text)
     if origin is dict or (origin is tuple and _is_json(text)):
         return msgspec.json.decode(text.encode(), type=hint, strict=False)
     if origin is tuple:

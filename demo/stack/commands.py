@@ -222,6 +222,7 @@ def function(
             "TPU_PROVISIONER_COMPUTE_ENDPOINT": gke_rest,
             "TPU_PROVISIONER_PUBSUB_ENDPOINT": pubsub_rest,
             "TPU_PROVISIONER_CREDENTIALS": "anonymous",
+            "TPU_PROVISIONER_ALLOWED_SHARED_RESERVATIONS": "capacity-project/*",  # as an example needs it
             "TPU_PROVISIONER_DEAD_LETTER_TOPIC": DEAD_LETTER_TOPIC,
             **_scaled_bounds(settings),
         },

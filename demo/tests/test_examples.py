@@ -39,6 +39,7 @@ EXPECTED = {
         "on-demand",
     ),
     "default/v6e-spot": (1, 4, V6E, "COMPACT 4x4", "spot"),
+    "default/v6e-candidates": (1, 4, V6E, "COMPACT 4x4", "reservation"),
     "default/v6e-with-sidecar": (1, 1, V6E, "none", "on-demand"),
     "default/v6e-pinned": (1, 2, V6E, "COMPACT 2x4", "on-demand"),
     "default/v6e-restart": (1, 2, V6E, "COMPACT 2x4", "on-demand"),

@@ -19,6 +19,8 @@ CLAIM = "google.com/tpu-provisioner-claim"
 ATTEMPT = "google.com/tpu-provisioner-attempt"
 CREATED_AT = "google.com/tpu-provisioner-created-at"
 FINGERPRINT = "google.com/tpu-provisioner-fingerprint"
+CANDIDATE = "google.com/tpu-provisioner-candidate"
+"""Which of a list of capacity: ``2-of-5-`` and a hash. Absent where there is no choice."""
 CLUSTER_UID = "google.com/tpu-provisioner-cluster"
 """UID of the cluster's namespace ``kube-system``, which proves which API the pool was made for."""
 
@@ -38,6 +40,7 @@ def is_owner_key(key: str) -> bool:
 COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
 ADDITIONAL_NODE_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"
 NODE_SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"
+CAPACITY = "tpu-provisioner.cloud.google.com/capacity"
 DISABLE_AUTOPROVISIONING = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 
 MODE = "tpu-provisioner.cloud.google.com/mode"  # on our own namespace: the emergency stop of its cluster

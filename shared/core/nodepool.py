@@ -160,6 +160,7 @@ def _build_labels(demand: Demand, attempt: int, created_at: int, cluster_uid: st
         attempt=attempt,
         created_at=created_at,
         fingerprint=demand.fingerprint,
+        candidate=demand.candidate_mark,
         cluster_uid=cluster_uid,
     )
     # Owner labels last, so that no label of a pod can overwrite them.

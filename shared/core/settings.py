@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from shared.core.counts import COUNT_MAX
 from shared.core.kinds.table import KIND_NAMES
+from shared.core.priorities import CapacityPolicy  # noqa: TC001 -- read as a type at run time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -65,6 +66,7 @@ KindNames = Annotated[
 _NoNegative = Annotated[int, between(0, COUNT_MAX)]
 _Positive = Annotated[int, between(1, COUNT_MAX)]
 _NAMESPACE = matching("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "the name of a namespace")
+_POLICIES = Valid('a list like [{"namespaces": ["team-*"], "priorities": [{"spot": true}, {}]}]', lambda _: True)
 _PODS = between(8, 256)
 """https://cloud.google.com/kubernetes-engine/quotas"""
 _RUN_SECONDS = Valid("600 to 604800 (10 minutes to 7 days)", lambda seconds: 600 <= seconds <= 604_800)  # noqa: PLR2004
@@ -144,6 +146,13 @@ class Settings:
     allowed_node_networks: tuple[str, ...] = ()
     """Patterns of ``network:subnetwork`` that the annotation ``additional-node-networks`` may name.
     Default: none."""
+    allowed_shared_reservations: tuple[str, ...] = ()
+    """Patterns of ``PROJECT/RESERVATION`` that pods may select outside the cluster's own project.
+    Default: none, because the author of a pod must not use up another project's reservation."""
+    capacity_policies: Annotated[tuple[CapacityPolicy, ...], _POLICIES] = ()
+    """The first policy that fits a pod's namespace and accelerator lists the ways to get its
+    capacity, the best first, in the words of GKE's ComputeClass. Where pods have the annotation
+    ``capacity``, that list counts instead. JSON or YAML."""
     allowed_label_prefixes: tuple[str, ...] = ("*",)
     """Patterns of label keys that the annotation ``copy-labels`` may copy to nodes. Labels that
     name the owner of a pool are never copied."""

@@ -8,9 +8,13 @@ the topology may also come from an annotation.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.errors import Rejected
+
+if TYPE_CHECKING:
+    from shared.core.priorities import Priority
 
 
 class AmbiguousSelector(Rejected):
@@ -91,6 +95,10 @@ class PodTemplate:
     """CPU request of the whole pod, in thousandths of a vCPU."""
     memory_bytes: int = 0
     tolerations: tuple[Toleration, ...] = ()
+    priorities: tuple[Priority, ...] = ()
+    """The list of capacity in the annotation, the best first; empty without one."""
+    unreadable_priorities: str = ""
+    """What is wrong with the text of that list."""
     unreadable_amounts: tuple[str, ...] = ()
     """Amounts of accelerators that are no whole number, as ``resource=amount``; counted as 0."""
 

@@ -14,8 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from shared.capacity_lists import UnreadableList, read_priorities
 from shared.core.kinds.objects import UnexpectedValue, read_text
-from shared.core.labels import ACCELERATOR, GPU_RESOURCE, NODE_POOL, QUEUE_GATE, TOPOLOGY, TPU_RESOURCE
+from shared.core.labels import (
+    ACCELERATOR,
+    CAPACITY,
+    GPU_RESOURCE,
+    NODE_POOL,
+    QUEUE_GATE,
+    TOPOLOGY,
+    TPU_RESOURCE,
+)
 from shared.core.times import parse_time
 from shared.core.workloads import PodTemplate, PodView, Toleration
 from shared.edges.kubernetes_errors import Unreadable
@@ -26,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from shared.core.kinds.kind import Json, Kind, ParentKind
+    from shared.core.priorities import Priority
     from shared.core.workloads import Parent, WorkloadView
 
 _ACCELERATOR_KEYS = frozenset({ACCELERATOR, TOPOLOGY})
@@ -227,6 +237,7 @@ def _view_template(meta: ObjectMeta, spec: PodSpec) -> PodTemplate:
         tuple(_read_requests(each) for each in (*spec.containers, *sidecars)),
         tuple(_read_requests(each) for each in started),
     )
+    priorities, problem = _read_capacity_list(meta.annotations or {})
     chips, gpus = asked.count(TPU_RESOURCE), asked.count(GPU_RESOURCE)
     return PodTemplate(
         labels=meta.labels or {},
@@ -245,8 +256,20 @@ def _view_template(meta: ObjectMeta, spec: PodSpec) -> PodTemplate:
             Toleration(key=each.key, operator=each.operator or "Equal", value=each.value, effect=each.effect)
             for each in spec.tolerations or ()
         ),
+        priorities=priorities,
+        unreadable_priorities=problem,
         unreadable_amounts=asked.list_unreadable(),
     )
+
+
+def _read_capacity_list(annotations: dict[str, str]) -> tuple[tuple[Priority, ...], str]:
+    """Return the list of capacity, and what is wrong with its text."""
+    if CAPACITY not in annotations:
+        return (), ""
+    try:
+        return read_priorities(annotations[CAPACITY]), ""
+    except UnreadableList as error:
+        return (), str(error)
 
 
 def _read_affinity(affinity: Affinity | None) -> dict[str, tuple[str, ...]]:

@@ -81,14 +81,14 @@ class Limits:
         if left != self._ledger.entries:
             self._write(left)
 
-    def measure(self, demand: Demand, pool_name: str) -> Usage:
+    def measure(self, demand: Demand, *except_names: str) -> Usage:
         """Return what the other pools have, as far as it is known; good enough to refuse."""
         pools, ledger = self.list_pools(), self._ledger
         reserved = keep_current(ledger.entries if ledger else {}, self._ports.clock.now())
-        return measure_usage(pools, demand.claim.namespace, except_name=pool_name, reserved=reserved)
+        return measure_usage(pools, demand.claim.namespace, except_names=except_names, reserved=reserved)
 
-    def reserve(self, demand: Demand, pool_name: str) -> Reserved | Decision:
-        """Return the pool's reservation, or the refusal by a limit.
+    def reserve(self, demand: Demand, pool_name: str, *, instead_of: str = "") -> Reserved | Decision:
+        """Return the pool's reservation, or the refusal by a limit; `instead_of` does not count.
 
         A ledger that was read earlier serves too, since it is written only if it is still the same.
 
@@ -104,7 +104,9 @@ class Limits:
                     self._list_now()
                 now, namespace = clock.now(), demand.claim.namespace
                 known = keep_current(ledger.entries, now)
-                usage = measure_usage(self._pools, namespace, except_name=pool_name, reserved=known)
+                known.pop(instead_of, None)  # its pool exists, so nobody is about to create it
+                apart = (pool_name, instead_of)
+                usage = measure_usage(self._pools, namespace, except_names=apart, reserved=known)
                 if refused := decide_limit(demand, self._ports.settings, usage):
                     return refused
                 wanted = add_reservation(known, demand, pool_name, now)
@@ -170,6 +172,8 @@ def act_within_limits(
     act: Callable[[], None],
     ports: Ports,
     limits: Limits | None,
+    *,
+    instead_of: str = "",
 ) -> Decision:
     """Create or resize a pool, unless a limit or the emergency stop forbids it.
 
@@ -180,6 +184,7 @@ def act_within_limits(
         act: the one call of GKE.
         ports: the outside world.
         limits: what counts against the limits; None if none is set.
+        instead_of: a pool without machines that this one replaces, so that it does not count.
 
     Raises:
         StaleView: too many processes reserve at the same time, or this one was held up for longer
@@ -187,7 +192,7 @@ def act_within_limits(
             again.
         Retryable: something could not be read, so nothing was done; or what `act` raises.
     """
-    reserved = limits.reserve(demand, pool_name) if limits else None
+    reserved = limits.reserve(demand, pool_name, instead_of=instead_of) if limits else None
     if isinstance(reserved, Decision):
         return reserved
     looked_at = ports.clock.now()

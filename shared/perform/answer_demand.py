@@ -168,7 +168,7 @@ def _find_workload(live: Cluster, pod: PodView, ports: Ports) -> WorkloadView | 
 
 
 def _describe_answered(demand: Demand, made: AttemptDecision, pod: PodView, ports: Ports) -> dict[str, Any]:
-    facts = describe_demand(demand, ports.settings) | describe_attempt(made)
+    facts = describe_demand(demand.on_attempt(made.attempt), ports.settings) | describe_attempt(made)
     waited = measure_seconds(pod.unschedulable_since, ports.clock.now())
     if made.decision.verdict == Verdict.CREATE and waited is not None:
         facts["waited_seconds"] = round(waited, 1)

@@ -7,13 +7,14 @@ as the record of the failure until the next one was submitted, and is deleted th
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import (
     AttemptDecision,
     decide_after_creation,
+    decide_after_refusal,
     decide_next_attempt,
     decide_removal,
     find_newest,
@@ -22,7 +23,6 @@ from shared.core.decide.attempts import (
 from shared.core.decide.broken_pools import BROKEN
 from shared.core.decide.cluster_proof import decide_other_cluster
 from shared.core.decide.error_answers import decide_gke_answer
-from shared.core.decide.limits import decide_limit
 from shared.core.decide.pool_facts import list_others
 from shared.core.decide.pool_use import decide_replacement
 from shared.core.decide.provision import decide_created, decide_provision
@@ -50,7 +50,7 @@ from shared.perform.shared_reads import read_live
 from shared.perform.tell_squatters import tell_squatters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from shared.core.demand.demand import Demand
@@ -77,6 +77,8 @@ class Turn:
     limits: Limits | None
     creations: Creations | None
     """None if the pod has not waited for longer than the grace, or outside a sweep."""
+    replaced: str = ""
+    """The failed pool in whose place the next one is created; it does not count against limits."""
     workload: WorkloadView | None = None
     """The owner as it was read. In a sweep, the read may be older than the turn."""
 
@@ -96,7 +98,7 @@ def make_attempt(
     Raises:
         Retryable: something could not be read, or has changed; nothing was done.
     """
-    settings, now = ports.settings, ports.clock.now()
+    settings, now, demand = ports.settings, ports.clock.now(), demand.on_attempt(attempt)
     name = build_pool_name(demand.claim, attempt)
     usage = turn.limits.measure(demand, name) if turn.limits else None
     pools = turn.limits.list_pools() if turn.limits and pools is None else pools
@@ -143,7 +145,10 @@ def _read_creations(
 def _create_allowed(
     demand: Demand, found: AttemptDecision, ports: Ports, pools: Sequence[PoolSnapshot] | None, turn: Turn
 ) -> AttemptDecision:
-    """Create the pool of an attempt, unless its namespace or a wrong cluster forbids it."""
+    """Create the pool of an attempt, unless its namespace or a wrong cluster forbids it.
+
+    A candidate that GKE refuses at once leaves no pool, so the next one of its round follows here.
+    """
     if found.decision.verdict != Verdict.CREATE:
         return found
     live = ports.clusters[demand.claim.cluster]
@@ -153,7 +158,11 @@ def _create_allowed(
     obstacle = read_namespace_obstacle(demand, ports)
     if obstacle is not None:
         return _with(found, obstacle)
-    return _create(demand, found, ports, turn, read_cluster_uid(live))
+    cluster_uid = read_cluster_uid(live)
+    made = _create(demand, found, ports, turn, cluster_uid)
+    while (following := decide_after_refusal(demand, made)) is not None:
+        made = _create(demand, following, ports, turn, cluster_uid)
+    return made
 
 
 def _with(found: AttemptDecision, decision: Decision) -> AttemptDecision:
@@ -162,6 +171,7 @@ def _with(found: AttemptDecision, decision: Decision) -> AttemptDecision:
 
 def _create(demand: Demand, found: AttemptDecision, ports: Ports, turn: Turn, cluster_uid: str) -> AttemptDecision:
     name, decision = build_pool_name(demand.claim, found.attempt), found.decision
+    demand = demand.on_attempt(found.attempt)
     try:
         body = build_node_pool(
             demand,
@@ -171,7 +181,7 @@ def _create(demand: Demand, found: AttemptDecision, ports: Ports, turn: Turn, cl
             cluster_uid=cluster_uid,
         )
         create = partial(_submit, demand, body, ports, turn)
-        done = act_within_limits(demand, name, decision, create, ports, turn.limits)
+        done = act_within_limits(demand, name, decision, create, ports, turn.limits, instead_of=turn.replaced)
     except (LabelBudgetExceeded, NoCapacity, InvalidRequest) as error:
         return _with(found, decide_gke_answer(name, "created", error))
     except (AlreadyExists, Busy) as conflict:
@@ -283,14 +293,9 @@ def _move_on(
     newest = find_newest(pools.list_claimed(demand.claim.hash))
     if newest is None or newest.name != failed.name or newest.status != PoolStatus.ERROR:
         raise StaleView(f"node pool {failed.name} is no longer the newest one of {demand.claim}")
-    delete = partial(_delete_record, newest, demand, turn, ports=ports, looked_at=looked_at)
-    if turn.limits and (refused := _find_limit(demand, build_pool_name(demand.claim, found.attempt), turn, ports)):
-        if _find_limit(demand, failed.name, turn, ports):
-            return _with(found, refused)
-        return _with(found, delete(f"a limit does not allow another one beside it: {refused.message}"))
-    done = _create_allowed(demand, found, ports, pools, turn)
+    done = _create_allowed(demand, found, ports, pools, replace(turn, replaced=failed.name))
     if done.decision.verdict == Verdict.CREATE:
-        _delete_quietly(delete, failed, build_pool_name(demand.claim, done.attempt))
+        _delete_record(newest, demand, done.attempt, ports, turn, looked_at=looked_at)
     return done
 
 
@@ -312,24 +317,14 @@ def _decide_following(
     return decide_next_attempt(demand, create, record_failure(demand, failed, last), used=used, now=now)
 
 
-def _find_limit(demand: Demand, except_name: str, turn: Turn, ports: Ports) -> Decision | None:
-    """Return the refusal by a limit, if all pools but one are counted."""
-    usage = turn.limits.measure(demand, except_name) if turn.limits else None
-    return decide_limit(demand, ports.settings, usage)
-
-
 def _delete_record(
-    failed: PoolSnapshot, demand: Demand, turn: Turn, why: str, *, ports: Ports, looked_at: float
-) -> Decision:
-    cluster = demand.claim.cluster
-    live = read_live(cluster, ports)
-    return delete_pool(cluster, failed, decide_removal(failed, why), live, looked_at=looked_at, cap=turn.cap)
-
-
-def _delete_quietly(delete: Callable[[str], Decision], failed: PoolSnapshot, next_name: str) -> None:
+    failed: PoolSnapshot, demand: Demand, attempt: int, ports: Ports, turn: Turn, *, looked_at: float
+) -> None:
     """Delete a failed pool whose next attempt was submitted; else the sweep does it."""
+    cluster, decision = demand.claim.cluster, decide_removal(failed, build_pool_name(demand.claim, attempt))
     try:
-        said = delete(f"{next_name} is created in its place")
+        live = read_live(cluster, ports)
+        said = delete_pool(cluster, failed, decision, live, looked_at=looked_at, cap=turn.cap)
     except ProvisionerError as error:
         _LOG.info("a failed node pool is left to the sweep", extra={"pool": failed.name, "error": str(error)})
         return

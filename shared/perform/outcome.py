@@ -40,7 +40,7 @@ def describe_demand(demand: Demand, settings: Settings) -> dict[str, Any]:
         "placement": describe_placement(demand, settings),
         "reservation": demand.capacity.reservation_path,
         "zone": demand.zone,
-    }
+    } | ({"candidate": demand.candidate_mark} if demand.candidate_mark else {})
 
 
 def describe_attempt(made: AttemptDecision) -> dict[str, Any]:

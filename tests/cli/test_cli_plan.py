@@ -72,11 +72,29 @@ def test_a_refusal_says_what_would_be_valid_and_ends_with_1() -> None:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
 def test_every_example_is_planned_as_its_name_says(path: Path) -> None:
-    result = run("plan", str(path), "--zone", "us-east5-b", "--json")
+    variables = {"TPU_PROVISIONER_ALLOWED_SHARED_RESERVATIONS": "capacity-project/*"}
+    result = run("plan", str(path), "--zone", "us-east5-b", "--json", environ=variables)
 
     decisions = {each["decision"] for each in json.loads(result.stdout)["slices"]}
     assert decisions == ({"refuse"} if path.name == REFUSED else {"create"})
     assert result.exit_code == (1 if path.name == REFUSED else 0)
+
+
+def test_the_candidates_of_a_list_are_shown_in_their_order() -> None:
+    path, zone = str(EXAMPLES / "v6e-candidates.yaml"), ("--zone", "us-east5-b")
+    (planned_slice,) = json.loads(run("plan", path, *zone, "--json").stdout)["slices"]
+    candidates = [
+        "reservation train in us-east5-a",
+        "spot in us-east5-a",
+        "spot in us-east5-b",
+        "on-demand in us-east5-b",
+    ]
+
+    assert planned_slice["candidates"] == candidates
+    assert (planned_slice["tier"], planned_slice["zone"]) == ("reservation", "us-east5-a")
+    shown = " ".join(run("plan", path, *zone).stdout.split())
+    listed = "; ".join(f"{number} {each}" for number, each in enumerate(candidates, start=1))
+    assert f"candidates, tried in this order: {listed}" in shown
 
 
 def test_an_absurd_number_of_slices_is_refused_at_once(tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_two_deliveries_at_once_make_one_pool(world: World, seed: int) -> None:
     assert set(pools.names(CLUSTER)) == {name_of(0), name_of(1)}
 
 
-def test_a_failed_pool_makes_room_where_a_limit_does_not_allow_two(world: World, look: By) -> None:
+def test_the_next_attempt_takes_the_place_of_the_failed_pool_in_a_limit(world: World, look: By) -> None:
     world.use(limit_chips=16)
     begin(world)
     fail(world, seconds=50)
@@ -247,13 +247,20 @@ def test_a_failed_pool_makes_room_where_a_limit_does_not_allow_two(world: World,
 
     world.clock.advance(30)
     look(world)
-    assert world.pools.pools[CLUSTER, name_of(0)].status == "STOPPING"
-    assert len(world.pools.bodies) == 1
+    states = {name: pool.status for (_, name), pool in world.pools.pools.items()}
+    assert states == {name_of(0): "STOPPING", name_of(1): "PROVISIONING"}
 
-    world.pools.move(CLUSTER, name_of(0), "gone")
-    world.clock.advance(1300)  # until the reservation of the first pool ends
+
+def test_a_limit_that_others_use_up_refuses_the_next_attempt(world: World, look: By) -> None:
+    begin(world)
+    world.use(limit_chips=31)
+    fail(world, seconds=80)
+    other = a_claim(slice_key="default/other")
+    world.pools.add(CLUSTER, a_pool(claim=other, name=build_pool_name(other)))
     look(world)
-    assert len(world.pools.bodies) == 2
+
+    world.records.expect_in_order({"decision": "refuse", "reason": "limit_reached"})
+    assert (len(world.pools.bodies), world.pools.count("delete")) == (1, 0)
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,8 @@ _FUNCTIONS: dict[str, bytes] = {
     "allowed_node_service_accounts": b"*@p.iam.gserviceaccount.com",
     "allowed_node_networks": b'["net:sub"]',
     "allowed_label_prefixes": b"*",
+    "allowed_shared_reservations": b"shared-project/train-*",
+    "capacity_policies": b'[{"namespaces": ["team-*"], "priorities": [{"spot": true}, {}]}]',
     "copy_labels": b"team,cost",
     "limit_chips": b"512",
     "limit_chips_per_namespace": b"256",

@@ -18,6 +18,7 @@ PLAIN = (
     {"mode": "active"},
     {"cap": 50},
     {"limit_chips": 0},
+    {"candidates": 0},
     {"versions": 1},
     {"skew_seconds": 0.0},
 )

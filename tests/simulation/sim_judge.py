@@ -96,32 +96,40 @@ class Judge:
                         f"which is {other.status} and serves no other slice",
                     )
         if story.limit_chips:
-            held = [each for each in others if each.status != PoolStatus.STOPPING]
+            held = [each for each in others if not self._is_replaced(each, pool)]
             chips = sum(each.size * each.units for each in (*held, pool))
             if chips > story.limit_chips:
                 self.report(
                     "limits", f"with {pool.name} there are {chips} chips; the limit is {story.limit_chips}"
                 )
 
+    def _is_replaced(self, other: Pool, pool: Pool) -> bool:
+        """Return whether a pool goes: it is being deleted, or a new one follows its failure."""
+        failed = other.status == PoolStatus.ERROR and not other.made_nodes
+        one = other.owner and pool.owner and other.owner.claim_hash == pool.owner.claim_hash
+        return other.status == PoolStatus.STOPPING or bool(failed and one)
+
     def _judge_pace(self, pool: Pool) -> None:
         """Report a create too many in an hour, and one before the pause after a failure is over.
 
         The pause is for a creation that failed without a node, whose pool is there and is of the
-        shape that is wanted. It doubles from one minute to thirty.
+        shape that is wanted. It doubles from one minute to thirty. Between the candidates of a list
+        there is none.
         """
-        now, owner = self._world.time.now, pool.owner
+        now, owner, story = self._world.time.now, pool.owner, self._world.story
         if owner is None or not owner.claim_hash:
             return
         made = self._created_at.setdefault((pool.cluster, owner.claim_hash), [])
         made.append(now)
-        if sum(now - moment < HOUR_SECONDS for moment in made) > CREATES_PER_HOUR_MAX:
+        if sum(now - moment < HOUR_SECONDS for moment in made) > CREATES_PER_HOUR_MAX * max(story.candidates, 1):
             self.report("creates per hour", f"{pool.name} is one create too many of {owner.slice_name}")
         for other in self._world.gke.pools[pool.cluster].values():
             failed = other.owner
             if failed is None or failed.claim_hash != owner.claim_hash or failed.created_at is None:
                 continue
             never_made = other.status == PoolStatus.ERROR and not other.made_nodes
-            pause = min(60 * 2 ** min(failed.attempt, 10), 1800)
+            index, count = failed.candidates
+            pause = min(60 * 2 ** min(failed.attempt // count, 10), 1800) if index + 1 == count else 0
             if never_made and failed.was_made_for(owner.fingerprint) and now - other.made_at < pause:
                 text = f"{pool.name} follows {other.name} after {now - other.made_at:.0f} s, and not {pause} s"
                 self.report("pauses", text)

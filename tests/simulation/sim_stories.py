@@ -54,7 +54,7 @@ def make_story(seed: int) -> Story:
     faults = _make_faults(rng, clusters) + _make_blindness(seed, acts)
     sweeps = [_round(30 + rng.random() * LENGTH_SECONDS) for _ in range(rng.randint(2, 5))]
     _add_scarcity(seed, acts, faults, sweeps)
-    drawn = rng.random()
+    drawn, rng_of_list = rng.random(), Random(f"story {seed} candidates")
     mode = "report-only" if drawn < 0.03 else "no-create" if drawn < 0.05 else "active"
     return Story(
         seed=seed,
@@ -65,6 +65,7 @@ def make_story(seed: int) -> Story:
         mode=mode,
         cap=rng.randint(1, 2) if rng.random() < 0.12 else 50,
         limit_chips=rng.choice((8, 16)) if rng.random() < 0.06 else 0,
+        candidates=rng_of_list.choice((2, 3)) if rng_of_list.random() < 0.2 else 0,
         versions=2 if rng.random() < 0.08 else 1,
         skew_seconds=rng.choice((120.0, 3600.0, 3600.0)) if rng.random() < 0.05 else 0.0,
     )

@@ -65,6 +65,8 @@ class Story:
     mode: str = "active"
     cap: int = 50
     limit_chips: int = 0
+    candidates: int = 0
+    """How many zones the operator's policy lists."""
     versions: int = 1
     """How many versions of the product answer, each with its own fingerprint."""
     skew_seconds: float = 0.0
@@ -83,6 +85,8 @@ class Story:
             heading.append(f"sweep_deletions_max {self.cap}")
         if self.limit_chips:
             heading.append(f"limit_chips {self.limit_chips}")
+        if self.candidates:
+            heading.append(f"{self.candidates} candidates")
         if self.versions > 1:
             heading.append("two versions side by side")
         if self.skew_seconds:

@@ -13,6 +13,7 @@ from greenlet import GreenletExit
 
 from shared.core.messages import EventType, Message, format_message
 from shared.core.ports import Ports
+from shared.core.priorities import CapacityPolicy, Priority
 from shared.core.settings import ClusterSettings, Mode, Settings
 from shared.deliver import deliver, deliver_sweep
 from tests.audit_entries import an_entry, as_message
@@ -51,13 +52,15 @@ class Sent:
 
 
 @functools.lru_cache(maxsize=64)
-def build_settings(clusters: int, mode: str, cap: int, limit_chips: int) -> Settings:
+def build_settings(clusters: int, mode: str, cap: int, limit_chips: int, candidates: int) -> Settings:
     """Return the settings of a story's deployment."""
+    zones = tuple(f"us-east5-{letter}" for letter in "abc"[:candidates])
     return Settings(
         clusters={name: ClusterSettings(endpoint="https://sim", zone=ZONE) for name in CLUSTERS[:clusters]},
         mode=Mode(mode),
         sweep_deletions_max=cap,
         limit_chips=limit_chips,
+        capacity_policies=(CapacityPolicy(priorities=(Priority(zones=zones),)),) if zones else (),
     )
 
 
@@ -89,7 +92,7 @@ class World:
     def _build_ports(self) -> Ports:
         story = self.story
         return Ports(
-            settings=build_settings(story.clusters, story.mode, story.cap, story.limit_chips),
+            settings=build_settings(story.clusters, story.mode, story.cap, story.limit_chips, story.candidates),
             pools=self.gke,
             clusters={name: ClusterPort(self, name) for name in self.cluster_names},
             clock=SimClock(self),

@@ -13,6 +13,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.decide.attempts import AttemptDecision, FailedAttempt, decide_next_attempt, find_pause
 from shared.core.decide.collect import decide_collect
@@ -348,7 +349,10 @@ ATTEMPT_AXES = {
     "attempt": ("0", "5", str(ATTEMPTS_MAX - 1)),
     "failed": tuple(FAILED_AGO),
     "record": ("its pool", "an operation, or a pool of another shape"),
+    "list": ("none", "three candidates", "three, after an edit"),
 }
+_ZONES = '[{"priorities": [{"location": {"zones": ["us-east5-a", "us-east5-b", "us-east5-c"]}}]}]'
+LISTED = a_demand(use=settings(capacity_policies=read_policies(_ZONES)))
 
 
 def follow_with(rule: AttemptRule, situation: Situation) -> AttemptDecision:
@@ -357,11 +361,13 @@ def follow_with(rule: AttemptRule, situation: Situation) -> AttemptDecision:
     failed = FailedAttempt(
         pool="failed-pool",
         attempt=int(situation["attempt"]),
+        candidate="1-of-2-abcdefgh" if "edit" in situation["list"] else "",
         error=WORDS[Failure(situation["failure"])],
         at=None if ago is None else NOW - ago,
         binding=situation["record"] == "its pool",
     )
-    return rule(DEMAND, Decision(Verdict.CREATE, Reason.POOL_ABSENT, "creating"), failed, now=NOW)
+    demand = DEMAND if situation["list"] == "none" else LISTED
+    return rule(demand, Decision(Verdict.CREATE, Reason.POOL_ABSENT, "creating"), failed, now=NOW)
 
 
 @cache
@@ -375,14 +381,19 @@ def decide_everything_to_follow() -> tuple[tuple[Situation, Decision], ...]:
 def judge_attempt(situation: Situation, found: AttemptDecision) -> list[str]:
     """Return the invariants about failed attempts that a decision breaks."""
     verdict, ago, attempt = found.decision.verdict, FAILED_AGO[situation["failed"]], int(situation["attempt"])
-    lasting = situation["failure"] in ("shape", "rights", "policy") and situation["record"] == "its pool"
-    pausing = ago is not None and 0 <= ago < find_pause(DEMAND.claim.hash, attempt)
+    edited, choices = "edit" in situation["list"], 1 if situation["list"] == "none" else 3
+    same = situation["record"] == "its pool" and not edited
+    lasting = same and situation["failure"] in ("shape", "rights", "policy")
+    pause = 0 if edited else find_pause(DEMAND.claim.hash, attempt, choices)
+    pausing = ago is not None and 0 <= ago < pause
+    following = 0 if edited else (attempt + 1) % choices
     return _broken(
         {
             "what fails again is refused": lasting == (verdict == Verdict.REFUSE),
             "a pause has a record, and ends": lasting or pausing == (verdict == Verdict.WAIT),
             "else the next attempt is made": lasting or pausing or verdict == Verdict.CREATE,
             "the next attempt has another number": verdict != Verdict.CREATE or found.attempt != attempt,
+            "the next candidate follows": verdict != Verdict.CREATE or found.attempt % choices == following,
             "a number is in its range": 0 <= found.attempt < ATTEMPTS_MAX,
             "the class is told": found.failure == situation["failure"],
             "the owner is told": "GKE: " in found.decision.message,

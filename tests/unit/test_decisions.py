@@ -276,7 +276,7 @@ def test_usage_counts_our_pools_that_hold_or_will_hold_machines() -> None:
         a_go_pool(),
         a_foreign_pool(),
     ]
-    usage = measure_usage(pools, "ml", except_name="asked-about")
+    usage = measure_usage(pools, "ml", except_names=["asked-about"])
 
     assert usage == Usage(chips=16 + 8 + 16 + 0 + 16, chips_in_namespace=8, slices=5)
 

@@ -358,7 +358,7 @@ def test_the_fingerprint_knows_what_the_workload_asked_for() -> None:
         {"selectors": {"team": "a"}},
         {"selectors": {"team": "b"}},
     ]
-    prints = [a_demand(**shape).fingerprint for shape in asked]
+    prints = [a_demand(use=settings(allowed_shared_reservations=("*",)), **each).fingerprint for each in asked]
 
     assert len(set(prints)) == len(asked)
     assert all(text.startswith("1-") for text in prints)

@@ -33,7 +33,10 @@ def plan(row: dict[str, Any]) -> dict[str, Demand]:
     """Return the demands of a row's workload by slice name."""
     workload = read_workload(get_kind(row["kind"]), row["workload"])
     wanted = list_slices(workload)
-    found = {each.name: decide_planned_demand(CLUSTER, workload, each, settings()) for each in wanted}
+    found = {
+        each.name: decide_planned_demand(CLUSTER, workload, each, settings(allowed_shared_reservations=("*",)))
+        for each in wanted
+    }
     return {name: demand for name, demand in found.items() if isinstance(demand, Demand)}
 
 

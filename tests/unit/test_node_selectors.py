@@ -224,7 +224,7 @@ def test_a_zone_or_region_that_is_not_the_cluster_s_is_refused(selectors: dict[s
 def tier_of(accelerator: str = "tpu-v6e-slice", topology: str = "4x4", **shape: Any) -> Capacity:
     template = a_template(accelerator=accelerator, topology=topology, **shape)
     found = find_shape(accelerator=accelerator, topology=topology, chips_per_pod=4)
-    return read_capacity(template, found, settings())
+    return read_capacity(template, found, CLUSTER, settings(allowed_shared_reservations=("other-project/r",)))
 
 
 @pytest.mark.parametrize(
@@ -346,7 +346,7 @@ def test_forced_on_demand_ignores_what_the_pod_selects(selectors: dict[str, str]
     found = find_shape(accelerator="tpu-v6e-slice", topology="4x4", chips_per_pod=4)
     template = a_template(selectors=selectors)
 
-    assert read_capacity(template, found, settings(force_on_demand=True)) == Capacity(tier=Tier.ON_DEMAND)
+    assert read_capacity(template, found, CLUSTER, settings(force_on_demand=True)) == Capacity(tier=Tier.ON_DEMAND)
 
 
 ANY_VALUE = st.one_of(st.sampled_from(["true", "false", "spot", "any", "specific", ZONE, "4", "r"]), NAMES)

@@ -87,7 +87,8 @@ def test_spot_machines_are_asked_for_and_tainted() -> None:
     ],
 )
 def test_a_reservation_is_consumed_by_name_or_full_path(selectors: dict[str, str], value: str) -> None:
-    config = build(selectors={labels.RESERVATION_NAME: "r", **selectors})["config"]
+    use = settings(allowed_shared_reservations=("other-project/*",))
+    config = build(use, selectors={labels.RESERVATION_NAME: "r", **selectors})["config"]
 
     assert config["reservationAffinity"] == {
         "consumeReservationType": "SPECIFIC_RESERVATION",

@@ -248,6 +248,14 @@ def test_a_waiting_slice_misses_a_pool_when(
     assert plan(pods, *pools, replicas=3).missing == missing
 
 
+def test_where_another_slice_holds_the_pool_the_same_candidate_is_tried_again() -> None:
+    mark = {labels.CANDIDATE: "1-of-3-abcdefgh"}
+    held = replace(pool_of("a1"), labels=pool_of("a1").labels | mark)
+    pods = [*pods_on("a0", POOL_1), a_pod("a1")]
+
+    assert plan(pods, held, replicas=2).missing == {"a1": 3}
+
+
 def test_a_free_pool_that_others_took_serves_no_slice() -> None:
     pods, pools = [*pods_on("a0", POOL_1), a_pod("a1")], [pool_of("a0"), pool_of("a1")]
 

@@ -1,7 +1,10 @@
 """Decides what follows a failed creation: the next attempt, a pause before it, or a refusal. Pure.
 
-Attempt = round x N + index, with N candidates, each of which is one way to satisfy the demand. A
-new attempt has a new name, so it need not wait until the pool of the last one is deleted. The
+Attempt = round x N + index, with N candidates, each of which is one way to satisfy the demand. So
+the next candidate follows at once, and a pause comes after the last one. The failed pool says by a
+label which candidate it was, because a list may be edited: then the new list begins with its first.
+
+A new attempt has a new name, so it need not wait until the pool of the last one is deleted. The
 failed pool is the record of the failure, and so is GKE's list of operations where it is read. A
 pause follows from such a record only, never from the number of the attempt alone.
 """
@@ -12,8 +15,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shared.core.decide.error_answers import leave_out_operations
+from shared.core.decide.error_answers import REFUSED_BY_GKE, leave_out_operations
 from shared.core.decide.failures import RULES, Failure, classify_failure
+from shared.core.decide.provision import describe_creation
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.names import ATTEMPTS_MAX, parse_pool_name
 from shared.core.identity.pools import PoolStatus
@@ -26,8 +30,6 @@ if TYPE_CHECKING:
     from shared.core.identity.creations import Creation
     from shared.core.identity.pools import PoolSnapshot
 
-CANDIDATES = 1
-"""N: a demand has one zone and one tier."""
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 60.0, 1800.0
 """The pause after the first round, and the longest; it doubles from round to round."""
 JITTER_SHARE = 0.25
@@ -43,6 +45,8 @@ class FailedAttempt:
 
     pool: str
     attempt: int
+    candidate: str = ""
+    """Which one it was, as the pool's label says; empty if there was no choice or no pool."""
     error: str
     """GKE's words."""
     code: int = 0
@@ -94,7 +98,7 @@ def _rank(pool: PoolSnapshot) -> tuple[int, int]:
     return ((owner.created_at or 0), owner.attempt) if owner else (0, 0)
 
 
-def find_pause(claim_hash: str, attempt: int, candidates: int = CANDIDATES) -> float:
+def find_pause(claim_hash: str, attempt: int, candidates: int = 1) -> float:
     """Return the seconds between a failed attempt and the next one; 0 within a round.
 
     Args:
@@ -110,11 +114,12 @@ def find_pause(claim_hash: str, attempt: int, candidates: int = CANDIDATES) -> f
     return pause * (1 + JITTER_SHARE * int.from_bytes(digest[:4]) / 2**32)
 
 
-def choose_next(attempt: int, used: Collection[int] = (), candidates: int = CANDIDATES) -> int:
+def choose_next(attempt: int, used: Collection[int] = (), candidates: int = 1) -> int:
     """Return the number of the attempt after one; never one that a pool of the claim still has.
 
     After the last number it goes on with the first round whose pause is the longest, and with the
-    same candidate.
+    same candidate. A number that is in use is left out together with the rest of its round, so that
+    the candidate stays the same.
     """
     following = attempt + 1
     while following in used or following >= ATTEMPTS_MAX:
@@ -143,6 +148,7 @@ def record_failure(demand: Demand, pool: PoolSnapshot, last: Creation | None) ->
     return FailedAttempt(
         pool=pool.name,
         attempt=owner.attempt,
+        candidate=owner.candidate,
         error=pool.error or (told.error if told else ""),
         code=told.code if told else 0,
         at=told.ended_at if told and told.ended_at is not None else owner.created_at,
@@ -156,17 +162,15 @@ def decide_next_attempt(
 
     Args:
         demand: what the slice needs.
-        create: the decision to create its pool.
+        create: the decision that its pool may be created.
         failed: the newest attempt.
         used: attempts of the claim whose pools exist.
         now: unix seconds. A time of failure that cannot be true gives no pause.
     """
-    failure = failed.failure
-    rule = RULES[failure]
-    said = leave_out_operations(failed.error or "ERROR")
-    said = said if len(said) <= _SAID_LENGTH_MAX else f"{said[: _SAID_LENGTH_MAX - 1]}…"
-    head = f"attempt {failed.attempt} failed: {rule.words.format(zone=demand.zone)} (GKE: {said})"
-    if rule.lasting and failed.binding:
+    failure, tried = failed.failure, demand.on_attempt(failed.attempt)
+    rule, edited = RULES[failure], failed.candidate not in ("", tried.candidate_mark)
+    head = _describe_failure(failed, "" if edited else tried.place_of_list, rule.words.format(zone=tried.zone))
+    if rule.lasting and failed.binding and not edited:
         message = (
             f"{head}; this would fail again, so nothing more is created; correct the cause, then delete "
             f"node pool {failed.pool} to try again"
@@ -174,15 +178,25 @@ def decide_next_attempt(
         return AttemptDecision(
             attempt=failed.attempt, decision=Decision(Verdict.REFUSE, rule.reason, message), failure=failure
         )
-    pause, passed = find_pause(demand.claim.hash, failed.attempt), measure_seconds(failed.at, now)
+    pause = 0.0 if edited else find_pause(demand.claim.hash, failed.attempt, demand.choices)
+    passed = measure_seconds(failed.at, now)
     if failed.at is not None and passed is not None and passed < pause:
         message = f"{head}; next try at {format_minute(failed.at + pause)}"
         return AttemptDecision(
             attempt=failed.attempt, decision=Decision(Verdict.WAIT, rule.reason, message), failure=failure
         )
-    attempt = choose_next(failed.attempt, used)
-    decision = Decision(create.verdict, Reason.POOL_FAILED, f"{head}; attempt {attempt}: {create.message}")
+    # The number of a candidate means another one in a list that was edited: begin with its first.
+    last = failed.attempt - failed.attempt % demand.choices + demand.choices - 1 if edited else failed.attempt
+    attempt = choose_next(last, used, demand.choices)
+    message = f"{head}; attempt {attempt}: {describe_creation(demand.on_attempt(attempt))}"
+    decision = Decision(create.verdict, Reason.POOL_FAILED, message)
     return AttemptDecision(attempt=attempt, decision=decision, failure=failure)
+
+
+def _describe_failure(failed: FailedAttempt, place: str, words: str) -> str:
+    said = leave_out_operations(failed.error or "ERROR")
+    said = said if len(said) <= _SAID_LENGTH_MAX else f"{said[: _SAID_LENGTH_MAX - 1]}…"
+    return f"attempt {failed.attempt}{f' ({place})' if place else ''} failed: {words} (GKE: {said})"
 
 
 def decide_after_creation(
@@ -226,9 +240,23 @@ def decide_after_creation(
     return AttemptDecision(attempt=create.attempt, decision=told)
 
 
-def decide_removal(pool: PoolSnapshot, why: str) -> Decision:
-    """Return the decision to delete the pool of a failed attempt."""
-    return Decision(Verdict.DELETE, Reason.POOL_FAILED, f"node pool {pool.name} failed and is deleted: {why}")
+def decide_after_refusal(demand: Demand, refused: AttemptDecision) -> AttemptDecision | None:
+    """Return the decision to try the next candidate of a round after GKE refused one at once.
+
+    It is None after the last candidate, and for any other decision than such a refusal.
+    """
+    attempt, decision = refused.attempt + 1, refused.decision
+    by_gke = decision.verdict == Verdict.REFUSE and decision.reason in REFUSED_BY_GKE
+    if not by_gke or attempt % demand.choices == 0:
+        return None
+    message = f"{decision.message}; attempt {attempt}: {describe_creation(demand.on_attempt(attempt))}"
+    return AttemptDecision(attempt=attempt, decision=Decision(Verdict.CREATE, Reason.POOL_FAILED, message))
+
+
+def decide_removal(pool: PoolSnapshot, following: str) -> Decision:
+    """Return the decision to delete the pool of a failed attempt after the next one's."""
+    message = f"node pool {pool.name} failed and is deleted: {following} is created in its place"
+    return Decision(Verdict.DELETE, Reason.POOL_FAILED, message)
 
 
 def find_attempt(pool_name: str) -> int:

@@ -17,6 +17,7 @@ from shared.core.decide.failures import Failure, classify_failure
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.elastic import is_elastic_name
+from shared.core.settings import Mode
 from shared.core.times import measure_seconds
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def decide_broken(facts: PoolFacts, *, now: float, settings: Settings) -> Decisi
         why = "no pod waits for it"
     elif in_grace and not never_made:
         why = f"it is without pods for less than {settings.grace_seconds} s"
-    elif never_made and not _holds_machines(facts):
+    elif never_made and not _holds_machines(facts, settings):
         message = f"node pool {pool.name} failed and is kept until its next attempt: {pool.error or pool.status}"
         return Decision(Verdict.KEEP, Reason.POOL_FAILED, message)
     else:
@@ -61,14 +62,19 @@ def decide_broken(facts: PoolFacts, *, now: float, settings: Settings) -> Decisi
     return _keep(facts, why)
 
 
-def _holds_machines(facts: PoolFacts) -> bool:
+def _holds_machines(facts: PoolFacts, settings: Settings) -> bool:
     """Return whether a failed pool has to go before the next one is created.
 
     An elastic pool has one name only. Broken pools may hold a part of a reservation, but not one
-    that failed because the reservation had nothing for it.
+    that failed because the reservation had nothing for it. If another candidate follows, it follows
+    at once and needs other machines, so the failed pool goes after it.
     """
-    pool = facts.pool
-    elastic = pool.owner is not None and is_elastic_name(pool.owner.slice_name)
+    pool, owner = facts.pool, facts.pool.owner
+    elastic = owner is not None and is_elastic_name(owner.slice_name)
+    if owner is not None and settings.find_mode(owner.namespace) == Mode.ACTIVE:
+        index, count = owner.candidates
+        if index + 1 < count:
+            return False
     holds_part = pool.reserved and classify_failure(pool.error) != Failure.RESERVATION
     return elastic or holds_part or facts.nodes > 0
 

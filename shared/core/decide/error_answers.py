@@ -18,6 +18,8 @@ from shared.core.errors import (
 _OPERATION = re.compile(r"\boperation-[-\w]+")
 Decided = Busy | Denied | InvalidRequest | LabelBudgetExceeded | NoCapacity
 """Errors that become a decision. `shared.answer` handles every other error."""
+REFUSED_BY_GKE = frozenset({Reason(NoCapacity.reason), Reason(InvalidRequest.reason)})
+"""Reasons of a creation that GKE did not accept; another tier, zone or reservation may succeed."""
 
 
 def decide_gke_answer(pool_name: str, act: str, error: Decided) -> Decision:

@@ -18,7 +18,7 @@ from shared.core.ports import Reservation
 from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
@@ -73,10 +73,10 @@ def measure_usage(
     pools: Sequence[PoolSnapshot],
     namespace: str,
     *,
-    except_name: str,
+    except_names: Collection[str],
     reserved: Mapping[str, Reservation] | None = None,
 ) -> Usage:
-    """Return the chips and slices of our pools in one cluster, except those of the named pool.
+    """Return the chips and slices of our pools in one cluster, except those of the named pools.
 
     A pool that is listed and reserved counts once, with the larger figure.
     """
@@ -84,17 +84,17 @@ def measure_usage(
     chips, slices = Counter(index.sum_by_namespace(_count_kept_chips)), index.sum_by_namespace(_count_kept).total()
     for name, each in (reserved or {}).items():
         pool = index.find(name)
-        if name == except_name:
+        if name in except_names:
             continue
         if pool is None or pool.owner is None or not _count_kept(pool):
             chips[each.namespace] += each.chips
             slices += 1
         else:
             chips[pool.owner.namespace] += max(0, each.chips - _count_kept_chips(pool))
-    excepted = index.find(except_name)
-    if excepted is not None and excepted.owner is not None:
-        chips[excepted.owner.namespace] -= _count_kept_chips(excepted)
-        slices -= _count_kept(excepted)
+    for excepted in map(index.find, set(except_names)):
+        if excepted is not None and excepted.owner is not None:
+            chips[excepted.owner.namespace] -= _count_kept_chips(excepted)
+            slices -= _count_kept(excepted)
     return Usage(chips=chips.total(), chips_in_namespace=chips[namespace], slices=slices)
 
 

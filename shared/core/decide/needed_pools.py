@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from shared.core.decide.attempts import find_newest
 from shared.core.decide.demands import decide_planned_demand
 from shared.core.demand.demand import Demand
+from shared.core.identity.names import ATTEMPTS_MAX
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.elastic import has_slice, is_leader, leave_out_elastic, list_elastic
@@ -226,13 +227,17 @@ def _find_missing(
 
 
 def _find_attempt(name: str, staying: Sequence[PoolSnapshot]) -> int:
-    """Return the newest attempt if its creation failed, else the first without a living pool."""
+    """Return the newest attempt if its creation failed, else the first without a living pool.
+
+    A candidate that gave a pool is tried again, so the attempt grows by the number of candidates.
+    """
     own = [pool for pool in staying if _get_slice(pool) == name]
     newest = find_newest(own)
     if newest is not None and newest.status == PoolStatus.ERROR:
         return _get_attempt(newest)
     used = {_get_attempt(pool) for pool in own}
-    return next(attempt for attempt in range(len(used) + 1) if attempt not in used)
+    index, count = newest.owner.candidates if newest is not None and newest.owner else (0, 1)
+    return next(attempt for attempt in range(index, ATTEMPTS_MAX, count) if attempt not in used)
 
 
 def _find_surplus(

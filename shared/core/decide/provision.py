@@ -53,6 +53,11 @@ def decide_provision(
     return decision
 
 
+def describe_creation(demand: Demand) -> str:
+    """Return what is created for a demand, in words."""
+    return f"creating {demand.shape}, {demand.place}"
+
+
 def decide_created(decision: Decision, pool_name: str) -> Decision:
     """Return the decision to create, with the name of the pool that GKE has accepted."""
     return Decision(decision.verdict, decision.reason, f"{decision.message}: node pool {pool_name}")
@@ -60,12 +65,12 @@ def decide_created(decision: Decision, pool_name: str) -> Decision:
 
 def _decide_absent(demand: Demand, settings: Settings, usage: Usage | None) -> Decision:
     mode = settings.find_mode(demand.claim.namespace)
-    size = f"{demand.shape}, {demand.capacity.tier}"
+    size = f"{demand.shape}, {demand.place}"
     if mode == Mode.REPORT_ONLY:
         return Decision(Verdict.REFUSE, Reason.MODE_REPORT_ONLY, f"would create {size}; the mode is report-only")
     if mode == Mode.NO_CREATE:
         return Decision(Verdict.REFUSE, Reason.MODE_NO_CREATE, f"would create {size}; the mode is no-create")
-    create = Decision(Verdict.CREATE, Reason.POOL_ABSENT, f"creating {size}")
+    create = Decision(Verdict.CREATE, Reason.POOL_ABSENT, describe_creation(demand))
     return decide_limit(demand, settings, usage) or create
 
 

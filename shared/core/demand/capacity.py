@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.counts import parse_count
-from shared.core.errors import Rejected
+from shared.core.errors import NotAllowed, Rejected
+from shared.core.settings import is_allowed
 from shared.core.shapes.tpu_catalogue import list_flex_start_generations
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from shared.core.shapes.shape import Shape
     from shared.core.workloads import PodTemplate
 
-_RESOURCE_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
-_PROJECT = re.compile(r"[a-z][-a-z0-9.:]{4,61}[a-z0-9]")
+RESOURCE_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
+PROJECT = re.compile(r"[a-z][-a-z0-9.:]{4,61}[a-z0-9]")
 FLEX_SECONDS_MIN, FLEX_SECONDS_MAX = 600, 604_800
 """Ten minutes to seven days."""
 
@@ -72,11 +73,12 @@ class Capacity:
         return path
 
 
-def read_capacity(template: PodTemplate, shape: Shape, settings: Settings) -> Capacity:
+def read_capacity(template: PodTemplate, shape: Shape, cluster: str, settings: Settings) -> Capacity:
     """Return the capacity tier that a pod selects; on-demand when it selects none.
 
     Raises:
         CapacityConflict: the selectors contradict each other or the machine.
+        NotAllowed: the reservation is of a project that the settings do not list.
     """
     if settings.force_on_demand:
         return Capacity(tier=Tier.ON_DEMAND)
@@ -90,7 +92,9 @@ def read_capacity(template: PodTemplate, shape: Shape, settings: Settings) -> Ca
         )
     tier = wanted[0] if wanted else Tier.ON_DEMAND
     if tier == Tier.RESERVATION:
-        return _read_reservation(template)
+        found = _read_reservation(template)
+        check_shared(found, cluster, settings)
+        return found
     if tier == Tier.FLEX_START:
         return _read_flex_start(template, shape, settings)
     return Capacity(tier=tier)
@@ -153,9 +157,9 @@ def _read_reservation(template: PodTemplate) -> Capacity:
             raise CapacityConflict("not a valid name", field=key, value=value, valid=valid)
         return value
 
-    name = read(labels.RESERVATION_NAME, _RESOURCE_NAME, "the name of a reservation")
-    block = read(labels.RESERVATION_BLOCKS, _RESOURCE_NAME, "the name of a block")
-    subblock = read(labels.RESERVATION_SUBBLOCKS, _RESOURCE_NAME, "the name of a sub-block")
+    name = read(labels.RESERVATION_NAME, RESOURCE_NAME, "the name of a reservation")
+    block = read(labels.RESERVATION_BLOCKS, RESOURCE_NAME, "the name of a block")
+    subblock = read(labels.RESERVATION_SUBBLOCKS, RESOURCE_NAME, "the name of a sub-block")
     if not name:
         raise CapacityConflict(
             "the name of the reservation is missing",
@@ -171,13 +175,35 @@ def _read_reservation(template: PodTemplate) -> Capacity:
     return Capacity(
         tier=Tier.RESERVATION,
         reservation=name,
-        reservation_project=read(labels.RESERVATION_PROJECT, _PROJECT, "a project id"),
+        reservation_project=read(labels.RESERVATION_PROJECT, PROJECT, "a project id"),
         reservation_block=block,
         reservation_subblock=subblock,
     )
 
 
-def _read_flex_start(template: PodTemplate, shape: Shape, settings: Settings) -> Capacity:
+def check_shared(capacity: Capacity, cluster: str, settings: Settings) -> None:
+    """Accept a reservation of the cluster's own project, or one that the settings list.
+
+    Raises:
+        NotAllowed: it is of another project, and no setting lists it.
+    """
+    project = capacity.reservation_project
+    shared = f"{project}/{capacity.reservation}"
+    if project not in ("", cluster.split("/")[1]) and not is_allowed(shared, settings.allowed_shared_reservations):
+        raise NotAllowed(
+            "the setting allowed_shared_reservations does not list this reservation of another project",
+            field=labels.RESERVATION_PROJECT,
+            value=shared,
+            valid=", ".join(settings.allowed_shared_reservations) or "none; the list is empty",
+        )
+
+
+def check_flex_start(seconds: int, shape: Shape) -> None:
+    """Accept a run time and a shape for which GKE offers flex-start.
+
+    Raises:
+        CapacityConflict: GKE does not.
+    """
     if shape.gpus:
         raise CapacityConflict(
             "flex-start is not supported for GPUs",
@@ -192,13 +218,23 @@ def _read_flex_start(template: PodTemplate, shape: Shape, settings: Settings) ->
             value=shape.accelerator,
             valid=", ".join(list_flex_start_generations()),
         )
+    if not FLEX_SECONDS_MIN <= seconds <= FLEX_SECONDS_MAX:
+        raise _refuse_run_time(str(seconds))
+
+
+def _refuse_run_time(text: str) -> CapacityConflict:
+    return CapacityConflict(
+        "the run time is out of range",
+        field=labels.MAX_RUN_DURATION,
+        value=text,
+        valid=f"{FLEX_SECONDS_MIN} to {FLEX_SECONDS_MAX} seconds",
+    )
+
+
+def _read_flex_start(template: PodTemplate, shape: Shape, settings: Settings) -> Capacity:
     text = template.find_selector(labels.MAX_RUN_DURATION) or str(settings.max_run_duration_seconds)
     seconds = parse_count(text)
-    if seconds is None or not FLEX_SECONDS_MIN <= seconds <= FLEX_SECONDS_MAX:
-        raise CapacityConflict(
-            "the run time is out of range",
-            field=labels.MAX_RUN_DURATION,
-            value=text,
-            valid=f"{FLEX_SECONDS_MIN} to {FLEX_SECONDS_MAX} seconds",
-        )
+    if seconds is None:
+        raise _refuse_run_time(text)
+    check_flex_start(seconds, shape)
     return Capacity(tier=Tier.FLEX_START, max_run_duration_seconds=seconds)

@@ -7,11 +7,13 @@ pod against that spec. Free text is used only within the operator's allow-lists.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.core import labels
+from shared.core.demand.candidates import Candidate, read_candidates
 from shared.core.demand.capacity import Capacity, read_capacity
 from shared.core.demand.node_selectors import read_node_labels, read_operator_labels, read_zone
 from shared.core.demand.wanted_shapes import find_wanted_shape
@@ -49,20 +51,62 @@ class Demand:
     """The pool is for all pods of one shape; its node count changes with their number."""
     pinned: bool
     """The kind pins the pods to nodes of their slice, so the pool has its label and taint."""
+    asked: Capacity | None = None
+    """What the pods themselves select; None if that is `capacity`."""
+    candidates: tuple[Candidate, ...] = ()
+    """The ways to get the capacity, the best first; `capacity` and `zone` are those of one of them.
+    Empty without a list."""
+    index: int = 0
+    """Of the candidate."""
+
+    @property
+    def choices(self) -> int:
+        """Return the number of candidates, at least 1."""
+        return len(self.candidates) or 1
+
+    @property
+    def candidate_mark(self) -> str:
+        """Return the label that names the candidate; empty where there is no choice."""
+        if self.choices == 1:
+            return ""
+        return f"{self.index + 1}-of-{self.choices}-{self.candidates[self.index].hash}"
+
+    @property
+    def place_of_list(self) -> str:
+        """Return ``candidate 2 of 5, spot in us-east5-b``; empty where there is no choice."""
+        if self.choices == 1:
+            return ""
+        return f"candidate {self.index + 1} of {self.choices}, {self.candidates[self.index]}"
+
+    @property
+    def place(self) -> str:
+        """Return the tier; where there is a choice, `place_of_list`."""
+        return self.place_of_list or str(self.capacity.tier)
+
+    def on_attempt(self, attempt: int) -> Demand:
+        """Return the same demand with the candidate of an attempt."""
+        if not self.candidates:
+            return self
+        index = attempt % self.choices
+        chosen = self.candidates[index]
+        return dataclasses.replace(self, index=index, capacity=chosen.capacity, zone=chosen.zone)
 
     @property
     def fingerprint(self) -> str:
         """Return a versioned hash of what the workload needs, without the operator's settings.
 
+        A list of capacity is no part of it: a pool of any candidate serves.
+
         So a changed setting never makes a healthy pool look different. Each hashed field is named
         here: a field that a later version adds does not change the hash of an earlier pool.
         """
+        selected = self.asked or self.capacity
         asked = (
             self.shape.machine_type,
             self.shape.topology,
             "elastic" if self.elastic else str(self.shape.node_count),
-            str(self.capacity.tier),
-            self.capacity.reservation_path,
+            str(selected.tier),
+            selected.reservation_path,
             str(self.pinned),
             *(f"{key}={value}" for key, value in sorted(self.node_labels.items())),
         )
@@ -114,18 +158,22 @@ def build_demand(
     claim = claim_slice(cluster, workload, found)
     _check_allowed(claim.namespace, template, settings)
     shape = find_wanted_shape(found, template, workload)
-    capacity = read_capacity(template, shape, settings)
-    pins = _read_pins(claim, found)
+    asked = read_capacity(template, shape, cluster, settings)
+    pins, elastic = _read_pins(claim, found), found.group.elastic
+    candidates = read_candidates(template, shape, cluster, claim.namespace, settings, elastic=elastic)
+    first = candidates[0] if candidates else Candidate(asked, read_zone(template, cluster, settings))
     return Demand(
         claim=claim,
         shape=shape,
-        capacity=capacity,
-        zone=read_zone(template, claim.cluster, settings),
-        node_labels=read_node_labels(template, shape, capacity, settings, pins=pins),
+        capacity=first.capacity,
+        asked=asked,
+        zone=first.zone,
+        candidates=candidates,
+        node_labels=read_node_labels(template, shape, asked, settings, pins=pins),
         operator_labels=read_operator_labels(template, settings),
         networks=_read_networks(template, settings),
         node_service_account=_read_service_account(template, settings),
-        elastic=found.group.elastic,
+        elastic=elastic,
         pinned=found.group.pinned,
     )
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from shared.core.workloads import PodTemplate
 
 _RESERVED = re.compile(r"(.*\.)?(google\.com|gke\.io|kubernetes\.io|k8s\.io)")
-_ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
+ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 
 SET_BY_GKE = frozenset(
     {
@@ -121,14 +121,14 @@ def read_zone(template: PodTemplate, cluster: str, settings: Settings) -> str:
     """
     location = cluster.split("/")[3]
     chosen = template.find_selector(labels.ZONE) or template.find_selector(labels.RESERVATION_ZONE)
-    zone = chosen or settings.clusters[cluster].zone or (location if _ZONE.fullmatch(location) else "")
+    zone = chosen or settings.clusters[cluster].zone or (location if ZONE.fullmatch(location) else "")
     if not zone:
         raise ZoneMissing(
             "no zone is set for the node pool",
             field=f"spec.nodeSelector {labels.ZONE}",
             valid=f"a zone of {location} in this selector or in the setting clusters.{cluster}.zone",
         )
-    region = "-".join(location.split("-")[:2])
+    region = find_region(cluster)
     if chosen and not chosen.startswith(f"{region}-"):
         raise UnsupportedSelector(
             "not a zone of the cluster's region", field=labels.ZONE, value=chosen, valid=f"a zone of {region}"
@@ -139,6 +139,11 @@ def read_zone(template: PodTemplate, cluster: str, settings: Settings) -> str:
             "not the region of the cluster", field=labels.REGION, value=wanted_region, valid=region
         )
     return zone
+
+
+def find_region(cluster: str) -> str:
+    """Return the region of a cluster."""
+    return "-".join(cluster.split("/")[3].split("-")[:2])
 
 
 def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str]:

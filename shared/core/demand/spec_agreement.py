@@ -30,6 +30,7 @@ _ANNOTATIONS = (
     labels.ADDITIONAL_NODE_NETWORKS,
     labels.NODE_SERVICE_ACCOUNT,
     labels.COPY_LABELS,
+    labels.CAPACITY,
     *labels.PROVISIONING_REQUESTS,
 )
 """The annotations that change the nodes, or who provides them."""

@@ -34,6 +34,7 @@ ATTEMPTS_MAX = 36**_ATTEMPT_DIGITS_MAX
 _PREFIX_LENGTH_MAX = POOL_NAME_LENGTH_MAX - len("-") - HASH_CHARACTERS - len("-") - _ATTEMPT_DIGITS_MAX
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_CANDIDATE = re.compile(r"([0-9]{1,2})-of-([0-9]{1,2})-[a-z2-7]+")
 _OUR_NAME = re.compile(rf"([a-z][-a-z0-9]*)-([a-z2-7]{{{HASH_CHARACTERS}}})-([0-9a-z]{{1,{_ATTEMPT_DIGITS_MAX}}})")
 
 
@@ -116,7 +117,7 @@ def _readable_prefix(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolOwner:
-    """The owner of a pool, by its labels. Pools of the Go TPU Provisioner lack the last five."""
+    """The owner of a pool, by its labels. Pools of the Go TPU Provisioner lack the last six."""
 
     kind: str
     namespace: str
@@ -128,8 +129,17 @@ class PoolOwner:
     created_at: int | None = None
     """Unix seconds; GKE does not record when a pool was created."""
     fingerprint: str = ""
+    candidate: str = ""
+    """Which of a list of capacity, as `labels.CANDIDATE` says; empty without a choice."""
     cluster_uid: str = ""
     """UID of the cluster's namespace ``kube-system``; empty for pools of 0.1.0 too."""
+
+    @property
+    def candidates(self) -> tuple[int, int]:
+        """Return which candidate it is, from 0, and of how many: (0, 1) without a choice."""
+        match = _CANDIDATE.fullmatch(self.candidate)
+        number, count = (int(match[1]), int(match[2])) if match else (1, 1)
+        return (number - 1, count) if 1 <= number <= count else (0, 1)
 
     def was_made_for(self, fingerprint: str) -> bool:
         """Return whether the pool has this fingerprint.
@@ -142,11 +152,17 @@ class PoolOwner:
 
 
 def build_owner_labels(
-    claim: Claim, *, attempt: int, created_at: int, fingerprint: str, cluster_uid: str = ""
+    claim: Claim,
+    *,
+    attempt: int,
+    created_at: int,
+    fingerprint: str,
+    candidate: str = "",
+    cluster_uid: str = "",
 ) -> dict[str, str]:
     """Return the labels that name the owner of a pool; the inverse of `parse_owner`.
 
-    Without the UID of the cluster there is no label for it.
+    Without a choice of candidates, or the UID of the cluster, there is no label for it.
 
     Raises:
         LabelBudgetExceeded: a name is not a valid label value. It is never cut, because pools are
@@ -167,6 +183,8 @@ def build_owner_labels(
         labels.CREATED_AT: str(created_at),
         labels.FINGERPRINT: fingerprint,
     }
+    if candidate:
+        found[labels.CANDIDATE] = candidate
     if cluster_uid:
         found[labels.CLUSTER_UID] = cluster_uid
     if kind.namespace_label:
@@ -200,6 +218,7 @@ def parse_owner(found: Mapping[str, str]) -> PoolOwner | None:
         attempt=_parse_number(found.get(labels.ATTEMPT)) or 0,
         created_at=_parse_number(found.get(labels.CREATED_AT)),
         fingerprint=found.get(labels.FINGERPRINT, ""),
+        candidate=found.get(labels.CANDIDATE, ""),
         cluster_uid=found.get(labels.CLUSTER_UID, ""),
     )
 

@@ -29,6 +29,7 @@ _NAME = re.compile(rf".+-{_MARK}-[a-z2-7]{{{_DIGEST_CHARACTERS}}}")
 _READABLE_CHARACTERS = 63 - len(_MARK) - _DIGEST_CHARACTERS - 2
 _ANNOTATIONS = (
     labels.ADDITIONAL_NODE_NETWORKS,
+    labels.CAPACITY,
     labels.COPY_LABELS,
     labels.NODE_SERVICE_ACCOUNT,
     labels.SLICE_TOPOLOGY,

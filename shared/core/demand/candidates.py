@@ -1,0 +1,214 @@
+"""Reads the candidates of a demand: the ways to get its capacity, the best first.
+
+The pods' annotation lists them, else the operator's policy. What the pods select stays as it is:
+a candidate of the annotation that the pods could not run on is refused, and one of the operator's
+policy is left out, because a policy is for many workloads.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shared.core import labels
+from shared.core.demand.capacity import (
+    PROJECT,
+    RESOURCE_NAME,
+    Capacity,
+    CapacityConflict,
+    Tier,
+    check_flex_start,
+    check_shared,
+    find_tier,
+    read_capacity,
+)
+from shared.core.demand.node_selectors import ZONE, find_region, read_zone
+from shared.core.errors import Rejected
+from shared.core.settings import is_allowed
+from shared.core.workloads import Taint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from shared.core.priorities import Priority, ReservationRef
+    from shared.core.settings import Settings
+    from shared.core.shapes.shape import Shape
+    from shared.core.workloads import PodTemplate
+
+CANDIDATES_MAX = 16
+"""A round of them takes hours when each one needs 35 minutes to fail."""
+_FIELD = f"annotation {labels.CAPACITY}"
+_SPOT_TAINT = Taint(labels.SPOT, "true", "NoSchedule")
+_DIGEST_CHARACTERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to get the capacity of a slice."""
+
+    capacity: Capacity
+    zone: str
+
+    def __str__(self) -> str:
+        path = self.capacity.reservation_path
+        return f"{self.capacity.tier}{' ' * bool(path)}{path} in {self.zone}"
+
+    @property
+    def hash(self) -> str:
+        """Return 40 bits over its fields, which tell it from the others of a list."""
+        capacity = self.capacity
+        said = (capacity.tier, capacity.reservation_path, str(capacity.max_run_duration_seconds), self.zone)
+        digest = hashlib.sha256("\n".join(said).encode()).digest()
+        return base64.b32encode(digest).decode().lower()[:_DIGEST_CHARACTERS]
+
+
+def read_candidates(
+    template: PodTemplate, shape: Shape, cluster: str, namespace: str, settings: Settings, *, elastic: bool
+) -> tuple[Candidate, ...]:
+    """Return the candidates of a slice, at most `CANDIDATES_MAX`; empty if nothing lists any.
+
+    Args:
+        template: what the pods of the slice need.
+        shape: of the slice.
+        cluster: ``projects/P/locations/L/clusters/C``.
+        namespace: of the workload.
+        settings: the operator's settings.
+        elastic: the pool grows and shrinks. Such a pool has one name, so it has no candidates.
+
+    Raises:
+        CapacityConflict: the annotation is no list, or the pods could not run on one of its items.
+        NotAllowed: an item names a reservation of another project that the settings do not list.
+    """
+    if settings.force_on_demand:
+        return ()
+    if labels.CAPACITY in template.annotations:
+        if elastic:
+            raise CapacityConflict(
+                "the pods share a pool that grows and shrinks, which has no list of capacity",
+                field=_FIELD,
+                valid="remove the annotation, and select the tier and the zone in the pods",
+            )
+        return _read_annotation(template, shape, cluster, settings)
+    accelerator = template.find_selector(labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR) or ""
+    for policy in () if elastic else settings.capacity_policies:
+        if is_allowed(namespace, policy.namespaces) and is_allowed(accelerator, policy.accelerators):
+            found = _expand(policy.priorities, template, cluster, settings)
+            return tuple(each for each in found if _find_misfit(each, template, shape, cluster, settings) is None)
+    return ()
+
+
+def _read_annotation(
+    template: PodTemplate, shape: Shape, cluster: str, settings: Settings
+) -> tuple[Candidate, ...]:
+    if template.unreadable_priorities:
+        raise CapacityConflict(template.unreadable_priorities, field=_FIELD)
+    found: list[Candidate] = []
+    for candidate in _expand(template.priorities, template, cluster, settings):
+        number = len(found) + 1
+        if number > CANDIDATES_MAX:
+            raise CapacityConflict(
+                "more candidates than are tried; each zone and each reservation of an item is one",
+                field=_FIELD,
+                valid=f"at most {CANDIDATES_MAX}",
+            )
+        check_shared(candidate.capacity, cluster, settings)
+        misfit = _find_misfit(candidate, template, shape, cluster, settings)
+        if misfit is None and candidate in found:
+            earlier = found.index(candidate) + 1
+            misfit = CapacityConflict(f"the same as candidate {earlier}", valid="each candidate once")
+        if misfit is None and found and found[-1].capacity.tier == Tier.FLEX_START:
+            misfit = CapacityConflict(
+                f"candidate {number - 1} is flex-start, which waits without end, so this one is never tried",
+                valid="flex-start as the last candidate",
+            )
+        if misfit is not None:
+            raise type(misfit)(f"candidate {number}, {candidate}: {misfit}", field=_FIELD)
+        found.append(candidate)
+    return tuple(found)
+
+
+def _expand(
+    priorities: Sequence[Priority], template: PodTemplate, cluster: str, settings: Settings
+) -> Iterator[Candidate]:
+    """Yield the candidates of a list: one for each reservation and zone of an item."""
+    for each in priorities:
+        for zone in each.zones or (read_zone(template, cluster, settings),):
+            for reservation in each.reservations or (None,):
+                yield Candidate(_read_tier(each, reservation, cluster, settings), zone)
+
+
+def _read_tier(item: Priority, found: ReservationRef | None, cluster: str, settings: Settings) -> Capacity:
+    if found is not None:
+        own = cluster.split("/")[1]
+        return Capacity(
+            tier=Tier.RESERVATION,
+            reservation=found.name,
+            reservation_project="" if found.project == own else found.project,
+            reservation_block=found.block,
+            reservation_subblock=found.subblock,
+        )
+    if item.flex_start:
+        seconds = item.max_run_duration_seconds
+        longest = settings.max_run_duration_seconds if seconds is None else seconds
+        return Capacity(tier=Tier.FLEX_START, max_run_duration_seconds=longest)
+    return Capacity(tier=Tier.SPOT if item.spot else Tier.ON_DEMAND)
+
+
+def _find_misfit(
+    candidate: Candidate, template: PodTemplate, shape: Shape, cluster: str, settings: Settings
+) -> Rejected | None:
+    """Return why the pods could not run on a candidate, or may not have it; None if they can."""
+    try:
+        _check_zone(candidate.zone, template, cluster)
+        _check_tier(candidate.capacity, template, shape, cluster, settings)
+    except Rejected as error:
+        return error
+    return None
+
+
+def _check_zone(zone: str, template: PodTemplate, cluster: str) -> None:
+    region = find_region(cluster)
+    if not ZONE.fullmatch(zone) or not zone.startswith(f"{region}-"):
+        raise CapacityConflict("not a zone of the cluster's region", value=zone, valid=f"a zone of {region}")
+    for key in (labels.ZONE, labels.RESERVATION_ZONE):
+        selected = (
+            (template.node_selector[key],) if key in template.node_selector else template.node_affinity.get(key)
+        )
+        if selected and zone not in selected:
+            raise CapacityConflict("the pods select another zone", value=zone, valid=" or ".join(selected))
+
+
+def _check_tier(capacity: Capacity, template: PodTemplate, shape: Shape, cluster: str, settings: Settings) -> None:
+    pinned = find_tier(template)
+    if pinned is not None and pinned != capacity.tier:
+        raise CapacityConflict("the pods select another tier", value=str(capacity.tier), valid=str(pinned))
+    if capacity.tier == Tier.RESERVATION:
+        _check_names(capacity)
+        if pinned is not None and read_capacity(template, shape, cluster, settings) != capacity:
+            raise CapacityConflict("the pods select another reservation", value=capacity.reservation_path)
+    if capacity.tier == Tier.FLEX_START:
+        check_flex_start(capacity.max_run_duration_seconds, shape)
+    # GKE adds the toleration to pods that select spot nodes.
+    if (
+        capacity.tier == Tier.SPOT
+        and pinned is None
+        and not any(each.covers(_SPOT_TAINT) for each in template.tolerations)
+    ):
+        raise CapacityConflict(
+            "the pods do not tolerate the taint of spot nodes",
+            value=str(_SPOT_TAINT),
+            valid=f"a toleration of {labels.SPOT}, or no spot candidate",
+        )
+
+
+def _check_names(capacity: Capacity) -> None:
+    for what, value, rule in (
+        ("reservation", capacity.reservation, RESOURCE_NAME),
+        ("project", capacity.reservation_project or "own-project", PROJECT),
+        ("block", capacity.reservation_block or "none", RESOURCE_NAME),
+        ("sub-block", capacity.reservation_subblock or "none", RESOURCE_NAME),
+    ):
+        if not rule.fullmatch(value):
+            raise CapacityConflict(f"not the name of a {what}", value=value, valid=rule.pattern)

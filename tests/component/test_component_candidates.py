@@ -1,0 +1,199 @@
+"""A list of capacity: each candidate is tried in its order, and the pools say which one they are."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared.capacity_lists import read_policies
+from shared.core import labels
+from shared.core.decide.attempts import find_pause
+from shared.core.errors import InvalidRequest, NoCapacity
+from shared.core.identity.names import build_pool_name
+from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.component.world import World
+
+STOCKOUT = "Not all instances running in IGM after 35m4s. Current errors: [GCE_STOCKOUT]"
+INTERNAL = "Current errors: [INTERNAL_ERROR]"
+POLICY = """
+- priorities:
+  - reservations: {specific: [{name: train}]}
+    location: {zones: [us-east5-a]}
+  - location: {zones: [us-east5-b, us-east5-c]}
+"""
+PLACES = ["reservation train in us-east5-a", "on-demand in us-east5-b", "on-demand in us-east5-c"]
+
+
+def name_of(attempt: int) -> str:
+    return build_pool_name(a_claim(), attempt)
+
+
+def by_message(world: World) -> None:
+    assert world.deliver(a_demand_event()).status == 200
+
+
+def by_sweep(world: World) -> None:
+    answer, counts = world.sweep()
+    assert (answer.status, counts["errors"]) == (200, 0)
+
+
+@pytest.fixture(params=[by_message, by_sweep])
+def look(request: pytest.FixtureRequest) -> Callable[[World], None]:
+    found: Callable[[World], None] = request.param
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _listed(world: World) -> None:
+    world.use(capacity_policies=read_policies(POLICY))
+    world.cluster.add(a_pod(unschedulable_since=NOW - 20))
+
+
+def zones(world: World) -> list[str]:
+    return [body["locations"][0][-1] for body in world.pools.bodies]
+
+
+def fail(world: World, attempt: int, error: str = STOCKOUT) -> None:
+    world.clock.advance(50)
+    world.pools.fail(CLUSTER, name_of(attempt), error)
+
+
+def test_each_candidate_is_tried_at_once_and_the_pause_comes_after_the_last(
+    world: World, look: Callable[[World], None]
+) -> None:
+    by_message(world)
+    for attempt in range(2):
+        fail(world, attempt)
+        look(world)
+        assert world.pools.pools[CLUSTER, name_of(attempt)].status == "STOPPING"
+        world.pools.move(CLUSTER, name_of(attempt), "gone")
+    assert zones(world) == ["a", "b", "c"]
+    made_at = int(world.clock.now())
+
+    fail(world, 2)
+    look(world)
+    world.records.expect_in_order({"decision": "wait", "reason": "stockout", "attempt": 2})
+    assert world.pools.names(CLUSTER) == [name_of(2)], "it is the record of the failure"
+
+    world.clock.advance(made_at + find_pause(a_claim().hash, 2, 3) + 1 - world.clock.now())
+    look(world)
+    assert zones(world) == ["a", "b", "c", "a"]
+    assert world.pools.bodies[-1]["name"] == name_of(3)
+    assert world.pools.bodies[-1]["config"]["labels"][labels.CANDIDATE].startswith("1-of-3-")
+
+
+def test_the_owner_is_told_which_candidate_failed_and_which_one_follows(
+    world: World, look: Callable[[World], None]
+) -> None:
+    by_message(world)
+    assert {f"candidate 1 of 3, {PLACES[0]}" in each.message for each in world.cluster.notices} == {True}
+    fail(world, 0, "Specified reservation train does not have available resources for the request.")
+    world.cluster.notices.clear()
+    look(world)
+
+    (said,) = {each.message for each in world.cluster.notices}
+    assert said.startswith(
+        f"attempt 0 (candidate 1 of 3, {PLACES[0]}) failed: the reservation is used up or does not fit (GKE: "
+    )
+    assert f"; attempt 1: creating 4 x ct6e-standard-4t, 4x4, candidate 2 of 3, {PLACES[1]}: node pool" in said
+    (made,) = world.records.expect_in_order({"decision": "create", "reason": "pool_failed"})
+    assert (made["attempt"], made["zone"], made["candidate"][:6]) == (1, "us-east5-b", "2-of-3")
+
+
+def test_a_reservation_s_pool_that_failed_for_another_reason_keeps_its_number(
+    world: World, look: Callable[[World], None]
+) -> None:
+    """The next candidate needs other machines, so the failed pool goes after it and not before."""
+    by_message(world)
+    fail(world, 0, INTERNAL)
+    look(world)
+
+    assert zones(world) == ["a", "b"]
+    assert world.pools.pools[CLUSTER, name_of(0)].status == "STOPPING"
+
+
+def test_a_limit_of_one_slice_does_not_begin_the_list_again(world: World, look: Callable[[World], None]) -> None:
+    world.use(capacity_policies=read_policies(POLICY), limit_chips=16)
+    by_message(world)
+    for attempt in range(2):
+        fail(world, attempt)
+        look(world)
+        world.pools.move(CLUSTER, name_of(attempt), "gone")
+
+    assert zones(world) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"), [(NoCapacity("quota"), "quota"), (InvalidRequest("no such"), "no such")]
+)
+def test_a_candidate_that_gke_refuses_at_once_is_followed_in_the_same_turn(
+    world: World, look: Callable[[World], None], error: NoCapacity | InvalidRequest, reason: str
+) -> None:
+    world.pools.fail_next("create", error)
+    look(world)
+
+    assert zones(world) == ["b"]
+    assert [body["name"] for body in world.pools.bodies] == [name_of(1)]
+    assert any(reason in each.message and PLACES[1] in each.message for each in world.cluster.notices)
+
+
+def test_if_gke_refuses_all_candidates_the_last_refusal_is_told(world: World) -> None:
+    for _ in PLACES:
+        world.pools.fail_next("create", InvalidRequest("no such machine"))
+    by_message(world)
+
+    assert world.pools.bodies == []
+    assert world.says() == ("refuse", "request_invalid")
+
+
+def test_after_an_edit_of_the_list_the_new_one_begins_with_its_first(
+    world: World, look: Callable[[World], None]
+) -> None:
+    by_message(world)
+    fail(world, 0)
+    world.use(capacity_policies=read_policies("[{priorities: [{location: {zones: [us-east5-c, us-east5-b]}}]}]"))
+    look(world)
+
+    assert zones(world) == ["a", "c"]
+    assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(2)]
+
+
+def test_a_list_that_is_gone_leaves_a_plain_next_attempt(world: World, look: Callable[[World], None]) -> None:
+    by_message(world)
+    fail(world, 0)
+    world.use()
+    look(world)
+
+    assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(1)]
+    assert labels.CANDIDATE not in world.pools.bodies[1]["config"]["labels"]
+
+
+def test_a_pool_of_any_candidate_serves(world: World, look: Callable[[World], None]) -> None:
+    by_message(world)
+    fail(world, 0)
+    look(world)
+    world.pools.move(CLUSTER, name_of(0), "gone")
+    world.pools.move(CLUSTER, name_of(1), "RUNNING")
+    world.use()  # the operator takes the policy away
+    world.clock.advance(400)
+    look(world)
+
+    assert len(world.pools.bodies) == 2
+    assert world.pools.names(CLUSTER) == [name_of(1)]
+
+
+def test_a_list_in_an_annotation_is_read_from_the_live_object(world: World) -> None:
+    wrong = {"annotations": {labels.CAPACITY: "spot"}, "unreadable_priorities": "Expected `array`, got `str`"}
+    pod = a_pod(shape=wrong)
+    world.cluster.add(pod, dataclasses.replace(a_jobset(template=pod.template)))
+    by_message(world)
+
+    assert world.pools.bodies == []
+    assert world.says() == ("refuse", "capacity_conflict")
+    assert any("Expected `array`, got `str`" in each.message for each in world.cluster.notices)

@@ -1,0 +1,272 @@
+"""The candidates of a demand: what a list means for pods, and what is refused before anything is bought."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.capacity_lists import read_policies, read_priorities
+from shared.core import labels
+from shared.core.decide.demands import decide_demand
+from shared.core.decisions import Decision, Verdict
+from shared.core.demand.candidates import CANDIDATES_MAX
+from shared.core.demand.capacity import Tier
+from shared.core.nodepool import build_node_pool
+from shared.core.workloads import Toleration
+from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, settings
+
+if TYPE_CHECKING:
+    from shared.core.demand.demand import Demand
+
+SPOT_TOLERATION = (Toleration(key=labels.SPOT, operator="Exists"),)
+LIST = """
+- reservations: {specific: [{name: train}]}
+  location: {zones: [us-east5-a]}
+- spot: true
+  location: {zones: [us-east5-a, us-east5-b]}
+- {}
+- flexStart: {enabled: true}
+  maxRunDurationSeconds: 86400
+"""
+NAMES = [
+    "reservation train in us-east5-a",
+    "spot in us-east5-a",
+    "spot in us-east5-b",
+    f"on-demand in {ZONE}",
+    f"flex-start in {ZONE}",
+]
+
+
+def listing(text: str, **shape: Any) -> dict[str, Any]:
+    """A pod's template with the annotation, and a toleration of spot nodes unless it says otherwise."""
+    said = {"annotations": {labels.CAPACITY: text}, "priorities": read_priorities(text)}
+    return {"tolerations": SPOT_TOLERATION, **said, **shape}
+
+
+def refusal(text: str, use: dict[str, Any] | None = None, **shape: Any) -> Decision:
+    pod = a_pod(shape=listing(text, **shape))
+    found = decide_demand(CLUSTER, pod, a_jobset(template=pod.template), settings(**(use or {})))
+    assert isinstance(found, Decision)
+    assert found.verdict == Verdict.REFUSE
+    return found
+
+
+def names(demand: Demand) -> list[str]:
+    return [str(each) for each in demand.candidates]
+
+
+# --- the list -----------------------------------------------------------------------------------------
+
+
+def test_each_zone_and_each_reservation_of_an_item_is_one_candidate() -> None:
+    demand = a_demand(**listing(LIST))
+    two = "- reservations: {specific: [{name: a}, {name: b}]}\n  location: {zones: [us-east5-a, us-east5-c]}"
+
+    assert names(demand) == NAMES
+    assert [str(demand.on_attempt(attempt).capacity.tier) for attempt in range(6)] == [
+        "reservation",
+        "spot",
+        "spot",
+        "on-demand",
+        "flex-start",
+        "reservation",
+    ]
+    assert names(a_demand(**listing(two))) == [
+        "reservation a in us-east5-a",
+        "reservation b in us-east5-a",
+        "reservation a in us-east5-c",
+        "reservation b in us-east5-c",
+    ]
+
+
+def test_a_pool_is_made_of_its_candidate_and_names_it() -> None:
+    demand = a_demand(**listing(LIST))
+    first, third, last = (
+        build_node_pool(demand.on_attempt(attempt), attempt=attempt, created_at=1, settings=settings())
+        for attempt in (0, 2, 4)
+    )
+
+    assert first["config"]["reservationAffinity"]["values"] == ["train"]
+    assert [each["locations"] for each in (first, third, last)] == [["us-east5-a"], ["us-east5-b"], [ZONE]]
+    assert (third["config"]["spot"], last["config"]["maxRunDuration"]) == (True, "86400s")
+    marks = [each["config"]["labels"][labels.CANDIDATE] for each in (first, third, last)]
+    assert [mark[:6] for mark in marks] == ["1-of-5", "3-of-5", "5-of-5"]
+    assert len({mark[7:] for mark in marks}) == 3
+
+
+def test_without_a_choice_there_is_no_label() -> None:
+    for shape in ({}, listing("- spot: true")):
+        demand = a_demand(**shape)
+        pool = build_node_pool(demand, attempt=0, created_at=1, settings=settings())
+        assert labels.CANDIDATE not in pool["config"]["labels"]
+        assert demand.place == str(demand.capacity.tier)
+
+
+def test_a_list_is_no_part_of_the_fingerprint() -> None:
+    """So a list that comes, goes or changes never makes a healthy pool look different."""
+    plain = a_demand().fingerprint
+    policies = read_policies('[{"priorities": [{"spot": true}, {}]}]')
+    listed = a_demand(**listing(LIST))
+
+    assert {listed.on_attempt(attempt).fingerprint for attempt in range(5)} == {plain}
+    assert a_demand(use=settings(capacity_policies=policies)).fingerprint == plain
+
+
+# --- the operator's policy ------------------------------------------------------------------------------
+
+
+def policy(namespaces: str = "*", accelerators: str = "*", text: str = LIST) -> Any:
+    items = read_priorities(text)
+    (found,) = read_policies('[{"priorities": [{}]}]')
+    return type(found)(namespaces=(namespaces,), accelerators=(accelerators,), priorities=items)
+
+
+@pytest.mark.parametrize(
+    ("policies", "expected"),
+    [
+        ((policy(),), NAMES),
+        ((policy("other"), policy(text="- spot: true\n- {}")), [f"spot in {ZONE}", f"on-demand in {ZONE}"]),
+        ((policy(accelerators="tpu-v5*"),), []),
+        ((policy(accelerators="tpu-v6e-*"), policy(text="- {}")), NAMES),
+        ((policy("other"),), []),
+    ],
+)
+def test_the_first_policy_that_fits_counts(policies: Any, expected: list[str]) -> None:
+    demand = a_demand(use=settings(capacity_policies=policies), tolerations=SPOT_TOLERATION)
+
+    assert names(demand) == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ({}, [NAMES[0], *NAMES[3:]]),  # no toleration of spot
+        ({"selectors": {labels.SPOT: "true"}}, NAMES[1:3]),
+        (
+            {"selectors": {labels.ZONE: "us-east5-a"}, "tolerations": SPOT_TOLERATION},
+            [*NAMES[:2], "on-demand in us-east5-a", "flex-start in us-east5-a"],
+        ),
+        ({"selectors": {labels.RESERVATION_NAME: "train"}}, [NAMES[0]]),
+        ({"selectors": {labels.RESERVATION_NAME: "other"}}, []),
+        ({"selectors": {labels.PROVISIONING: "standard"}}, [NAMES[3]]),
+    ],
+)
+def test_of_a_policy_only_what_the_pods_can_use_counts(shape: dict[str, Any], expected: list[str]) -> None:
+    demand = a_demand(use=settings(capacity_policies=(policy(),)), **shape)
+
+    assert names(demand) == expected
+
+
+def test_a_pod_s_own_list_counts_instead_of_a_policy() -> None:
+    use = settings(capacity_policies=(policy(),))
+
+    assert names(a_demand(use=use, **listing("- {}"))) == [f"on-demand in {ZONE}"]
+
+
+def test_forced_on_demand_knows_no_list() -> None:
+    demand = a_demand(use=settings(force_on_demand=True, capacity_policies=(policy(),)), **listing(LIST))
+
+    assert (demand.candidates, demand.capacity.tier) == ((), Tier.ON_DEMAND)
+
+
+# --- refusals -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "said"),
+    [
+        ("- spot: true", {"tolerations": ()}, "candidate 1, spot in us-east5-b: the pods do not tolerate"),
+        ("- {}\n- location: {zones: [us-west1-c]}", {}, "candidate 2, on-demand in us-west1-c: not a zone of the"),
+        ("- location: {zones: [mars]}", {}, "valid: a zone of us-east5"),
+        (
+            "- location: {zones: [us-east5-a]}",
+            {"selectors": {labels.ZONE: "us-east5-c"}},
+            "the pods select another zone (got 'us-east5-a'); valid: us-east5-c",
+        ),
+        (
+            "- location: {zones: [us-east5-a]}",
+            {"node_affinity": {labels.ZONE: ("us-east5-b", "us-east5-c")}},
+            "valid: us-east5-b or us-east5-c",
+        ),
+        (
+            "- {}",
+            {"selectors": {labels.SPOT: "true"}},
+            "the pods select another tier (got 'on-demand'); valid: spot",
+        ),
+        (
+            "- reservations: {specific: [{name: other}]}",
+            {"selectors": {labels.RESERVATION_NAME: "train"}},
+            "the pods select another reservation (got 'other')",
+        ),
+        ("- reservations: {specific: [{name: 'no name'}]}", {}, "not the name of a reservation (got 'no name')"),
+        ("- {}\n- {}", {}, "candidate 2, on-demand in us-east5-b: the same as candidate 1"),
+        (
+            "- flexStart: {enabled: true}\n- {}",
+            {},
+            "candidate 1 is flex-start, which waits without end, so this one is never tried",
+        ),
+        ("- flexStart: {enabled: true}\n  maxRunDurationSeconds: 9", {}, "the run time is out of range (got '9')"),
+        (
+            "- location: {zones: [" + ", ".join(f"us-east5-z{number}" for number in range(17)) + "]}",
+            {},
+            f"each zone and each reservation of an item is one; valid: at most {CANDIDATES_MAX}",
+        ),
+    ],
+)
+def test_a_candidate_that_the_pods_could_not_run_on_is_refused_by_name(
+    text: str, shape: dict[str, Any], said: str
+) -> None:
+    found = refusal(text, **shape)
+
+    assert found.reason == "capacity_conflict"
+    assert found.message.startswith(f"annotation {labels.CAPACITY}: ")
+    assert said in found.message
+
+
+def test_a_list_that_cannot_be_read_is_refused_with_its_place() -> None:
+    said = {"annotations": {labels.CAPACITY: "spot"}, "unreadable_priorities": "Expected `array`, got `str`"}
+    pod = a_pod(shape=said)
+    found = decide_demand(CLUSTER, pod, a_jobset(template=pod.template), settings())
+
+    assert isinstance(found, Decision)
+    assert (found.verdict, found.reason) == (Verdict.REFUSE, "capacity_conflict")
+    assert "Expected `array`, got `str`" in found.message
+
+
+LENT = "- reservations: {specific: [{name: train, project: lender-1}]}"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "shown"),
+    [((), "none; the list is empty"), (("lender-2/*",), "lender-2/*"), (("lender-1/other",), "lender-1/other")],
+)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        listing(LENT),
+        {"selectors": {labels.RESERVATION_NAME: "train", labels.RESERVATION_PROJECT: "lender-1"}},
+    ],
+    ids=["listed", "selected"],
+)
+def test_a_reservation_of_another_project_is_used_only_if_the_operator_lists_it(
+    shape: dict[str, Any], allowed: tuple[str, ...], shown: str
+) -> None:
+    pod = a_pod(shape=shape)
+    found = decide_demand(
+        CLUSTER, pod, a_jobset(template=pod.template), settings(allowed_shared_reservations=allowed)
+    )
+
+    assert isinstance(found, Decision)
+    assert found.reason == "request_not_allowed"
+    assert f"(got 'lender-1/train'); valid: {shown}" in found.message
+    demand = a_demand(use=settings(allowed_shared_reservations=("lender-*/train",)), **shape)
+    assert demand.capacity.reservation_path == "projects/lender-1/reservations/train"
+
+
+@pytest.mark.parametrize(("project", "path"), [("p", "r"), ("lender-1", "projects/lender-1/reservations/r")])
+def test_what_the_operator_s_policy_names_is_allowed(project: str, path: str) -> None:
+    text = f"- reservations: {{specific: [{{name: r, project: {project}}}]}}"
+    demand = a_demand(use=settings(capacity_policies=(policy(text=text),)))
+
+    assert demand.capacity.reservation_path == path

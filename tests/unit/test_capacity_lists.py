@@ -1,0 +1,105 @@
+"""The text of a list of capacity: GKE's words become items, and anything else is an error with its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.capacity_lists import UnreadableList, read_policies, read_priorities
+from shared.core.errors import Misconfigured
+from shared.core.priorities import CapacityPolicy, Priority, ReservationRef
+from shared.environment import read_settings
+from tests.builders import CLUSTER
+
+ALL = """
+- reservations:
+    affinity: Specific
+    specific:
+    - name: train
+      project: lender
+      reservationBlock: {name: b1, reservationSubBlock: {name: s1}}
+    - name: rest
+  location: {zones: [us-east5-a]}
+- spot: true
+  location: {zones: [us-east5-a, us-east5-b]}
+- {}
+- flexStart: {enabled: true}
+  maxRunDurationSeconds: 86400
+"""
+
+
+def test_every_word_is_read() -> None:
+    lent = ReservationRef(name="train", project="lender", block="b1", subblock="s1")
+
+    assert read_priorities(ALL) == (
+        Priority(reservations=(lent, ReservationRef(name="rest")), zones=("us-east5-a",)),
+        Priority(spot=True, zones=("us-east5-a", "us-east5-b")),
+        Priority(),
+        Priority(flex_start=True, max_run_duration_seconds=86400),
+    )
+
+
+def test_json_is_read_too() -> None:
+    assert read_priorities('[{"spot": true}, {}]') == (Priority(spot=True), Priority())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "Expected `array`, got `null`"),
+        ("[]", "the list is empty"),
+        ("spot: true", "Expected `array`, got `object`"),
+        ("- spott: true", "unknown field `spott` at [0]"),
+        ("- {}\n- spot: maybe", "Expected `bool`, got `str` at [1].spot"),
+        ("- machineFamily: ct6e", "unknown field `machineFamily` at [0]"),
+        ("- [", "valid: a list like"),
+        ("- spot: true\n  flexStart: {enabled: true}", "spot and flexStart at [0] exclude each other"),
+        ("- {}\n- spot: true\n  reservations: {specific: [{name: r}]}", "spot and reservations at [1] exclude"),
+        ("- maxRunDurationSeconds: 900", "maxRunDurationSeconds at [0] is for flex-start only"),
+        ("- reservations: {specific: []}", "the reservations at [0] name none"),
+        ("- reservations: {affinity: AnyBestEffort, specific: [{name: r}]}", "valid: affinity: Specific"),
+        ("- reservations: {specific: [{project: p}]}", "missing required field `name` at [0].reservations"),
+        ("- location: {zones: us-east5-a}", "Expected `array`, got `str` at [0].location.zones"),
+        ("- {}\n" * 4000, "has 20000 characters; valid: at most 8192"),
+        ("a: &a [*a]\n- *a", "valid: a list like"),
+        ("- spot: \x00", "valid: a list like"),
+        ("[" * 3000, "valid: a list like"),
+    ],
+)
+def test_any_other_text_is_an_error_that_names_the_place(text: str, said: str) -> None:
+    with pytest.raises(UnreadableList) as caught:
+        read_priorities(text)
+
+    assert said in str(caught.value)
+    assert "valid: " in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_policy_is_for_namespaces_and_accelerators() -> None:
+    text = '[{"namespaces": ["team-*"], "accelerators": ["tpu-v6e-*"], "priorities": [{"spot": true}]}]'
+    items = (Priority(spot=True),)
+
+    assert read_policies(text) == (
+        CapacityPolicy(namespaces=("team-*",), accelerators=("tpu-v6e-*",), priorities=items),
+    )
+    assert read_policies('[{"priorities": [{"spot": true}]}]') == (CapacityPolicy(priorities=items),)
+    assert read_policies("[]") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"namespace": "a", "priorities": [{}]}]', "unknown field `namespace`"),
+        ('[{"priorities": []}]', "the list is empty"),
+        ("[{}]", "missing required field `priorities`"),
+        ("spot", "Expected `array`, got `str`"),
+    ],
+)
+def test_a_wrong_policy_stops_the_start_with_the_name_of_the_variable(text: str, said: str) -> None:
+    variables = {
+        "TPU_PROVISIONER_CLUSTERS": f'{{"{CLUSTER}": {{"endpoint": "https://a.gke.goog"}}}}',
+        "TPU_PROVISIONER_CAPACITY_POLICIES": text,
+    }
+    with pytest.raises(Misconfigured, match="TPU_PROVISIONER_CAPACITY_POLICIES") as caught:
+        read_settings(variables)
+
+    assert said in str(caught.value)
