@@ -384,8 +384,7 @@ def judge_attempt(situation: Situation, found: AttemptDecision) -> list[str]:
     edited, choices = "edit" in situation["list"], 1 if situation["list"] == "none" else 3
     same = situation["record"] == "its pool" and not edited
     lasting = same and situation["failure"] in ("shape", "rights", "policy")
-    pause = 0 if edited else find_pause(DEMAND.claim.hash, attempt, choices)
-    pausing = ago is not None and 0 <= ago < pause
+    pausing = ago is not None and not edited and 0 <= ago < find_pause(DEMAND.claim.hash, attempt, choices)
     following = 0 if edited else (attempt + 1) % choices
     return _broken(
         {
