@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from shared.core.decide.failures import classify_failure
 from shared.core.errors import NotFound, Unavailable
+from shared.core.identity.names import parse_pool_name
 from shared.core.kinds.elastic import is_leader
 from shared.core.kinds.table import KIND_NAMES, find_kind_of_pod, select_pods
 from shared.core.times import parse_time
@@ -85,6 +87,7 @@ class _Event(Record):
 
 class _OperationError(msgspec.Struct):
     message: str = ""
+    code: int = 0
 
 
 class _Operation(msgspec.Struct, rename="camel"):
@@ -167,7 +170,8 @@ def read_pools(pools: Iterable[PoolSnapshot]) -> list[Entry]:
     for pool in pools:
         owner = pool.owner
         if owner and owner.created_at is not None:
-            said = f"requested {pool.node_count} x {pool.machine_type} for {owner.slice_name}; now {pool.status}"
+            said = f"requested {pool.node_count} x {pool.machine_type} for {owner.slice_name}"
+            said += f" (attempt {owner.attempt}); now {pool.status}"
             found.append(
                 Entry(
                     at=float(owner.created_at),
@@ -181,7 +185,11 @@ def read_pools(pools: Iterable[PoolSnapshot]) -> list[Entry]:
 
 
 def read_operations(gke: GoogleSession, cluster: str, names: set[str]) -> list[Entry]:
-    """Return the operations of GKE on pools of these names; GKE keeps them for a day or more."""
+    """Return the operations of GKE on pools of these names, and on other attempts of their slices.
+
+    GKE keeps them for a day or more.
+    """
+    claims = {parsed.hash for name in names if (parsed := parse_pool_name(name))}
     parent = cluster.rpartition("/clusters/")[0]
     body = gke.call("GET", f"v1/{parent}/operations")
     try:
@@ -192,7 +200,8 @@ def read_operations(gke: GoogleSession, cluster: str, names: set[str]) -> list[E
     found: list[Entry] = []
     for each in answer.operations:
         pool = each.target_link.rpartition("/")[2]
-        if ours in each.target_link and pool in names:
+        parsed = parse_pool_name(pool)
+        if ours in each.target_link and (pool in names or (parsed and parsed.hash in claims)):
             found += _read_operation(each, pool)
     return found
 
@@ -205,8 +214,16 @@ def _read_operation(operation: _Operation, pool: str) -> Iterator[Entry]:
     if ended is not None:
         problem = operation.error.message if operation.error else ""
         after = f" after {round(ended - began)} s" if began is not None else ""
-        text = f"{kind} failed{after}: {problem}" if problem else f"{kind} ended{after}"
+        text = f"{kind} failed{after}{_name_failure(operation)}: {problem}" if problem else f"{kind} ended{after}"
         yield Entry(at=ended, source="operation", about=pool, text=text, bad=bool(problem))
+
+
+def _name_failure(operation: _Operation) -> str:
+    """Return the class of a failed creation in brackets; nothing for another operation."""
+    error = operation.error
+    if error is None or operation.operation_type != "CREATE_NODE_POOL":
+        return ""
+    return f" ({classify_failure(error.message, error.code)})"
 
 
 def _read_dates(source: str, about: str, metadata: ObjectMeta) -> Iterator[Entry]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cli.printing import count, format_age, print_columns, print_line, short_cluster, styled
 from cli.rehearsal import rehearse, rehearse_leaders, rehearse_pools
+from shared.core.decide.failures import classify_failure
 from shared.core.decide.limits import count_pool_chips
 from shared.core.decisions import FAILURE_REASONS, Reason, Verdict
 from shared.core.errors import ProvisionerError
+from shared.core.identity.pools import PoolStatus
+from shared.core.times import format_minute, parse_time
 from shared.perform.emergency_stop import read_stop
 from shared.perform.pool_sizes import measure_elastic
 
@@ -56,6 +59,9 @@ class PoolRow:
     reason: str
     message: str
     stuck: bool
+    attempt: int
+    failure: str
+    """The class of the failed creation; empty for a pool that was created, or still is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +79,14 @@ class WaitingRow:
     reason: str
     message: str
     stuck: bool
+    attempt: int | None
+    """The attempt that the decision is about; None without a demand."""
+    failure: str
+    """The class of the failure that the decision follows; empty without one."""
+    error: str
+    """GKE's words about it."""
+    next_try: str
+    """When the next attempt begins, in RFC 3339; empty if it begins now, or not by itself."""
 
 
 @dataclass(slots=True)
@@ -95,7 +109,7 @@ class Status:
     def troubles(self) -> list[str]:
         """Return what needs a person, a sentence each."""
         rows: list[PoolRow | WaitingRow] = [*self.pools, *self.waiting]
-        return [f"{row.namespace}/{row.workload}: {row.message} [{row.reason}]" for row in rows if row.stuck]
+        return [f"{row.namespace}/{row.workload}: {row.message} {tell_reason(row)}" for row in rows if row.stuck]
 
     def as_data(self) -> dict[str, Any]:
         """Return it for programs."""
@@ -129,12 +143,22 @@ def read_status(ports: Ports, *, namespace: str = "") -> Status:
                     status.waiting.append(_waiting_row(cluster, pod, outcome, ports))
         except ProvisionerError as error:
             status.errors.append(f"{cluster}: {error}")
+    _share_failures(status)
     if namespace:
         status.pools = [row for row in status.pools if row.namespace == namespace]
         status.waiting = [row for row in status.waiting if row.namespace == namespace]
     status.pools.sort(key=lambda row: (row.cluster, row.namespace, row.workload, row.slice, row.pool))
     status.waiting.sort(key=lambda row: (row.cluster, row.namespace, row.workload, row.slice))
     return status
+
+
+def _share_failures(status: Status) -> None:
+    """Show a failed pool with the class that its slice has: it may rest on GKE's operation too."""
+    known = {(row.cluster, row.pool): row.failure for row in status.waiting if row.failure}
+    for at, row in enumerate(status.pools):
+        if row.failure:
+            failure = known.get((row.cluster, row.pool), row.failure)
+            status.pools[at] = replace(row, failure=failure)
 
 
 def _pool_row(cluster: str, pool: PoolSnapshot, outcome: Outcome, ports: Ports) -> PoolRow:
@@ -158,6 +182,8 @@ def _pool_row(cluster: str, pool: PoolSnapshot, outcome: Outcome, ports: Ports) 
         reason=str(decision.reason),
         message=decision.message,
         stuck=decision.reason in STUCK,
+        attempt=owner.attempt if owner else 0,
+        failure=str(classify_failure(pool.error)) if pool.status == PoolStatus.ERROR else "",
     )
 
 
@@ -175,6 +201,10 @@ def _waiting_row(cluster: str, pod: PodView, outcome: Outcome, ports: Ports) -> 
         reason=str(decision.reason),
         message=decision.message,
         stuck=decision.verdict == Verdict.REFUSE or decision.reason in STUCK,
+        attempt=outcome.facts.get("attempt"),
+        failure=outcome.facts.get("failure", ""),
+        error=outcome.facts.get("error", ""),
+        next_try=outcome.facts.get("next_try", ""),
     )
 
 
@@ -186,12 +216,12 @@ def print_status(console: Console, status: Status, *, wide: bool) -> None:
     """Print the status for people: pools, then what waits, then one line that sums it up."""
     if status.pools:
         headings = ["POOL", "WORKLOAD", "STATE", "CHIPS", "AGE", "REASON"]
-        extra = ["CLUSTER", "SLICE", "NODES", "MACHINE", "TOPOLOGY", "MESSAGE"]
+        extra = ["ATTEMPT", "FAILURE", "CLUSTER", "SLICE", "NODES", "MACHINE", "TOPOLOGY", "MESSAGE"]
         print_columns(console, headings + extra * wide, [_pool_cells(row, wide=wide) for row in status.pools])
     if status.waiting:
         if status.pools:
             print_line(console)
-        headings = ["WAITING SLICE", "WORKLOAD", "FOR", "DECISION", "REASON"]
+        headings = ["WAITING SLICE", "WORKLOAD", "FOR", "DECISION", "REASON", "ATTEMPT", "FAILURE", "NEXT TRY"]
         extra = ["CLUSTER", "LEADER", "POOL", "MESSAGE"]
         print_columns(console, headings + extra * wide, [_waiting_cells(row, wide=wide) for row in status.waiting])
     if status.pools or status.waiting:
@@ -222,6 +252,8 @@ def _pool_cells(row: PoolRow, *, wide: bool) -> list[Any]:
         styled(row.reason, "bad" if row.stuck else ""),
     ]
     extra = [
+        str(row.attempt),
+        row.failure or "-",
         short_cluster(row.cluster),
         row.slice or "-",
         str(row.nodes),
@@ -240,5 +272,21 @@ def _waiting_cells(row: WaitingRow, *, wide: bool) -> list[Any]:
         waited,
         styled(row.decision, "bad" if row.stuck else ""),
         styled(row.reason, "bad" if row.stuck else ""),
+        "-" if row.attempt is None else str(row.attempt),
+        row.failure or "-",
+        _format_next(row),
     ]
     return cells + [short_cluster(row.cluster), row.pod, row.pool or "-", row.message] * wide
+
+
+def _format_next(row: WaitingRow) -> str:
+    """Return when a failed creation is tried again; ``-`` if never by itself."""
+    at = parse_time(row.next_try)
+    if at is not None:
+        return format_minute(at)
+    return "now" if row.failure and row.decision == Verdict.CREATE else "-"
+
+
+def tell_reason(row: PoolRow | WaitingRow) -> str:
+    """Return the reason of a row in brackets, and the class of its failure."""
+    return f"[{row.reason}]" if row.failure in ("", row.reason) else f"[{row.reason}, failure: {row.failure}]"

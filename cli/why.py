@@ -13,7 +13,7 @@ from cli.history import Entry, read_events, read_leaders, read_operations, read_
 from cli.log_search import read_logs
 from cli.moments import format_moment
 from cli.printing import print_columns, print_line, short_cluster, styled
-from cli.status import Status, read_status
+from cli.status import Status, read_status, tell_reason
 from shared.core.errors import ProvisionerError, Rejected
 from shared.core.identity.names import Claim, build_pool_name, parse_pool_name
 from shared.core.kinds.table import KIND_NAMES, KINDS, choose_kinds, list_slices
@@ -215,10 +215,11 @@ def print_story(console: Console, story: Story, *, several: bool, wide: bool) ->
         print_line(console, styled(f"{hidden} more with -o wide: steps of Kubernetes, and repetitions", "dim"))
     for row in story.now.pools:
         print_line(
-            console, styled(f"now: pool {row.pool} is {row.state}: {row.message} [{row.reason}]", _look(row.stuck))
+            console,
+            styled(f"now: pool {row.pool} is {row.state}: {row.message} {tell_reason(row)}", _look(row.stuck)),
         )
     for waiting in story.now.waiting:
-        said = f"now: slice {waiting.slice} waits: {waiting.message} [{waiting.reason}]"
+        said = f"now: slice {waiting.slice} waits: {waiting.message} {tell_reason(waiting)}"
         print_line(console, styled(said, _look(waiting.stuck)))
     if not story.now.pools and not story.now.waiting:
         state = "has no pools and needs none" if story.exists else "does not exist, and has no pools"

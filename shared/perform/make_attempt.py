@@ -166,7 +166,7 @@ def _create_allowed(
 
 
 def _with(found: AttemptDecision, decision: Decision) -> AttemptDecision:
-    return AttemptDecision(attempt=found.attempt, decision=decision, failure=found.failure)
+    return replace(found, decision=decision)
 
 
 def _create(demand: Demand, found: AttemptDecision, ports: Ports, turn: Turn, cluster_uid: str) -> AttemptDecision:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shared.core.nodepool import describe_placement
+from shared.core.times import format_time
 
 if TYPE_CHECKING:
     from shared.core.decide.attempts import AttemptDecision
@@ -44,8 +45,11 @@ def describe_demand(demand: Demand, settings: Settings) -> dict[str, Any]:
 
 
 def describe_attempt(made: AttemptDecision) -> dict[str, Any]:
-    """Return the attempt for a log record, and the class of the failure that it follows."""
-    return {"attempt": made.attempt} | ({"failure": str(made.failure)} if made.failure else {})
+    """Return the attempt for a log record; of the failure that it follows: class, words, pause."""
+    if made.failure is None:
+        return {"attempt": made.attempt}
+    failed = {"failure": str(made.failure), "error": made.said, "next_try": format_time(made.next_at)}
+    return {"attempt": made.attempt} | {key: value for key, value in failed.items() if value}
 
 
 def describe_claim(claim: Claim) -> dict[str, str]:

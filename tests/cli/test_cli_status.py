@@ -14,8 +14,9 @@ from cli.status import print_status, read_status
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.errors import Unavailable
+from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
-from shared.core.times import format_minute
+from shared.core.times import format_minute, format_time
 from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_go_pool, a_jobset, a_pod, a_pool
 from tests.cli.cli_world import a_deployment, put_in_place, run
 from tests.component.world import Records, World
@@ -41,6 +42,7 @@ def test_the_table_says_whose_each_pool_is_and_what_needs_a_person(
     put_in_place(monkeypatch, a_deployment(world))
     second = a_claim(slice_key="default/train-workers-1")
     said, cause = "[GCE_STOCKOUT]", "no capacity in us-east5-b"
+    kept = "failed and is kept until its next attempt"
     failed, next_try = build_pool_name(second), format_minute(NOW - 50 + find_pause(second.hash, 0))
 
     result = run("status")
@@ -51,11 +53,11 @@ def test_the_table_says_whose_each_pool_is_and_what_needs_a_person(
         f"{POOL}   default/train   RUNNING   16      5m    owner_live",
         f"{failed}   default/train   ERROR     16      50s   pool_failed",
         "",
-        "WAITING SLICE     WORKLOAD        FOR    DECISION   REASON",
-        "train-workers-1   default/train   1h8m   wait       stockout",
+        "WAITING SLICE     WORKLOAD        FOR    DECISION   REASON     ATTEMPT   FAILURE    NEXT TRY",
+        f"train-workers-1   default/train   1h8m   wait       stockout   0         stockout   {next_try}",
         "",
         "2 pools with 32 chips, 1 slice waiting; 2 need a person",
-        f"default/train: node pool {failed} failed and is kept until its next attempt: {said} [pool_failed]",
+        f"default/train: node pool {failed} {kept}: {said} [pool_failed, failure: stockout]",
         f"default/train: attempt 0 failed: {cause} (GKE: {said}); next try at {next_try} [stockout]",
     ]
 
@@ -127,8 +129,54 @@ def test_programs_get_everything(
         "reason": "owner_live",
         "message": "",
         "stuck": False,
+        "attempt": 0,
+        "failure": "",
     }
     assert (data["stuck"], data["errors"]) == (2, [])
+
+
+@pytest.mark.parametrize(
+    ("error", "age_seconds", "expected"),
+    [
+        ("[GCE_STOCKOUT]", 50, ("wait", 0, "stockout", "later")),
+        ("[GCE_STOCKOUT]", 500, ("create", 1, "stockout", "now")),
+        ("[PERMISSIONS_ERROR]", 500, ("refuse", 0, "rights", "-")),
+        ("Internal error.", 50, ("wait", 0, "internal", "later")),
+        ("oh", 50, ("wait", 0, "unknown", "later")),
+    ],
+)
+def test_a_failed_creation_is_told_with_attempt_class_words_and_next_try(
+    monkeypatch: pytest.MonkeyPatch, error: str, age_seconds: int, expected: tuple[str, int, str, str]
+) -> None:
+    world = World(Records())
+    world.pools.add(CLUSTER, a_pool("ERROR", error=error, age_seconds=age_seconds))
+    world.cluster.add(a_pod(created_at=NOW - 600, unschedulable_since=NOW - 600))
+    put_in_place(monkeypatch, a_deployment(world))
+    due = NOW - age_seconds + find_pause(a_claim().hash, 0)
+    decision, attempt, failure, following = expected
+
+    shown = json.loads(run("status", "--json").stdout)
+    line = next(each for each in run("status").stdout.splitlines() if each.startswith("train-workers-0 "))
+
+    ((pool,), (row,)) = shown["pools"], shown["waiting"]
+    assert (row["decision"], row["attempt"], row["failure"], row["error"]) == (decision, attempt, failure, error)
+    assert row["next_try"] == (format_time(due) if following == "later" else "")
+    assert (pool["attempt"], pool["failure"]) == (0, failure)
+    assert line.endswith(f"   {format_minute(due) if following == 'later' else following}")
+
+
+def test_what_only_the_operation_says_is_told_of_the_pool_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(Records())
+    world.pools.add(CLUSTER, a_pool("ERROR", error="oh", age_seconds=50))
+    world.pools.creations[CLUSTER, POOL] = Creation(pool=POOL, ended=True, error="oh", code=13, ended_at=NOW - 10)
+    world.cluster.add(a_pod(unschedulable_since=NOW - 4000))
+    put_in_place(monkeypatch, a_deployment(world))
+
+    shown = json.loads(run("status", "--json").stdout)
+
+    assert [row["failure"] for row in (*shown["pools"], *shown["waiting"])] == ["internal", "internal"]
+    assert shown["waiting"][0]["next_try"] == format_time(NOW - 10 + find_pause(a_claim().hash, 0))
+    assert run("status").stdout.count("[pool_failed, failure: internal]") == 2
 
 
 def test_a_namespace_shows_only_its_own(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,15 +15,17 @@ from rich.console import Console
 from cli.endings import BadInput
 from cli.history import Entry, read_operations, read_pools
 from cli.log_search import find_last_sweep, read_logs
-from cli.status import Status
+from cli.status import Status, read_status
 from cli.why import Story, mark_repetitions, parse_workload, print_story
 from shared.core.errors import Denied, ProvisionerError, Unavailable
+from shared.core.identity.names import build_pool_name
 from shared.core.settings import Credentials
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
 from shared.edges.kubernetes_api import Connection, KubernetesApi
-from tests.builders import CLUSTER, NOW, a_go_pool, a_pool
+from tests.builders import CLUSTER, NOW, a_claim, a_go_pool, a_pool
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
+from tests.component.world import Records, World
 
 
 class CannedRest(GoogleSession):
@@ -85,9 +87,31 @@ def test_operations_on_its_pools_are_told_with_their_errors() -> None:
     assert rest.asked == "GET v1/projects/p/locations/us-east5/operations"
     assert [(each.text, each.bad) for each in found] == [
         ("CREATE_NODE_POOL began (operation-1)", False),
-        ("CREATE_NODE_POOL failed after 2100 s: stockout", True),
+        ("CREATE_NODE_POOL failed after 2100 s (unknown): stockout", True),
         ("DELETE_NODE_POOL began (operation-2)", False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ('{"message": "[GCE_STOCKOUT]", "code": 8}', "(stockout): [GCE_STOCKOUT]"),
+        ('{"message": "oh", "code": 13}', "(internal): oh"),
+    ],
+)
+def test_the_creations_of_all_attempts_are_told_with_the_class_of_their_failure(error: str, told: str) -> None:
+    """The pools of earlier attempts are gone, and nothing else names them."""
+    body = """{"operations": [{"name": "operation-1", "operationType": "CREATE_NODE_POOL", "targetLink": "%s",
+      "startTime": "2027-01-15T08:00:00Z", "endTime": "2027-01-15T08:01:00Z", "error": %s}]}"""
+    rest = CannedRest((body % (LINK.format("c", build_pool_name(a_claim(), 2)), error)).encode())
+
+    found = read_operations(rest, CLUSTER, {build_pool_name(a_claim())})
+
+    assert [each.text for each in found] == [
+        "CREATE_NODE_POOL began (operation-1)",
+        f"CREATE_NODE_POOL failed after 60 s {told}",
+    ]
+    assert read_operations(rest, CLUSTER, {build_pool_name(a_claim(owner_uid="another"))}) == []
 
 
 def test_logs_are_asked_for_one_workload_of_one_day() -> None:
@@ -135,7 +159,7 @@ def test_pools_are_told_by_the_moment_on_their_label_and_the_go_provisioners_hav
     (entry,) = read_pools([a_pool("ERROR", error="stockout"), a_go_pool()])
 
     assert (entry.at, entry.bad) == (NOW - 60, True)
-    assert entry.text == "requested 4 x ct6e-standard-4t for train-workers-0; now ERROR: stockout"
+    assert entry.text == "requested 4 x ct6e-standard-4t for train-workers-0 (attempt 0); now ERROR: stockout"
 
 
 def entry(about: str, message: str = "", at: float = 0.0) -> Entry:
@@ -183,6 +207,20 @@ def test_a_terminal_tells_it_within_its_width(width: int) -> None:
     assert max(len(line) for line in lines) <= width
     assert lines[0] == "p/us-east5/c"
     assert lines[-1] == "not read: logs: denied"
+
+
+def test_the_present_state_of_a_failed_creation_has_its_class_and_the_next_try() -> None:
+    world, written = World(Records()), io.StringIO()
+    world.pools.add(CLUSTER, a_pool("ERROR", error="Internal error.", age_seconds=50))
+    story = Story(cluster=CLUSTER, namespace="default", name="train", now=read_status(world.ports))
+
+    print_story(Console(file=written, width=300), story, several=False, wide=False)
+
+    pool, waiting = written.getvalue().splitlines()
+    assert pool.startswith(f"now: pool {build_pool_name(a_claim())} is ERROR: ")
+    assert waiting.startswith("now: slice train-workers-0 waits: attempt 0 failed: ")
+    assert "(GKE: Internal error.); next try at " in waiting
+    assert {line.partition(" [")[2] for line in (pool, waiting)} == {"pool_failed, failure: internal]"}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from shared.core.decide.attempts import find_pause
 from shared.core.errors import Busy, Denied, Unavailable
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
+from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
 from tests.component.turns import Crash, TakingTurnsPools, Turns
 
@@ -133,6 +134,7 @@ def test_what_the_owner_is_told_names_the_cause_and_the_next_try(world: World, l
     assert told == {(kind, "NodePoolCreationFailed", head) for kind in ("JobSet", "Pod")}
     (waits,) = world.records.expect_in_order({"decision": "wait", "reason": "stockout"})
     assert (waits["attempt"], waits["failure"], waits["pool"]) == (0, "stockout", name_of(0))
+    assert (waits["error"], waits["next_try"]) == (STOCKOUT, format_time(NOW + find_pause(HASH, 0)))
 
 
 def test_a_failure_that_every_try_would_meet_is_refused_until_the_pool_is_deleted(world: World, look: By) -> None:

@@ -71,6 +71,10 @@ class AttemptDecision:
     decision: Decision
     failure: Failure | None = None
     """The class of the failure that the decision follows; None without one."""
+    said: str = ""
+    """GKE's words about that failure."""
+    next_at: float | None = None
+    """Unix seconds of the next try, if a pause comes before it."""
 
 
 def find_newest(pools: Collection[PoolSnapshot]) -> PoolSnapshot | None:
@@ -169,34 +173,35 @@ def decide_next_attempt(
     """
     failure, tried = failed.failure, demand.on_attempt(failed.attempt)
     rule, edited = RULES[failure], failed.candidate not in ("", tried.candidate_mark)
-    head = _describe_failure(failed, "" if edited else tried.place_of_list, rule.words.format(zone=tried.zone))
+    said, place = _shorten(failed.error), "" if edited else tried.place_of_list
+    cause = f"failed: {rule.words.format(zone=tried.zone)} (GKE: {said})"
+    head = f"attempt {failed.attempt}{f' ({place})' if place else ''} {cause}"
     if rule.lasting and failed.binding and not edited:
         message = (
             f"{head}; this would fail again, so nothing more is created; correct the cause, then delete "
             f"node pool {failed.pool} to try again"
         )
-        return AttemptDecision(
-            attempt=failed.attempt, decision=Decision(Verdict.REFUSE, rule.reason, message), failure=failure
-        )
+        decision = Decision(Verdict.REFUSE, rule.reason, message)
+        return AttemptDecision(attempt=failed.attempt, decision=decision, failure=failure, said=said)
     pause = 0.0 if edited else find_pause(demand.claim.hash, failed.attempt, demand.choices)
     passed = measure_seconds(failed.at, now)
     if failed.at is not None and passed is not None and passed < pause:
-        message = f"{head}; next try at {format_minute(failed.at + pause)}"
+        next_at = failed.at + pause
+        decision = Decision(Verdict.WAIT, rule.reason, f"{head}; next try at {format_minute(next_at)}")
         return AttemptDecision(
-            attempt=failed.attempt, decision=Decision(Verdict.WAIT, rule.reason, message), failure=failure
+            attempt=failed.attempt, decision=decision, failure=failure, said=said, next_at=next_at
         )
     # The number of a candidate means another one in a list that was edited: begin with its first.
     last = failed.attempt - failed.attempt % demand.choices + demand.choices - 1 if edited else failed.attempt
     attempt = choose_next(last, used, demand.choices)
     message = f"{head}; attempt {attempt}: {describe_creation(demand.on_attempt(attempt))}"
     decision = Decision(create.verdict, Reason.POOL_FAILED, message)
-    return AttemptDecision(attempt=attempt, decision=decision, failure=failure)
+    return AttemptDecision(attempt=attempt, decision=decision, failure=failure, said=said)
 
 
-def _describe_failure(failed: FailedAttempt, place: str, words: str) -> str:
-    said = leave_out_operations(failed.error or "ERROR")
-    said = said if len(said) <= _SAID_LENGTH_MAX else f"{said[: _SAID_LENGTH_MAX - 1]}…"
-    return f"attempt {failed.attempt}{f' ({place})' if place else ''} failed: {words} (GKE: {said})"
+def _shorten(error: str) -> str:
+    said = leave_out_operations(error or "ERROR")
+    return said if len(said) <= _SAID_LENGTH_MAX else f"{said[: _SAID_LENGTH_MAX - 1]}…"
 
 
 def decide_after_creation(
