@@ -19,7 +19,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(TEST_SECONDS_MAX)]
 
 EXAMPLES = ROOT / "examples"
 V6E, V5E, V5P = "ct6e-standard-4t", "ct5lp-hightpu-4t", "ct5p-hightpu-4t"
-RESERVATION = "projects/capacity-project/reservations/v5p-quarter"
+RESERVATIONS = {
+    "default/v5p-reserved": "projects/capacity-project/reservations/v5p-quarter",
+    "default/v6e-candidates": "train",
+}
 
 # workload (its beginning, where the name is generated): pools, nodes each, machine type, placement, tier
 EXPECTED = {
@@ -76,7 +79,7 @@ def test_an_example_gets_the_pools_that_it_should(report: Json, workload: str) -
         assert found == (nodes, machine_type, placement, tier, "pool_absent")
         assert len(one["pools"]) == 1
         assert_few_calls(one)
-        assert one["reservation"] == (RESERVATION if tier == "reservation" else "")
+        assert one["reservation"] == RESERVATIONS.get(workload, "")
 
 
 @pytest.mark.parametrize("workload", REFUSED)

@@ -70,6 +70,7 @@ def provision_pod(
     cap: DeletionCap | None = None,
     limits: Limits | None = None,
     creations: Creations | None = None,
+    had_pool: bool = False,
 ) -> Outcome:
     """Give the slice of one live leader pod a pool, or a reason why it gets none.
 
@@ -84,6 +85,7 @@ def provision_pod(
         cap: how many pools this sweep may still delete; None outside a sweep.
         limits: what counts against the limits, if several pods share it.
         creations: what GKE says of pools that it has created; None outside a sweep.
+        had_pool: the slice is known to have had a pool, so its pools are listed in any case.
 
     Raises:
         Retryable: something could not be read or is in progress; try again.
@@ -113,7 +115,7 @@ def provision_pod(
             return Outcome(decision=decide_answered_slice(), cluster=cluster, subject=subject)
         answered.add(found.claim.hash)
     try:
-        made = _satisfy(found, pod, workload, ports, pools, turn)
+        made = _satisfy(found, pod, workload, ports, pools, turn, had_pool=had_pool)
     except ProvisionerError as error:
         if overdue or isinstance(error, Denied):
             name = build_pool_name(found.claim, FIRST_ATTEMPT)
@@ -137,10 +139,13 @@ def _satisfy(
     ports: Ports,
     pools: Sequence[PoolSnapshot] | None,
     turn: Turn,
+    *,
+    had_pool: bool,
 ) -> AttemptDecision:
     """Decide about one demand and do it."""
     cluster, attempts = demand.claim.cluster, [FIRST_ATTEMPT]
-    if pools is None and workload and not (demand.elastic or is_young(pod, workload, now=turn.looked_at)):
+    first = not had_pool and workload is not None and is_young(pod, workload, now=turn.looked_at)
+    if pools is None and workload and not (demand.elastic or first):
         pools = turn.limits.list_pools() if turn.limits else ports.pools.list(cluster)
     if pools is not None and not demand.elastic:
         own = sort_own_attempts(demand.claim.hash, pools, fingerprint=demand.fingerprint)

@@ -63,7 +63,7 @@ def settle(ended: EndedOperation | None, ports: Ports) -> Sequence[Outcome]:
     for seen in _find_leaders(ended.cluster, name, ports):
         pod = ports.clusters[ended.cluster].get_pod(seen.namespace, seen.name)
         if pod is not None and pod.uid == seen.uid:
-            outcomes.append(provision_pod(ended.cluster, pod, ports, answered=answered))
+            outcomes.append(provision_pod(ended.cluster, pod, ports, answered=answered, had_pool=True))
         if answered:
             break
     return outcomes or [_conclude(ended, decide_unclaimed(ended.pool))]

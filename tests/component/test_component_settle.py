@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.messages import Message
@@ -40,10 +41,22 @@ def test_a_failed_create_is_answered_at_once_as_by_provision(world: World) -> No
     assert world.notices() == [("JobSet", "NodePoolCreationFailed", True), ("Pod", "NodePoolCreationFailed", True)]
 
 
-def test_a_finished_delete_lets_the_waiting_slice_create_by_one_call(world: World) -> None:
+def test_a_finished_delete_lets_the_waiting_slice_create_by_two_calls(world: World) -> None:
+    """The slice has had a pool, so a later attempt may live: its pools are listed first."""
     assert settle(world, DELETED) == 200
-    assert world.pools.calls == [("create", NAME)]
+    assert world.pools.calls == [("list", ""), ("create", NAME)]
     assert world.says() == ("create", "pool_absent")
+
+
+def test_beside_a_later_attempt_the_first_one_is_not_created_again(world: World) -> None:
+    """A creation can fail, and its pool be gone, while the leader is still young."""
+    later = build_pool_name(a_claim(), 1)
+    world.cluster.add(a_pod(created_at=NOW - 5), a_jobset(created_at=NOW - 5))
+    world.pools.add(CLUSTER, a_pool("PROVISIONING", name=later, extra_labels={labels.ATTEMPT: "1"}))
+
+    assert settle(world, DELETED) == 200
+    assert world.says() == ("wait", "pool_in_progress")
+    assert world.pools.names(CLUSTER) == [later]
 
 
 def test_a_delete_of_any_attempt_wakes_the_slice(world: World) -> None:
@@ -61,7 +74,7 @@ def test_only_the_slice_of_the_name_is_answered(world: World) -> None:
     )
 
     assert settle(world, DELETED) == 200
-    assert world.pools.calls == [("create", NAME)]
+    assert world.pools.calls == [("list", ""), ("create", NAME)]
 
 
 def test_a_success_is_told_to_the_workload_and_its_leader(world: World) -> None:
