@@ -19,7 +19,7 @@ SEEDS ?= 0:5000
 PROGRAM ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-kinds demo-ray ray up down status env quick simulate test fuzz test-tools test-terraform test-image controlplane controllers test-cluster lint check format bench bench-field requirements clean
+.PHONY: help demo demo-scarce demo-kinds demo-ray ray up down status env quick simulate test fuzz test-tools test-terraform test-image controlplane controllers test-cluster lint check format bench bench-field requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -40,6 +40,11 @@ help: ## List the targets
 
 demo: $(VENV)/.demo ## Run a two-slice JobSet on a local cloud and show how it gets its node pools
 	@$(BIN)/python -m demo.loop $(JOBSET) $(STACK_OPTIONS) \
+		$(foreach path,$(REPORT),--report=$(path)) $(if $(TIMEOUT),--timeout=$(TIMEOUT))
+
+demo-scarce: $(VENV)/.demo ## Run three JobSets where the reservation and spot have room for one slice each (docs/capacity.md)
+	@$(BIN)/python -m demo.loop examples/scarce/three-jobsets.yaml --faults=examples/scarce/capacity.yaml \
+		--speed=$(or $(SPEED),60) $(if $(CLUSTER),--cluster=$(CLUSTER)) \
 		$(foreach path,$(REPORT),--report=$(path)) $(if $(TIMEOUT),--timeout=$(TIMEOUT))
 
 demo-kinds: $(VENV)/.demo ## Run one manifest of each kind of workload, with its controller (make controlplane controllers first)
