@@ -41,8 +41,8 @@ start: a third of what that costs the API server is the collection of garbage (h
 _TESTS_FAILED = 1
 """pytest's exit code for tests that failed, and for nothing else."""
 _SECOND_RUNS_MAX = 3
-"""So many failed tests of a tier run again with their files, alone. Real processes share two cores with each other, and a test that
-waits for one can lose. More failures have a cause in the code."""
+"""So many failed tests of a tier run again with their files, alone. Real processes share two cores
+with each other, and a test that waits for one can lose. More failures have a cause in the code."""
 
 
 @dataclass(frozen=True)
