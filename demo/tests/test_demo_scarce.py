@@ -1,4 +1,4 @@
-"""Scarce capacity, as `make demo-scarce` runs it, on both clusters: each slice takes the next way that has room."""
+"""Scarce capacity, as `make demo-scarce` runs it, on both clusters: each slice goes on until there is room."""
 
 from __future__ import annotations
 
