@@ -9,6 +9,7 @@ from cli.printing import count, format_age, print_columns, print_line, short_clu
 from cli.rehearsal import rehearse, rehearse_leaders, rehearse_pools
 from shared.core.decide.failures import classify_failure
 from shared.core.decide.limits import count_pool_chips
+from shared.core.decide.warm_pools import find_idle_bound, find_idle_since
 from shared.core.decisions import FAILURE_REASONS, Reason, Verdict
 from shared.core.errors import ProvisionerError
 from shared.core.identity.pools import PoolStatus
@@ -62,6 +63,12 @@ class PoolRow:
     attempt: int
     failure: str
     """The class of the failed creation; empty for a pool that was created, or still is."""
+    warm: bool = False
+    """Its workload is over, and it stays for the next one within its idle time."""
+    idle_seconds: float | None = None
+    """How long a warm pool is idle; None if no sweep has seen it idle yet."""
+    idle_seconds_max: int = 0
+    """How long it may stay idle; 0 if it may not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +171,9 @@ def _share_failures(status: Status) -> None:
 def _pool_row(cluster: str, pool: PoolSnapshot, outcome: Outcome, ports: Ports) -> PoolRow:
     pool = measure_elastic([pool], ports)[0][0]
     owner, decision = pool.owner, outcome.decision
-    age = pool.age_seconds(ports.clock.now())
+    now, warm = ports.clock.now(), decision.reason == Reason.POOL_WARM
+    age = pool.age_seconds(now)
+    since = find_idle_since(ports.clusters[cluster].list_surplus_marks(pool.name), now) if warm else None
     return PoolRow(
         cluster=cluster,
         pool=pool.name,
@@ -184,6 +193,9 @@ def _pool_row(cluster: str, pool: PoolSnapshot, outcome: Outcome, ports: Ports) 
         stuck=decision.reason in STUCK,
         attempt=owner.attempt if owner else 0,
         failure=str(classify_failure(pool.error)) if pool.status == PoolStatus.ERROR else "",
+        warm=warm,
+        idle_seconds=None if since is None else round(now - since, 1),
+        idle_seconds_max=find_idle_bound(pool, ports.settings),
     )
 
 
@@ -249,7 +261,7 @@ def _pool_cells(row: PoolRow, *, wide: bool) -> list[Any]:
         styled(row.state, look),
         str(row.chips),
         age,
-        styled(row.reason, "bad" if row.stuck else ""),
+        styled(row.reason + _tell_idle(row), "bad" if row.stuck else ""),
     ]
     extra = [
         str(row.attempt),
@@ -262,6 +274,15 @@ def _pool_cells(row: PoolRow, *, wide: bool) -> list[Any]:
         row.message,
     ]
     return cells + extra * wide
+
+
+def _tell_idle(row: PoolRow) -> str:
+    if not row.warm:
+        return ""
+    most = format_age(row.idle_seconds_max)
+    return (
+        f": up to {most}" if row.idle_seconds is None else f": idle for {format_age(row.idle_seconds)} of {most}"
+    )
 
 
 def _waiting_cells(row: WaitingRow, *, wide: bool) -> list[Any]:

@@ -24,6 +24,9 @@ CANDIDATE = "google.com/tpu-provisioner-candidate"
 CLUSTER_UID = "google.com/tpu-provisioner-cluster"
 """UID of the cluster's namespace ``kube-system``, which proves which API the pool was made for."""
 
+IDLE = "google.com/tpu-provisioner-idle"
+"""For how many seconds the pool may stay without use after its workload is over; absent for 0."""
+
 OWNER_KEYS = frozenset(
     {MANAGER, PARENT_KIND, PARENT_NAME, PARENT_NAMESPACE, OWNER_UID, CLAIM, ATTEMPT, CREATED_AT, FINGERPRINT}
 )
@@ -41,6 +44,7 @@ COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
 ADDITIONAL_NODE_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"
 NODE_SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"
 CAPACITY = "tpu-provisioner.cloud.google.com/capacity"
+IDLE_SECONDS = "tpu-provisioner.cloud.google.com/idle-seconds"
 DISABLE_AUTOPROVISIONING = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 
 MODE = "tpu-provisioner.cloud.google.com/mode"  # on our own namespace: the emergency stop of its cluster

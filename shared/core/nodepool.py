@@ -162,6 +162,7 @@ def _build_labels(demand: Demand, attempt: int, created_at: int, cluster_uid: st
         fingerprint=demand.fingerprint,
         candidate=demand.candidate_mark,
         cluster_uid=cluster_uid,
+        idle_seconds=demand.idle_seconds,
     )
     # Owner labels last, so that no label of a pod can overwrite them.
     merged = demand.operator_labels | demand.node_labels | owner

@@ -65,6 +65,7 @@ KindNames = Annotated[
 ]
 _NoNegative = Annotated[int, between(0, COUNT_MAX)]
 _Positive = Annotated[int, between(1, COUNT_MAX)]
+_IDLE_SECONDS = between(0, 604_800)
 _NAMESPACE = matching("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "the name of a namespace")
 _POLICIES = Valid('a list like [{"namespaces": ["team-*"], "priorities": [{"spot": true}, {}]}]', lambda _: True)
 _PODS = between(8, 256)
@@ -189,6 +190,13 @@ class Settings:
     drain_seconds_max: _Positive = 900
     """How long pods of a workload that is over may keep its pool: the longest usual termination
     grace."""
+    idle_seconds: Annotated[int, _IDLE_SECONDS] = 0
+    """How long the pool of a slice stays without use after its workload is over, for the next
+    workload of its shape. 0: not at all, because an idle pool costs as much as a used one. Pools
+    that are pinned or elastic never stay. The annotation ``idle-seconds`` of a pod replaces it."""
+    idle_seconds_max: Annotated[int, _IDLE_SECONDS] = 0
+    """The most that the annotation may ask for, if that is more than `idle_seconds`. A pool never
+    stays for longer than the larger of the two, whatever was allowed when it was created."""
     replace_differing_pools: bool = False
     """Delete and re-create a running pool when its demand has changed; otherwise the demand is
     refused. If the slices of a workload come and go during its life, an empty pool is replaced in
@@ -275,6 +283,11 @@ class Settings:
     def work_seconds(self) -> float:
         """Return for how long a delivery begins calls, so that the last one ends in time."""
         return self.timeout_seconds - CALL_SECONDS_MAX
+
+    @property
+    def idle_bound(self) -> int:
+        """Return for how many seconds any pool may stay without use."""
+        return max(self.idle_seconds, self.idle_seconds_max)
 
     @property
     def limited(self) -> bool:

@@ -83,9 +83,13 @@ class Limits:
 
     def measure(self, demand: Demand, *except_names: str) -> Usage:
         """Return what the other pools have, as far as it is known; good enough to refuse."""
-        pools, ledger = self.list_pools(), self._ledger
-        reserved = keep_current(ledger.entries if ledger else {}, self._ports.clock.now())
-        return measure_usage(pools, demand.claim.namespace, except_names=except_names, reserved=reserved)
+        namespace, reserved = demand.claim.namespace, self.list_reserved()
+        return measure_usage(self.list_pools(), namespace, except_names=except_names, reserved=reserved)
+
+    def list_reserved(self) -> dict[str, Reservation]:
+        """Return the reservations that count, as far as they are known."""
+        ledger = self._ledger
+        return keep_current(ledger.entries if ledger else {}, self._ports.clock.now())
 
     def reserve(self, demand: Demand, pool_name: str, *, instead_of: str = "") -> Reserved | Decision:
         """Return the pool's reservation, or the refusal by a limit; `instead_of` does not count.

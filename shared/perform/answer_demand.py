@@ -129,7 +129,7 @@ def provision_pod(
     if overdue or answered is None or changes:
         explain(live, decision, objects=(workload, pod))
     name, facts = build_pool_name(found.claim, made.attempt), _describe_answered(found, made, pod, ports)
-    return Outcome(decision=decision, cluster=cluster, pool=name, subject=subject, facts=facts)
+    return Outcome(decision=decision, cluster=cluster, pool=name, subject=subject, demand=found, facts=facts)
 
 
 def _satisfy(

@@ -19,11 +19,13 @@ from shared.core.decide.pool_facts import (
     PoolFacts,
     classify_owner,
     count_pods,
+    has_ended,
     is_owner,
     list_others,
     measure_waiting,
 )
 from shared.core.decide.pool_use import judge_use, may_depend_on_use
+from shared.core.decide.warm_pools import find_idle_bound
 from shared.core.errors import ProvisionerError
 from shared.core.kinds.table import get_kind, may_swap
 from shared.perform.explain import find_parent
@@ -158,7 +160,9 @@ def gather_facts(
     workload, pods = reader.read_owner(owner)
     state, since = classify_owner(owner, workload, pods)
     if workload is not None and may_depend_on_use(pool, state, workload):
-        worth = may_have_surplus(workload, pools) if state == OwnerState.LIVE else may_swap(workload)
+        # Where idle pools are, a slice may run on one, and its own pool came too late.
+        many = may_have_surplus(workload, pools) or owner.idle_seconds > 0
+        worth = many if state == OwnerState.LIVE else may_swap(workload)
         state = judge_use(pool, state, *reader.read_use(workload, pods, pools=pools)) if worth else state
     parent = reader.read_parent(workload) if parents and state == OwnerState.LIVE and workload else None
     found = is_owner(owner, workload)
@@ -169,6 +173,7 @@ def gather_facts(
         owner_found=found,
         parent=parent,
         superseded=pool.status in BROKEN and is_superseded(pool, pools),
+        workload_over=state in (OwnerState.OVER, OwnerState.GONE) and has_ended(owner, workload),
     )
     return Gathered(facts, None if state == OwnerState.GONE else workload)
 
@@ -187,6 +192,8 @@ def gather_again(cluster: str, name: str, ports: Ports, *, pools: Sequence[PoolS
         return None
     seen = gather_facts(pool, OwnerReader(cluster, ports), pools=pools, parents=False)
     facts = _read_nodes(cluster, seen, ports)
+    if facts.workload_over and find_idle_bound(pool, ports.settings):
+        facts = dataclasses.replace(facts, marks=ports.clusters[cluster].list_surplus_marks(pool.name))
     bound = ports.clusters[cluster].list_pool_pods(pool.name)
     now, drain_seconds_max = ports.clock.now(), ports.settings.drain_seconds_max
     pods = count_pods(pool.owner, bound, now=now, drain_seconds_max=drain_seconds_max)

@@ -26,6 +26,8 @@ class Outcome:
     pool: str = ""
     subject: str = ""
     """The object of the question, in words."""
+    demand: Demand | None = None
+    """What the pool is for; None if there is no demand, or the question is about a pool."""
     facts: dict[str, Any] = field(default_factory=dict)
     """Claim, shape and tier, for the log record."""
 
@@ -41,7 +43,7 @@ def describe_demand(demand: Demand, settings: Settings) -> dict[str, Any]:
         "placement": describe_placement(demand, settings),
         "reservation": demand.capacity.reservation_path,
         "zone": demand.zone,
-    } | ({"candidate": demand.candidate_mark} if demand.candidate_mark else {})
+    } | _leave_out_empty(candidate=demand.candidate_mark, idle_seconds=demand.idle_seconds)
 
 
 def describe_attempt(made: AttemptDecision) -> dict[str, Any]:
@@ -87,5 +89,10 @@ def describe_pool_outcome(cluster: str, pool: PoolSnapshot, decision: Decision) 
         cluster=cluster,
         pool=pool.name,
         subject=f"node pool {pool.name}",
-        facts=describe_owner(cluster, pool.owner),
+        facts=describe_owner(cluster, pool.owner)
+        | _leave_out_empty(idle_seconds=pool.owner.idle_seconds if pool.owner else 0),
     )
+
+
+def _leave_out_empty(**fields: str | int) -> dict[str, str | int]:
+    return {key: value for key, value in fields.items() if value}

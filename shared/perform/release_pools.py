@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from shared.core.identity.pools import PoolStatus
 from shared.perform.emergency_stop import find_stop
 from shared.perform.explain import explain
 from shared.perform.gather import OwnerReader, gather_again, gather_facts
+from shared.perform.keep_warm import mark_nodes
 from shared.perform.outcome import Outcome, describe_pool_outcome
 from shared.perform.prove_cluster import is_proven
 from shared.perform.side_by_side import run_paced
@@ -82,10 +84,15 @@ def collect_pool(cluster: str, pool: PoolSnapshot, ports: Ports, *, pools: Seque
     """
     seen = gather_facts(pool, OwnerReader(cluster, ports), pools=pools)
     decision = decide_collect(seen.facts, now=ports.clock.now(), settings=ports.settings)
-    if decision.verdict == Verdict.DELETE:
+    if is_due_for_a_look(decision):
         decision = release_pool(cluster, pool, ports, pools=pools)
     explain(ports.clusters[cluster], decision, objects=(seen.workload, *list_parents(decision, seen.facts)))
     return describe_pool_outcome(cluster, pool, decision)
+
+
+def is_due_for_a_look(decision: Decision) -> bool:
+    """Return whether a decision on the owner alone needs the second look, at nodes and pods."""
+    return decision.verdict == Verdict.DELETE or decision.reason == Reason.POOL_WARM
 
 
 def list_parents(decision: Decision, facts: PoolFacts) -> list[Parent]:
@@ -100,27 +107,41 @@ def release_pool(
     *,
     pools: Sequence[PoolSnapshot],
     cap: DeletionCap | None = None,
+    displaced_by: str = "",
 ) -> Decision:
     """Delete a pool after one more look at the pool, its owner by UID and the pods bound to it.
 
     The second decision counts, so a pool that has changed is judged as it is now. A look that is
-    too old when the deletion is about to be submitted is made again. A sweep passes its cap.
+    too old when the deletion is about to be submitted is made again.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        seen: the pool.
+        ports: the outside world.
+        pools: at least all pools of workloads of its owner's name.
+        cap: that of a sweep. Only a sweep marks nodes of pools that may stay idle.
+        displaced_by: the demand for which an idle pool makes room; empty without one.
 
     Raises:
         Retryable: something could not be read, or each look took too long; nothing was deleted.
     """
+    old = OldLook(f"node pool {seen.name} was not deleted, because its nodes change")
     for _ in range(LOOKS_MAX):
         looked_at = ports.clock.now()
         facts = gather_again(cluster, seen.name, ports, pools=pools)
         if facts is None:
             return decide_absent_pool(seen.name)
+        facts = dataclasses.replace(facts, displaced_by=displaced_by)
         decision = decide_collect(facts, now=ports.clock.now(), settings=ports.settings)
         if decision.reason == Reason.POOL_IN_USE:
             tell_squatters(cluster, facts.pool, facts.others, ports)
-        if decision.verdict != Verdict.DELETE:
-            return decision
-        limited = cap if needs_cap(facts) else None
         try:
+            marked = mark_nodes(cluster, facts, ports, looked_at=looked_at) if cap is not None else False
+            if marked is True:
+                continue  # the nodes are closed to new pods: look who came before that
+            if decision.verdict != Verdict.DELETE or marked:
+                return marked or decision
+            limited = cap if needs_cap(facts) else None
             return delete_pool(cluster, facts.pool, decision, ports, looked_at=looked_at, cap=limited)
         except OldLook as error:
             old = error

@@ -31,10 +31,11 @@ from shared.perform.deletion_cap import DeletionCap
 from shared.perform.explain import explain, note_unwritten
 from shared.perform.followers import judge_followers
 from shared.perform.gather import Gathered, OwnerReader, gather_facts
+from shared.perform.keep_warm import find_displaced, tell_displaced
 from shared.perform.outcome import Outcome, describe_owner, describe_pool_outcome
 from shared.perform.pool_sizes import is_resizable, measure_elastic
 from shared.perform.prove_cluster import is_other
-from shared.perform.release_pools import release_pool
+from shared.perform.release_pools import is_due_for_a_look, release_pool
 from shared.perform.resize_pools import shrink_pool
 from shared.perform.shared_reads import OneRead, share_reads
 from shared.perform.side_by_side import CALLS_AT_ONCE, CLUSTERS_AT_ONCE, get_runner
@@ -43,6 +44,7 @@ from shared.perform.sweep_report import SweepReport
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Ports
     from shared.core.workloads import PodView, WorkloadView
@@ -55,6 +57,10 @@ message is about to be handled."""
 LIST_SECONDS_MAX = 30.0
 """Leaders are answered from a list of pools that is at most so old; an older one is made again,
 because an attempt whose pool it shows may have failed and be gone."""
+_UNTOLD = tuple((Verdict.KEEP, each) for each in (Reason.POOL_FAILED, Reason.POOL_WARM, Reason.POOL_LENT))
+"""After a failure the leader's own Event says what follows; that a pool stays is told once, by
+`collect`."""
+_REFUSED_BY_LIMIT = (Verdict.REFUSE, Reason.LIMIT_REACHED)
 LEADERS_MAX = 10_000
 """The most waiting leaders that one sweep looks at; the next sweep continues."""
 
@@ -171,10 +177,9 @@ class _ClusterSweep:
             decision = decide_over_cap(pool.name, self._ports.settings)
         elif decision.verdict == Verdict.DELETE and is_other(self._shared.clusters[self._cluster], self._listed):
             decision = decide_unproven(pool.name)  # many pools, and one read for all of them
-        elif decision.verdict == Verdict.DELETE:
+        elif is_due_for_a_look(decision):
             decision = release_pool(self._cluster, pool, self._ports, pools=judged.owned, cap=self._cap)
-            if (decision.verdict, decision.reason) != (Verdict.KEEP, Reason.POOL_FAILED):
-                # else the leader's own Event says what follows
+            if (decision.verdict, decision.reason) not in _UNTOLD:
                 explain(self._shared.clusters[self._cluster], decision, objects=(workload,))
         elif decision.reason == Reason.OWNER_LIVE and workload is not None and is_resizable(pool):
             decision = self._shrink(pool, workload) or decision
@@ -209,11 +214,13 @@ class _ClusterSweep:
         for pod in leaders:
             by_workload[_find_home(pod)].append(pod)
         self._answered = set[str]()
+        self._refused: list[tuple[PodView, Outcome]] = []
         self._recent = OneRead(lambda: pools, listed_at)
         self._start_limits(pools, listed_at=listed_at)
         for pods, done in self._for_each(self._answer, list(by_workload.values())):
             if isinstance(done, Exception):
                 self._add_failure(pods, done)
+        self._make_room()
         followers = judge_followers(self._cluster, self._shared, pools=pools, answered=self._answered)
         self._report.outcomes.extend(outcome for _, outcome in followers)
 
@@ -233,6 +240,8 @@ class _ClusterSweep:
                 self._report.outcomes.append(outcome)
                 pool = self._listed.find(outcome.pool)
                 self._figures.add_answer(pod, outcome, pool, now=self._ports.clock.now())
+                if (outcome.decision.verdict, outcome.decision.reason) == _REFUSED_BY_LIMIT:
+                    self._refused.append((pod, outcome))
             except Exception as error:  # noqa: BLE001 -- the net of this pod
                 self._add_failure([pod], error)
 
@@ -242,6 +251,36 @@ class _ClusterSweep:
         for pod in pods:
             claim = error.claim if isinstance(error, ProvisionerError) and len(pods) == 1 else None
             self._figures.add_unanswered(pod, claim, now=self._ports.clock.now())
+
+    def _make_room(self) -> None:
+        """Delete idle pools for the leaders that a limit refuses; the next sweep creates theirs."""
+        idle = {each.pool for each in self._report.outcomes if each.decision.reason == Reason.POOL_WARM}
+        if not (self._refused and idle and self._limits):
+            return
+        gone = {each.pool for each in self._report.outcomes if each.decision.verdict == Verdict.DELETE}
+        refused = [outcome for _, outcome in self._refused]
+        try:
+            found = find_displaced(self._cluster, refused, idle, self._ports, self._limits, gone=gone)
+        except Exception as error:  # noqa: BLE001 -- the net of this look
+            self._report.add_error(f"idle node pools of {self._cluster}", error)
+            return
+        pools = [pool for pool in self._listed if pool.name in found]
+        release = partial(self._displace, found)
+        for pool, decision in self._for_each(release, pools):
+            if isinstance(decision, Exception):
+                self._report.add_error(f"node pool {pool.name}", decision)
+            else:
+                self._report.outcomes.append(describe_pool_outcome(self._cluster, pool, decision))
+                if decision.verdict != Verdict.DELETE:
+                    del found[pool.name]
+        tell_displaced(self._cluster, found, self._refused, self._shared)
+
+    def _displace(self, found: dict[str, Demand], pool: PoolSnapshot) -> Decision:
+        owner, demand = pool.owner, found[pool.name]
+        named = self._listed.list_named(owner.kind, owner.namespace, owner.name) if owner else [pool]
+        return release_pool(
+            self._cluster, pool, self._ports, pools=named, cap=self._cap, displaced_by=str(demand.claim)
+        )
 
     def _list_recent(self) -> PoolIndex:
         """Return every pool, as it was at most `LIST_SECONDS_MAX` ago."""

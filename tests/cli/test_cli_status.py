@@ -16,6 +16,7 @@ from shared.core.decide.attempts import find_pause
 from shared.core.errors import Unavailable
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
+from shared.core.ports import SurplusMark
 from shared.core.times import format_minute, format_time
 from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_go_pool, a_jobset, a_pod, a_pool
 from tests.cli.cli_world import a_deployment, put_in_place, run
@@ -67,6 +68,25 @@ def test_looking_changes_nothing(world: World) -> None:
 
     assert {method for method, _ in world.pools.calls} <= {"list", "get", "list_creations"}
     assert world.cluster.notices == {}
+
+
+def test_a_warm_pool_is_shown_with_its_idle_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.use(idle_seconds=1800)
+    world.pools.pools.clear()
+    world.pools.add(CLUSTER, a_pool(extra_labels={labels.IDLE: "1800"}, age_seconds=3600))
+    world.cluster.pods.clear()
+    world.cluster.add(a_jobset(terminal="Completed", terminal_since=NOW))
+    world.cluster.nodes[POOL] = ["n"]
+    put_in_place(monkeypatch, a_deployment(world))
+    line = f"{POOL}   default/train   RUNNING   16      1h0m   "
+
+    assert run("status").stdout.splitlines()[1] == f"{line}pool_warm: up to 30m"
+    world.cluster.marks["n"] = SurplusMark(NOW - 720, closed=False)
+    result = run("status")
+    assert (result.exit_code, result.stdout.splitlines()[1]) == (0, f"{line}pool_warm: idle for 12m of 30m")
+    row = json.loads(run("status", "--json").stdout)["pools"][0]
+    assert (row["warm"], row["idle_seconds"], row["idle_seconds_max"]) == (True, 720, 1800)
+    assert "is idle since 2027-01-15T07:48:00Z and stays until 08:18 UTC (1800 s)" in row["message"]
 
 
 def test_a_quiet_deployment_is_fine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,6 +151,9 @@ def test_programs_get_everything(
         "stuck": False,
         "attempt": 0,
         "failure": "",
+        "warm": False,
+        "idle_seconds": None,
+        "idle_seconds_max": 0,
     }
     assert (data["stuck"], data["errors"]) == (2, [])
 

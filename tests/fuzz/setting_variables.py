@@ -45,6 +45,8 @@ _FUNCTIONS: dict[str, bytes] = {
     "grace_seconds": b"300",
     "creation_seconds_max": b"3600",
     "drain_seconds_max": b"900",
+    "idle_seconds": b"1800",
+    "idle_seconds_max": b"3600",
     "replace_differing_pools": b"true",
     "timeout_seconds": b"60",
     "force_on_demand": b"false",

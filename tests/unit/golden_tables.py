@@ -22,6 +22,7 @@ from tests.unit.decision_enumeration import (
     decide_everything_to_follow,
     decide_everything_to_provision,
 )
+from tests.unit.warm_enumeration import WARM_AXES, decide_everything_warm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,6 +48,11 @@ def render_broken() -> str:
     return _render(BROKEN_AXES, decide_everything_broken())
 
 
+def render_warm() -> str:
+    """Return the table of pools that may stay without use."""
+    return _render(WARM_AXES, decide_everything_warm())
+
+
 def render_attempts() -> str:
     """Return the table of what follows a failed creation."""
     return _render(ATTEMPT_AXES, decide_everything_to_follow())
@@ -57,6 +63,7 @@ TABLES = {
     "collect.txt": render_collect,
     "broken.txt": render_broken,
     "attempts.txt": render_attempts,
+    "warm.txt": render_warm,
 }
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.broken_pools import BROKEN, decide_broken
 from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods
+from shared.core.decide.warm_pools import decide_lent, decide_warm
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pools import PoolStatus
 from shared.core.settings import Mode
@@ -110,7 +111,9 @@ def _decide_ended(facts: PoolFacts, now: float, settings: Settings) -> Decision:
         )
     pods = facts.pods or PoolPods()
     if pods.others:
-        return _keep(Reason.POOL_IN_USE, f"{pods.others} accelerator pods of other workloads still run on {name}")
+        return decide_lent(facts, settings) or _keep(
+            Reason.POOL_IN_USE, f"{pods.others} accelerator pods of other workloads still run on {name}"
+        )
     if pods.staying and facts.owner == OwnerState.SUSPENDED:
         # A workload may have resumed between two reads: its pods say more than its condition. This
         # is no rule for a completed one, because some workers run on after their workload is over.
@@ -124,7 +127,8 @@ def _decide_ended(facts: PoolFacts, now: float, settings: Settings) -> Decision:
     if pool.status == PoolStatus.PROVISIONING and not pool.is_older(settings.creation_seconds_max, now):
         # GKE refuses to delete a pool that it is still creating.
         return _wait(Reason.POOL_IN_PROGRESS, f"node pool {name} is still being created")
-    return _delete(reason, f"deleting node pool {name}: its workload is {facts.owner}")
+    warm = decide_warm(facts, now=now, settings=settings)
+    return warm or _delete(reason, f"deleting node pool {name}: its workload is {facts.owner}")
 
 
 def _keep(reason: Reason, message: str) -> Decision:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -14,11 +14,11 @@ from shared.core.kinds.table import get_kind
 from shared.core.times import measure_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from shared.core.identity.names import PoolOwner
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import BoundPod
+    from shared.core.ports import BoundPod, SurplusMark
     from shared.core.workloads import Parent, PodView, WorkloadView
 
 
@@ -83,11 +83,27 @@ class PoolFacts:
     """There is a pool of a later attempt of the same claim, which is not being deleted."""
     waiting: WaitingPods = WaitingPods()
     """Read with `pods`, for a live owner's pool with errors."""
+    workload_over: bool = False
+    """The whole workload has ended or is gone, and not only the slice of the pool."""
+    marks: Mapping[str, SurplusMark | None] = field(default_factory=dict)
+    """The nodes with our marks; read with `pods`, for a pool that may stay without use."""
+    displaced_by: str = ""
+    """The demand that gets no node pool because of a limit, and for which the pool makes room if it
+    is idle; empty without one."""
 
 
 def is_owner(owner: PoolOwner, workload: WorkloadView | None) -> bool:
     """Return whether a workload is the one that a pool was made for, by its UID."""
     return workload is not None and owner.owner_uid == workload.uid
+
+
+def has_ended(owner: PoolOwner, workload: WorkloadView | None) -> bool:
+    """Return whether the whole workload of a pool has ended, so that none of its slices comes back.
+
+    The workload is the one of that name as it is now; None if there is none.
+    """
+    gone = workload is None or owner.owner_uid not in ("", workload.uid) or workload.deleting
+    return gone or bool(workload and workload.terminal)
 
 
 def classify_owner(

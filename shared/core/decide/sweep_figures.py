@@ -30,6 +30,7 @@ IDLE = frozenset(
         Reason.POD_UNPLACED,
         Reason.GRACE_NOT_OVER,
         Reason.PARENT_OVER,
+        Reason.POOL_WARM,
         Reason.MODE_REPORT_ONLY,
         Reason.SWEEP_OVER_CAP,
         Reason.GKE_BUSY,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from shared.core import labels
 from shared.core.demand.candidates import Candidate, read_candidates
 from shared.core.demand.capacity import Capacity, read_capacity
+from shared.core.demand.idle_time import read_idle_seconds
 from shared.core.demand.node_selectors import read_node_labels, read_operator_labels, read_zone
 from shared.core.demand.wanted_shapes import find_wanted_shape
 from shared.core.errors import NotAllowed
@@ -49,6 +50,9 @@ class Demand:
     node_service_account: str
     elastic: bool = False
     """The pool is for all pods of one shape; its node count changes with their number."""
+    idle_seconds: int = 0
+    """How long the pool may stay without use after its workload is over; not part of the
+    fingerprint."""
     pinned: bool
     """The kind pins the pods to nodes of their slice, so the pool has its label and taint."""
     asked: Capacity | None = None
@@ -174,6 +178,7 @@ def build_demand(
         networks=_read_networks(template, settings),
         node_service_account=_read_service_account(template, settings),
         elastic=elastic,
+        idle_seconds=read_idle_seconds(found.group, template, shape, settings),
         pinned=found.group.pinned,
     )
 

@@ -31,6 +31,7 @@ _ANNOTATIONS = (
     labels.NODE_SERVICE_ACCOUNT,
     labels.COPY_LABELS,
     labels.CAPACITY,
+    labels.IDLE_SECONDS,
     *labels.PROVISIONING_REQUESTS,
 )
 """The annotations that change the nodes, or who provides them."""

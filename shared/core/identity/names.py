@@ -133,6 +133,8 @@ class PoolOwner:
     """Which of a list of capacity, as `labels.CANDIDATE` says; empty without a choice."""
     cluster_uid: str = ""
     """UID of the cluster's namespace ``kube-system``; empty for pools of 0.1.0 too."""
+    idle_seconds: int = 0
+    """How long the pool may stay without use after its workload is over; never set by Go's."""
 
     @property
     def candidates(self) -> tuple[int, int]:
@@ -159,10 +161,11 @@ def build_owner_labels(
     fingerprint: str,
     candidate: str = "",
     cluster_uid: str = "",
+    idle_seconds: int = 0,
 ) -> dict[str, str]:
     """Return the labels that name the owner of a pool; the inverse of `parse_owner`.
 
-    Without a choice of candidates, or the UID of the cluster, there is no label for it.
+    Without a choice of candidates, the UID of the cluster or idle time there is no label for it.
 
     Raises:
         LabelBudgetExceeded: a name is not a valid label value. It is never cut, because pools are
@@ -187,6 +190,8 @@ def build_owner_labels(
         found[labels.CANDIDATE] = candidate
     if cluster_uid:
         found[labels.CLUSTER_UID] = cluster_uid
+    if idle_seconds:
+        found[labels.IDLE] = str(idle_seconds)
     if kind.namespace_label:
         found[kind.namespace_label] = claim.namespace
     if kind.name_label == labels.WORKLOAD_NAME:
@@ -220,6 +225,7 @@ def parse_owner(found: Mapping[str, str]) -> PoolOwner | None:
         fingerprint=found.get(labels.FINGERPRINT, ""),
         candidate=found.get(labels.CANDIDATE, ""),
         cluster_uid=found.get(labels.CLUSTER_UID, ""),
+        idle_seconds=_parse_number(found.get(labels.IDLE)) or 0,
     )
 
 

@@ -1,0 +1,117 @@
+"""Keeps the record of how long a pool is idle, and lets idle pools make room under a limit.
+
+Only a sweep does this, because only its account may write the taint that is the record.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from shared.core.decide.freshness import is_fresh
+from shared.core.decide.warm_pools import (
+    choose_displaced,
+    decide_idle_marking,
+    decide_room,
+    find_idle_since,
+    plan_marks,
+)
+from shared.core.errors import OldLook
+from shared.perform.emergency_stop import find_stop
+from shared.perform.explain import explain
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from shared.core.decide.pool_facts import PoolFacts
+    from shared.core.decisions import Decision
+    from shared.core.demand.demand import Demand
+    from shared.core.ports import Ports
+    from shared.core.workloads import PodView
+    from shared.perform.act_within_limits import Limits
+    from shared.perform.outcome import Outcome
+
+_LOG = logging.getLogger("warm")
+
+
+def mark_nodes(cluster: str, facts: PoolFacts, ports: Ports, *, looked_at: float) -> Decision | bool:
+    """Write on a pool's nodes since when it is idle, as the facts show it.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        facts: with the pods on the pool and the marks of its nodes.
+        ports: the outside world.
+        looked_at: when the first read of these facts began, in unix seconds.
+
+    Returns:
+        Whether the nodes were closed to new pods, so that another look may delete the pool; the
+        decision if the cluster's label stops the marking.
+
+    Raises:
+        OldLook: the facts are too old; nothing was written.
+        Retryable: a node could not be read or written, or another process changed it.
+        Denied: the permission to change nodes is missing.
+    """
+    name, now = facts.pool.name, ports.clock.now()
+    plan = plan_marks(facts, now=now, settings=ports.settings)
+    if not plan:
+        return False
+    if stopped := find_stop(cluster, decide_idle_marking(name), ports):
+        return stopped
+    if not is_fresh(looked_at, now=ports.clock.now(), objects=facts.pool.node_count):
+        raise OldLook(f"the nodes of node pool {name} were not marked, because the look at it took too long")
+    for node, (since, closed) in plan.items():
+        ports.clusters[cluster].mark_surplus(node, since, closed=closed)
+    since, closed = next(iter(plan.values()))
+    what = "in use" if since is None else "closed" if closed else "idle"
+    said = {"pool": name, "state": what, "idle_since": since, "nodes": len(plan)}
+    _LOG.info("nodes of a node pool that may stay idle were marked", extra=said)
+    return closed
+
+
+def find_displaced(
+    cluster: str,
+    refused: Sequence[Outcome],
+    idle: Collection[str],
+    ports: Ports,
+    limits: Limits,
+    *,
+    gone: Collection[str],
+) -> dict[str, Demand]:
+    """Return which idle pools make room for which demand that a limit refuses.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        refused: what became of these demands.
+        idle: names of pools that this sweep found without use.
+        ports: the outside world.
+        limits: what counts against the limits.
+        gone: names of pools whose deletion this sweep has submitted.
+
+    Raises:
+        Retryable: something could not be read.
+    """
+    live, now = ports.clusters[cluster], ports.clock.now()
+    since = {name: find_idle_since(live.list_surplus_marks(name), now) for name in sorted(idle)}
+    return choose_displaced(
+        [(each.demand, each.pool) for each in refused if each.demand],
+        {name: each for name, each in since.items() if each is not None},
+        limits.list_pools(),
+        limits.list_reserved(),
+        gone=gone,
+        now=now,
+        settings=ports.settings,
+    )
+
+
+def tell_displaced(
+    cluster: str, displaced: dict[str, Demand], leaders: Sequence[tuple[PodView, Outcome]], ports: Ports
+) -> None:
+    """Write an Event on each leader for which idle pools were deleted."""
+    by_claim: defaultdict[str, list[str]] = defaultdict(list)
+    for name, demand in displaced.items():
+        by_claim[demand.claim.hash].append(name)
+    for pod, outcome in leaders:
+        if outcome.demand and (names := by_claim.get(outcome.demand.claim.hash)):
+            explain(ports.clusters[cluster], decide_room(names), objects=(pod,))

@@ -1,0 +1,363 @@
+"""The pool of a workload that is over stays for the next one: idle, used, idle again, gone; or displaced."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.errors import Denied
+from shared.core.identity.names import build_pool_name
+from shared.core.kinds import jobset as jobset_keys
+from shared.core.ports import SurplusMark
+from tests.builders import (
+    CLUSTER,
+    NOW,
+    a_claim,
+    a_demand_event,
+    a_jobset,
+    a_pod,
+    a_pool,
+    a_template,
+    an_over_event,
+)
+
+if TYPE_CHECKING:
+    from shared.core.identity.pools import PoolSnapshot
+    from tests.component.world import World
+
+NAME = build_pool_name(a_claim())
+NODES = ["n0", "n1", "n2", "n3"]
+IDLE = 1800
+DONE: dict[str, Any] = {"terminal": "Completed", "terminal_since": NOW}
+TOGETHER: dict[str, Any] = {"node_pool_affinity": True}
+ASK = labels.IDLE_SECONDS
+
+
+def a_warm_pool(name: str = NAME, idle: int = IDLE, **overrides: Any) -> PoolSnapshot:
+    return a_pool(extra_labels={labels.IDLE: str(idle)}, name=name, **overrides)
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    """The plain case: its workload has completed, and its pool may stay idle."""
+    world.use(idle_seconds=IDLE)
+    world.cluster.pods.clear()
+    world.pools.add(CLUSTER, a_warm_pool())
+    world.cluster.nodes[NAME] = list(NODES)
+    world.cluster.add(a_jobset(**DONE))
+    return world
+
+
+def sweep(world: World, *, after: float = 60) -> None:
+    world.clock.advance(after)
+    world.sweep()
+
+
+def mark_all(since: float, *, closed: bool = False) -> dict[str, SurplusMark]:
+    return {name: SurplusMark(since, closed) for name in NODES}
+
+
+def status(world: World, name: str = NAME) -> str:
+    found = world.pools.pools.get((CLUSTER, name))
+    return str(found.status) if found else "gone"
+
+
+def use(world: World, *, workload: str = "next", **pod: Any) -> None:
+    world.cluster.bind(NAME, workload=workload, **pod)
+
+
+# --- its life -------------------------------------------------------------------------------------
+
+
+def test_an_idle_pool_stays_for_its_time_and_is_gone_within_a_sweep_after_it(world: World) -> None:
+    sweep(world)
+    began = world.clock.now()
+    assert world.cluster.marks == mark_all(began)
+    while world.clock.now() + 60 < began + IDLE:
+        sweep(world)
+        assert status(world) == "RUNNING"
+    sweep(world)
+
+    assert status(world) == "STOPPING"
+    assert world.cluster.marks == mark_all(began, closed=True), "no pod comes while the pool is deleted"
+
+
+def test_the_end_of_the_workload_keeps_the_pool_and_tells_it(world: World) -> None:
+    world.collect(an_over_event())
+
+    assert world.says() == ("keep", "pool_warm")
+    assert world.last["idle_seconds"] == IDLE
+    assert world.cluster.marks == {}, "only the sweep may change nodes"
+    assert world.notices() == [("JobSet", "NodePoolKept", False)]
+
+
+def test_without_a_word_of_its_workload_it_stays_too(world: World) -> None:
+    world.cluster.workloads.clear()
+    sweep(world)
+    sweep(world, after=IDLE - 60)
+    assert status(world) == "RUNNING"
+    sweep(world)
+    assert status(world) == "STOPPING"
+
+
+def test_use_keeps_it_alive_and_after_the_use_the_time_begins_again(world: World) -> None:
+    sweep(world)
+    use(world)
+    sweep(world, after=IDLE - 30)
+    assert world.cluster.marks == {}
+    sweep(world, after=10 * IDLE)
+    assert status(world) == "RUNNING"
+    assert world.cluster.notices == {}, "whoever uses it is no intruder"
+
+    world.cluster.bound.clear()
+    sweep(world)
+    ended = world.clock.now()
+    sweep(world, after=IDLE - 60)
+    assert (status(world), world.cluster.marks) == ("RUNNING", mark_all(ended))
+    sweep(world)
+    assert status(world) == "STOPPING"
+
+
+def test_a_workload_of_the_same_name_may_use_it(world: World) -> None:
+    world.cluster.workloads.clear()
+    world.cluster.add(a_jobset(uid="next"))
+    use(world, workload="train")
+    sweep(world)
+    sweep(world, after=10 * IDLE)
+
+    assert status(world) == "RUNNING"
+
+
+def test_a_node_that_was_repaired_does_not_begin_the_time_again(world: World) -> None:
+    sweep(world)
+    began = world.clock.now()
+    del world.cluster.marks["n2"]
+    sweep(world, after=600)
+
+    assert world.cluster.marks == mark_all(began)
+
+
+def test_a_pod_that_comes_while_the_nodes_are_closed_keeps_the_pool(world: World) -> None:
+    sweep(world)
+    world.cluster.before_next("list_pool_pods", lambda: use(world), skip=1)
+    sweep(world, after=IDLE)
+
+    assert status(world) == "RUNNING"
+    assert world.cluster.marks == {}, "its nodes are open again"
+
+
+def test_a_pool_without_nodes_is_not_kept(world: World) -> None:
+    world.cluster.nodes[NAME] = []
+    world.cluster.nodes["default-pool"] = ["gke-default-pool-1"]
+    sweep(world)
+
+    assert status(world) == "STOPPING"
+
+
+@pytest.mark.parametrize("state", ["ERROR", "RUNNING_WITH_ERROR"])
+def test_a_pool_with_errors_is_not_kept(world: World, state: str) -> None:
+    world.pools.move(CLUSTER, NAME, state)
+    sweep(world)
+
+    assert status(world) == "STOPPING"
+
+
+def test_a_setting_that_is_taken_back_ends_all_idle_pools(world: World) -> None:
+    sweep(world)
+    world.use(idle_seconds=120)
+    sweep(world)
+    assert status(world) == "RUNNING"
+    world.use()
+    sweep(world)
+    assert status(world) == "STOPPING"
+
+
+def test_a_slice_of_a_live_workload_that_is_not_needed_is_not_lent(world: World) -> None:
+    """If it comes back, its pool of this name must be free."""
+    first = a_template(**TOGETHER)
+    world.cluster.add(a_jobset(replicas=1, template=first))
+    second = a_claim(slice_key="default/train-workers-1")
+    name = build_pool_name(second)
+    world.pools.add(CLUSTER, a_warm_pool(name, claim=second))
+    world.cluster.nodes[name] = ["m0"]
+    sweep(world)
+
+    assert (status(world), status(world, name)) == ("RUNNING", "STOPPING")
+
+
+def test_a_slice_that_runs_on_an_idle_pool_gives_back_the_pool_that_came_too_late(world: World) -> None:
+    mine = a_claim(name="next", owner_uid="next", slice_key="default/next-workers-0")
+    name = build_pool_name(mine)
+    world.pools.add(CLUSTER, a_warm_pool(name, claim=mine))
+    world.cluster.nodes[name] = ["m0", "m1", "m2", "m3"]
+    template = a_template(**TOGETHER)
+    group = dataclasses.replace(a_jobset(replicas=1, template=template).groups[0], hosts=4)
+    world.cluster.add(a_jobset(name="next", uid="next", groups=(group,)))
+    for at, node in enumerate(NODES):
+        said = {jobset_keys.JOBSET_UID_ON_POD: "next"}
+        pod = a_pod(jobset="next", template=template, pod_labels=said, node_name=node, phase="Running")
+        world.cluster.add(dataclasses.replace(pod, name=f"p{at}", uid=f"p{at}", unschedulable=False))
+    use(world)
+    sweep(world)
+
+    assert (status(world), status(world, name)) == ("RUNNING", "STOPPING")
+
+
+# --- who may --------------------------------------------------------------------------------------
+
+
+def deliver_asking(world: World, asked: str | None, *, pinned: bool = False, **template: Any) -> None:
+    annotations = {} if asked is None else {ASK: asked}
+    found = a_template(**{**TOGETHER, **template}, annotations=annotations)
+    both = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
+    world.pools.pools.clear()
+    world.cluster.add(a_pod(template=found), a_jobset(template=found, annotations=both if pinned else {}))
+    world.deliver(a_demand_event())
+
+
+@pytest.mark.parametrize(
+    ("asked", "label"), [(None, str(IDLE)), ("0", None), ("60", "60"), ("1800", "1800"), ("3600", "3600")]
+)
+def test_the_setting_and_the_annotation_say_how_long(world: World, asked: str | None, label: str | None) -> None:
+    world.use(idle_seconds=IDLE, idle_seconds_max=3600)
+    deliver_asking(world, asked)
+
+    assert world.pools.bodies[0]["config"]["labels"].get(labels.IDLE) == label
+    assert world.last.get("idle_seconds", 0) == int(label or 0)
+
+
+@pytest.mark.parametrize("asked", ["1801", "-1", "1h", "", "9" * 5000])
+def test_an_annotation_out_of_range_is_refused_with_what_is_valid(world: World, asked: str) -> None:
+    deliver_asking(world, asked)
+
+    assert world.says() == ("refuse", "request_not_allowed")
+    assert f"annotation {ASK}" in world.last["message"]
+    assert "valid: 0 to 1800" in world.last["message"]
+    assert world.pools.bodies == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"), [({"pinned": True}, "pinned"), ({"node_pool_affinity": False}, "keeps the pods")]
+)
+def test_a_pool_that_no_other_workload_may_use_never_stays(world: World, changes: Any, why: str) -> None:
+    deliver_asking(world, None, **changes)
+    assert labels.IDLE not in world.pools.bodies[0]["config"]["labels"]
+    deliver_asking(world, "60", **changes)
+    assert world.says() == ("refuse", "request_not_allowed")
+    assert why in world.last["message"]
+    deliver_asking(world, "0", **changes)
+    assert world.says() == ("create", "pool_absent")
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+
+def add_waiting(world: World, *, replicas: int = 1) -> None:
+    """Let another workload wait for as much as one idle pool has."""
+    world.cluster.add(a_jobset(name="next", uid="next", replicas=replicas, created_at=NOW - 900))
+    for at in range(replicas):
+        said = {jobset_keys.JOBSET_UID_ON_POD: "next"}
+        pod = a_pod(jobset="next", index=at, pod_labels=said, unschedulable_since=NOW - 600)
+        world.cluster.add(dataclasses.replace(pod, uid=f"next-{at}", created_at=NOW - 700))
+
+
+def add_idle(world: World, *slices: int) -> list[str]:
+    names = []
+    for at in slices:
+        claim = a_claim(slice_key=f"default/train-workers-{at}")
+        names.append(build_pool_name(claim))
+        world.pools.add(CLUSTER, a_warm_pool(names[-1], claim=claim))
+        world.cluster.nodes[names[-1]] = [f"n{at}-0"]
+    return names
+
+
+def test_an_idle_pool_counts_against_the_limit_and_makes_room_for_a_slice_that_waits(world: World) -> None:
+    world.use(idle_seconds=IDLE, limit_chips=16)
+    sweep(world)
+    add_waiting(world)
+    sweep(world)
+
+    assert status(world) == "STOPPING"
+    assert world.pools.count("create") == 0
+    (deleted,) = (each for each in world.records.found if each.get("reason") == "pool_displaced")
+    assert (deleted["decision"], deleted["pool"]) == ("delete", NAME)
+    assert "JobSet default/next, slice next-workers-0" in deleted["message"]
+    told = [each.message for each in world.cluster.notices if each.kind == "Pod"]
+    assert NAME in told[-1]
+
+    sweep(world)
+    assert world.pools.count("create") == 1
+
+
+def test_those_that_are_idle_for_longest_go_first_and_no_more_than_are_needed(world: World) -> None:
+    world.use(idle_seconds=IDLE, limit_chips=48)
+    sweep(world)
+    younger, youngest = add_idle(world, 1, 2)
+    sweep(world)
+    world.cluster.marks["n2-0"] = SurplusMark(world.clock.now(), closed=False)
+    add_waiting(world, replicas=2)
+    sweep(world)
+
+    assert (status(world), status(world, younger), status(world, youngest)) == ("STOPPING", "STOPPING", "RUNNING")
+
+
+def test_a_pool_that_is_used_makes_no_room(world: World) -> None:
+    world.use(idle_seconds=IDLE, limit_chips=16)
+    use(world, workload="third")
+    add_waiting(world)
+    sweep(world)
+
+    assert status(world) == "RUNNING"
+
+
+def test_what_would_not_help_is_spared(world: World) -> None:
+    world.use(idle_seconds=IDLE, limit_chips=8)
+    sweep(world)
+    add_waiting(world)
+    sweep(world)
+
+    assert status(world) == "RUNNING"
+
+
+# --- what stops it --------------------------------------------------------------------------------
+
+
+def test_in_report_only_no_node_is_marked_and_no_pool_goes(world: World) -> None:
+    world.use(idle_seconds=IDLE, mode="report-only")
+    sweep(world)
+    sweep(world, after=IDLE)
+
+    assert (status(world), world.cluster.marks) == ("RUNNING", {})
+
+
+def test_the_emergency_stop_holds_marks_and_deletion(world: World) -> None:
+    world.cluster.namespace_labels["tpu-provisioner"][labels.MODE] = "report-only"
+    sweep(world)
+    assert world.cluster.marks == {}
+    world.cluster.namespace_labels["tpu-provisioner"].clear()
+    sweep(world)
+    began = world.clock.now()
+    world.cluster.namespace_labels["tpu-provisioner"][labels.MODE] = "report-only"
+    sweep(world, after=IDLE)
+    assert (status(world), world.cluster.marks) == ("RUNNING", mark_all(began))
+
+
+def test_the_cap_holds_for_idle_pools_of_absent_owners(world: World) -> None:
+    names = [NAME, *add_idle(world, 1, 2)]
+    world.use(idle_seconds=IDLE, sweep_deletions_max=2)
+    world.cluster.workloads.clear()
+    sweep(world)
+    sweep(world, after=IDLE)
+
+    assert sum(status(world, name) == "STOPPING" for name in names) <= 2
+
+
+def test_without_the_right_to_mark_the_pool_is_an_error_and_the_others_go_on(world: World) -> None:
+    world.cluster.fail_next("mark_surplus", Denied("nodes is forbidden"))
+    answer, counts = world.sweep()
+
+    assert (answer.status, counts["errors"]) == (500, 1)
+    assert status(world) == "RUNNING"

@@ -1,0 +1,147 @@
+"""Idle pools: the whole table, since when they count, and which of them make room under a limit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared.core import labels
+from shared.core.decide.warm_pools import choose_displaced, find_idle_since
+from shared.core.identity.names import build_owner_labels, build_pool_name, parse_owner
+from shared.core.ports import Reservation, SurplusMark
+from tests.builders import NOW, a_claim, a_demand, a_jobset, a_pod, a_pool, a_template, settings
+from tests.unit.warm_enumeration import decide_everything_warm, judge_warm
+
+if TYPE_CHECKING:
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.pools import PoolSnapshot
+
+
+def test_idle_pools_keep_every_invariant_in_every_situation() -> None:
+    broken = [(name, row) for row, decision in decide_everything_warm() for name in judge_warm(row, decision)]
+
+    assert len(decide_everything_warm()) > 5_000
+    assert broken[:5] == []
+
+
+def test_the_oldest_mark_that_can_be_true_counts() -> None:
+    marks = {
+        "old": SurplusMark(NOW - 600, closed=False),
+        "repaired": SurplusMark(NOW - 60, closed=False),
+        "new": None,
+        "ahead": SurplusMark(NOW + 3600, closed=False),
+    }
+
+    assert find_idle_since(marks, NOW) == NOW - 600
+    assert find_idle_since({"new": None, "ahead": marks["ahead"]}, NOW) is None
+    assert find_idle_since({}, NOW) is None
+
+
+def test_the_idle_time_is_written_once_and_read_from_the_label() -> None:
+    said = build_owner_labels(a_claim(), attempt=0, created_at=1, fingerprint="1-a", idle_seconds=900)
+
+    owner = parse_owner(said)
+    assert owner is not None
+    assert owner.idle_seconds == 900
+    assert labels.IDLE not in build_owner_labels(a_claim(), attempt=0, created_at=1, fingerprint="1-a")
+
+
+@pytest.mark.parametrize("value", ["", "soon", "-5", "1.5"])
+def test_a_label_that_is_no_number_means_no_idle_time(value: str) -> None:
+    owner = a_pool(extra_labels={labels.IDLE: value}).owner
+
+    assert owner is not None
+    assert owner.idle_seconds == 0
+
+
+def test_the_idle_time_does_not_change_the_fingerprint() -> None:
+    template = a_template(node_pool_affinity=True)
+
+    def ask(idle_seconds: int) -> Demand:
+        return a_demand(pod=a_pod(template=template), use=settings(idle_seconds=idle_seconds))
+
+    assert (ask(0).idle_seconds, ask(600).idle_seconds) == (0, 600)
+    assert ask(0).fingerprint == ask(600).fingerprint
+
+
+# --- who makes room -------------------------------------------------------------------------------
+
+
+def a_slice(index: int, namespace: str = "default") -> PoolSnapshot:
+    claim = a_claim(slice_key=f"{namespace}/old-workers-{index}", namespace=namespace)
+    return a_pool(claim=claim, name=f"old-{index}")
+
+
+def choose(
+    idle: dict[str, float],
+    pools: list[PoolSnapshot],
+    *,
+    demands: int = 1,
+    reserved: dict[str, Reservation] | None = None,
+    gone: tuple[str, ...] = (),
+    limits: dict[str, int],
+) -> list[str]:
+    """Return which pools make room for some slices of 16 chips."""
+    pods = [a_pod(jobset="next", index=at) for at in range(demands)]
+    jobset = a_jobset(name="next", replicas=demands)
+    wanted = [a_demand(pod=pod, jobset=jobset) for pod in pods]
+    found = choose_displaced(
+        [(demand, build_pool_name(demand.claim)) for demand in wanted],
+        idle,
+        pools,
+        reserved or {},
+        gone=gone,
+        now=NOW,
+        settings=settings(**limits),
+    )
+    return sorted(found)
+
+
+FOUR = [a_slice(at) for at in range(4)]
+IDLE = {"old-2": 10.0, "old-0": 20.0, "old-3": 30.0}
+"""Since when; one of the four is used."""
+
+
+@pytest.mark.parametrize(
+    ("limits", "demands", "expected"),
+    [
+        ({"limit_chips": 80}, 1, []),
+        ({"limit_chips": 64}, 1, ["old-2"]),
+        ({"limit_chips": 64}, 2, ["old-0", "old-2"]),
+        ({"limit_chips": 64}, 3, ["old-0", "old-2", "old-3"]),
+        ({"limit_chips": 64}, 9, ["old-0", "old-2", "old-3"]),
+        ({"limit_chips": 48}, 1, ["old-0", "old-2"]),
+        ({"limit_chips": 16}, 1, []),
+        ({"limit_slices": 4}, 1, ["old-2"]),
+        ({"limit_chips_per_namespace": 64}, 1, ["old-2"]),
+    ],
+)
+def test_as_many_go_as_are_needed_and_those_that_are_idle_for_longest_first(
+    limits: dict[str, int], demands: int, expected: list[str]
+) -> None:
+    assert choose(IDLE, FOUR, demands=demands, limits=limits) == expected
+
+
+def test_a_pool_of_a_namespace_that_is_not_full_is_spared() -> None:
+    pools = [a_slice(0, "team"), a_slice(1), a_slice(2)]
+
+    assert choose({"old-0": 1.0, "old-1": 2.0, "old-2": 3.0}, pools, limits={"limit_chips_per_namespace": 32}) == [
+        "old-1"
+    ]
+
+
+def test_what_this_sweep_has_deleted_makes_room_too() -> None:
+    assert choose(IDLE, FOUR, gone=("old-1",), limits={"limit_chips": 64}) == []
+
+
+def test_a_pool_that_is_about_to_be_created_takes_its_room() -> None:
+    coming = {"coming": Reservation(namespace="default", chips=16, made_at=NOW)}
+
+    assert choose(IDLE, FOUR, reserved=coming, limits={"limit_chips": 64}) == ["old-0", "old-2"]
+
+
+def test_a_young_pool_whose_reservation_still_counts_is_no_help_yet() -> None:
+    young = {"old-2": Reservation(namespace="default", chips=16, made_at=NOW)}
+
+    assert choose(IDLE, FOUR, reserved=young, limits={"limit_chips": 64}) == ["old-0"]

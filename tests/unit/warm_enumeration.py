@@ -1,0 +1,131 @@
+"""Every situation of a pool that may stay without use after its workload, and what must hold in each of them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from shared.core import labels
+from shared.core.decide.collect import decide_collect
+from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods
+from shared.core.decide.warm_pools import plan_marks
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.core.ports import SurplusMark
+from shared.core.settings import Mode, Settings
+from tests.builders import NOW, a_pool, settings
+from tests.unit.decision_enumeration import Situation, enumerate_situations
+
+IDLE, DRAIN = 1800, 900
+OWNERS = {
+    "over": (OwnerState.OVER, True),
+    "gone": (OwnerState.GONE, True),
+    "slice gone": (OwnerState.GONE, False),
+    "suspended": (OwnerState.SUSPENDED, False),
+    "live": (OwnerState.LIVE, False),
+}
+PODS = {
+    "not looked": None,
+    "none": PoolPods(),
+    "own ending": PoolPods(own=1),
+    "others": PoolPods(others=1),
+}
+DUE = SurplusMark(NOW - IDLE, closed=False)
+MARKS: dict[str, tuple[SurplusMark | None, ...]] = {
+    "no nodes": (),
+    "none": (None, None),
+    "ahead": (SurplusMark(NOW + 3600, closed=False), None),
+    "young": (SurplusMark(NOW - IDLE + 1, closed=False), None),
+    "young, closed": (SurplusMark(NOW - IDLE + 1, closed=True),) * 2,
+    "due": (DUE, DUE),
+    "due, one closed": (DUE, SurplusMark(DUE.since, closed=True)),
+    "due, closed": (SurplusMark(DUE.since, closed=True), SurplusMark(NOW, closed=True)),
+}
+ALLOWED = {"as labelled": IDLE, "less": 60, "nothing": 0}
+"""What the settings allow now; the label says `IDLE`."""
+WARM_AXES = {
+    "owner": tuple(OWNERS),
+    "pool": tuple(status.name for status in PoolStatus),
+    "pods": tuple(PODS),
+    "marks": tuple(MARKS),
+    "allowed": tuple(ALLOWED),
+    "displaced": ("no", "yes"),
+    "mode": ("active", "report-only"),
+}
+
+
+@cache
+def build_pool(status: str) -> PoolSnapshot:
+    return a_pool(status, age_seconds=2 * DRAIN, extra_labels={labels.IDLE: str(IDLE)}, error="GKE's words")
+
+
+def build_facts(situation: Situation) -> PoolFacts:
+    """Return the facts of one situation; its owner ended, or was suspended, longer ago than the drain."""
+    owner, over = OWNERS[situation["owner"]]
+    return PoolFacts(
+        pool=build_pool(situation["pool"]),
+        owner=owner,
+        owner_since=None if owner == OwnerState.LIVE else NOW - DRAIN,
+        owner_found=situation["owner"] != "gone",
+        pods=PODS[situation["pods"]],
+        workload_over=over,
+        marks={f"n{at}": mark for at, mark in enumerate(MARKS[situation["marks"]])},
+        displaced_by="a demand" if situation["displaced"] == "yes" else "",
+    )
+
+
+@cache
+def build_settings(allowed: str, mode: str) -> Settings:
+    return settings(idle_seconds_max=ALLOWED[allowed], mode=Mode(mode))
+
+
+@cache
+def decide_everything_warm() -> tuple[tuple[Situation, Decision], ...]:
+    """Return what the real rule decides in every situation."""
+    found = []
+    for row in enumerate_situations({**WARM_AXES, "pool": tuple(map(str, PoolStatus))}):
+        use = build_settings(row["allowed"], row["mode"])
+        decision = decide_collect(build_facts(row), now=NOW, settings=use)
+        found.append((row | {"pool": PoolStatus(row["pool"]).name}, decision))
+    return tuple(found)
+
+
+def plan_situation(situation: Situation) -> dict[str, tuple[float | None, bool]]:
+    """Return which marks change in a situation."""
+    facts = build_facts(situation | {"pool": str(PoolStatus[situation["pool"]])})
+    return plan_marks(facts, now=NOW, settings=build_settings(situation["allowed"], situation["mode"]))
+
+
+def judge_warm(situation: Situation, decision: Decision) -> list[str]:
+    """Return the invariants about idle pools that a decision breaks."""
+    owner, pods, marks, allowed = (situation[key] for key in ("owner", "pods", "marks", "allowed"))
+    lent = decision.reason == Reason.POOL_LENT
+    delete, warm, plan = (
+        decision.verdict == Verdict.DELETE,
+        decision.reason == Reason.POOL_WARM,
+        plan_situation(situation),
+    )
+    stays = owner in ("over", "gone") and situation["pool"] in ("RUNNING", "RECONCILING") and allowed != "nothing"
+    empty, displaced = pods == "none" and marks != "no nodes", situation["displaced"] == "yes"
+    due = marks.startswith("due") or displaced or (allowed == "less" and marks.startswith("young"))
+    closed = marks.endswith(", closed")
+    rules = {
+        "only a pool whose workload is over stays": stays or not warm,
+        "a pool that may stay is not deleted unlooked": not (stays and pods == "not looked" and delete),
+        "one that others use stays": (stays and pods == "others") == lent,
+        "one that is not idle for long enough stays": not (stays and empty and not due) or warm,
+        "one with an open node stays": not (stays and empty and not closed) or warm,
+        "one that is due and closed goes": not (
+            stays and empty and due and closed and situation["mode"] == "active"
+        )
+        or (delete and (decision.reason == Reason.POOL_DISPLACED) == displaced),
+        "one without nodes is not warm": not (stays and pods == "none" and marks == "no nodes" and warm),
+        "the mode holds": situation["mode"] == "active" or not (delete or plan),
+        "marks change only where they are a record": stays or not plan,
+        "a pool in use has no mark": pods != "others" or all(since is None for since, _ in plan.values()),
+        "nodes are closed only when the pool is due": due or not any(shut for _, shut in plan.values()),
+        "a closed node is opened again when it is not due": not (
+            stays and empty and closed and not due and situation["mode"] == "active"
+        )
+        or (all(not shut for _, shut in plan.values()) and len(plan) == len(MARKS[marks])),
+    }
+    return [name for name, holds in rules.items() if not holds]
