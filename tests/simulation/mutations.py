@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from shared.core.decide import attempts, collect, needed_pools, pool_facts, pool_use, provision
+from shared.core.decide import attempts, collect, needed_pools, pool_facts, pool_use, provision, warm_pools
 from shared.core.decide.attempts import AttemptDecision
 from shared.core.decide.pool_facts import PoolPods
 from shared.core.decisions import Decision, Reason, Verdict
@@ -150,6 +150,16 @@ def _believe_any_age(plain: Function) -> Function:
     return lambda pod, workload, **_: plain(pod, workload, now=pod.created_at or 0.0)
 
 
+def _forget_marks(plain: Function) -> Function:
+    """Take an idle pool whose nodes are marked for one that is closed and whose time is over."""
+
+    def decide(facts: Any, **named: Any) -> Any:
+        found = plain(facts, **named)
+        return None if facts.pods is not None and any(facts.marks.values()) else found
+
+    return decide
+
+
 MUTATIONS = (
     Mutation("no UID check", ((pool_facts, "classify_owner", _ignore_uid),)),
     Mutation("no second look", ((release_pools, "release_pool", _look_once),)),
@@ -186,5 +196,6 @@ MUTATIONS = (
     ),
     Mutation("no pause", ((attempts, "find_pause", lambda _: lambda *_: 0.0),)),
     Mutation("create first for old pods", ((needed_pools, "is_young", _believe_any_age),)),
+    Mutation("idle pools deleted at once", ((warm_pools, "decide_warm", _forget_marks),)),
     Mutation("stale views believed", ((make_attempt, "_look_and_decide", _believe_stale_views),)),
 )

@@ -19,6 +19,7 @@ PLAIN = (
     {"cap": 50},
     {"limit_chips": 0},
     {"candidates": 0},
+    {"idle_seconds": 0},
     {"versions": 1},
     {"skew_seconds": 0.0},
 )

@@ -269,6 +269,7 @@ class SimCluster:
         pod.node, pod.bound_at = node, now
         node.pods.append(pod)
         node.pool.used_at = now
+        self.world.judge.see_binding(node.pool, pod.workload)
         pod.view = replace(
             pod.view, node_name=node.name, phase="Running", unschedulable=False, unschedulable_since=None
         )

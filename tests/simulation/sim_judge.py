@@ -61,6 +61,10 @@ class Judge:
         """Changes of a pool whose labels a person removed between the look and GKE's acceptance."""
         self.idle_pools = 0
         """Pools of live workloads whose pods run on the pools of other workloads."""
+        self.borrowed = 0
+        """Pods that were bound to a pool that was idle after the end of its own workload."""
+        self.displaced = 0
+        """Pools that were deleted before their idle time was over, under a limit."""
         self.late_creates = 0
         """Second pools of a claim whose request was on its way when the other one was created."""
         self._created_at: dict[tuple[str, str], list[float]] = {}
@@ -193,6 +197,7 @@ class Judge:
             self._judge_bound(pool, pod, run)
         if pool.owner is not None:
             self._judge_need(pool)
+            self._judge_warmth(pool)
             self._count_doubtful(pool, run)
 
     def see_remove_nodes(self, pool: Pool, names: Sequence[str]) -> None:
@@ -253,6 +258,32 @@ class Judge:
                 f"delete of {pool.name} ({pool.status}), whole and empty for {now - recent:.0f} s, which "
                 f"{made.kind} {made.name} needs{self._describe_doubt()}",
             )
+
+    def _judge_warmth(self, pool: Pool) -> None:
+        """Report the delete of a whole, marked pool before its idle time is over."""
+        owner, story, now = pool.owner, self._world.story, self._world.time.now
+        truth = self._world.clusters[pool.cluster]
+        made = truth.workloads.get((owner.kind, owner.name)) if owner else None
+        own = made is not None and owner is not None and made.uid == owner.owner_uid
+        marks = [node.mark for node in truth.nodes.values() if node.pool is pool]
+        if owner is None or not owner.idle_seconds or (own and made and not made.terminal):
+            return
+        if pool.status != PoolStatus.RUNNING or not marks:
+            return
+        since = min((mark.since for mark in marks if mark), default=now)
+        idle = now - since >= min(owner.idle_seconds, story.idle_seconds) - 1
+        if not idle and story.limit_chips:
+            self.displaced += 1
+        elif not idle or not all(mark and mark.closed for mark in marks):
+            text = f"delete of {pool.name}, idle for {now - since:.0f} s"
+            self.report("idle time", f"{text}{'' if all(marks) else ', with nodes that were not closed'}")
+
+    def see_binding(self, pool: Pool, made: Workload) -> None:
+        """Count the use of a pool whose own workload is over."""
+        owner = pool.owner
+        if owner is not None and owner.idle_seconds and owner.owner_uid != made.uid:
+            own = self._world.clusters[pool.cluster].workloads.get((owner.kind, owner.name))
+            self.borrowed += own is None or own.uid != owner.owner_uid or bool(own.terminal)
 
     def _judge_suspension(self, pool: Pool, made: Workload) -> None:
         """Report the delete of a whole pool whose workload may resume within the grace."""

@@ -187,6 +187,9 @@ def _judge_live(world: World, cluster: SimCluster, pool: Pool, made: Workload) -
                 f"{pool.name} ({pool.status}) stays empty: its {made.kind} has {slices} slices, {len(owned)} pools"
             )
             world.judge.report("every pool ends", text)
+        elif pool.owner and pool.owner.idle_seconds and not made.elastic:
+            text = f"{pool.name} ({pool.status}) stays empty: its {made.kind} runs on pools that were idle"
+            world.judge.report("every pool ends", text)
         else:
             world.judge.idle_pools += 1
     elif _has_spare_nodes(cluster, pool, made, users, wanted):

@@ -55,6 +55,8 @@ def run_story(story: Story, *, tell: bool = False) -> Result:
         "faults struck": world.faults.struck,
         "pods bound after the look": world.judge.late_bindings,
         "workloads changed after the look": world.judge.late_changes,
+        "uses of pools of other workloads": world.judge.borrowed,
+        "idle pools that made room": world.judge.displaced,
         "idle pools of live workloads": world.judge.idle_pools,
         "changes after a stale answer": world.judge.stale_changes,
         "labels removed after the look": world.judge.late_edits,

@@ -12,6 +12,7 @@ LENGTH_SECONDS = 2400.0
 STOPPED_SHARE = 0.05
 BLIND_SHARE = 0.15
 SCARCE_SHARE = 0.06
+WARM_SHARE = 0.1
 _KINDS = (
     ("JobSet", 30),
     ("RayCluster", 20),
@@ -54,6 +55,7 @@ def make_story(seed: int) -> Story:
     faults = _make_faults(rng, clusters) + _make_blindness(seed, acts)
     sweeps = [_round(30 + rng.random() * LENGTH_SECONDS) for _ in range(rng.randint(2, 5))]
     _add_scarcity(seed, acts, faults, sweeps)
+    idle_seconds, tight = _add_warmth(seed, acts, sweeps)
     drawn, rng_of_list = rng.random(), Random(f"story {seed} candidates")
     mode = "report-only" if drawn < 0.03 else "no-create" if drawn < 0.05 else "active"
     return Story(
@@ -64,8 +66,9 @@ def make_story(seed: int) -> Story:
         clusters=clusters,
         mode=mode,
         cap=rng.randint(1, 2) if rng.random() < 0.12 else 50,
-        limit_chips=rng.choice((8, 16)) if rng.random() < 0.06 else 0,
+        limit_chips=rng.choice((8, 16)) if rng.random() < 0.06 else tight,
         candidates=rng_of_list.choice((2, 3)) if rng_of_list.random() < 0.2 else 0,
+        idle_seconds=idle_seconds,
         versions=2 if rng.random() < 0.08 else 1,
         skew_seconds=rng.choice((120.0, 3600.0, 3600.0)) if rng.random() < 0.05 else 0.0,
     )
@@ -187,6 +190,33 @@ def _add_scarcity(seed: int, acts: list[Act], faults: list[Fault], sweeps: list[
         faults.append(Fault(_round(rng.random() * until), "crash", "delete", cluster))
     acts += [Act(_round(100 + rng.random() * until), "replay", cluster, "") for _ in range(3)]
     sweeps += [_round(each + rng.random()) for each in range(60, int(until) + 300, 60)]
+
+
+def _add_warmth(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[int, int]:
+    """Let pools stay idle in some stories, where one workload after the other wants the same.
+
+    Return for how long, and the limit of chips: with one, the last workload wants another shape.
+    """
+    rng = Random(f"warmth {seed}")
+    if rng.random() >= WARM_SHARE:
+        return 0, 0
+    first = acts[0]
+    kind = first.kind if first.kind in ("RayCluster", "LeaderWorkerSet") else rng.choice(("JobSet", "Job"))
+    at = first.at
+    for index in range(rng.randint(1, 3)):
+        ends = _round(at + 200 + rng.random() * 600)
+        verb = "complete" if kind in ENDING and rng.random() < 0.5 else "delete"
+        acts.append(Act(ends, verb, first.cluster, f"s{index - 1}" if index else first.name, count=1))
+        at = _round(ends + rng.random() * 400 - 60)
+        pinned = kind in ("RayCluster", "LeaderWorkerSet") and rng.random() < 0.8  # their pods share one pool
+        acts.append(Act(at, "create", first.cluster, f"s{index}", kind, first.shape, max(first.count, 1), pinned))
+    sweeps += [_round(each + rng.random()) for each in range(60, int(at) + 300, rng.choice((60, 60, 300)))]
+    idle_seconds, tight = rng.choice((120, 600, 900)), rng.choice((0, 8, 16))
+    if tight:
+        shape, spot, rest = acts[-1].shape.partition("+")
+        other = {"one": "two", "two": "one", "gpu": "one"}[shape] + spot + rest
+        acts.append(Act(_round(at + rng.random() * 60), "create", first.cluster, "tight", "JobSet", other, 1))
+    return idle_seconds, tight
 
 
 def _make_once(rng: Random, at: float, cluster: int) -> Fault:

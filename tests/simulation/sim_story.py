@@ -67,6 +67,8 @@ class Story:
     limit_chips: int = 0
     candidates: int = 0
     """How many zones the operator's policy lists."""
+    idle_seconds: int = 0
+    """How long pools may stay without use."""
     versions: int = 1
     """How many versions of the product answer, each with its own fingerprint."""
     skew_seconds: float = 0.0
@@ -87,6 +89,8 @@ class Story:
             heading.append(f"limit_chips {self.limit_chips}")
         if self.candidates:
             heading.append(f"{self.candidates} candidates")
+        if self.idle_seconds:
+            heading.append(f"idle_seconds {self.idle_seconds}")
         if self.versions > 1:
             heading.append("two versions side by side")
         if self.skew_seconds:

@@ -20,6 +20,7 @@ from tests.audit_entries import an_entry, as_message
 from tests.simulation.sim_cluster import SimCluster
 from tests.simulation.sim_exporter import SimExporter
 from tests.simulation.sim_faults import Crash, FaultTable, Invocation
+from tests.simulation.sim_idle import judge_idle_pools
 from tests.simulation.sim_judge import Judge
 from tests.simulation.sim_pools import GkePools
 from tests.simulation.sim_ports import ClusterPort, DeadLetterPort, SimClock
@@ -52,7 +53,9 @@ class Sent:
 
 
 @functools.lru_cache(maxsize=64)
-def build_settings(clusters: int, mode: str, cap: int, limit_chips: int, candidates: int) -> Settings:
+def build_settings(
+    clusters: int, mode: str, *, cap: int, limit_chips: int, candidates: int, idle_seconds: int
+) -> Settings:
     """Return the settings of a story's deployment."""
     zones = tuple(f"us-east5-{letter}" for letter in "abc"[:candidates])
     return Settings(
@@ -61,6 +64,7 @@ def build_settings(clusters: int, mode: str, cap: int, limit_chips: int, candida
         sweep_deletions_max=cap,
         limit_chips=limit_chips,
         capacity_policies=(CapacityPolicy(priorities=(Priority(zones=zones),)),) if zones else (),
+        idle_seconds=idle_seconds,
     )
 
 
@@ -92,7 +96,14 @@ class World:
     def _build_ports(self) -> Ports:
         story = self.story
         return Ports(
-            settings=build_settings(story.clusters, story.mode, story.cap, story.limit_chips, story.candidates),
+            settings=build_settings(
+                story.clusters,
+                story.mode,
+                cap=story.cap,
+                limit_chips=story.limit_chips,
+                candidates=story.candidates,
+                idle_seconds=story.idle_seconds,
+            ),
             pools=self.gke,
             clusters={name: ClusterPort(self, name) for name in self.cluster_names},
             clock=SimClock(self),
@@ -213,12 +224,15 @@ class World:
         """Let the scheduler call the sweep."""
         run = self._begin("sweep")
         run.sweeping = True
+        began = self.time.now
 
         def work() -> None:
             try:
                 answer, counts = deliver_sweep(self.ports, {})
                 if self.settled and counts.get("errors"):
                     self.judge.errors_at_rest += 1
+                elif self.settled and not run.swapped:
+                    judge_idle_pools(self, began)
                 self.tell(f"answers {answer.status}")
             except Crash:
                 self.tell("crashes")
