@@ -88,12 +88,7 @@ off the pool of their own head. Give the workers their own priority class
 (`workers[].priorityClassName`); otherwise the head gets its own pool. Our tests do not run the
 PathwaysJob controller. They use the JobSets that it creates.
 
-A head on a CPU node needs no pool. A head that selects the nodes of its workers
-(`colocate_head_with_workers`) belongs to their first slice: there is one pool per slice, and none
-for the head. From version 0.11 on, JobSet keeps exclusive workers off a pool where a pod of another
-Job with the same priority runs, so also off the pool of their own head. To prevent this, give the
-workers their own priority class (`workers[].priorityClassName`); otherwise the head gets its own
-pool.
+## A further kind
 
 1. `shared/core/kinds/<kind>.py`: one constant of type `Kind`. Its fields explain themselves.
    `jobset.py` is the pattern; `objects.py` reads JSON.

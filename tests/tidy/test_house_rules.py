@@ -176,6 +176,23 @@ def test_every_link_between_the_documents_leads_somewhere() -> None:
     assert broken == []
 
 
+def list_anchors(document: Path) -> set[str]:
+    """The anchors of a document's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_link_to_a_heading_finds_it() -> None:
+    broken = [
+        f"{shown(document)} -> {target}#{anchor}"
+        for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
+        for target, anchor in re.findall(r"\]\(([^)#:]*\.md|)#([^)]+)\)", document.read_text())
+        if anchor not in list_anchors(document.parent / target if target else document)
+    ]
+
+    assert broken == []
+
+
 @pytest.mark.parametrize("room", DEPLOYED_ROOMS)
 def test_every_deployed_module_opens_with_a_charter(room: str) -> None:
     bare = [
