@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from demo.loop.steps import SENTENCES, STEPS, Step
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from demo.loop.observations import Decided
     from demo.loop.run_outcome import Outcome
     from demo.loop.states import SliceTimeline
+    from demo.loop.timeline import Timeline
 
 WIDTH = 1240
 LEFT = 310
@@ -45,6 +47,11 @@ PHASES = (
 )
 
 
+FAILED = Phase("a creation that failed", Step.ACCEPTED, Step.ACCEPTED, "url(#failed)")
+_CHARACTER = 6.5
+"""The width of a small letter."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bar:
     """One phase in one lane."""
@@ -53,6 +60,8 @@ class Bar:
     width: float
     color: str
     title: str
+    label: str = ""
+    """Shown inside; empty where it does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +105,7 @@ class Drawing:
     ticks: tuple[Tick, ...]
     title: str
     subtitle: str
-    phases: tuple[Phase, ...] = PHASES
+    phases: tuple[Phase, ...] = (*PHASES, FAILED)
     left: int = LEFT
     bar: int = BAR
 
@@ -110,7 +119,7 @@ def draw(outcome: Outcome) -> Drawing:
     # A refusal without a slice is of the whole workload.
     refused = {(each.namespace, each.slice or each.workload): each.reason for each in outcome.refusals}
     lanes = tuple(
-        _draw_lane(one, index, scale, timeline.started_at, _find_refusal(one, refused))
+        _draw_lane(one, index, scale, timeline, _find_refusal(one, refused))
         for index, one in enumerate(timeline.slices.values())
     )
     served = sum(bool(one.pools) for one in timeline.slices.values())
@@ -132,16 +141,27 @@ def _find_refusal(one: SliceTimeline, refused: dict[tuple[str, str], str]) -> st
     return refused.get((one.namespace, one.job)) or refused.get((one.namespace, one.workload), "")
 
 
-def _draw_lane(one: SliceTimeline, index: int, scale: float, started_at: float, refused: str) -> Lane:
+def _draw_lane(one: SliceTimeline, index: int, scale: float, timeline: Timeline, refused: str) -> Lane:
+    started_at = timeline.started_at
+
     def place(at: float) -> float:
         return round(LEFT + max(0.0, at - started_at) * scale, 1)
 
+    def span(start: float, end: float) -> tuple[float, float]:
+        return place(start), round(max(1.5, place(end) - place(start)), 1)
+
+    failures = _list_failures(one, timeline)
     bars = []
     for phase in PHASES:
         if phase.first in one.steps and phase.last in one.steps:
             start, end = one.steps[phase.first], one.steps[phase.last]
-            width = round(max(1.5, place(end) - place(start)), 1)
-            bars.append(Bar(place(start), width, phase.color, f"{phase.name}: {max(0.0, end - start):.2f} s"))
+            if failures and phase.first == Step.ACCEPTED:
+                start = failures[-1].end
+            bars.append(Bar(*span(start, end), phase.color, f"{phase.name}: {max(0.0, end - start):.2f} s"))
+    for each in failures:
+        x, width = span(each.start, each.end)
+        label = each.cause if len(each.cause) * _CHARACTER <= width else ""
+        bars.append(Bar(x, width, FAILED.color, f"{each.end - each.start:.2f} s: {each.told}", label))
     ticks = [
         Mark(place(one.steps[step]), f"{one.steps[step] - started_at:.2f} s: {SENTENCES[step]}", "step")
         for step in STEPS
@@ -156,6 +176,27 @@ def _draw_lane(one: SliceTimeline, index: int, scale: float, started_at: float, 
         note = f"runs on {one.pool}"
     y = TOP + LANE * index
     return Lane(y, one.job, _shape(one), tuple(bars), tuple(ticks + diamonds), note)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A creation that failed, until the next one was accepted."""
+
+    start: float
+    end: float
+    cause: str
+    told: str
+
+
+def _list_failures(one: SliceTimeline, timeline: Timeline) -> list[_Failure]:
+    """Return the creations that the next attempt followed, in their order."""
+    found = []
+    for pool, following in pairwise(one.pools):
+        start, end = timeline.find_creation(pool), timeline.find_creation(following)
+        made = next((each for each in one.decisions if each.pool == following and each.failure), None)
+        if start is not None and end is not None and made is not None:
+            found.append(_Failure(start, end, made.failure, made.message))
+    return found
 
 
 def _shape(one: SliceTimeline) -> str:

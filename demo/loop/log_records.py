@@ -45,7 +45,7 @@ def read_function_record(record: Json, seen_at: float) -> Decided | None:
     claim = claim if isinstance(claim, dict) else {}
     return Decided(
         at=_moment(record, seen_at),
-        function=_text(record, "function"),
+        function=_text(record, "function") or "next attempt",  # which deletes the failed pool before it
         decision=_text(record, "decision"),
         reason=_text(record, "reason"),
         message=_text(record, "message"),
@@ -59,6 +59,7 @@ def read_function_record(record: Json, seen_at: float) -> Decided | None:
         placement=_text(record, "placement"),
         tier=_text(record, "tier"),
         reservation=_text(record, "reservation"),
+        failure=_text(record, "failure"),
     )
 
 

@@ -89,6 +89,8 @@ class Decided:
     placement: str = ""
     tier: str = ""
     reservation: str = ""
+    failure: str = ""
+    """The class of the failed creation that the decision follows, for example ``stockout``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

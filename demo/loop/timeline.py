@@ -86,6 +86,11 @@ class Timeline:
         """Return how many of these calls GKE refused, for example because it was busy."""
         return sum(call.code != "OK" for pool in one.pools for call in self.calls.get(pool, []))
 
+    def find_creation(self, pool: str) -> float | None:
+        """Return when GKE accepted the creation of a pool; None if that was not seen."""
+        accepted = (call.at for call in self.calls.get(pool, []) if call.method == "CreateNodePool")
+        return min(accepted, default=None)
+
     def slices_of(self, workload: WorkloadTimeline) -> list[SliceTimeline]:
         """Return the slices of one workload in the order of its spec."""
         return [
