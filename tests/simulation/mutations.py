@@ -150,6 +150,11 @@ def _believe_any_age(plain: Function) -> Function:
     return lambda pod, workload, **_: plain(pod, workload, now=pod.created_at or 0.0)
 
 
+def _repeat_candidate(plain: Function) -> Function:
+    """Try the candidate that failed again, in the next round, instead of the next one."""
+    return lambda attempt, used=(), candidates=1: plain(attempt + candidates - 1, used, candidates)
+
+
 def _forget_marks(plain: Function) -> Function:
     """Take an idle pool whose nodes are marked for one that is closed and whose time is over."""
 
@@ -195,6 +200,7 @@ MUTATIONS = (
         ),
     ),
     Mutation("no pause", ((attempts, "find_pause", lambda _: lambda *_: 0.0),)),
+    Mutation("the same candidate again", ((attempts, "choose_next", _repeat_candidate),)),
     Mutation("create first for old pods", ((needed_pools, "is_young", _believe_any_age),)),
     Mutation("idle pools deleted at once", ((warm_pools, "decide_warm", _forget_marks),)),
     Mutation("stale views believed", ((make_attempt, "_look_and_decide", _believe_stale_views),)),

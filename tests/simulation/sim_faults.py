@@ -181,20 +181,29 @@ class FaultTable:
         if fault.kind == "no-quota" and method in {"create", "resize"}:
             raise make_error("quota")
 
-    def choose_outcome(self, cluster: str) -> Fault | None:
+    def choose_outcome(self, cluster: str, zone: str) -> Fault | None:
         """Return what becomes of a create that is accepted now; None for a good one."""
         for fault in self._armed:
             if fault.kind in OUTCOMES and CLUSTERS[fault.cluster] == cluster:
                 self._armed.remove(fault)
                 self.struck += 1
                 return fault
-        if self.is_out_of_stock(cluster):
+        if self.is_out_of_stock(cluster, zone):
             return Fault(at=self._time.now - START, kind="stockout", seconds=120.0)
         return None
 
-    def is_out_of_stock(self, cluster: str) -> bool:
-        """Return whether every create fails now, minutes after GKE accepted it."""
-        return any(each.kind == "no-stock" and CLUSTERS[each.cluster] == cluster for each in self._open)
+    def is_out_of_stock(self, cluster: str, zone: str = "") -> bool:
+        """Return whether a create in a zone fails now, minutes after GKE accepted it.
+
+        The method of such a fault has the last letters of its zones; empty for all of them. Without
+        a zone it is about any.
+        """
+        return any(
+            each.kind == "no-stock"
+            and CLUSTERS[each.cluster] == cluster
+            and (not zone or not each.method or zone[-1] in each.method)
+            for each in self._open
+        )
 
     def take_message_fault(self, cluster: str) -> Fault | None:
         """Return what becomes of the message that is published now; None if it arrives."""

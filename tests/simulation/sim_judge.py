@@ -118,7 +118,7 @@ class Judge:
 
         The pause is for a creation that failed without a node, whose pool is there and is of the
         shape that is wanted. It doubles from one minute to thirty. Between the candidates of a list
-        there is none.
+        there is none, and the next one follows.
         """
         now, owner, story = self._world.time.now, pool.owner, self._world.story
         if owner is None or not owner.claim_hash:
@@ -134,7 +134,12 @@ class Judge:
             never_made = other.status == PoolStatus.ERROR and not other.made_nodes
             index, count = failed.candidates
             pause = min(60 * 2 ** min(failed.attempt // count, 10), 1800) if index + 1 == count else 0
-            if never_made and failed.was_made_for(owner.fingerprint) and now - other.made_at < pause:
+            if not never_made or not failed.was_made_for(owner.fingerprint):
+                continue
+            if owner.candidates[0] <= index < count - 1 and owner.candidates[1] == count:
+                text = f"{pool.name} is {owner.candidate} after {other.name}, which is {failed.candidate}"
+                self.report("candidates", text)
+            if now - other.made_at < pause:
                 text = f"{pool.name} follows {other.name} after {now - other.made_at:.0f} s, and not {pause} s"
                 self.report("pauses", text)
 

@@ -47,6 +47,7 @@ class Pool:
     accelerator: str = ""
     pinned: bool = False
     spot: bool = False
+    zone: str = ""
     error: str = ""
     healthy_since: float | None = None
     """Since when all of its nodes are there."""
@@ -115,7 +116,7 @@ class GkePools:
         pool = _read_body(cluster, node_pool, world.time.now)
         world.judge.see_create(pool)
         world.tell(f"GKE accepts the create of {name}")
-        outcome = world.faults.choose_outcome(cluster)
+        outcome = world.faults.choose_outcome(cluster, pool.zone)
         vanishes = outcome is not None and outcome.kind == "vanish"
         said = "the simulator lets this creation leave no pool" if vanishes else ""
         ended_at = world.time.now if vanishes else None
@@ -365,4 +366,5 @@ def _read_body(cluster: str, body: Mapping[str, Any], now: float) -> Pool:
         accelerator=gpus[0]["acceleratorType"] if gpus else accelerator,
         pinned=any(taint != labels.SPOT for taint in taints),
         spot=bool(config.get("spot")),
+        zone=body["locations"][0],
     )

@@ -11,6 +11,7 @@ from tests.simulation.sim_story import Act, Fault, Story
 LENGTH_SECONDS = 2400.0
 STOPPED_SHARE = 0.05
 BLIND_SHARE = 0.15
+LIST_SHARE = 0.2
 SCARCE_SHARE = 0.06
 WARM_SHARE = 0.1
 _KINDS = (
@@ -54,9 +55,11 @@ def make_story(seed: int) -> Story:
     acts = _make_acts(rng, clusters) + _make_stop(seed, clusters)
     faults = _make_faults(rng, clusters) + _make_blindness(seed, acts)
     sweeps = [_round(30 + rng.random() * LENGTH_SECONDS) for _ in range(rng.randint(2, 5))]
-    _add_scarcity(seed, acts, faults, sweeps)
+    rng_of_list = Random(f"story {seed} candidates")
+    candidates = rng_of_list.choice((2, 3)) if rng_of_list.random() < LIST_SHARE else 0
+    _add_scarcity(seed, acts, faults, sweeps, candidates)
     idle_seconds, tight = _add_warmth(seed, acts, sweeps)
-    drawn, rng_of_list = rng.random(), Random(f"story {seed} candidates")
+    drawn = rng.random()
     mode = "report-only" if drawn < 0.03 else "no-create" if drawn < 0.05 else "active"
     return Story(
         seed=seed,
@@ -67,7 +70,7 @@ def make_story(seed: int) -> Story:
         mode=mode,
         cap=rng.randint(1, 2) if rng.random() < 0.12 else 50,
         limit_chips=rng.choice((8, 16)) if rng.random() < 0.06 else tight,
-        candidates=rng_of_list.choice((2, 3)) if rng_of_list.random() < 0.2 else 0,
+        candidates=candidates,
         idle_seconds=idle_seconds,
         versions=2 if rng.random() < 0.08 else 1,
         skew_seconds=rng.choice((120.0, 3600.0, 3600.0)) if rng.random() < 0.05 else 0.0,
@@ -179,13 +182,17 @@ def _make_blindness(seed: int, acts: list[Act]) -> list[Fault]:
     return [Fault(_round(act.at + 5), "no-right", "get_workload", act.cluster, _round(60 + rng.random() * 600))]
 
 
-def _add_scarcity(seed: int, acts: list[Act], faults: list[Fault], sweeps: list[float]) -> None:
-    """Let some stories have no stock for a while, with sweeps each minute and messages again."""
-    rng = Random(f"scarcity {seed}")
-    if rng.random() >= SCARCE_SHARE:
+def _add_scarcity(seed: int, acts: list[Act], faults: list[Fault], sweeps: list[float], candidates: int) -> None:
+    """Let some stories have no stock for a while, with sweeps each minute and messages again.
+
+    With a list of capacity it is often a part of its zones that has none.
+    """
+    rng, rng_of_zones = Random(f"scarcity {seed}"), Random(f"dry zones {seed}")
+    if rng.random() >= (0.5 if candidates else SCARCE_SHARE):
         return
+    dry = rng_of_zones.choice(("", "a", "ab", "b")) if candidates else ""
     cluster, until = acts[0].cluster, rng.choice((200.0, 500.0, 1500.0))
-    faults.append(Fault(0.0, "no-stock", cluster=cluster, seconds=until))
+    faults.append(Fault(0.0, "no-stock", dry, cluster, until))
     if rng.random() < 0.3:
         faults.append(Fault(_round(rng.random() * until), "crash", "delete", cluster))
     acts += [Act(_round(100 + rng.random() * until), "replay", cluster, "") for _ in range(3)]
