@@ -143,7 +143,7 @@ _BETWEEN = (
 def _list_examples() -> tuple[bytes, ...]:
     """Return the workloads of the examples without what no reader reads, so that YAML is fast."""
     texts = (path.read_text(encoding="utf-8") for path in sorted(EXAMPLES.glob("**/*.yaml")))
-    bodies = (body for text in texts for body in yaml.safe_load_all(text) if body)
+    bodies = (body for text in texts for body in yaml.safe_load_all(text) if body and "kind" in body)
     others = ("Service", "ConfigMap", "ServiceAccount")
     return tuple(json.dumps(_thin(body)).encode() for body in bodies if body["kind"] not in others)
 
