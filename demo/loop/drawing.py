@@ -42,7 +42,7 @@ PHASES = (
     Phase("GKE creates nodes", Step.ACCEPTED, Step.NODES_READY, "#3f7cac"),
     Phase("pods are placed", Step.NODES_READY, Step.RUNNING, "#8ab6d6"),
     Phase("running", Step.RUNNING, Step.COMPLETED, "#4f9d69"),
-    Phase("over, pool not yet deleted", Step.COMPLETED, Step.DELETE_ACCEPTED, "#b0a48f"),
+    Phase("over, not yet deleted", Step.COMPLETED, Step.DELETE_ACCEPTED, "#b0a48f"),
     Phase("GKE deletes the pool", Step.DELETE_ACCEPTED, Step.DELETED, "#8d5a97"),
 )
 
@@ -160,6 +160,7 @@ def _draw_lane(one: SliceTimeline, index: int, scale: float, timeline: Timeline,
             bars.append(Bar(*span(start, end), phase.color, f"{phase.name}: {max(0.0, end - start):.2f} s"))
     for each in failures:
         x, width = span(each.start, each.end)
+        width -= 1  # so that two failures can be told apart
         label = each.cause if len(each.cause) * _CHARACTER <= width else ""
         bars.append(Bar(x, width, FAILED.color, f"{each.end - each.start:.2f} s: {each.told}", label))
     ticks = [
