@@ -27,7 +27,7 @@ from shared.core.times import measure_seconds
 from shared.perform.act_within_limits import find_limits
 from shared.perform.explain import explain
 from shared.perform.holders import is_overdue, judge_holder, judge_unplaced
-from shared.perform.make_attempt import Turn, make_attempt
+from shared.perform.make_attempt import Turn, give_up_lost, make_attempt
 from shared.perform.outcome import Outcome, describe_attempt, describe_claim, describe_demand
 
 if TYPE_CHECKING:
@@ -158,8 +158,11 @@ def _satisfy(
         return found
     pools, name = ports.pools.list(cluster) if pools is None else pools, build_pool_name(demand.claim, attempt)
     held, missing = judge_holder(demand, pod, workload, ports, pools=pools, pool_name=name)
-    if held is None and is_overdue(pod, ports, PoolIndex.of(pools).find(name)):
-        held = judge_unplaced(cluster, pod, ports, pools=pools, pool_name=name)
+    mine = PoolIndex.of(pools).find(name)
+    if held is None and is_overdue(pod, ports, mine):
+        held = judge_unplaced(cluster, pod, ports, pools=pools, pool_name=name, demand=demand)
+        if mine is not None and held.verdict == Verdict.DELETE:
+            return give_up_lost(demand, mine, held, ports, turn)
     if held is None or held.verdict != Verdict.CREATE:
         return AttemptDecision(attempt=found.attempt, decision=held) if held else found
     return make_attempt(demand, missing, ports, pools, turn)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.needed_pools import plan_pools
 from shared.core.decide.pool_use import decide_holder, decide_taken, find_takers
-from shared.core.decide.unplaced import decide_unplaced
+from shared.core.decide.unplaced import decide_lost, decide_unplaced
 from shared.core.decisions import Verdict
 from shared.core.errors import ProvisionerError
 from shared.core.identity.pool_index import PoolIndex
@@ -82,11 +82,18 @@ def is_overdue(pod: PodView, ports: Ports, pool: PoolSnapshot | None = None) -> 
 
 
 def judge_unplaced(
-    cluster: str, pod: PodView, ports: Ports, *, pools: Sequence[PoolSnapshot], pool_name: str
+    cluster: str,
+    pod: PodView,
+    ports: Ports,
+    *,
+    pools: Sequence[PoolSnapshot],
+    pool_name: str,
+    demand: Demand | None = None,
 ) -> Decision:
     """Return why a pod waits although the pool of its slice runs and nothing else uses it.
 
-    The nodes of the pool say it, if they can be read, and the scheduler's own words.
+    The nodes of the pool say it, if they can be read, and the scheduler's own words. DELETE means
+    that the pool has lost its nodes for so long that another candidate is tried.
 
     Args:
         cluster: ``projects/P/locations/L/clusters/C``.
@@ -94,6 +101,7 @@ def judge_unplaced(
         ports: the outside world.
         pools: every pool of the cluster.
         pool_name: the pool of the pod's slice; empty if it has none.
+        demand: what the slice needs, for its leader.
     """
     pool = PoolIndex.of(pools).find(pool_name)
     if pool is None:
@@ -104,6 +112,10 @@ def judge_unplaced(
         said = {"object": f"node pool {pool_name}", "error": str(error)}
         _LOG.warning("the nodes of a node pool could not be read", extra=said)
         return decide_unplaced(pod, pool, None)
+    now, settings = ports.clock.now(), ports.settings
+    lost = decide_lost(demand, pod, pool, nodes, now=now, settings=settings) if demand else None
+    if lost is not None:
+        return lost
     # The size of an elastic pool changes, and its own count does not.
     return decide_unplaced(pod, pool, nodes, wanted=0 if is_resizable(pool) else pool.node_count)
 

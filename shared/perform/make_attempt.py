@@ -124,6 +124,21 @@ def make_attempt(
     return found
 
 
+def give_up_lost(
+    demand: Demand, lost: PoolSnapshot, decision: Decision, ports: Ports, turn: Turn
+) -> AttemptDecision:
+    """Delete a pool that lost its nodes; a later look begins the list of capacity anew.
+
+    Raises:
+        Retryable: something could not be read, has changed, or took too long.
+    """
+    pool = ports.pools.get(demand.claim.cluster, lost.name)
+    if pool is None or (pool.status, pool.labels) != (lost.status, lost.labels):
+        raise StaleView(f"node pool {lost.name} changed, so it was not deleted")
+    found = AttemptDecision(attempt=pool.owner.attempt if pool.owner else 0, decision=decision)
+    return _replace(demand, pool, found, ports, None, turn)
+
+
 def _read_creations(
     demand: Demand,
     create: AttemptDecision,
