@@ -11,6 +11,7 @@ from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.errors import InvalidRequest, NoCapacity
+from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
 from shared.core.settings import Mode
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod
@@ -187,6 +188,23 @@ def test_a_pool_of_any_candidate_serves(world: World, look: Callable[[World], No
 
     assert len(world.pools.bodies) == 2
     assert world.pools.names(CLUSTER) == [name_of(1)]
+
+
+@pytest.mark.parametrize("failed_pool_is_there", [False, True])
+def test_what_only_the_sweep_reads_does_not_change_the_number(world: World, *, failed_pool_is_there: bool) -> None:
+    """A message at the same time must come to the same name, so GKE's list of operations does not count."""
+    by_message(world)
+    if failed_pool_is_there:
+        fail(world, 0)
+    else:
+        world.pools.move(CLUSTER, name_of(0), "gone")
+    world.cluster.add(a_pod(created_at=NOW, unschedulable_since=NOW - 3600))
+    ended = Creation(pool=name_of(1), ended=True, error=STOCKOUT, began_at=NOW + 10, ended_at=NOW + 20)
+    world.pools.creations[CLUSTER, name_of(1)] = ended
+    by_sweep(world)
+
+    following = name_of(1 if failed_pool_is_there else 0)
+    assert [body["name"] for body in world.pools.bodies] == [name_of(0), following]
 
 
 def run_without_nodes(world: World, *, nodes: list[str], waits: float = 700.0) -> None:

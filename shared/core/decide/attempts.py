@@ -209,6 +209,9 @@ def decide_after_creation(
 ) -> AttemptDecision:
     """Return the decision to create a pool, with what became of the claim's last creation.
 
+    With several candidates it does not change the number: only the sweep knows such creations, and
+    two functions at the same time must come to the same name.
+
     Args:
         demand: what the slice needs.
         create: the decision for an attempt whose pool does not exist.
@@ -225,7 +228,7 @@ def decide_after_creation(
         return AttemptDecision(
             attempt=create.attempt, decision=Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
         )
-    if last.error and not demand.elastic:
+    if last.error and not demand.elastic and demand.choices == 1:
         failed = FailedAttempt(
             pool=last.pool,
             attempt=find_attempt(last.pool),
