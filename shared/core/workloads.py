@@ -144,6 +144,12 @@ class PodTemplate:
             )
         return values[0]
 
+    def list_values(self, key: str) -> tuple[str, ...]:
+        """Return the values that the pod selects for a node label; empty for any value."""
+        if key in self.node_selector:
+            return (self.node_selector[key],)
+        return self.node_affinity.get(key, ())
+
     def selects(self, key: str) -> bool:
         """Return whether the pod selects a node label."""
         return key in self.node_selector or key in self.node_affinity

@@ -325,10 +325,10 @@ def _decide_following(
     """Return what follows a failed pool, or a later creation that left no pool."""
     now, used = ports.clock.now(), {pool.owner.attempt for pool in own if pool.owner}
     last = turn.creations.find_newest(demand.claim) if turn.creations else None
-    later = last is not None and last.pool not in {pool.name for pool in own}
-    if later and last is not None and (not last.ended or (last.error and demand.choices == 1)):
+    gone = last if last is not None and last.pool not in {pool.name for pool in own} else None
+    if gone is not None and (not gone.ended or (gone.error and demand.choices == 1)):
         found = AttemptDecision(attempt=0, decision=create)
-        return decide_after_creation(demand, found, last, used=used, now=now)
+        return decide_after_creation(demand, found, gone, used=used, now=now)
     return decide_next_attempt(demand, create, record_failure(demand, failed, last), used=used, now=now)
 
 

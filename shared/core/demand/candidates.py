@@ -173,9 +173,7 @@ def _check_zone(zone: str, template: PodTemplate, cluster: str) -> None:
     if not ZONE.fullmatch(zone) or not zone.startswith(f"{region}-"):
         raise CapacityConflict("not a zone of the cluster's region", value=zone, valid=f"a zone of {region}")
     for key in (labels.ZONE, labels.RESERVATION_ZONE):
-        selected = (
-            (template.node_selector[key],) if key in template.node_selector else template.node_affinity.get(key)
-        )
+        selected = template.list_values(key)
         if selected and zone not in selected:
             raise CapacityConflict("the pods select another zone", value=zone, valid=" or ".join(selected))
 

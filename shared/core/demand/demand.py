@@ -99,10 +99,9 @@ class Demand:
     def fingerprint(self) -> str:
         """Return a versioned hash of what the workload needs, without the operator's settings.
 
-        A list of capacity is no part of it: a pool of any candidate serves.
-
         So a changed setting never makes a healthy pool look different. Each hashed field is named
-        here: a field that a later version adds does not change the hash of an earlier pool.
+        here: a field that a later version adds does not change the hash of an earlier pool. A list
+        of capacity is no part of it: a pool of any candidate serves.
         """
         selected = self.asked or self.capacity
         asked = (

@@ -165,27 +165,20 @@ def _list_capacity(pod: PodTemplate, spec: PodTemplate) -> Iterator[_Difference]
 
 def _agrees(pod: PodTemplate, spec: PodTemplate, key: str) -> bool:
     """Return whether a pod selects a value that the spec's selector for a node label admits."""
-    values, admitted = _list_values(pod, key), _list_values(spec, key)
+    values, admitted = pod.list_values(key), spec.list_values(key)
     return pod.selects(key) and (not admitted or (bool(values) and set(values) <= set(admitted)))
 
 
-def _list_values(template: PodTemplate, key: str) -> tuple[str, ...]:
-    """Return the values that a template selects for a node label; empty for any value."""
-    if key in template.node_selector:
-        return (template.node_selector[key],)
-    return template.node_affinity.get(key, ())
-
-
 def _list_zones(template: PodTemplate) -> tuple[str, ...]:
-    return _list_values(template, labels.ZONE) or _list_values(template, labels.RESERVATION_ZONE)
+    return template.list_values(labels.ZONE) or template.list_values(labels.RESERVATION_ZONE)
 
 
 def _show(template: PodTemplate, key: str) -> str:
-    return " or ".join(_list_values(template, key)) or template.annotations.get(key, _NONE)
+    return " or ".join(template.list_values(key)) or template.annotations.get(key, _NONE)
 
 
 def _names_topology(spec: PodTemplate) -> bool:
-    return bool(_list_values(spec, labels.TOPOLOGY)) or labels.SLICE_TOPOLOGY in spec.annotations
+    return bool(spec.list_values(labels.TOPOLOGY)) or labels.SLICE_TOPOLOGY in spec.annotations
 
 
 def _count_gpus(found: SliceOfPod, pod: PodTemplate, spec: PodTemplate, workload: WorkloadView) -> int:

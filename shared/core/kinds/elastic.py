@@ -41,7 +41,7 @@ def is_free(template: PodTemplate) -> bool:
     """Return whether a pod, by its own template, can run on any node of its shape (GPUs only)."""
     if not template.gpus or template.chips or template.node_pool_affinity:
         return False
-    return not RACK_SCALE.intersection(_list_values(template, labels.GPU_ACCELERATOR))
+    return not RACK_SCALE.intersection(template.list_values(labels.GPU_ACCELERATOR))
 
 
 def is_elastic(group: SliceGroup) -> bool:
@@ -151,9 +151,3 @@ def hint_slice(kind: Kind, pod: PodView) -> str:
     if is_free(pod.template) and not kind.is_whole(pod):
         return f"{_MARK}/{name_shape(pod.template)}"
     return kind.slice_hint(pod)
-
-
-def _list_values(template: PodTemplate, key: str) -> tuple[str, ...]:
-    if key in template.node_selector:
-        return (template.node_selector[key],)
-    return template.node_affinity.get(key, ())

@@ -228,13 +228,7 @@ def _check_apart(pod: PodView, workload: WorkloadView, group: SliceGroup, name: 
 def _ask_alike(one: PodTemplate, other: PodTemplate) -> bool:
     """Return whether two templates select the same accelerator and topology."""
     keys = (labels.ACCELERATOR, labels.TOPOLOGY)
-    return all(_written(one, key) == _written(other, key) for key in keys)
-
-
-def _written(template: PodTemplate, key: str) -> tuple[str, ...]:
-    if key in template.node_selector:
-        return (template.node_selector[key],)
-    return template.node_affinity.get(key, ())
+    return all(one.list_values(key) == other.list_values(key) for key in keys)
 
 
 def _count_slots(group: SliceGroup) -> int:
