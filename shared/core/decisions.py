@@ -102,6 +102,10 @@ class Reason(StrEnum):
     POOL_GONE = "pool_gone"  # there is no node pool
     SWEEP_OVER_CAP = "sweep_over_cap"  # the sweep would delete more than sweep_deletions_max
 
+    # a suspended workload that waits for its capacity
+    GANG_INCOMPLETE = "gang_incomplete"  # not all slices got their node pools in time, so all are given back
+    WORKLOAD_RESUMED = "workload_resumed"  # every slice has its node pool, so the workload was resumed
+
     # messages
     EVENT_MALFORMED = "event_malformed"  # the message cannot be read
     ENTRY_NOT_OURS = "entry_not_ours"  # the audit log entry is about nothing that this deployment made
@@ -140,6 +144,7 @@ class EventReason(StrEnum):
     PENDING = "NodePoolPending"
     KEPT = "NodePoolKept"
     REFUSED = "NodePoolRefused"
+    RESUMED = "WorkloadResumed"
 
 
 EVENT_REASONS = {
@@ -175,6 +180,8 @@ def find_event_reason(decision: Decision) -> EventReason | None:
         return EventReason.CREATION_FAILED
     if decision.reason == Reason.POOL_CREATED:
         return EventReason.CREATION_SUCCEEDED
+    if decision.reason == Reason.WORKLOAD_RESUMED:
+        return EventReason.RESUMED
     return EVENT_REASONS.get(decision.verdict)
 
 

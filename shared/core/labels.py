@@ -46,6 +46,15 @@ NODE_SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"
 CAPACITY = "tpu-provisioner.cloud.google.com/capacity"
 IDLE_SECONDS = "tpu-provisioner.cloud.google.com/idle-seconds"
 DISABLE_AUTOPROVISIONING = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
+CAPACITY_FIRST = "tpu-provisioner.cloud.google.com/capacity-first"
+"""On a suspended workload: it is resumed when all of its slices have their node pools."""
+CAPACITY_FIRST_SECONDS = "tpu-provisioner.cloud.google.com/capacity-first-seconds"
+"""For how long a part of the node pools is held before all are given back."""
+CAPACITY_FIRST_ROUND = "tpu-provisioner.cloud.google.com/capacity-first-round"
+"""Written by us: the number of the round and when it begins, for example
+``1 from 2026-11-23T12:00:00Z``."""
+CAPACITY_FIRST_RESUMED = "tpu-provisioner.cloud.google.com/capacity-first-resumed"
+"""Written by us when the workload was resumed, so that it is never resumed again."""
 
 MODE = "tpu-provisioner.cloud.google.com/mode"  # on our own namespace: the emergency stop of its cluster
 
@@ -81,6 +90,8 @@ RESERVATION_ZONE = "cloud.google.com/reservation-zone"
 COMPUTE_CLASS = "cloud.google.com/compute-class"
 QUEUE_GATE = "kueue.x-k8s.io/admission"
 """A scheduling gate: https://kueue.sigs.k8s.io/docs/tasks/run/plain_pods/."""
+QUEUE_NAME = "kueue.x-k8s.io/queue-name"
+"""A label of workloads that Kueue suspends and resumes."""
 PROVISIONING_REQUEST = "autoscaling.gke.io/provisioning-request"
 PROVISIONING_REQUESTS = (
     PROVISIONING_REQUEST,

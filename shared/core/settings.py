@@ -160,6 +160,10 @@ class Settings:
     copy_labels: tuple[str, ...] = ()
     """Keys of pod labels that are always copied to the nodes of the pod's pool."""
 
+    capacity_first: bool = False
+    """Whether suspended workloads with the annotation ``capacity-first`` get node pools for all of
+    their slices, and are resumed then. It needs a role of its own."""
+
     limit_chips: _NoNegative = 0
     """Chips in all pools of one cluster, and in those that are about to be created. 0: no limit,
     which saves three calls for each new pool. The spec bounds each workload in any case, and the

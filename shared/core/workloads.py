@@ -277,6 +277,10 @@ class WorkloadView:
     templates: dict[str, PodTemplate] = field(default_factory=dict)
     """The pod templates of the spec, by role, if the groups do not have all of them; a kind with
     one role names it with an empty text. See `Kind.find_template`."""
+    marks: dict[str, str] = field(default_factory=dict)
+    """Its own labels and annotations that rules about suspended workloads read."""
+    version: str = ""
+    """``metadata.resourceVersion``, for a change in place of what was read."""
     created_at: float | None = None
     """Unix seconds; None when unknown."""
     deleting: bool = False

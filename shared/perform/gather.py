@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import is_superseded
 from shared.core.decide.broken_pools import BROKEN
+from shared.core.decide.capacity_first import find_wait
 from shared.core.decide.demands import decide_namespace
 from shared.core.decide.needed_pools import may_have_surplus, plan_pools, select_named
 from shared.core.decide.occupancy import measure_occupancy
 from shared.core.decide.pool_facts import (
     OwnerState,
     PoolFacts,
+    WaitingPods,
     classify_owner,
     count_pods,
     has_ended,
@@ -159,6 +161,8 @@ def gather_facts(
         return Gathered(PoolFacts(pool=pool, owner=OwnerState.UNKNOWN))
     workload, pods = reader.read_owner(owner)
     state, since = classify_owner(owner, workload, pods)
+    if workload is not None and workload.suspended and state == OwnerState.SUSPENDED:
+        state = find_wait(workload, ports.settings, ports.clock.now()) or state
     if workload is not None and may_depend_on_use(pool, state, workload):
         # Where idle pools are, a slice may run on one, and its own pool came too late.
         many = may_have_surplus(workload, pools) or owner.idle_seconds > 0
@@ -207,8 +211,9 @@ def _read_nodes(cluster: str, seen: Gathered, ports: Ports) -> PoolFacts:
     if owner is None or seen.workload is None or facts.owner != OwnerState.LIVE or facts.pool.status not in BROKEN:
         return facts
     live = ports.clusters[cluster]
-    pods = live.list_waiting_pods(owner.kind, owner.namespace)
-    waiting = measure_waiting(owner, seen.workload, pods)
+    waiting = WaitingPods(leader_since=0.0)  # a workload that waits for its capacity has no pods
+    if not seen.workload.suspended:
+        waiting = measure_waiting(owner, seen.workload, live.list_waiting_pods(owner.kind, owner.namespace))
     nodes = live.list_pool_nodes(facts.pool.name)
     ready_nodes = sum(node.ready for node in nodes)
     return dataclasses.replace(facts, waiting=waiting, nodes=len(nodes), ready_nodes=ready_nodes)

@@ -265,10 +265,10 @@ def judge_collect(situation: Situation, decision: Decision) -> list[str]:
             "never delete under own pods before they are drained": not (
                 delete
                 and pods.startswith("own")
-                and not (owner in ("OVER", "GONE", "SUSPENDED") and since == "drained")
+                and not (owner in ("OVER", "GONE", "SUSPENDED", "RETURNING") and since == "drained")
             ),
             "never delete under pods that contradict the suspension": not (
-                delete and owner == "SUSPENDED" and pods == "own"
+                delete and owner in ("SUSPENDED", "RETURNING") and pods == "own"
             ),
             "never delete the pool of a live owner that works": not (
                 delete and owner == "LIVE" and pool in ("RUNNING", "RECONCILING")

@@ -58,7 +58,10 @@ def needs_cap(facts: PoolFacts) -> bool:
     suspended. Many absent owners or failed pools at once are more often a mistake, for example a
     list that is wrongly empty, than true.
     """
-    return not (facts.owner_found and facts.owner in (OwnerState.OVER, OwnerState.SUSPENDED))
+    return not (facts.owner_found and facts.owner in _OWN_WORD)
+
+
+_OWN_WORD = (OwnerState.OVER, OwnerState.SUSPENDED, OwnerState.RETURNING)
 
 
 def decide_over_cap(name: str, settings: Settings) -> Decision:
@@ -92,6 +95,7 @@ def _decide_live(facts: PoolFacts, now: float, settings: Settings) -> Decision:
 
 _ENDED_REASONS = {
     OwnerState.SUSPENDED: Reason.WORKLOAD_SUSPENDED,
+    OwnerState.RETURNING: Reason.GANG_INCOMPLETE,
     OwnerState.OVER: Reason.WORKLOAD_OVER,
     OwnerState.GONE: Reason.OWNER_GONE,
 }
@@ -114,7 +118,7 @@ def _decide_ended(facts: PoolFacts, now: float, settings: Settings) -> Decision:
         return decide_lent(facts, settings) or _keep(
             Reason.POOL_IN_USE, f"{pods.others} accelerator pods of other workloads still run on {name}"
         )
-    if pods.staying and facts.owner == OwnerState.SUSPENDED:
+    if pods.staying and facts.owner in (OwnerState.SUSPENDED, OwnerState.RETURNING):
         # A workload may have resumed between two reads: its pods say more than its condition. This
         # is no rule for a completed one, because some workers run on after their workload is over.
         return _wait(

@@ -27,6 +27,8 @@ class OwnerState(StrEnum):
 
     LIVE = "live"
     SUSPENDED = "suspended"
+    RETURNING = "waiting for its capacity"
+    """Suspended, and its pools are given back, because not all of them could be made in time."""
     OVER = "over"
     """Completed or failed."""
     GONE = "gone"

@@ -192,6 +192,7 @@ JOB = Kind(
     name=NAME,
     api_version=API_VERSION,
     plural="jobs",
+    suspendable=True,
     parent_kind="job",
     text=KindText(
         leaders="the pod with completion index 0; on single hosts every pod",

@@ -244,6 +244,7 @@ JOBSET = Kind(
     has_slice=_has_slice,
     pods_of=_select_pods,
     mark=JOBSET_NAME_ON_POD,
+    suspendable=True,
     parent_kind="job",
     name_label=JOBSET_NAME,
     namespace_label=JOBSET_NAMESPACE,

@@ -146,6 +146,8 @@ class Kind(Resource):
     kind has several slices, so that none runs on another's pool."""
     reads_pods: bool = False
     """Whether `has_slice` needs the pods, so that they are read with each workload."""
+    suspendable: bool = False
+    """Whether its spec has a field ``suspend``, which keeps it without pods."""
     reshapes: bool = False
     """Whether the shape of a slice may change during the life of its workload."""
 

@@ -8,12 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from shared.core import labels
 from shared.core.counts import bound_count
 from shared.core.times import parse_time
 from shared.core.workloads import Parent
 
 Json = Mapping[str, Any]
 T = TypeVar("T")
+_MARKS = frozenset(
+    {
+        labels.CAPACITY_FIRST,
+        labels.CAPACITY_FIRST_SECONDS,
+        labels.CAPACITY_FIRST_ROUND,
+        labels.CAPACITY_FIRST_RESUMED,
+        labels.DISABLE_AUTOPROVISIONING,
+        labels.QUEUE_NAME,
+    }
+)
 
 
 class UnexpectedValue(ValueError):
@@ -86,6 +97,13 @@ def read_identity(kind: str, body: Json) -> dict[str, Any]:
         "name": read_text(body, "metadata", "name"),
         "uid": read_text(body, "metadata", "uid"),
         "generation": read_number(body, "metadata", "generation"),
+        "marks": {
+            key: value
+            for place in ("annotations", "labels")
+            for key, value in read_texts(body, "metadata", place).items()
+            if key in _MARKS
+        },
+        "version": read_text(body, "metadata", "resourceVersion"),
         "created_at": parse_time(read_text(body, "metadata", "creationTimestamp")),
         "deleting": bool(deleted),
         "deleting_since": parse_time(deleted),

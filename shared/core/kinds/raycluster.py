@@ -365,6 +365,7 @@ RAYCLUSTER = Kind(
     reads_pods=True,
     reshapes=True,
     parents=(RAYJOB,),
+    suspendable=True,
     parent_kind="raycluster",
     mark=CLUSTER,
 )

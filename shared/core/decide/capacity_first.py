@@ -1,0 +1,178 @@
+"""Decides about a suspended workload that waits for its capacity, and resumes with it. Pure.
+
+Its author asks for that by an annotation. Which round it is, when the round begins, and that it was
+resumed are annotations of ours. They concern no other workload, so a forged one harms its author
+only.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shared.core import labels
+from shared.core.counts import parse_count
+from shared.core.decide.attempts import JITTER_SHARE, PAUSE_SECONDS_MAX, find_pause
+from shared.core.decide.pool_facts import OwnerState
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.errors import NotAllowed
+from shared.core.kinds.table import KINDS, get_kind
+from shared.core.times import AHEAD_SECONDS_MAX, format_minute, format_time, parse_time
+
+if TYPE_CHECKING:
+    from shared.core.settings import Settings
+    from shared.core.workloads import WorkloadView
+
+SECONDS, SECONDS_MIN, SECONDS_MAX = 1800, 60, 86_400
+"""How long a part of the pools is held, from the creation of the first: by default, and the bounds
+of the annotation. A creation that ends in a stockout takes up to 35 minutes."""
+_ROUNDS_MAX = 9_999
+_ROUND = re.compile(r"([0-9]{1,4}) from (\S{1,40})")
+_ASKED = (labels.CAPACITY_FIRST, labels.CAPACITY_FIRST_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a suspended workload asks for: node pools for all slices before it is resumed."""
+
+    seconds: int
+    """How long a part of them may be held."""
+    round: int = 0
+    begins_at: float | None = None
+    """Unix seconds before which nothing is created; None if no round has begun yet."""
+
+    def is_paused(self, now: float) -> bool:
+        """Return whether its pause is not over; a time that cannot be true is none."""
+        ahead = (self.begins_at or 0.0) - now
+        return 0 < ahead <= PAUSE_SECONDS_MAX * (1 + JITTER_SHARE) + AHEAD_SECONDS_MAX
+
+
+def is_asking(workload: WorkloadView) -> bool:
+    """Return whether a workload has one of the annotations, and was not resumed by us before."""
+    marks = workload.marks
+    asks = marks.get(labels.CAPACITY_FIRST, "false") != "false" or labels.CAPACITY_FIRST_SECONDS in marks
+    return asks and labels.CAPACITY_FIRST_RESUMED not in marks
+
+
+def read_wish(workload: WorkloadView, settings: Settings) -> Wish | Decision | None:
+    """Return what a workload asks for, or why that is refused; None if it asks for nothing now.
+
+    A kind that cannot be suspended is refused at any time, any other only while it is suspended.
+    """
+    able = get_kind(workload.kind).suspendable
+    if not is_asking(workload) or (able and not workload.suspended) or workload.deleting or workload.terminal:
+        return None
+    try:
+        return _read_wish(workload, settings, able=able)
+    except NotAllowed as error:
+        return Decision(Verdict.REFUSE, Reason(error.reason), str(error))
+
+
+def _read_wish(workload: WorkloadView, settings: Settings, *, able: bool) -> Wish:
+    marks = workload.marks
+    value, asked = marks.get(labels.CAPACITY_FIRST, ""), marks.get(labels.CAPACITY_FIRST_SECONDS, str(SECONDS))
+    seconds, parent = parse_count(asked), workload.part_of or str(workload.parent or "")
+    served = ", ".join(kind.name for kind in KINDS if kind.suspendable)
+    whose = f"annotation {labels.CAPACITY_FIRST}"
+    rows = (
+        (not able, whose, workload.kind, f"a {workload.kind} cannot be suspended", served),
+        (
+            value != "true",
+            whose,
+            value or "no value",
+            "not true or false",
+            "true, false, or no annotation of these",
+        ),
+        (
+            seconds is None or not SECONDS_MIN <= seconds <= SECONDS_MAX,
+            f"annotation {labels.CAPACITY_FIRST_SECONDS}",
+            asked,
+            "not a number of seconds within the bounds",
+            f"{SECONDS_MIN} to {SECONDS_MAX}",
+        ),
+        (
+            marks.get(labels.DISABLE_AUTOPROVISIONING) == "true",
+            whose,
+            value,
+            f"contradicts {labels.DISABLE_AUTOPROVISIONING}=true, which opts out of node pools",
+            "one of the two",
+        ),
+        (
+            labels.QUEUE_NAME in marks,
+            whose,
+            value,
+            f"the label {labels.QUEUE_NAME} leaves it to a queue to resume the workload",
+            "one of the two",
+        ),
+        (
+            bool(parent),
+            whose,
+            value,
+            f"{parent} controls this workload and decides whether it is suspended",
+            "workloads that a person created",
+        ),
+        (
+            not settings.capacity_first,
+            whose,
+            value,
+            "the setting capacity_first is off, so the workload is not resumed and nothing is created",
+            "no such annotation, or the setting and its role (docs/capacity.md)",
+        ),
+    )
+    for holds, field, got, what, valid in rows:
+        if holds:
+            raise NotAllowed(what, field=field, value=got, valid=valid)
+    number, begins_at = _read_round(marks.get(labels.CAPACITY_FIRST_ROUND, ""))
+    return Wish(seconds=seconds or SECONDS, round=number, begins_at=begins_at)
+
+
+def _read_round(text: str) -> tuple[int, float | None]:
+    match = _ROUND.fullmatch(text)
+    return (int(match[1]), parse_time(match[2])) if match else (0, None)
+
+
+def find_wait(workload: WorkloadView, settings: Settings, now: float) -> OwnerState | None:
+    """Return the state of the pools' owner while a suspended workload waits for its capacity.
+
+    It is live during a round. In the pause after one its pools are given back. None if it does not
+    wait, so that it is as suspended as any other.
+    """
+    wish = read_wish(workload, settings)
+    if not isinstance(wish, Wish):
+        return None
+    return OwnerState.RETURNING if wish.is_paused(now) else OwnerState.LIVE
+
+
+def write_round(number: int, begins_at: float) -> dict[str, str | None]:
+    """Return the annotation that keeps the number of a round and when it begins."""
+    return {labels.CAPACITY_FIRST_ROUND: f"{min(number, _ROUNDS_MAX)} from {format_time(begins_at)}"}
+
+
+def end_round(workload: WorkloadView, number: int, now: float) -> dict[str, str | None]:
+    """Return the annotation of the round after one that ended now, in unix seconds.
+
+    The pause before it doubles from round to round, from one minute to thirty.
+    """
+    return write_round(number + 1, now + find_pause(workload.uid, number))
+
+
+def write_resumed(now: float) -> dict[str, str | None]:
+    """Return the annotations of a workload that is resumed now, in unix seconds."""
+    return {labels.CAPACITY_FIRST_RESUMED: format_time(now), labels.CAPACITY_FIRST_ROUND: None}
+
+
+def decide_pause(wish: Wish) -> Decision:
+    """Return the decision in the pause before a round."""
+    message = (
+        f"not all slices got their node pools in time, so all were given back; round {wish.round + 1} begins at "
+        f"{format_minute(wish.begins_at or 0.0)}"
+    )
+    return Decision(Verdict.WAIT, Reason.GANG_INCOMPLETE, message)
+
+
+def decide_resumed(slices: int) -> Decision:
+    """Return the decision to resume a workload whose slices all have their node pools."""
+    message = "each of its slices has its node pool, so the workload is resumed" if slices > 1 else ""
+    message = message or "its slice has its node pool, so the workload is resumed"
+    return Decision(Verdict.KEEP, Reason.WORKLOAD_RESUMED, message)

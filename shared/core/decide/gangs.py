@@ -1,0 +1,226 @@
+"""Decides about all slices of a workload at once: none gets a node pool unless all may. Pure.
+
+The slices come from the spec, so that they are known before any pod exists. The workload is given
+as it will be when it runs, that is not suspended.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from shared.core.decide.demands import decide_namespace, decide_planned_demand, refuse_rejected
+from shared.core.decide.needed_pools import LOST
+from shared.core.decide.provision import decide_provision
+from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
+from shared.core.demand.capacity import Tier
+from shared.core.errors import LabelBudgetExceeded, Rejected
+from shared.core.identity.pool_index import PoolIndex
+from shared.core.identity.pools import PoolStatus
+from shared.core.kinds.table import list_slices
+from shared.core.nodepool import build_node_pool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from shared.core.decide.attempts import AttemptDecision
+    from shared.core.decide.limits import Usage
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.settings import Settings
+    from shared.core.workloads import WorkloadView
+
+Gang = tuple["Demand", ...]
+"""The demands of all slices of one workload's spec that need accelerators; at least one."""
+
+
+class GangState(StrEnum):
+    """How far the node pools of a gang are."""
+
+    READY = "ready"
+    """Each slice has a node pool that runs and fits."""
+    WAITING = "waiting"
+    """Some do not have it yet."""
+    REFUSED = "refused"
+    """Some do not get it as things are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangAnswer:
+    """What came of the slices of a gang."""
+
+    state: GangState
+    decision: Decision
+    """That of the slice which holds the others up, with how many are ready."""
+    slices: tuple[tuple[Demand, AttemptDecision], ...] = ()
+    """What was decided and done for each slice; empty if nothing was tried for any."""
+
+
+def plan_gang(cluster: str, workload: WorkloadView, settings: Settings) -> Gang | Decision:
+    """Return the demands of all slices, or why none gets a node pool before pods exist.
+
+    Claims and fingerprints are those of the later pods. A slice that needs no accelerators is left
+    out. One that this provisioner would not serve is a refusal for all.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        workload: as it is now; that it is suspended does not count.
+        settings: the operator's.
+    """
+    awake, demands = dataclasses.replace(workload, suspended=False), []
+    try:
+        wanted = list_slices(awake)
+    except Rejected as error:
+        return refuse_rejected(error)
+    for each in wanted:
+        found = decide_planned_demand(cluster, awake, each, settings)
+        if isinstance(found, Decision):
+            if found.reason == Reason.NOT_AN_ACCELERATOR_DEMAND:
+                continue
+            return Decision(Verdict.REFUSE, found.reason, f"slice {each.name}: {found.message}")
+        if Tier.FLEX_START in (found.capacity.tier, *(way.capacity.tier for way in found.candidates)):
+            message = (
+                f"slice {each.name} may get flex-start capacity, whose nodes only come when pods wait, so "
+                "its node pool cannot be made before the pods; use another tier, or leave flex-start off its list"
+            )
+            return Decision(Verdict.REFUSE, Reason.CAPACITY_CONFLICT, message)
+        demands.append(found)
+    if not demands:
+        message = f"no slice of {workload} needs accelerators, so there is no capacity to wait for"
+        return Decision(Verdict.REFUSE, Reason.NOT_AN_ACCELERATOR_DEMAND, message)
+    return tuple(demands)
+
+
+def list_missing(gang: Gang, pools: Sequence[PoolSnapshot]) -> list[Demand]:
+    """Return the demands without a pool that lives, so that one has to be bought."""
+    index = PoolIndex.of(pools)
+    return [
+        demand for demand in gang if all(pool.status in LOST for pool in index.list_claimed(demand.claim.hash))
+    ]
+
+
+def decide_purchase(
+    missing: Iterable[Demand],
+    namespace_labels: Mapping[str, str],
+    *,
+    usage: Usage | None,
+    now: float,
+    settings: Settings,
+) -> Decision | None:
+    """Return why not all of some pools may be created; None if all may. Limits must allow the sum.
+
+    Args:
+        missing: the demands without a pool.
+        namespace_labels: those of the workload's namespace.
+        usage: the chips and slices of all other pools; None when no limit is set.
+        now: unix seconds.
+        settings: the operator's.
+    """
+    for demand in missing:
+        decision = decide_namespace(demand, namespace_labels) or decide_provision(
+            demand, None, now=now, settings=settings, usage=usage
+        )
+        if decision.verdict == Verdict.CREATE:
+            decision = _check_labels(demand, settings) or decision
+        if decision.verdict != Verdict.CREATE:
+            message = (
+                f"slice {demand.claim.slice_name}: {decision.message}; no slice gets a node pool unless all do"
+            )
+            return Decision(Verdict.REFUSE, decision.reason, message)
+        if usage is not None:
+            usage = dataclasses.replace(
+                usage,
+                chips=usage.chips + demand.shape.chips,
+                chips_in_namespace=usage.chips_in_namespace + demand.shape.chips,
+                slices=usage.slices + 1,
+            )
+    return None
+
+
+def _check_labels(demand: Demand, settings: Settings) -> Decision | None:
+    try:
+        build_node_pool(demand, attempt=0, created_at=0, settings=settings)
+    except LabelBudgetExceeded as error:
+        return refuse_rejected(error)
+    return None
+
+
+def judge_gang(slices: Sequence[tuple[Demand, AttemptDecision]]) -> GangAnswer:
+    """Return the state of a gang from what was decided for each slice."""
+    ready = sum(_is_ready(made.decision) for _, made in slices)
+    demand, slowest = max(slices, key=lambda each: _rank(each[1].decision))
+    decision = slowest.decision
+    if ready == len(slices):
+        message = f"all {ready} slices have their node pools" if ready > 1 else "the slice has its node pool"
+        decision = Decision(Verdict.KEEP, Reason.POOL_SERVES, message)
+        return GangAnswer(state=GangState.READY, decision=decision, slices=tuple(slices))
+    refused = decision.verdict == Verdict.REFUSE
+    message = (
+        f"{ready} of {len(slices)} slices have their node pools; {demand.claim.slice_name}: {decision.message}"
+    )
+    return GangAnswer(
+        state=GangState.REFUSED if refused else GangState.WAITING,
+        decision=Decision(decision.verdict, decision.reason, message),
+        slices=tuple(slices),
+    )
+
+
+def _is_ready(decision: Decision) -> bool:
+    return (decision.verdict, decision.reason) == (Verdict.KEEP, Reason.POOL_SERVES)
+
+
+def _rank(decision: Decision) -> int:
+    """Return how much a slice holds the others up."""
+    order = (Verdict.KEEP, Verdict.NOTHING, Verdict.WAIT, Verdict.DELETE, Verdict.RESIZE, Verdict.CREATE)
+    if decision.verdict == Verdict.REFUSE:
+        return len(order) + 2
+    if decision.reason in FAILURE_REASONS:
+        return len(order) + 1
+    return 0 if _is_ready(decision) else 1 + order.index(decision.verdict)
+
+
+def find_held_since(gang: Gang, pools: Sequence[PoolSnapshot]) -> float | None:
+    """Return since when pools of a gang are held or being made, in unix seconds; None without any.
+
+    It is the creation of the oldest one that lives, as its label says. A failed pool is none.
+    """
+    index = PoolIndex.of(pools)
+    held = [
+        pool.owner.created_at
+        for demand in gang
+        for pool in index.list_claimed(demand.claim.hash)
+        if pool.status not in LOST and pool.owner is not None and pool.owner.created_at is not None
+    ]
+    return min(held, default=None)
+
+
+def decide_late(
+    gang: Gang, pools: Sequence[PoolSnapshot], seconds: float, *, since: float = 0.0, now: float
+) -> Decision | None:
+    """Return that a part of a gang's pools was held for too long; None if not, or if all run.
+
+    Args:
+        gang: the demands of all slices.
+        pools: at least all pools of the workload.
+        seconds: how long a part may be held.
+        since: unix seconds before which nothing counts as held: of pools from an earlier round.
+        now: unix seconds.
+    """
+    held_since, index = find_held_since(gang, pools), PoolIndex.of(pools)
+    if held_since is None or now - max(held_since, since) < seconds:
+        return None
+    running = [
+        demand
+        for demand in gang
+        if any(pool.status == PoolStatus.RUNNING for pool in index.list_claimed(demand.claim.hash))
+    ]
+    if len(running) == len(gang):
+        return None
+    lacking = next(demand for demand in gang if demand not in running)
+    message = (
+        f"{len(running)} of {len(gang)} slices got their node pools within {round(seconds)} s, so all are given "
+        f"back; {lacking.claim.slice_name} has none that runs"
+    )
+    return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)

@@ -1,0 +1,151 @@
+"""Gives all slices of a workload's spec their node pools before it has pods, or takes them back.
+
+Nothing is created unless all may be. A slice follows its list of capacity as one whose pod waits.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from shared.core.decide.error_answers import decide_failure
+from shared.core.decide.gangs import GangAnswer, GangState, decide_purchase, judge_gang, list_missing
+from shared.core.decide.needed_pools import sort_own_attempts
+from shared.core.decisions import FAILURE_REASONS, Reason, Verdict
+from shared.core.errors import Denied, ProvisionerError, Retryable
+from shared.core.identity.names import build_pool_name
+from shared.core.identity.pool_index import PoolIndex
+from shared.perform.act_within_limits import find_limits
+from shared.perform.explain import explain
+from shared.perform.make_attempt import Turn, make_attempt
+from shared.perform.outcome import Outcome, describe_attempt, describe_claim, describe_demand
+from shared.perform.release_pools import collect_pool
+from shared.perform.side_by_side import run_paced
+from shared.perform.sweep_report import name_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.decide.attempts import AttemptDecision
+    from shared.core.decide.gangs import Gang
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import Ports
+    from shared.core.workloads import WorkloadView
+    from shared.perform.act_within_limits import Limits
+    from shared.perform.creation_list import Creations
+    from shared.perform.deletion_cap import DeletionCap
+
+FIRST_ATTEMPT = 0
+_QUIET = (Verdict.KEEP, Verdict.WAIT)
+
+
+def give_pools(
+    cluster: str,
+    gang: Gang,
+    workload: WorkloadView,
+    ports: Ports,
+    *,
+    pools: Sequence[PoolSnapshot],
+    cap: DeletionCap | None = None,
+    limits: Limits | None = None,
+    creations: Creations | None = None,
+) -> GangAnswer:
+    """Create what is missing of the pools of a gang, and say how far they are.
+
+    `gather` must take the owner of these pools as live (`shared.core.decide.capacity_first`).
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        gang: the demands of all slices of the workload.
+        workload: as it was read just now.
+        ports: the outside world.
+        pools: every pool of the cluster, listed just now.
+        cap: how many pools this sweep may still delete; None outside a sweep.
+        limits: what counts against the limits, if several workloads share it.
+        creations: what GKE says of pools that it has created; None outside a sweep.
+
+    Raises:
+        Retryable: something could not be read or is in progress. Other slices may have got theirs.
+        Denied: a permission is missing.
+    """
+    limits = limits or find_limits(cluster, ports)
+    turn = Turn(ports.clock.now(), cap, limits, creations, workload=workload)
+    missing = list_missing(gang, pools)
+    if missing:
+        own = [pool.name for each in missing for pool in PoolIndex.of(pools).list_claimed(each.claim.hash)]
+        usage = limits.measure(missing[0], *own) if limits else None
+        namespace = ports.clusters[cluster].get_namespace(workload.namespace)
+        said = namespace.labels if namespace else {}
+        refused = decide_purchase(missing, said, usage=usage, now=ports.clock.now(), settings=ports.settings)
+        if refused:
+            return GangAnswer(state=GangState.REFUSED, decision=refused)
+    tasks = [partial(_give_pool, demand, workload, ports, pools, turn) for demand in gang]
+    slices: list[tuple[Demand, AttemptDecision]] = []
+    errors: list[ProvisionerError] = []
+    for demand, done in zip(gang, run_paced(tasks, ports), strict=True):
+        if isinstance(done, Exception):
+            error = name_error(done)
+            error.claim = error.claim or describe_claim(demand.claim)
+            errors.append(error)
+        else:
+            slices.append((demand, done))
+    if errors:  # an error that a person must repair comes before one that a retry repairs
+        raise min(errors, key=lambda each: isinstance(each, Retryable))
+    return judge_gang(slices)
+
+
+def _give_pool(
+    demand: Demand, workload: WorkloadView, ports: Ports, pools: Sequence[PoolSnapshot], turn: Turn
+) -> AttemptDecision:
+    live, attempts = ports.clusters[demand.claim.cluster], [FIRST_ATTEMPT]
+    if not demand.elastic:
+        attempts = sort_own_attempts(demand.claim.hash, pools, fingerprint=demand.fingerprint) or attempts
+    try:
+        for attempt in attempts:
+            found = make_attempt(demand, attempt, ports, pools, turn)
+            if found.decision.reason != Reason.POOL_IN_USE:
+                break  # else pods keep a pool of another shape, and the next one may be empty
+    except Denied as error:
+        name = build_pool_name(demand.claim, FIRST_ATTEMPT)
+        explain(live, decide_failure(f"node pool {name} cannot be created", error), objects=(workload,))
+        raise
+    if found.decision.verdict not in _QUIET or found.decision.reason in FAILURE_REASONS:
+        explain(live, found.decision, objects=(workload,))
+    return found
+
+
+def describe_slices(cluster: str, answer: GangAnswer, ports: Ports) -> list[Outcome]:
+    """Return what was done for each slice, for the log; what only waits or runs is left out."""
+    return [
+        Outcome(
+            decision=made.decision,
+            cluster=cluster,
+            pool=build_pool_name(demand.claim, made.attempt),
+            subject=str(demand.claim),
+            demand=demand,
+            facts=describe_demand(demand.on_attempt(made.attempt), ports.settings) | describe_attempt(made),
+        )
+        for demand, made in answer.slices
+        if made.decision.verdict not in _QUIET or made.failure is not None
+    ]
+
+
+def give_back(
+    cluster: str, workload: WorkloadView, ports: Ports, *, pools: Sequence[PoolSnapshot]
+) -> list[Outcome]:
+    """Look at all pools of a workload, and delete those that are not needed as it is now.
+
+    A pool that GKE still creates cannot be deleted; the sweep does it later.
+
+    Raises:
+        Retryable: something could not be read. The other pools were looked at.
+        Denied: a permission is missing.
+    """
+    named = PoolIndex.of(pools).list_named(workload.kind, workload.namespace, workload.name)
+    owned = [pool for pool in named if pool.owner and pool.owner.owner_uid == workload.uid]
+    done = run_paced([partial(collect_pool, cluster, pool, ports, pools=named) for pool in owned], ports)
+    errors = [name_error(each) for each in done if isinstance(each, Exception)]
+    if errors:
+        raise min(errors, key=lambda each: isinstance(each, Retryable))
+    return [each for each in done if not isinstance(each, Exception)]

@@ -1,0 +1,144 @@
+"""A suspended workload that asks for its capacity first: what it asks, what is refused, and the pause."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.decide.capacity_first import (
+    SECONDS,
+    Wish,
+    decide_pause,
+    end_round,
+    find_wait,
+    is_asking,
+    read_wish,
+    write_resumed,
+    write_round,
+)
+from shared.core.decide.pool_facts import OwnerState
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.times import format_time
+from shared.core.workloads import Parent, WorkloadView
+from tests.builders import NOW, a_jobset, settings
+
+ON = settings(capacity_first=True)
+ASKS = {labels.CAPACITY_FIRST: "true"}
+
+
+def a_waiting_jobset(marks: dict[str, str] | None = None, **overrides: Any) -> WorkloadView:
+    return a_jobset(**{"suspended": True, "marks": ASKS | (marks or {}), **overrides})
+
+
+def test_a_suspended_workload_with_the_annotation_asks() -> None:
+    assert read_wish(a_waiting_jobset(), ON) == Wish(seconds=SECONDS)
+    asked = {labels.CAPACITY_FIRST_SECONDS: "90", labels.CAPACITY_FIRST_ROUND: "3 from 2027-01-15T08:00:00Z"}
+    assert read_wish(a_waiting_jobset(asked), ON) == Wish(seconds=90, round=3, begins_at=NOW)
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        a_jobset(suspended=True),
+        a_jobset(suspended=True, marks={labels.CAPACITY_FIRST: "false"}),
+        a_waiting_jobset(suspended=False),
+        a_waiting_jobset({labels.CAPACITY_FIRST_RESUMED: "2027-01-15T08:00:00Z"}),
+        a_waiting_jobset(deleting=True),
+        a_waiting_jobset(terminal="Failed"),
+    ],
+)
+def test_no_other_asks(workload: WorkloadView) -> None:
+    assert read_wish(workload, ON) is None
+    assert find_wait(workload, ON, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("marks", "overrides", "words"),
+    [
+        ({labels.CAPACITY_FIRST: "yes"}, {}, "got 'yes'); valid: true, false"),
+        ({labels.CAPACITY_FIRST: ""}, {}, "no value"),
+        ({labels.CAPACITY_FIRST_SECONDS: "0"}, {}, "valid: 60 to 86400"),
+        ({labels.CAPACITY_FIRST_SECONDS: "86401"}, {}, "valid: 60 to 86400"),
+        ({labels.CAPACITY_FIRST_SECONDS: "-5"}, {}, "got '-5'"),
+        ({labels.CAPACITY_FIRST_SECONDS: "30m"}, {}, "got '30m'"),
+        ({labels.CAPACITY_FIRST_SECONDS: "9" * 5000}, {}, "valid: 60 to 86400"),
+        ({labels.DISABLE_AUTOPROVISIONING: "true"}, {}, "contradicts"),
+        ({labels.QUEUE_NAME: "team-a"}, {}, "leaves it to a queue"),
+        ({}, {"part_of": "Train default/big"}, "Train default/big controls"),
+        (
+            {},
+            {"parent": Parent(kind="RayJob", namespace="default", name="r", uid="u")},
+            "RayJob default/r controls",
+        ),
+        ({}, {"kind": "LeaderWorkerSet", "suspended": False}, "valid: JobSet, RayCluster, Job"),
+        ({}, {"kind": "Pod", "suspended": False}, "cannot be suspended"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(marks: dict[str, str], overrides: dict[str, Any], words: str) -> None:
+    found = read_wish(a_waiting_jobset(marks, **overrides), ON)
+
+    assert isinstance(found, Decision)
+    assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.REQUEST_NOT_ALLOWED)
+    assert "capacity-first" in found.message
+    assert words in found.message
+
+
+def test_seconds_alone_and_a_setting_that_is_off_are_refused_too() -> None:
+    alone = read_wish(a_jobset(suspended=True, marks={labels.CAPACITY_FIRST_SECONDS: "90"}), ON)
+    off = read_wish(a_waiting_jobset(), settings())
+
+    assert isinstance(alone, Decision)
+    assert "no value" in alone.message
+    assert isinstance(off, Decision)
+    assert "the setting capacity_first is off" in off.message
+    assert find_wait(a_waiting_jobset(), settings(), NOW) is None
+
+
+def test_the_owner_is_live_in_a_round_and_returning_in_the_pause_after_it() -> None:
+    waiting = a_waiting_jobset()
+    assert find_wait(waiting, ON, NOW) == OwnerState.LIVE
+    said = end_round(waiting, 0, NOW)
+    paused = a_waiting_jobset({labels.CAPACITY_FIRST_ROUND: str(said[labels.CAPACITY_FIRST_ROUND])})
+
+    assert find_wait(paused, ON, NOW + 59) == OwnerState.RETURNING
+    assert find_wait(paused, ON, NOW + 76) == OwnerState.LIVE
+    wish = read_wish(paused, ON)
+    assert isinstance(wish, Wish)
+    assert wish.round == 1
+    assert "round 2 begins at 08:0" in decide_pause(wish).message
+
+
+def test_the_pause_doubles_up_to_half_an_hour() -> None:
+    workload, pauses = a_waiting_jobset(), []
+    for number in (0, 1, 4, 5, 9_999):
+        said = a_waiting_jobset({k: str(v) for k, v in end_round(workload, number, NOW).items()})
+        wish = read_wish(said, ON)
+        assert isinstance(wish, Wish)
+        assert wish.begins_at is not None
+        pauses.append(wish.begins_at - NOW)
+
+    for pause, least in zip(pauses, (60, 120, 960, 1800, 1800), strict=True):
+        assert least - 1 <= pause <= least * 1.25
+
+
+@pytest.mark.parametrize("said", ["", "x", "1", "1 from tomorrow", "-1 from 2027-01-15T08:30:00Z", "9" * 99])
+def test_a_round_that_nobody_wrote_so_is_the_first(said: str) -> None:
+    assert read_wish(a_waiting_jobset({labels.CAPACITY_FIRST_ROUND: said}), ON) in (
+        Wish(seconds=SECONDS),
+        Wish(seconds=SECONDS, round=1),
+    )
+
+
+def test_a_forged_round_far_ahead_is_no_pause() -> None:
+    forged = {labels.CAPACITY_FIRST_ROUND: f"1 from {format_time(NOW + 86_400)}"}
+    assert find_wait(a_waiting_jobset(forged), ON, NOW) == OwnerState.LIVE
+
+
+def test_what_was_resumed_asks_no_more() -> None:
+    marks = ASKS | {key: value for key, value in write_round(1, NOW).items() if value}
+    assert is_asking(a_jobset(marks=marks))
+    resumed = marks | write_resumed(NOW)
+    assert resumed[labels.CAPACITY_FIRST_ROUND] is None
+    assert not is_asking(a_jobset(marks={key: value for key, value in resumed.items() if value}))

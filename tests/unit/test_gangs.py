@@ -1,0 +1,225 @@
+"""All slices of a workload at once: all demands or one refusal, the sum of the limits, and the time."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from shared.capacity_lists import read_policies
+from shared.core import labels
+from shared.core.decide.attempts import AttemptDecision
+from shared.core.decide.demands import decide_demand
+from shared.core.decide.gangs import (
+    Gang,
+    GangState,
+    decide_late,
+    decide_purchase,
+    find_held_since,
+    judge_gang,
+    list_missing,
+    plan_gang,
+)
+from shared.core.decide.limits import Usage
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.demand.demand import Demand
+from shared.core.settings import Mode
+from shared.core.workloads import SliceGroup
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_template, settings
+
+SUSPENDED = a_jobset(replicas=3, suspended=True)
+
+
+def plan(**overrides: Any) -> Gang:
+    found = plan_gang(CLUSTER, SUSPENDED, settings(**overrides))
+    assert not isinstance(found, Decision), found
+    return found
+
+
+def claim_of(index: int) -> Any:
+    return a_claim(slice_key=f"default/train-workers-{index}")
+
+
+def pool_of(index: int, status: str = "RUNNING", *, age_seconds: float = 60.0) -> Any:
+    return a_pool(status, claim=claim_of(index), age_seconds=age_seconds)
+
+
+def test_the_demands_of_the_spec_are_those_of_the_pods_that_come_later() -> None:
+    awake = dataclasses.replace(SUSPENDED, suspended=False)
+    later = [decide_demand(CLUSTER, a_pod(index=index), awake, settings()) for index in range(3)]
+
+    found = plan()
+
+    assert [each.claim for each in found] == [each.claim for each in later if isinstance(each, Demand)]
+    assert [each.fingerprint for each in found] == [each.fingerprint for each in later if isinstance(each, Demand)]
+    assert len(found) == 3
+
+
+def test_a_group_without_accelerators_is_left_out() -> None:
+    head = SliceGroup(name="head", template=a_template(accelerator=None, topology=None, chips=0))
+    workload = dataclasses.replace(SUSPENDED, groups=(*SUSPENDED.groups, head))
+
+    found = plan_gang(CLUSTER, workload, settings())
+
+    assert not isinstance(found, Decision)
+    assert [each.claim.slice_name for each in found] == [f"train-workers-{index}" for index in range(3)]
+
+
+FLEX = {labels.FLEX_START: "true"}
+FLEX_LIST = read_policies("- priorities:\n  - {}\n  - flexStart: {enabled: true}\n")
+
+
+@pytest.mark.parametrize(
+    ("template", "overrides", "reason", "words"),
+    [
+        (a_template(topology="3x3"), {}, Reason.SHAPE_UNSUPPORTED, "3x3"),
+        (a_template(selectors=FLEX), {}, Reason.CAPACITY_CONFLICT, "slice train-workers-0 may get flex-start"),
+        (
+            a_template(),
+            {"capacity_policies": FLEX_LIST},
+            Reason.CAPACITY_CONFLICT,
+            "leave flex-start off its list",
+        ),
+        (
+            a_template(accelerator=None, topology=None, chips=0),
+            {},
+            Reason.NOT_AN_ACCELERATOR_DEMAND,
+            "no slice of",
+        ),
+        (
+            a_template(annotations={labels.DISABLE_AUTOPROVISIONING: "true"}),
+            {},
+            Reason.DEMAND_OPTED_OUT,
+            "slice train-workers-0: the pod's label or annotation",
+        ),
+        (a_template(selectors={labels.NODE_POOL: "mine"}), {}, Reason.DEMAND_BOUND_ELSEWHERE, "by its name"),
+        (a_template(), {"kinds": ("Job",)}, Reason.KIND_NOT_SERVED, "JobSet"),
+        (a_template(), {"allowed_namespaces": ("team-*",)}, Reason.REQUEST_NOT_ALLOWED, "team-*"),
+    ],
+)
+def test_one_slice_that_is_not_served_refuses_all(
+    template: Any, overrides: dict[str, Any], reason: Reason, words: str
+) -> None:
+    workload = a_jobset(replicas=3, suspended=True, template=template)
+
+    found = plan_gang(CLUSTER, workload, settings(**overrides))
+
+    assert isinstance(found, Decision)
+    assert (found.verdict, found.reason) == (Verdict.REFUSE, reason)
+    assert words in found.message
+
+
+def test_a_spec_with_too_many_slices_is_refused() -> None:
+    found = plan_gang(CLUSTER, a_jobset(replicas=10_001, suspended=True), settings())
+
+    assert isinstance(found, Decision)
+    assert "10000" in found.message
+
+
+def test_what_has_no_pool_that_lives_is_missing() -> None:
+    gang = plan()
+    pools = [pool_of(0, "PROVISIONING"), pool_of(1, "ERROR")]
+
+    assert list_missing(gang, pools) == [gang[1], gang[2]]
+    assert list_missing(gang, [*pools, pool_of(1), pool_of(2, "STOPPING")]) == [gang[2]]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "usage", "reason"),
+    [
+        ({}, None, None),
+        ({"limit_chips": 48}, Usage(), None),
+        ({"limit_chips": 47}, Usage(), Reason.LIMIT_REACHED),
+        ({"limit_chips": 63}, Usage(chips=16), Reason.LIMIT_REACHED),
+        ({"limit_chips_per_namespace": 47}, Usage(), Reason.LIMIT_REACHED),
+        ({"limit_slices": 3}, Usage(), None),
+        ({"limit_slices": 3}, Usage(slices=1), Reason.LIMIT_REACHED),
+        ({"mode": Mode.NO_CREATE}, None, Reason.MODE_NO_CREATE),
+        ({"mode": Mode.REPORT_ONLY}, None, Reason.MODE_REPORT_ONLY),
+    ],
+)
+def test_all_are_bought_or_none(overrides: dict[str, Any], usage: Usage | None, reason: Reason | None) -> None:
+    found = decide_purchase(plan(), {}, usage=usage, now=NOW, settings=settings(**overrides))
+
+    assert (found and (found.verdict, found.reason)) == (reason and (Verdict.REFUSE, reason))
+
+
+def test_a_namespace_that_opts_out_and_labels_beyond_the_budget_refuse_all() -> None:
+    said = {labels.DISABLE_AUTOPROVISIONING: "true"}
+    opted_out = decide_purchase(plan(), said, usage=None, now=NOW, settings=settings())
+    long = [dataclasses.replace(each, node_labels={f"key-{n}": "x" * 60 for n in range(30)}) for each in plan()]
+    too_long = decide_purchase(long, {}, usage=None, now=NOW, settings=settings())
+
+    assert opted_out is not None
+    assert opted_out.reason == Reason.DEMAND_OPTED_OUT
+    assert too_long is not None
+    assert too_long.reason == Reason.LABELS_OVER_BUDGET
+
+
+SERVES = Decision(Verdict.KEEP, Reason.POOL_SERVES, "node pool a is running")
+WAITS = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, "node pool b is PROVISIONING")
+CREATES = Decision(Verdict.CREATE, Reason.POOL_ABSENT, "creating b")
+PAUSES = Decision(Verdict.WAIT, Reason.STOCKOUT, "attempt 0 failed")
+REFUSED = Decision(Verdict.REFUSE, Reason.REQUEST_INVALID, "GKE does not accept it")
+IN_REPORT = Decision(Verdict.KEEP, Reason.MODE_REPORT_ONLY, "would delete")
+
+
+@pytest.mark.parametrize(
+    ("decisions", "state", "slowest"),
+    [
+        ([SERVES, SERVES], GangState.READY, SERVES),
+        ([SERVES, WAITS, SERVES], GangState.WAITING, WAITS),
+        ([CREATES, WAITS], GangState.WAITING, CREATES),
+        ([CREATES, PAUSES, WAITS], GangState.WAITING, PAUSES),
+        ([PAUSES, REFUSED, SERVES], GangState.REFUSED, REFUSED),
+        ([IN_REPORT, SERVES], GangState.WAITING, IN_REPORT),
+    ],
+)
+def test_a_gang_is_as_far_as_its_slowest_slice(
+    decisions: list[Decision], state: GangState, slowest: Decision
+) -> None:
+    slices = [
+        (demand, AttemptDecision(attempt=0, decision=each))
+        for demand, each in zip(plan(), decisions, strict=False)
+    ]
+
+    found = judge_gang(slices)
+
+    assert found.state == state
+    assert (found.decision.verdict, found.decision.reason) == (slowest.verdict, slowest.reason)
+    ready = decisions.count(SERVES)
+    assert (f"{ready} of {len(decisions)} slices" in found.decision.message) == (state != GangState.READY)
+
+
+def test_a_gang_is_held_since_its_oldest_pool_that_lives() -> None:
+    pools = [pool_of(0, age_seconds=500), pool_of(1, "PROVISIONING", age_seconds=700), pool_of(2, "ERROR")]
+
+    assert find_held_since(plan(), pools) == NOW - 700
+    assert find_held_since(plan(), [pool_of(0, "ERROR"), pool_of(1, "STOPPING")]) is None
+
+
+@pytest.mark.parametrize(
+    ("statuses", "age_seconds", "since", "late"),
+    [
+        (["RUNNING", "PROVISIONING"], 599, 0.0, False),
+        (["RUNNING", "PROVISIONING"], 600, 0.0, True),
+        (["RUNNING", "RUNNING", "ERROR"], 600, 0.0, True),
+        (["RUNNING", "RUNNING", "RUNNING"], 10_000, 0.0, False),
+        (["ERROR", "ERROR", "ERROR"], 10_000, 0.0, False),
+        ([], 0, 0.0, False),
+        (["RUNNING"], 10_000, NOW - 10, False),
+        (["RUNNING"], 10_000, NOW - 600, True),
+    ],
+)
+def test_a_part_is_held_for_so_long_and_no_longer(
+    statuses: list[str], age_seconds: float, since: float, late: bool
+) -> None:
+    pools = [pool_of(index, status, age_seconds=age_seconds) for index, status in enumerate(statuses)]
+
+    found = decide_late(plan(), pools, 600, since=since, now=NOW)
+
+    assert (found is not None) == late
+    if found:
+        assert found.reason == Reason.GANG_INCOMPLETE
+        assert f"{statuses.count('RUNNING')} of 3 slices" in found.message
