@@ -45,6 +45,7 @@ ADDITIONAL_NODE_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-net
 NODE_SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"
 CAPACITY = "tpu-provisioner.cloud.google.com/capacity"
 IDLE_SECONDS = "tpu-provisioner.cloud.google.com/idle-seconds"
+FLEX_START_WAIT = "tpu-provisioner.cloud.google.com/flex-start-wait-seconds"
 DISABLE_AUTOPROVISIONING = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 CAPACITY_FIRST = "tpu-provisioner.cloud.google.com/capacity-first"
 """On a suspended workload: it is resumed when all of its slices have their node pools."""

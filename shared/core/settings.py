@@ -66,6 +66,7 @@ KindNames = Annotated[
 _NoNegative = Annotated[int, between(0, COUNT_MAX)]
 _Positive = Annotated[int, between(1, COUNT_MAX)]
 _IDLE_SECONDS = between(0, 604_800)
+FLEX_WAIT_SECONDS = between(0, 604_800)
 _NAMESPACE = matching("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "the name of a namespace")
 _POLICIES = Valid('a list like [{"namespaces": ["team-*"], "priorities": [{"spot": true}, {}]}]', lambda _: True)
 _PODS = between(8, 256)
@@ -240,6 +241,10 @@ class Settings:
     """Labels of the virtual machines, for billing."""
     max_run_duration_seconds: Annotated[int, _RUN_SECONDS] = 604_800
     """Longest life of flex-start nodes."""
+    flex_start_wait_seconds: Annotated[int, FLEX_WAIT_SECONDS] = 0
+    """How long a flex-start pool may wait for its first node before the next way of a list of
+    capacity is tried, at least the grace. 0: without end. The annotation
+    ``flex-start-wait-seconds`` of a pod replaces it."""
     workload_policy_prefix: str = "tpu-provisioner-"
     """A workload policy is named by this prefix and the topology, as the Go TPU Provisioner
     expects."""

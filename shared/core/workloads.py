@@ -68,6 +68,8 @@ class NodeView:
     """TPU chips or units of GPUs."""
     cpu_millis: int | None = None
     memory_bytes: int | None = None
+    created_at: float | None = None
+    """Unix seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

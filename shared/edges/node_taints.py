@@ -8,6 +8,7 @@ import msgspec
 
 from shared.core.labels import GPU_RESOURCE, SURPLUS, TPU_RESOURCE
 from shared.core.ports import SurplusMark
+from shared.core.times import parse_time
 from shared.core.workloads import NodeView, Taint
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
 from shared.edges.quantities import parse_quantity
@@ -53,6 +54,7 @@ def view_node(node: Node) -> NodeView:
         units=_read_offer(offered, TPU_RESOURCE, GPU_RESOURCE) if has_units else None,
         cpu_millis=_read_offer(offered, "cpu", scale=1000),
         memory_bytes=_read_offer(offered, "memory"),
+        created_at=parse_time(node.metadata.creation_timestamp),
     )
 
 

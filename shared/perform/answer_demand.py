@@ -162,7 +162,7 @@ def _satisfy(
     if held is None and is_overdue(pod, ports, mine):
         held = judge_unplaced(cluster, pod, ports, pools=pools, pool_name=name, demand=demand)
         if mine is not None and held.verdict == Verdict.DELETE:
-            return give_up_lost(demand, mine, held, ports, turn)
+            return give_up_lost(demand, pod, mine, ports, turn)
     if held is None or held.verdict != Verdict.CREATE:
         return AttemptDecision(attempt=found.attempt, decision=held) if held else found
     return make_attempt(demand, missing, ports, pools, turn)

@@ -1,7 +1,7 @@
 """Explains why pods of a slice wait although its leader runs.
 
-No pool is created for followers. They are read for Events only, so an error is logged and stops
-nothing.
+No pool is created for followers. Only a pool that has lost hosts for long, and has a list of
+capacity, is deleted for them. An error is logged and stops nothing.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import logging
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from shared.core.decide.demands import find_claim
+from shared.core.decide.demands import find_claim, find_demand
 from shared.core.decide.pool_use import decide_shared
+from shared.core.decisions import Verdict
 from shared.core.errors import ProvisionerError
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
@@ -20,6 +21,7 @@ from shared.core.times import measure_seconds
 from shared.perform.explain import explain
 from shared.perform.gather import OwnerReader
 from shared.perform.holders import judge_takers, judge_unplaced
+from shared.perform.make_attempt import Turn, give_up_lost
 from shared.perform.outcome import Outcome, describe_claim
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Ports
     from shared.core.workloads import PodView, WorkloadView
+    from shared.perform.deletion_cap import DeletionCap
 
     Known = dict[tuple[str, str, str], WorkloadView | None]
 
@@ -37,7 +40,12 @@ _LOG = logging.getLogger("followers")
 
 
 def judge_followers(
-    cluster: str, ports: Ports, *, pools: Sequence[PoolSnapshot], answered: set[str]
+    cluster: str,
+    ports: Ports,
+    *,
+    pools: Sequence[PoolSnapshot],
+    answered: set[str],
+    cap: DeletionCap | None = None,
 ) -> Iterator[tuple[PodView, Outcome]]:
     """Yield one follower of each slice that has waited longer than the grace, with its outcome.
 
@@ -47,6 +55,7 @@ def judge_followers(
         pools: every pool of the cluster.
         answered: hashes of claims that were handled a moment ago. Such slices are skipped, and the
             claims of others are added.
+        cap: how many pools the sweep may still delete; None outside a sweep.
     """
     known: Known = {}
     reader = OwnerReader(cluster, ports)
@@ -57,17 +66,23 @@ def judge_followers(
         return
     for pod in followers:
         try:
-            outcome = _judge(pod, reader, pools=pools, answered=answered, known=known)
+            outcome = _judge(pod, reader, pools=pools, answered=answered, known=known, cap=cap)
         except ProvisionerError as error:
             said = {"object": f"Pod {pod.namespace}/{pod.name}", "error": str(error)}
-            _LOG.warning("the workload of a follower pod could not be read", extra=said)
+            _LOG.warning("a follower pod could not be answered", extra=said)
             continue
         if outcome is not None:
             yield pod, outcome
 
 
 def _judge(
-    pod: PodView, reader: OwnerReader, *, pools: Sequence[PoolSnapshot], answered: set[str], known: Known
+    pod: PodView,
+    reader: OwnerReader,
+    *,
+    pools: Sequence[PoolSnapshot],
+    answered: set[str],
+    known: Known,
+    cap: DeletionCap | None,
 ) -> Outcome | None:
     cluster, ports = reader.cluster, reader.ports
     kind, waited = find_kind_of_pod(pod), measure_seconds(pod.unschedulable_since, ports.clock.now())
@@ -88,7 +103,12 @@ def _judge(
     decision = judge_takers(cluster, pod, ports, pools=pools, pool_name=name)
     if decision is None and may_swap(workload):
         decision = decide_shared(pod, *reader.read_use(workload, None, pools=pools))
-    decision = decision or judge_unplaced(cluster, pod, ports, pools=pools, pool_name=name)
+    if decision is None:
+        demand, looked_at = find_demand(cluster, pod, workload, ports.settings), ports.clock.now()
+        decision = judge_unplaced(cluster, pod, ports, pools=pools, pool_name=name, demand=demand)
+        if demand is not None and running and decision.verdict == Verdict.DELETE:
+            turn = Turn(looked_at, cap, None, None, workload=workload)
+            decision = give_up_lost(demand, pod, running[0], ports, turn).decision
     explain(live, decision, objects=(workload, pod))
     subject, facts = f"Pod {pod.namespace}/{pod.name}", {"claim": describe_claim(claim)}
     return Outcome(decision=decision, cluster=cluster, pool=name, subject=subject, facts=facts)

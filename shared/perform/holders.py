@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from shared.core.decide.lost_pools import decide_lost
 from shared.core.decide.needed_pools import plan_pools
 from shared.core.decide.pool_use import decide_holder, decide_taken, find_takers
-from shared.core.decide.unplaced import decide_lost, decide_unplaced
+from shared.core.decide.unplaced import decide_unplaced
 from shared.core.decisions import Verdict
 from shared.core.errors import ProvisionerError
 from shared.core.identity.pool_index import PoolIndex
@@ -93,7 +94,7 @@ def judge_unplaced(
     """Return why a pod waits although the pool of its slice runs and nothing else uses it.
 
     The nodes of the pool say it, if they can be read, and the scheduler's own words. DELETE means
-    that the pool has lost its nodes for so long that another candidate is tried.
+    that the pool has had too few nodes for so long that another candidate is tried.
 
     Args:
         cluster: ``projects/P/locations/L/clusters/C``.
@@ -101,7 +102,7 @@ def judge_unplaced(
         ports: the outside world.
         pools: every pool of the cluster.
         pool_name: the pool of the pod's slice; empty if it has none.
-        demand: what the slice needs, for its leader.
+        demand: what the slice needs; None if its pool stays in any case.
     """
     pool = PoolIndex.of(pools).find(pool_name)
     if pool is None:

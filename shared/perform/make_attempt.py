@@ -18,11 +18,13 @@ from shared.core.decide.attempts import (
     decide_next_attempt,
     decide_removal,
     find_newest,
+    record_empty,
     record_failure,
 )
 from shared.core.decide.broken_pools import BROKEN
 from shared.core.decide.cluster_proof import decide_other_cluster
 from shared.core.decide.error_answers import decide_gke_answer
+from shared.core.decide.lost_pools import decide_lost
 from shared.core.decide.pool_facts import list_others
 from shared.core.decide.pool_use import decide_replacement
 from shared.core.decide.provision import decide_created, decide_provision
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Ports
-    from shared.core.workloads import WorkloadView
+    from shared.core.workloads import PodView, WorkloadView
     from shared.perform.act_within_limits import Limits
     from shared.perform.creation_list import Creations
     from shared.perform.deletion_cap import DeletionCap
@@ -124,19 +126,41 @@ def make_attempt(
     return found
 
 
-def give_up_lost(
-    demand: Demand, lost: PoolSnapshot, decision: Decision, ports: Ports, turn: Turn
-) -> AttemptDecision:
-    """Delete a pool that lost its nodes; a later look begins the list of capacity anew.
+def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports, turn: Turn) -> AttemptDecision:
+    """Delete a pool that has too few nodes, after a second look at it and its nodes.
+
+    If it lost them, a later look begins the list of capacity anew. If flex-start never gave it any,
+    the next candidate follows at once, or there is a pause before the deletion.
+
+    Args:
+        demand: what the slice needs.
+        pod: of the slice, which waits.
+        lost: the pool.
+        ports: the outside world.
+        turn: of answering the pod.
 
     Raises:
         Retryable: something could not be read, has changed, or took too long.
     """
-    pool = ports.pools.get(demand.claim.cluster, lost.name)
-    if pool is None or (pool.status, pool.labels) != (lost.status, lost.labels):
+    cluster, now = demand.claim.cluster, ports.clock.now()
+    pools = PoolIndex(ports.pools.list(cluster))
+    own, pool = pools.list_claimed(demand.claim.hash), pools.find(lost.name)
+    nodes = read_live(cluster, ports).clusters[cluster].list_pool_nodes(lost.name)
+    decision = decide_lost(demand, pod, pool, nodes, now=now, settings=ports.settings) if pool else None
+    if pool is None or decision is None or pool.labels != lost.labels:
         raise StaleView(f"node pool {lost.name} changed, so it was not deleted")
     found = AttemptDecision(attempt=pool.owner.attempt if pool.owner else 0, decision=decision)
-    return _replace(demand, pool, found, ports, None, turn)
+    if decision.reason != Reason.STOCKOUT or find_newest(own) != pool:
+        return _replace(demand, pool, found, ports, None, turn)
+    create = decide_provision(demand, None, now=now, settings=ports.settings)
+    used = {each.owner.attempt for each in own if each.owner}
+    following = decide_next_attempt(demand, create, record_empty(demand, pool), used=used, now=now)
+    if following.decision.verdict != Verdict.CREATE:
+        return following
+    gone = _replace(demand, pool, found, ports, None, turn)
+    if gone.decision.verdict != Verdict.DELETE:
+        return gone
+    return _create_allowed(demand, following, ports, pools, replace(turn, replaced=pool.name))
 
 
 def _read_creations(
@@ -261,7 +285,8 @@ def _replace(
             return _with(found, released)
         return _move_on(demand, pool, own, shared, turn, looked_at=looked_at)
     bound = ports.clusters[cluster].list_pool_pods(pool.name)
-    decision = decide_replacement(decision, bound)
+    lost = pool if decision.reason == Reason.POOL_DEGRADED else None
+    decision = decide_replacement(decision, bound, lost=lost)
     if decision.verdict != Verdict.DELETE:
         drain_seconds_max = ports.settings.drain_seconds_max
         others = list_others(pool.owner, bound, now=ports.clock.now(), drain_seconds_max=drain_seconds_max)

@@ -221,7 +221,9 @@ class _ClusterSweep:
             if isinstance(done, Exception):
                 self._add_failure(pods, done)
         self._make_room()
-        followers = judge_followers(self._cluster, self._shared, pools=pools, answered=self._answered)
+        followers = judge_followers(
+            self._cluster, self._shared, pools=pools, answered=self._answered, cap=self._cap
+        )
         self._report.outcomes.extend(outcome for _, outcome in followers)
 
     def _answer(self, pods: Sequence[PodView]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,7 +13,6 @@ from shared.core.decide.attempts import find_pause
 from shared.core.errors import InvalidRequest, NoCapacity
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
-from shared.core.settings import Mode
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod
 
 if TYPE_CHECKING:
@@ -205,63 +204,6 @@ def test_what_only_the_sweep_reads_does_not_change_the_number(world: World, *, f
 
     following = name_of(1 if failed_pool_is_there else 0)
     assert [body["name"] for body in world.pools.bodies] == [name_of(0), following]
-
-
-def run_without_nodes(world: World, *, nodes: list[str], waits: float = 700.0) -> None:
-    """Let the pool of the second candidate run for long, with these nodes, and the leader wait for so long."""
-    by_message(world)
-    fail(world, 0)
-    by_message(world)
-    world.pools.move(CLUSTER, name_of(0), "gone")
-    world.pools.move(CLUSTER, name_of(1), "RUNNING")
-    world.pools.creations.clear()  # GKE no longer lists these operations
-    world.cluster.nodes[name_of(1)] = nodes
-    world.clock.advance(1000)
-    world.cluster.add(a_pod(created_at=NOW, unschedulable_since=world.clock.now() - waits))
-
-
-def test_a_pool_that_lost_its_nodes_for_long_goes_and_the_list_begins_anew(
-    world: World, look: Callable[[World], None]
-) -> None:
-    run_without_nodes(world, nodes=[])
-    look(world)
-
-    assert world.pools.pools[CLUSTER, name_of(1)].status == "STOPPING"
-    assert any("has lost all of its 4 nodes" in each.message for each in world.cluster.notices)
-    world.pools.move(CLUSTER, name_of(1), "gone")
-    look(world)
-    assert zones(world) == ["a", "b", "a"]
-
-
-@pytest.mark.parametrize(
-    ("nodes", "waits", "use"),
-    [
-        (["n1"], 700.0, {}),
-        ([], 590.0, {}),
-        ([], 700.0, {"mode": Mode.NO_CREATE}),
-        ([], 700.0, {"mode": Mode.REPORT_ONLY}),
-        ([], 700.0, {"capacity_policies": ()}),
-    ],
-    ids=["a node is there", "not for long", "no-create", "report-only", "no list"],
-)
-def test_a_pool_without_its_nodes_stays_when(
-    world: World, look: Callable[[World], None], nodes: list[str], waits: float, use: dict[str, Any]
-) -> None:
-    run_without_nodes(world, nodes=nodes, waits=waits)
-    world.use(**{"capacity_policies": read_policies(POLICY), **use})
-    look(world)
-
-    assert world.pools.pools[CLUSTER, name_of(1)].status == "RUNNING"
-    assert world.records.expect_in_order({"reason": "pod_unplaced"})
-
-
-def test_a_pool_that_changed_since_its_nodes_were_read_stays(world: World) -> None:
-    run_without_nodes(world, nodes=[])
-    world.pools.before_next("get", lambda: world.pools.move(CLUSTER, name_of(1), "RECONCILING"))
-    answer = world.deliver(a_demand_event())
-
-    assert answer.status == 503
-    assert world.pools.pools[CLUSTER, name_of(1)].status == "RECONCILING"
 
 
 def test_a_list_in_an_annotation_is_read_from_the_live_object(world: World) -> None:

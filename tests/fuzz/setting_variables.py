@@ -45,6 +45,7 @@ _FUNCTIONS: dict[str, bytes] = {
     "grace_seconds": b"300",
     "creation_seconds_max": b"3600",
     "drain_seconds_max": b"900",
+    "flex_start_wait_seconds": b"86400",
     "idle_seconds": b"1800",
     "idle_seconds_max": b"3600",
     "replace_differing_pools": b"true",

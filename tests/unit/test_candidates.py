@@ -40,7 +40,8 @@ NAMES = [
 
 def listing(text: str, **shape: Any) -> dict[str, Any]:
     """A pod's template with the annotation, and a toleration of spot nodes unless it says otherwise."""
-    said = {"annotations": {labels.CAPACITY: text}, "priorities": read_priorities(text)}
+    annotations = {labels.CAPACITY: text} | shape.pop("annotations", {})
+    said = {"annotations": annotations, "priorities": read_priorities(text)}
     return {"tolerations": SPOT_TOLERATION, **said, **shape}
 
 
@@ -206,6 +207,11 @@ def test_forced_on_demand_knows_no_list() -> None:
             {},
             "candidate 1 is flex-start, which waits without end, so this one is never tried",
         ),
+        (
+            "- flexStart: {enabled: true}\n- {}",
+            {"annotations": {labels.FLEX_START_WAIT: "0"}},
+            f"valid: flex-start as the last candidate, or the annotation {labels.FLEX_START_WAIT}",
+        ),
         ("- flexStart: {enabled: true}\n  maxRunDurationSeconds: 9", {}, "the run time is out of range (got '9')"),
         (
             "- location: {zones: [" + ", ".join(f"us-east5-z{number}" for number in range(17)) + "]}",
@@ -222,6 +228,34 @@ def test_a_candidate_that_the_pods_could_not_run_on_is_refused_by_name(
     assert found.reason == "capacity_conflict"
     assert found.message.startswith(f"annotation {labels.CAPACITY}: ")
     assert said in found.message
+
+
+@pytest.mark.parametrize(
+    ("annotation", "setting", "expected"), [(None, 0, 0), (None, 600, 600), ("86400", 600, 86400), ("0", 600, 0)]
+)
+def test_flex_start_waits_for_as_long_as_the_annotation_says_or_else_the_setting(
+    annotation: str | None, setting: int, expected: int
+) -> None:
+    said = {} if annotation is None else {labels.FLEX_START_WAIT: annotation}
+    assert a_demand(use=settings(flex_start_wait_seconds=setting), annotations=said).flex_wait_seconds == expected
+
+
+@pytest.mark.parametrize("text", [" ", "a day", "-1", "1.5", "604801"])
+def test_a_wait_that_is_no_such_number_is_refused(text: str) -> None:
+    pod = a_pod(shape={"annotations": {labels.FLEX_START_WAIT: text}})
+    found = decide_demand(CLUSTER, pod, a_jobset(template=pod.template), settings())
+
+    assert isinstance(found, Decision)
+    assert (found.verdict, found.reason) == (Verdict.REFUSE, "capacity_conflict")
+    assert f"{labels.FLEX_START_WAIT}: not a time to wait (got '{text}'); valid: a number from 0" in found.message
+
+
+def test_flex_start_may_stand_before_others_if_its_wait_has_an_end() -> None:
+    text = "- flexStart: {enabled: true}\n- {}"
+    flexible, plain = f"flex-start in {ZONE}", f"on-demand in {ZONE}"
+
+    assert names(a_demand(**listing(text, annotations={labels.FLEX_START_WAIT: "600"}))) == [flexible, plain]
+    assert names(a_demand(use=settings(flex_start_wait_seconds=600), **listing(text))) == [flexible, plain]
 
 
 def test_a_list_that_cannot_be_read_is_refused_with_its_place() -> None:

@@ -47,8 +47,10 @@ class FailedAttempt:
     attempt: int
     candidate: str = ""
     """Which one it was, as the pool's label says; empty if there was no choice or no pool."""
-    error: str
+    error: str = ""
     """GKE's words."""
+    empty_seconds: int = 0
+    """It was created, and had no nodes for so long: flex-start without capacity. 0: GKE failed."""
     code: int = 0
     """``google.rpc.Code`` of the operation; 0 if it is not known."""
     at: float | None = None
@@ -60,7 +62,7 @@ class FailedAttempt:
     @property
     def failure(self) -> Failure:
         """Return the class of the failure."""
-        return classify_failure(self.error, self.code)
+        return Failure.STOCKOUT if self.empty_seconds else classify_failure(self.error, self.code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +161,18 @@ def record_failure(demand: Demand, pool: PoolSnapshot, last: Creation | None) ->
     )
 
 
+def record_empty(demand: Demand, pool: PoolSnapshot) -> FailedAttempt:
+    """Return the failed attempt that a flex-start pool is, which had no nodes for too long."""
+    owner = pool.owner
+    return FailedAttempt(
+        pool=pool.name,
+        attempt=owner.attempt if owner else 0,
+        candidate=owner.candidate if owner else "",
+        empty_seconds=demand.flex_wait_seconds,
+        at=owner.created_at if owner else None,
+    )
+
+
 def decide_next_attempt(
     demand: Demand, create: Decision, failed: FailedAttempt, *, used: Collection[int] = (), now: float
 ) -> AttemptDecision:
@@ -173,8 +187,9 @@ def decide_next_attempt(
     """
     failure, tried = failed.failure, demand.on_attempt(failed.attempt)
     rule, edited = RULES[failure], failed.candidate not in ("", tried.candidate_mark)
-    said, place = _shorten(failed.error), "" if edited else tried.place_of_list
-    cause = f"failed: {rule.words.format(zone=tried.zone)} (GKE: {said})"
+    empty = f"no nodes for {failed.empty_seconds} s" if failed.empty_seconds else ""
+    said, place = empty or _shorten(failed.error), "" if edited else tried.place_of_list
+    cause = f"failed: {rule.words.format(zone=tried.zone)} ({empty or f'GKE: {said}'})"
     head = f"attempt {failed.attempt}{f' ({place})' if place else ''} {cause}"
     if rule.lasting and failed.binding and not edited:
         message = (

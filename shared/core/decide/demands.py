@@ -138,6 +138,17 @@ def find_claim(cluster: str, pod: PodView, workload: WorkloadView | None) -> Cla
     return claim_slice(cluster, workload, found) if found else None
 
 
+def find_demand(cluster: str, pod: PodView, workload: WorkloadView, settings: Settings) -> Demand | None:
+    """Return the demand of the slice of any pod of a workload; None if unclear or refused."""
+    kind = find_kind_of_pod(pod)
+    try:
+        found = find_slice(kind, pod, workload) if kind else None
+    except Rejected:
+        return None
+    planned = decide_planned_demand(cluster, workload, found, settings) if found else None
+    return planned if isinstance(planned, Demand) else None
+
+
 def _list_pod_obstacles(pod: PodView, kind: Kind | None) -> tuple[Row, ...]:
     """Return the reasons why a pod may have no demand, the most certain first."""
     return (

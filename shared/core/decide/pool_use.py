@@ -106,14 +106,24 @@ def decide_holder(
     )
 
 
-def decide_replacement(decision: Decision, pods: Sequence[BoundPod]) -> Decision:
-    """Return the decision to delete a pool, or WAIT while accelerator pods run on it."""
-    users = sorted(
-        {f"{pod.kind or 'Pod'} {pod.namespace}/{pod.workload or pod.name}" for pod in pods if pod.chips}
-    )
+def decide_replacement(
+    decision: Decision, pods: Sequence[BoundPod], *, lost: PoolSnapshot | None = None
+) -> Decision:
+    """Return the decision to delete a pool, or WAIT while accelerator pods run on it.
+
+    Args:
+        decision: to delete it.
+        pods: on it.
+        lost: the pool, if it has lost hosts. Pods of its own workload do not count then, because
+            none of them can go on without the missing hosts.
+    """
+    own = lost.owner if lost else None
+    mine = (own.kind, own.namespace, own.name) if own else None
+    users = {(pod.kind or "Pod", pod.namespace, pod.workload or pod.name) for pod in pods if pod.chips} - {mine}
     if not users:
         return decision
-    message = f"{decision.message} as soon as no accelerator pods run on it: {_name_first(users)}"
+    names = [f"{kind} {namespace}/{name}" for kind, namespace, name in sorted(users)]
+    message = f"{decision.message} as soon as no accelerator pods run on it: {_name_first(names)}"
     return Decision(Verdict.WAIT, Reason.POOL_IN_USE, message)
 
 

@@ -13,19 +13,13 @@ from typing import TYPE_CHECKING
 from shared.core import labels
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pools import PoolStatus
-from shared.core.settings import Mode
-from shared.core.times import measure_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.settings import Settings
     from shared.core.workloads import NodeView, PodView
 
-LOST_GRACES = 2
-"""So many graces a pool without nodes gets them back: GKE makes the nodes of a slice in minutes."""
 _NAMED_MAX = 3
 _GIB = 2**30
 _PREFIX = re.compile(r"^\d+/\d+ nodes are available: |( preemption:| no new claims).*$", re.DOTALL)
@@ -70,38 +64,6 @@ def decide_unplaced(
     if causes:
         message = f"{state}, but this pod cannot run on it: {causes}. The scheduler says: {said}"
     return Decision(Verdict.WAIT, Reason.POD_UNPLACED, message)
-
-
-def decide_lost(
-    demand: Demand, pod: PodView, pool: PoolSnapshot, nodes: Sequence[NodeView], *, now: float, settings: Settings
-) -> Decision | None:
-    """Return the deletion of a running pool that lost all of its nodes; None if it stays.
-
-    GKE took the nodes away and adds them again when there is capacity, for spot perhaps never. If
-    the demand has a list of capacity, another candidate may have room, so the list begins anew
-    after `LOST_GRACES` times the grace. A flex-start pool has no nodes of its own count, and waits
-    for capacity.
-
-    Args:
-        demand: what the slice of the pod needs.
-        pod: the leader that waits.
-        pool: of the slice.
-        nodes: that the cluster has of the pool.
-        now: unix seconds.
-        settings: the operator's settings.
-    """
-    waited, patience = measure_seconds(pod.unschedulable_since, now), LOST_GRACES * settings.grace_seconds
-    lost = not nodes and pool.node_count > 0 and pool.status == PoolStatus.RUNNING
-    long = waited is not None and waited >= patience and pool.is_older(patience, now)
-    if not (lost and long) or demand.choices == 1:
-        return None
-    if settings.find_mode(demand.claim.namespace) != Mode.ACTIVE:
-        return None
-    message = (
-        f"node pool {pool.name} has lost all of its {pool.node_count} nodes, and its pods wait for more than "
-        f"{patience} s; it is deleted, and the list of capacity begins anew"
-    )
-    return Decision(Verdict.DELETE, Reason.POOL_DEGRADED, message)
 
 
 def _tell_scheduler(pod: PodView) -> str:

@@ -23,6 +23,7 @@ from shared.core.demand.capacity import (
     check_shared,
     find_tier,
     read_capacity,
+    read_flex_wait,
 )
 from shared.core.demand.node_selectors import ZONE, find_region, read_zone
 from shared.core.errors import Rejected
@@ -119,9 +120,13 @@ def _read_annotation(
             earlier = found.index(candidate) + 1
             misfit = CapacityConflict(f"the same as candidate {earlier}", valid="each candidate once")
         if misfit is None and found and found[-1].capacity.tier == Tier.FLEX_START:
-            misfit = CapacityConflict(
-                f"candidate {number - 1} is flex-start, which waits without end, so this one is never tried",
-                valid="flex-start as the last candidate",
+            misfit = (
+                None
+                if read_flex_wait(template, settings)
+                else CapacityConflict(
+                    f"candidate {number - 1} is flex-start, which waits without end, so this one is never tried",
+                    valid=f"flex-start as the last candidate, or the annotation {labels.FLEX_START_WAIT}",
+                )
             )
         if misfit is not None:
             raise type(misfit)(f"candidate {number}, {candidate}: {misfit}", field=_FIELD)

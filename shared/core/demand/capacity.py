@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from shared.core import labels
 from shared.core.counts import parse_count
 from shared.core.errors import NotAllowed, Rejected
-from shared.core.settings import is_allowed
+from shared.core.settings import FLEX_WAIT_SECONDS, is_allowed
 from shared.core.shapes.tpu_catalogue import list_flex_start_generations
 
 if TYPE_CHECKING:
@@ -98,6 +98,22 @@ def read_capacity(template: PodTemplate, shape: Shape, cluster: str, settings: S
     if tier == Tier.FLEX_START:
         return _read_flex_start(template, shape, settings)
     return Capacity(tier=tier)
+
+
+def read_flex_wait(template: PodTemplate, settings: Settings) -> int:
+    """Return the seconds that a flex-start pool may wait for its first node; 0 without end.
+
+    The annotation replaces the setting. A pool that waits costs nothing, so both have one bound.
+
+    Raises:
+        CapacityConflict: the annotation is no such number.
+    """
+    text = template.annotations.get(labels.FLEX_START_WAIT, str(settings.flex_start_wait_seconds))
+    seconds = parse_count(text)
+    if seconds is None or not FLEX_WAIT_SECONDS.accepts(seconds):
+        field = f"annotation {labels.FLEX_START_WAIT}"
+        raise CapacityConflict("not a time to wait", field=field, value=text, valid=FLEX_WAIT_SECONDS.text)
+    return seconds
 
 
 def find_tier(template: PodTemplate) -> Tier | None:

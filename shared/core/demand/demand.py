@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.demand.candidates import Candidate, read_candidates
-from shared.core.demand.capacity import Capacity, read_capacity
+from shared.core.demand.capacity import Capacity, read_capacity, read_flex_wait
 from shared.core.demand.idle_time import read_idle_seconds
 from shared.core.demand.node_selectors import read_node_labels, read_operator_labels, read_zone
 from shared.core.demand.wanted_shapes import find_wanted_shape
@@ -57,6 +57,8 @@ class Demand:
     """The kind pins the pods to nodes of their slice, so the pool has its label and taint."""
     asked: Capacity | None = None
     """What the pods themselves select; None if that is `capacity`."""
+    flex_wait_seconds: int = 0
+    """How long a flex-start pool may wait for its first node; 0: without end."""
     candidates: tuple[Candidate, ...] = ()
     """The ways to get the capacity, the best first; `capacity` and `zone` are those of one of them.
     Empty without a list."""
@@ -172,6 +174,7 @@ def build_demand(
         asked=asked,
         zone=first.zone,
         candidates=candidates,
+        flex_wait_seconds=read_flex_wait(template, settings),
         node_labels=read_node_labels(template, shape, asked, settings, pins=pins),
         operator_labels=read_operator_labels(template, settings),
         networks=_read_networks(template, settings),

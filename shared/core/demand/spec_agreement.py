@@ -32,6 +32,7 @@ _ANNOTATIONS = (
     labels.COPY_LABELS,
     labels.CAPACITY,
     labels.IDLE_SECONDS,
+    labels.FLEX_START_WAIT,
     *labels.PROVISIONING_REQUESTS,
 )
 """The annotations that change the nodes, or who provides them."""

@@ -19,8 +19,8 @@ locals {
   settings_free = [
     "allowed_accelerators", "allowed_label_prefixes", "allowed_namespaces", "allowed_node_networks",
     "allowed_shared_reservations", "capacity_policies", "copy_labels", "creation_seconds_max", "drain_seconds_max",
-    "force_on_demand", "grace_seconds", "idle_seconds", "idle_seconds_max", "kinds", "limit_chips",
-    "limit_chips_per_namespace", "limit_slices", "max_run_duration_seconds", "mode", "namespace_modes",
+    "flex_start_wait_seconds", "force_on_demand", "grace_seconds", "idle_seconds", "idle_seconds_max", "kinds",
+    "limit_chips", "limit_chips_per_namespace", "limit_slices", "max_run_duration_seconds", "mode", "namespace_modes",
     "node_additional_networks", "node_boot_disk_kms_key", "node_confidential_storage", "node_disk_size_gb",
     "node_disk_type", "node_max_pods", "node_secondary_boot_disk", "node_secure_boot", "node_tags",
     "node_workload_identity", "replace_differing_pools", "resource_labels", "sweep_deletions_max",

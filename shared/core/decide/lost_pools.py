@@ -1,0 +1,75 @@
+"""Decides about a running pool that has too few nodes for its slice, or none yet. Pure.
+
+GKE took nodes away and adds them again when there is capacity, for spot perhaps never. A flex-start
+pool begins with no nodes and waits for capacity. If the demand has a list of capacity, another
+candidate may have room, so the pool counts as failed after a time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.identity.pools import PoolStatus
+from shared.core.settings import Mode
+from shared.core.times import measure_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.settings import Settings
+    from shared.core.workloads import NodeView, PodView
+
+LOST_GRACES = 2
+"""So many graces a pool gets to have its nodes again: GKE makes those of a slice in minutes."""
+
+
+def decide_lost(
+    demand: Demand, pod: PodView, pool: PoolSnapshot, nodes: Sequence[NodeView], *, now: float, settings: Settings
+) -> Decision | None:
+    """Return what follows if a running pool has had too few nodes for long; None if it has not.
+
+    Those that are left must be as old: a younger one shows that GKE is adding them again.
+
+    DELETE with `POOL_DEGRADED` means that it lost nodes: the list of capacity begins anew. DELETE
+    with `STOCKOUT` means that a flex-start pool got none: the next candidate follows. A TPU slice
+    needs all of its hosts, so pods on those that are left lose nothing. Jobs on GPUs may go on with
+    fewer nodes, so such a pool must have lost all of them.
+
+    Args:
+        demand: what the slice of the pod needs.
+        pod: a pod of the slice that waits. Its wait is the proof that the pool does not serve.
+        pool: of the slice.
+        nodes: that the cluster has of the pool.
+        now: unix seconds.
+        settings: the operator's settings.
+    """
+    active = settings.find_mode(demand.claim.namespace) == Mode.ACTIVE
+    if demand.elastic or pool.status != PoolStatus.RUNNING or not active:
+        return None
+    patience = demand.flex_wait_seconds if pool.flex_start else LOST_GRACES * settings.grace_seconds
+    waits = [
+        measure_seconds(since, now) for since in (pod.unschedulable_since, *(each.created_at for each in nodes))
+    ]
+    if not patience or not pool.is_older(patience, now) or any(each is None or each < patience for each in waits):
+        return None
+    if pool.flex_start:
+        return None if nodes else _decide_flexible(demand, pool)
+    missing = pool.node_count - len(nodes)
+    if missing <= 0 or demand.choices == 1 or (nodes and demand.shape.gpus):
+        return None
+    message = (
+        f"node pool {pool.name} has lost {missing} of its {pool.node_count} nodes, and its pods wait for more "
+        f"than {patience} s; it is deleted, and the list of capacity begins anew"
+    )
+    return Decision(Verdict.DELETE, Reason.POOL_DEGRADED, message)
+
+
+def _decide_flexible(demand: Demand, pool: PoolSnapshot) -> Decision:
+    message = f"flex-start has given node pool {pool.name} no nodes for more than {demand.flex_wait_seconds} s"
+    if demand.choices == 1:
+        message += "; it goes on waiting, because no list of capacity has another way"
+        return Decision(Verdict.WAIT, Reason.POD_UNPLACED, message)
+    return Decision(Verdict.DELETE, Reason.STOCKOUT, message)

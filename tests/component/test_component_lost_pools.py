@@ -1,0 +1,287 @@
+"""A pool that runs with too few nodes for its slice counts as failed after a time, if a list has other ways."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.capacity_lists import read_policies
+from shared.core import labels
+from shared.core.decide.attempts import find_pause
+from shared.core.identity.names import build_pool_name
+from shared.core.settings import Mode
+from shared.core.workloads import NodeView
+from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.component.world import World
+
+STOCKOUT = "Not all instances running in IGM after 35m4s. Current errors: [GCE_STOCKOUT]"
+POLICY = """
+- priorities:
+  - reservations: {specific: [{name: train}]}
+    location: {zones: [us-east5-a]}
+  - location: {zones: [us-east5-b, us-east5-c]}
+"""
+WAIT = 3600
+FLEXIBLE = "[{priorities: [{flexStart: {enabled: true}, location: {zones: [us-east5-a, us-east5-b]}}, {}]}]"
+HOSTS = ["n1", "n2", "n3", "n4"]
+
+
+def name_of(attempt: int) -> str:
+    return build_pool_name(a_claim(), attempt)
+
+
+def by_message(world: World) -> None:
+    assert world.deliver(a_demand_event()).status == 200
+
+
+def by_sweep(world: World) -> None:
+    answer, counts = world.sweep()
+    assert (answer.status, counts["errors"]) == (200, 0)
+
+
+@pytest.fixture(params=[by_message, by_sweep])
+def look(request: pytest.FixtureRequest) -> Callable[[World], None]:
+    found: Callable[[World], None] = request.param
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _listed(world: World) -> None:
+    world.use(capacity_policies=read_policies(POLICY))
+    world.cluster.add(a_pod(unschedulable_since=NOW - 20))
+
+
+def zones(world: World) -> list[str]:
+    return [body["locations"][0][-1] for body in world.pools.bodies]
+
+
+def told(world: World, words: str) -> bool:
+    return any(words in each.message for each in world.cluster.notices)
+
+
+# --- nodes that are lost ----------------------------------------------------------------------------------
+
+
+def run_with_nodes(world: World, *, nodes: list[str], waits: float = 700.0, node_age: float = 900.0) -> None:
+    """Let the pool of the second candidate run for long, with these nodes, and the leader wait for so long."""
+    by_message(world)
+    world.clock.advance(50)
+    world.pools.fail(CLUSTER, name_of(0), STOCKOUT)
+    by_message(world)
+    world.pools.move(CLUSTER, name_of(0), "gone")
+    world.pools.move(CLUSTER, name_of(1), "RUNNING")
+    world.pools.creations.clear()  # GKE no longer lists these operations
+    world.clock.advance(1000)
+    world.cluster.nodes[name_of(1)] = nodes
+    now = world.clock.now()
+    world.cluster.node_views = {each: NodeView(name=each, ready=True, created_at=now - node_age) for each in nodes}
+    world.cluster.add(a_pod(created_at=NOW, unschedulable_since=now - waits))
+
+
+@pytest.mark.parametrize(("nodes", "missing"), [([], 4), (["n1"], 3), (["n1", "n2", "n3"], 1)])
+def test_a_pool_that_lost_nodes_for_long_goes_and_the_list_begins_anew(
+    world: World, look: Callable[[World], None], nodes: list[str], missing: int
+) -> None:
+    run_with_nodes(world, nodes=nodes)
+    look(world)
+
+    assert world.pools.pools[CLUSTER, name_of(1)].status == "STOPPING"
+    assert told(world, f"has lost {missing} of its 4 nodes")
+    world.pools.move(CLUSTER, name_of(1), "gone")
+    look(world)
+    assert zones(world) == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "use"),
+    [
+        ({"nodes": HOSTS}, {}),
+        ({"nodes": [], "waits": 590.0}, {}),
+        ({"nodes": ["n1"], "node_age": 590.0}, {}),
+        ({"nodes": []}, {"mode": Mode.NO_CREATE}),
+        ({"nodes": ["n1"]}, {"mode": Mode.REPORT_ONLY}),
+        ({"nodes": []}, {"capacity_policies": ()}),
+        ({"nodes": ["n1"]}, {"capacity_policies": ()}),
+    ],
+    ids=[
+        "all are there",
+        "not for long",
+        "GKE adds them again",
+        "no-create",
+        "report-only",
+        "no list",
+        "no list, some",
+    ],
+)
+def test_a_pool_with_too_few_nodes_stays_when(
+    world: World, look: Callable[[World], None], seen: dict[str, Any], use: dict[str, Any]
+) -> None:
+    run_with_nodes(world, **seen)
+    world.use(**{"capacity_policies": read_policies(POLICY), **use})
+    look(world)
+
+    assert world.pools.pools[CLUSTER, name_of(1)].status == "RUNNING"
+    assert world.records.expect_in_order({"reason": "pod_unplaced"})
+
+
+def test_pods_of_its_own_workload_on_the_hosts_that_are_left_do_not_keep_it(
+    world: World, look: Callable[[World], None]
+) -> None:
+    run_with_nodes(world, nodes=["n1", "n2"])
+    world.cluster.bind(name_of(1), node="n1")
+    look(world)
+
+    assert world.pools.pools[CLUSTER, name_of(1)].status == "STOPPING"
+
+
+def test_pods_of_another_workload_keep_it(world: World, look: Callable[[World], None]) -> None:
+    run_with_nodes(world, nodes=["n1", "n2"])
+    world.cluster.bind(name_of(1), workload="serving", kind="Deployment", node="n1")
+    look(world)
+
+    assert world.pools.pools[CLUSTER, name_of(1)].status == "RUNNING"
+    assert world.records.expect_in_order({"reason": "pool_taken"})
+
+
+@pytest.mark.parametrize("waits", [590.0, 700.0])
+def test_a_follower_that_waits_is_as_good_a_proof_as_a_leader(world: World, waits: float) -> None:
+    """The leader may find a host among those that are left, and then it is never unschedulable."""
+    run_with_nodes(world, nodes=["n1", "n2", "n3"])
+    world.cluster.add(a_pod(node_name="n1", phase="Running"))
+    said = {labels.COMPLETION_INDEX: "3"}
+    since = world.clock.now() - waits
+    world.cluster.add(a_pod(pod_labels=said, name="train-workers-0-3", uid="third", unschedulable_since=since))
+    by_sweep(world)
+
+    gone = waits > 600
+    assert world.pools.pools[CLUSTER, name_of(1)].status == ("STOPPING" if gone else "RUNNING")
+    assert told(world, "has lost 1 of its 4 nodes") == gone
+
+
+def test_a_pool_that_changed_since_its_nodes_were_read_stays(world: World) -> None:
+    run_with_nodes(world, nodes=[])
+    seen = iter((False, True))
+
+    def change() -> None:
+        if next(seen):
+            world.pools.move(CLUSTER, name_of(1), "RECONCILING")
+        else:
+            world.pools.before_next("list", change)
+
+    world.pools.before_next("list", change)
+    answer = world.deliver(a_demand_event())
+
+    assert answer.status == 503
+    assert world.pools.pools[CLUSTER, name_of(1)].status == "RECONCILING"
+
+
+# --- flex-start without capacity ----------------------------------------------------------------------------
+
+
+def wait_for_flex(world: World, *, attempt: int = 0, seconds: float = WAIT + 1) -> None:
+    """Let a flex-start pool run without nodes for so long, and the leader wait as long."""
+    world.pools.move(CLUSTER, name_of(attempt), "RUNNING")
+    world.pools.creations.clear()
+    world.cluster.nodes[name_of(attempt)] = []
+    world.cluster.add(a_pod(created_at=NOW, unschedulable_since=world.clock.now()))
+    world.clock.advance(seconds)
+
+
+def use_flex(world: World, **overrides: Any) -> None:
+    world.use(**{"capacity_policies": read_policies(FLEXIBLE), "flex_start_wait_seconds": WAIT, **overrides})
+
+
+def test_flex_start_that_gets_no_nodes_in_time_is_followed_by_the_next_candidate(
+    world: World, look: Callable[[World], None]
+) -> None:
+    use_flex(world)
+    by_message(world)
+    for attempt in range(2):
+        wait_for_flex(world, attempt=attempt)
+        look(world)
+        assert world.pools.pools[CLUSTER, name_of(attempt)].status == "STOPPING"
+        world.pools.move(CLUSTER, name_of(attempt), "gone")
+
+    assert zones(world) == ["a", "b", "b"]
+    assert [bool(body["config"].get("flexStart")) for body in world.pools.bodies] == [True, True, False]
+    assert told(
+        world,
+        "attempt 0 (candidate 1 of 3, flex-start in us-east5-a) failed: no capacity in us-east5-a (no nodes for "
+        "3600 s); attempt 1: creating 4 x ct6e-standard-4t, 4x4, candidate 2 of 3, flex-start in us-east5-b",
+    )
+
+
+def test_after_the_last_candidate_the_list_begins_anew(world: World, look: Callable[[World], None]) -> None:
+    listed = read_policies("[{priorities: [{}, {flexStart: {enabled: true}}]}]")
+    use_flex(world, capacity_policies=listed, flex_start_wait_seconds=310)
+    by_message(world)
+    world.clock.advance(50)
+    world.pools.fail(CLUSTER, name_of(0), STOCKOUT)
+    by_message(world)
+    world.pools.move(CLUSTER, name_of(0), "gone")
+    assert find_pause(a_claim().hash, 1, 2) < 310
+    wait_for_flex(world, attempt=1, seconds=311)
+    look(world)
+
+    assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(1), name_of(2)]
+    assert world.pools.pools[CLUSTER, name_of(1)].status == "STOPPING"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "nodes", "use"),
+    [
+        (WAIT - 10, [], {}),
+        (WAIT + 1, HOSTS[:1], {}),
+        (WAIT + 1, [], {"flex_start_wait_seconds": 0}),
+        (10 * WAIT, [], {"flex_start_wait_seconds": 0}),
+        (WAIT + 1, [], {"mode": Mode.NO_CREATE}),
+        (WAIT + 1, [], {"mode": Mode.REPORT_ONLY}),
+    ],
+    ids=["not for long", "a node is there", "without end", "without end, for long", "no-create", "report-only"],
+)
+def test_a_flex_start_pool_goes_on_waiting_when(
+    world: World, look: Callable[[World], None], seconds: float, nodes: list[str], use: dict[str, Any]
+) -> None:
+    use_flex(world)
+    by_message(world)
+    wait_for_flex(world, seconds=seconds)
+    world.cluster.nodes[name_of(0)] = nodes
+    use_flex(world, **use)
+    look(world)
+
+    assert world.pools.pools[CLUSTER, name_of(0)].status == "RUNNING"
+    assert len(world.pools.bodies) == 1
+
+
+def test_without_a_list_it_is_told_and_the_pool_goes_on_waiting(
+    world: World, look: Callable[[World], None]
+) -> None:
+    world.use(flex_start_wait_seconds=WAIT)
+    flexible = a_pod(shape={"selectors": {labels.FLEX_START: "true"}})
+    world.cluster.add(flexible, a_jobset(template=flexible.template))
+    by_message(world)
+    wait_for_flex(world)
+    world.cluster.add(
+        a_pod(template=flexible.template, created_at=NOW, unschedulable_since=world.clock.now() - WAIT - 1)
+    )
+    look(world)
+
+    assert world.pools.pools[CLUSTER, name_of(0)].status == "RUNNING"
+    assert told(world, "has given node pool")
+    assert told(world, "no nodes for more than 3600 s; it goes on waiting, because no list of capacity")
+
+
+def test_a_limit_of_one_slice_lets_the_next_candidate_take_its_place(
+    world: World, look: Callable[[World], None]
+) -> None:
+    use_flex(world, limit_slices=1)
+    by_message(world)
+    wait_for_flex(world)
+    look(world)
+
+    assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(1)]
