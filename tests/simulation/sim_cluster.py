@@ -30,6 +30,7 @@ class Node:
     pool: Pool
     labels: dict[str, str]
     units: int
+    created_at: float
     ready: bool = True
     mark: SurplusMark | None = None
     pods: list[SimPod] = field(default_factory=list)
@@ -213,7 +214,7 @@ class SimCluster:
         known[labels.GPU_ACCELERATOR if pool.gpus else labels.ACCELERATOR] = pool.accelerator
         if pool.spot:
             known[labels.SPOT] = "true"
-        self.nodes[name] = Node(name, pool, known, pool.units)
+        self.nodes[name] = Node(name, pool, known, pool.units, self.world.time.now)
         self.world.note_change()
         self.schedule_soon()
 

@@ -218,6 +218,8 @@ class Judge:
         if pod.deleting_since is not None and now - pod.deleting_since > DRAIN_SECONDS:
             return
         own = owner is not None and (owner.kind, owner.name) == (made.kind, made.name)
+        if own and pool.healthy_since is None and self._world.story.candidates > 1 and not pool.gpus:
+            return  # a TPU slice without all of its hosts cannot go on
         if own and made.terminal and made.terminal_since and now - made.terminal_since > DRAIN_SECONDS - 1:
             return
         look = run.looks.get((pool.cluster, pool.name), run.began)

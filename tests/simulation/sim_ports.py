@@ -117,7 +117,7 @@ class ClusterPort:
         """Return the nodes of a pool."""
         nodes = self._begin("list_pool_nodes").nodes.values()
         return [
-            NodeView(name=node.name, ready=node.ready, units=node.units)
+            NodeView(name=node.name, ready=node.ready, units=node.units, created_at=node.created_at)
             for node in nodes
             if node.pool.name == pool_name
         ]
