@@ -145,9 +145,11 @@ def _satisfy(
     """Decide about one demand and do it."""
     cluster, attempts = demand.claim.cluster, [FIRST_ATTEMPT]
     first = not had_pool and workload is not None and is_young(pod, workload, now=turn.looked_at)
-    if pools is None and workload and not (demand.elastic or first):
+    numbered = not demand.elastic or demand.choices > 1  # else there is one name
+    # The first pod of an elastic pool may be old when a later one asks, so there is no first look.
+    if pools is None and workload and numbered and not (first and not demand.elastic):
         pools = turn.limits.list_pools() if turn.limits else ports.pools.list(cluster)
-    if pools is not None and not demand.elastic:
+    if pools is not None and numbered:
         own = sort_own_attempts(demand.claim.hash, pools, fingerprint=demand.fingerprint)
         attempts = own or attempts
     for attempt in attempts:

@@ -229,8 +229,9 @@ def _create(demand: Demand, found: AttemptDecision, ports: Ports, turn: Turn, cl
 
 
 def _submit(demand: Demand, body: Mapping[str, Any], ports: Ports, turn: Turn) -> None:
-    """Submit a pool. That of a slice needs a look of just now, since its name may be used up."""
-    if not demand.elastic and not 0 <= ports.clock.now() - turn.looked_at <= LOOK_SECONDS_MAX:
+    """Submit a pool. If it has a number, it needs a look of just now: the name may be used up."""
+    numbered = not demand.elastic or demand.choices > 1
+    if numbered and not 0 <= ports.clock.now() - turn.looked_at <= LOOK_SECONDS_MAX:
         raise OldLook(f"node pool {body['name']} was not created, because the look at its slice took too long")
     ports.pools.create(demand.claim.cluster, body)
 

@@ -54,6 +54,15 @@ def test_a_bare_pod_is_its_own_workload_with_a_pool_of_one_node() -> None:
     assert len(list_slices(both(a_body())[1])) == 1
 
 
+def test_flex_start_of_a_pool_that_grows_and_shrinks_waits_without_end() -> None:
+    """Its nodes come and go with its pods, so that it has none is no failure."""
+    said = {labels.CAPACITY: "[{flexStart: {enabled: true}}, {}]", labels.FLEX_START_WAIT: "600"}
+    found = ask(a_body(annotations=said))
+
+    assert isinstance(found, Decision)
+    assert "candidate 1 is flex-start, which waits without end" in found.message
+
+
 def test_an_owner_that_does_not_control_leaves_a_pod_bare() -> None:
     assert isinstance(ask(a_body({"kind": "Workflow", "name": "w", "uid": "w"})), Demand)
 

@@ -65,16 +65,15 @@ def decide_broken(facts: PoolFacts, *, now: float, settings: Settings) -> Decisi
 def _holds_machines(facts: PoolFacts, settings: Settings) -> bool:
     """Return whether a failed pool has to go before the next one is created.
 
-    An elastic pool has one name only. Broken pools may hold a part of a reservation, but not one
-    that failed because the reservation had nothing for it. If another candidate follows, it follows
-    at once and needs other machines, so the failed pool goes after it.
+    An elastic pool without a list has one name only. Broken pools may hold a part of a reservation,
+    but not one that failed because the reservation had nothing for it. If another candidate
+    follows, it follows at once and needs other machines, so the failed pool goes after it.
     """
     pool, owner = facts.pool, facts.pool.owner
-    elastic = owner is not None and is_elastic_name(owner.slice_name)
-    if owner is not None and settings.find_mode(owner.namespace) == Mode.ACTIVE:
-        index, count = owner.candidates
-        if index + 1 < count:
-            return False
+    index, count = owner.candidates if owner else (0, 1)
+    elastic = owner is not None and is_elastic_name(owner.slice_name) and count == 1
+    if owner is not None and settings.find_mode(owner.namespace) == Mode.ACTIVE and index + 1 < count:
+        return False
     holds_part = pool.reserved and classify_failure(pool.error) != Failure.RESERVATION
     return elastic or holds_part or facts.nodes > 0
 

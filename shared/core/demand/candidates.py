@@ -23,7 +23,6 @@ from shared.core.demand.capacity import (
     check_shared,
     find_tier,
     read_capacity,
-    read_flex_wait,
 )
 from shared.core.demand.node_selectors import ZONE, find_region, read_zone
 from shared.core.errors import Rejected
@@ -66,7 +65,7 @@ class Candidate:
 
 
 def read_candidates(
-    template: PodTemplate, shape: Shape, cluster: str, namespace: str, settings: Settings, *, elastic: bool
+    template: PodTemplate, shape: Shape, cluster: str, namespace: str, settings: Settings, *, flex_wait: int
 ) -> tuple[Candidate, ...]:
     """Return the candidates of a slice, at most `CANDIDATES_MAX`; empty if nothing lists any.
 
@@ -76,7 +75,7 @@ def read_candidates(
         cluster: ``projects/P/locations/L/clusters/C``.
         namespace: of the workload.
         settings: the operator's settings.
-        elastic: the pool grows and shrinks. Such a pool has one name, so it has no candidates.
+        flex_wait: how many seconds a flex-start pool waits for its first node; 0 without end.
 
     Raises:
         CapacityConflict: the annotation is no list, or the pods could not run on one of its items.
@@ -85,15 +84,9 @@ def read_candidates(
     if settings.force_on_demand:
         return ()
     if labels.CAPACITY in template.annotations:
-        if elastic:
-            raise CapacityConflict(
-                "the pods share a pool that grows and shrinks, which has no list of capacity",
-                field=_FIELD,
-                valid="remove the annotation, and select the tier and the zone in the pods",
-            )
-        return _read_annotation(template, shape, cluster, settings)
+        return _read_annotation(template, shape, cluster, settings, flex_wait=flex_wait)
     accelerator = template.find_selector(labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR) or ""
-    for policy in () if elastic else settings.capacity_policies:
+    for policy in settings.capacity_policies:
         if is_allowed(namespace, policy.namespaces) and is_allowed(accelerator, policy.accelerators):
             found = _expand(policy.priorities, template, cluster, settings)
             return tuple(each for each in found if _find_misfit(each, template, shape, cluster, settings) is None)
@@ -101,7 +94,7 @@ def read_candidates(
 
 
 def _read_annotation(
-    template: PodTemplate, shape: Shape, cluster: str, settings: Settings
+    template: PodTemplate, shape: Shape, cluster: str, settings: Settings, *, flex_wait: int
 ) -> tuple[Candidate, ...]:
     if template.unreadable_priorities:
         raise CapacityConflict(template.unreadable_priorities, field=_FIELD)
@@ -119,14 +112,11 @@ def _read_annotation(
         if misfit is None and candidate in found:
             earlier = found.index(candidate) + 1
             misfit = CapacityConflict(f"the same as candidate {earlier}", valid="each candidate once")
-        if misfit is None and found and found[-1].capacity.tier == Tier.FLEX_START:
-            misfit = (
-                None
-                if read_flex_wait(template, settings)
-                else CapacityConflict(
-                    f"candidate {number - 1} is flex-start, which waits without end, so this one is never tried",
-                    valid=f"flex-start as the last candidate, or the annotation {labels.FLEX_START_WAIT}",
-                )
+        endless = bool(found) and found[-1].capacity.tier == Tier.FLEX_START and not flex_wait
+        if misfit is None and endless:
+            misfit = CapacityConflict(
+                f"candidate {number - 1} is flex-start, which waits without end, so this one is never tried",
+                valid=f"flex-start as the last candidate, or the annotation {labels.FLEX_START_WAIT}",
             )
         if misfit is not None:
             raise type(misfit)(f"candidate {number}, {candidate}: {misfit}", field=_FIELD)

@@ -165,7 +165,9 @@ def build_demand(
     shape = find_wanted_shape(found, template, workload)
     asked = read_capacity(template, shape, cluster, settings)
     pins, elastic = _read_pins(claim, found), found.group.elastic
-    candidates = read_candidates(template, shape, cluster, claim.namespace, settings, elastic=elastic)
+    # The nodes of an elastic pool come and go, so that it has none is no failure.
+    flex_wait = read_flex_wait(template, settings) * (not elastic)
+    candidates = read_candidates(template, shape, cluster, claim.namespace, settings, flex_wait=flex_wait)
     first = candidates[0] if candidates else Candidate(asked, read_zone(template, cluster, settings))
     return Demand(
         claim=claim,
@@ -174,7 +176,7 @@ def build_demand(
         asked=asked,
         zone=first.zone,
         candidates=candidates,
-        flex_wait_seconds=read_flex_wait(template, settings),
+        flex_wait_seconds=flex_wait,
         node_labels=read_node_labels(template, shape, asked, settings, pins=pins),
         operator_labels=read_operator_labels(template, settings),
         networks=_read_networks(template, settings),

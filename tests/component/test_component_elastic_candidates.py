@@ -1,0 +1,156 @@
+"""An elastic pool with a list of capacity: a failed creation moves on along the list, and one pool stays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared.capacity_lists import read_policies
+from shared.core import labels
+from shared.core.decide.attempts import find_pause
+from shared.core.decide.demands import decide_demand
+from shared.core.demand.demand import Demand
+from shared.core.errors import NoCapacity
+from shared.core.identity.names import build_pool_name
+from tests.builders import CLUSTER
+from tests.component.test_component_elastic import a_demand, a_waiting_pod
+from tests.unit.test_elastic import a_gpu_job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shared.core.identity.names import Claim
+    from tests.component.world import World
+
+STOCKOUT = "Not all instances running in IGM after 35m4s. Current errors: [GCE_STOCKOUT]"
+POLICY = "[{priorities: [{location: {zones: [us-east5-a, us-east5-b, us-east5-c]}}]}]"
+POD = a_waiting_pod()
+
+
+def claim_of(world: World) -> Claim:
+    (job,) = world.cluster.workloads.values()
+    demand = decide_demand(CLUSTER, POD, job, world.ports.settings)
+    assert isinstance(demand, Demand)
+    assert (demand.elastic, demand.choices) == (True, 3)
+    return demand.claim
+
+
+def name_of(world: World, attempt: int) -> str:
+    return build_pool_name(claim_of(world), attempt)
+
+
+def zones(world: World) -> list[str]:
+    return [body["locations"][0][-1] for body in world.pools.bodies]
+
+
+def by_message(world: World) -> None:
+    assert world.deliver(a_demand(POD)).status == 200
+
+
+def by_sweep(world: World) -> None:
+    answer, counts = world.sweep()
+    assert (answer.status, counts["errors"]) == (200, 0)
+
+
+@pytest.fixture(params=[by_message, by_sweep])
+def look(request: pytest.FixtureRequest) -> Callable[[World], None]:
+    found: Callable[[World], None] = request.param
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _listed(world: World) -> None:
+    world.use(capacity_policies=read_policies(POLICY))
+    world.cluster.pods.clear()
+    world.cluster.workloads.clear()
+    world.cluster.add(a_gpu_job(parallelism=3, completions=9), POD)
+    by_message(world)
+
+
+def fail(world: World, attempt: int) -> None:
+    world.clock.advance(50)
+    world.pools.fail(CLUSTER, name_of(world, attempt), STOCKOUT)
+
+
+def test_each_candidate_is_tried_at_once_and_the_pause_comes_after_the_last(
+    world: World, look: Callable[[World], None]
+) -> None:
+    for attempt in range(2):
+        fail(world, attempt)
+        look(world)
+        assert world.pools.pools[CLUSTER, name_of(world, attempt)].status == "STOPPING"
+        world.pools.move(CLUSTER, name_of(world, attempt), "gone")
+    assert zones(world) == ["a", "b", "c"]
+    assert world.pools.bodies[1]["config"]["labels"][labels.CANDIDATE].startswith("2-of-3-")
+    made_at = int(world.clock.now())
+
+    fail(world, 2)
+    look(world)
+    world.records.expect_in_order({"decision": "wait", "reason": "stockout", "attempt": 2})
+    assert world.pools.names(CLUSTER) == [name_of(world, 2)], "it is the record of the failure"
+
+    world.clock.advance(made_at + find_pause(claim_of(world).hash, 2, 3) + 1 - world.clock.now())
+    look(world)
+    assert zones(world) == ["a", "b", "c", "a"]
+
+
+def test_the_pool_of_a_later_candidate_serves_and_grows(world: World, look: Callable[[World], None]) -> None:
+    fail(world, 0)
+    look(world)
+    world.pools.move(CLUSTER, name_of(world, 0), "gone")
+    world.pools.move(CLUSTER, name_of(world, 1), "RUNNING")
+    world.cluster.add(a_gpu_job(parallelism=5, completions=9))
+    look(world)
+
+    assert zones(world) == ["a", "b"]
+    assert world.pools.sizes == {name_of(world, 1): 5}
+
+
+def test_pods_that_come_later_find_the_pool_of_a_later_candidate(world: World) -> None:
+    """The first name is free again, so a pod that creates before it looks would make a second pool."""
+    fail(world, 0)
+    by_message(world)
+    world.pools.move(CLUSTER, name_of(world, 0), "gone")
+    young = a_waiting_pod("train-b")
+    world.cluster.add(young)
+    assert world.deliver(a_demand(young)).status == 200
+
+    assert world.says() == ("wait", "pool_in_progress")
+    assert world.pools.names(CLUSTER) == [name_of(world, 1)]
+
+
+def test_messages_of_all_pods_about_one_failure_make_one_pool(world: World) -> None:
+    fail(world, 0)
+    for each in "bcd":
+        pod = a_waiting_pod(f"train-{each}")
+        world.cluster.add(pod)
+        assert world.deliver(a_demand(pod)).status in (200, 503)
+
+    assert zones(world) == ["a", "b"]
+
+
+def test_a_candidate_that_gke_refuses_at_once_is_followed_in_the_same_turn(
+    world: World, look: Callable[[World], None]
+) -> None:
+    fail(world, 0)
+    world.pools.fail_next("create", NoCapacity("quota"))
+    look(world)
+
+    assert zones(world) == ["a", "c"]
+
+
+def test_without_a_list_the_one_name_is_used_again(world: World, look: Callable[[World], None]) -> None:
+    first = name_of(world, 0)
+    world.pools.move(CLUSTER, first, "gone")
+    world.pools.creations.clear()
+    world.use()
+    by_message(world)
+    world.clock.advance(50)
+    world.pools.fail(CLUSTER, first, STOCKOUT)
+    look(world)
+    assert world.pools.pools[CLUSTER, first].status == "STOPPING"
+    world.pools.move(CLUSTER, first, "gone")
+    look(world)
+
+    assert {body["name"] for body in world.pools.bodies} == {first}
