@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli import replay as replaying
 from cli.cli_settings import read_plan_settings
-from cli.doctor import examine
 from cli.endings import EPILOG, Ending, end_with, told
 from cli.findings import Result, print_findings
 from cli.manifests import read_manifests
-from cli.operator_access import open_deployment
 from cli.plan import find_zone, print_plan, summarize
 from cli.plan import plan as plan_manifests
 from cli.printing import Format, choose_format, open_console, print_data
 from cli.status import print_status, read_status
-from cli.why import add_present, parse_workload, print_story
-from cli.why import tell as tell_story
 from shared.version import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cli.operator_access import Deployment
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -49,6 +49,13 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001 -- how typer calls it
     if asked:
         typer.echo(f"tpu-provisioner {VERSION}")
         raise typer.Exit
+
+
+def open_deployment(environ: Mapping[str, str]) -> Deployment:
+    """Return the deployment. Its libraries take half a second to load, and a plan needs none."""
+    from cli.operator_access import open_deployment as open_now  # noqa: PLC0415 -- see above
+
+    return open_now(environ)
 
 
 @app.callback()
@@ -91,11 +98,13 @@ def why(
 
     The exit code is 1 if the workload is unknown, or if one of its slices needs a person.
     """
+    from cli.why import add_present, parse_workload, print_story, tell  # noqa: PLC0415 -- see open_deployment
+
     with told():
         form = choose_format(output, as_json=as_json)
         home, name = parse_workload(workload, namespace)
         deployment = open_deployment(os.environ)
-        stories = [tell_story(deployment, cluster, home, name) for cluster in deployment.ports.clusters]
+        stories = [tell(deployment, cluster, home, name) for cluster in deployment.ports.clusters]
         for story in stories:
             add_present(story, deployment)
     known = [story for story in stories if story.known]
@@ -115,7 +124,9 @@ def why(
 
 @app.command(epilog=EPILOG)
 def plan(
-    files: Annotated[list[str], typer.Argument(help="Manifest files or folders, or - for standard input.")],
+    files: Annotated[
+        list[str], typer.Argument(help="Manifest files, folders or patterns, or - for standard input.")
+    ],
     cluster: Annotated[
         str,
         typer.Option(
@@ -127,25 +138,33 @@ def plan(
     ] = "",
     output: Output = Format.TABLE,
     *,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-R", help="Read folders inside of folders too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show which node pools a manifest would get, before it is applied. No cluster is contacted.
 
     Without settings, the plan is for an invented cluster in any zone. The exit code is 1 if a slice
-    would be refused.
+    would be refused, and 2 if a document cannot be read; the others are planned all the same.
     """
     with told():
         form = choose_format(output, as_json=as_json)
-        found = read_manifests(files)
+        found = read_manifests(files, recursive=recursive)
         guess = "" if cluster else find_zone(found.workloads)
         settings = read_plan_settings(os.environ, cluster=cluster, zone=zone, guess=guess)
         planned = plan_manifests(found.workloads, next(iter(settings.clusters)), settings)
     if form.for_programs:
         slices = [each.as_data() for each in planned]
-        print_data({"slices": slices, "summary": summarize(planned), "not_planned": found.others}, form)
+        problems = [str(each) for each in found.problems]
+        lists = {"not_planned": found.others, "unreadable": problems}
+        print_data({"slices": slices, "summary": summarize(planned), **lists}, form)
     else:
         print_plan(open_console(), planned, found.others)
-    end_with(Ending.FINDINGS if any(each.refused for each in planned) else Ending.FINE)
+    for each in found.problems:
+        typer.echo(f"error: {each}", err=True)
+    refused = any(each.refused for each in planned)
+    end_with(Ending.BAD_INPUT if found.problems else Ending.FINDINGS if refused else Ending.FINE)
 
 
 @app.command(epilog=EPILOG)
@@ -175,6 +194,8 @@ def replay(
     of --since, --snapshot and --dead-letters. The exit code is 1 if no message can be delivered
     again, or if --dry-run shows a refusal.
     """
+    from cli import replay as replaying  # noqa: PLC0415 -- see open_deployment
+
     with told():
         request = replaying.Request(
             since=since,
@@ -197,6 +218,8 @@ def doctor(output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
 
     The exit code is 1 if something is bad. Nothing is changed. Dead letters are not removed.
     """
+    from cli.doctor import examine  # noqa: PLC0415 -- see open_deployment
+
     with told():
         form = choose_format(output, as_json=as_json)
         findings = examine(open_deployment(os.environ))

@@ -1,22 +1,29 @@
-"""Reads YAML into the values that JSON has, as kubectl does; refuses everything else.
+"""Reads the documents of a manifest into the values that JSON has, each on its own.
 
 Dates are texts, keys are texts, and a key comes once: an API server would get nothing else
 (https://github.com/kubernetes-sigs/yaml). PyYAML alone makes dates, sets and bytes, takes the last
-of two equal keys, and reads a kilobyte of aliases until the memory is full.
+of two equal keys, and reads a kilobyte of aliases until the memory is full. The text is scanned by
+libyaml, which reads what kubectl reads, for example a tab at the end of a line.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import yaml
+from yaml.composer import Composer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NODES_MAX = 200_000
-"""Values in one file, each alias counted with all that it repeats. etcd keeps no object over 1.5
-MiB, so real manifests have far fewer."""
+"""Values in one document, each alias counted with all that it repeats. etcd keeps no object over
+1.5 MiB, so real manifests have far fewer."""
 _SHOWN_MAX = 1_000
 _TAG = "tag:yaml.org,2002:"
 _KEPT = tuple(f"{_TAG}{name}" for name in ("null", "bool", "int", "float", "str", "seq", "map"))
@@ -25,24 +32,54 @@ _INT = re.compile(r"[-+]?(0b[01_]+|0o?[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$")
 _FLOAT = re.compile(
     r"[-+]?(([0-9][0-9_]*)?\.[0-9_]+|[0-9][0-9_]*\.?)([eE][-+]?[0-9]+)?$|[-+]?\.(inf|nan)$", re.IGNORECASE
 )
+_START = re.compile(r"^(?:%.*\n)*---(?=\s|\Z)", re.MULTILINE)
+"""The first lines of a document but the first one: its directives, and the line of dashes."""
+_UNRENDERED = re.compile(r"\{\{.*\}\}")
 
 
 class NotYaml(ValueError):
     """A text is not YAML of the values that JSON has; the message says what and in which line."""
 
 
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a text, or what is wrong with it."""
+
+    line: int
+    """In which it begins; the first line is 1."""
+    body: Any = None
+    problem: str = ""
+
+
+def read_documents(text: str) -> Iterator[Document]:
+    """Yield the documents of a text, without the empty ones. One that is wrong stops no other."""
+    found = _read_json(text) if text.lstrip()[:1] == "{" else None
+    if found is not None:
+        yield from found
+        return
+    starts = [0, *(each.start() for each in _START.finditer(text) if each.start()), len(text)]
+    line = 1
+    for start, end in itertools.pairwise(starts):
+        part = text[start:end]
+        try:
+            for body in _read(part, line):
+                yield Document(line + _count_blank(part), body)
+        except NotYaml as error:
+            yield Document(line + _count_blank(part), problem=str(error))
+        line += part.count("\n")
+
+
 def read_yaml(text: str) -> list[Any]:
-    """Return the documents of a text, without the empty ones.
+    """Return the documents of a text that has no wrong one.
 
     Raises:
-        NotYaml: see there.
+        NotYaml: a document is wrong.
     """
-    try:
-        return [body for body in yaml.load_all(text, Loader=_Loader) if body is not None]
-    except RecursionError as error:
-        raise NotYaml("is not YAML: it is nested too deeply") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise NotYaml(f"is not YAML: {show_line(str(error))}") from error
+    found = list(read_documents(text))
+    for each in found:
+        if each.problem:
+            raise NotYaml(each.problem)
+    return [each.body for each in found]
 
 
 def show_line(text: str) -> str:
@@ -51,8 +88,70 @@ def show_line(text: str) -> str:
     return shown if shown.isprintable() else shown.encode("unicode_escape").decode()
 
 
-class _Loader(yaml.SafeLoader):
-    """The safe loader without the types that JSON does not have."""
+def _read_json(text: str) -> list[Document] | None:
+    """Return the objects of a stream of JSON; None if it is none, or has what only Python accepts.
+
+    libyaml does not read the two halves of one character that JSON escapes.
+    """
+    reader = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_pair)
+    found, place = [], 0
+    try:
+        while (place := _skip_blank(text, place)) < len(text):
+            body, end = reader.raw_decode(text, place)
+            # Half of a character, or an infinite number, is none of JSON.
+            json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+            found.append(Document(1 + text.count("\n", 0, place), body))
+            place = end
+    except (ValueError, RecursionError):
+        return None
+    return found
+
+
+def _skip_blank(text: str, place: int) -> int:
+    while place < len(text) and text[place] in " \t\r\n":
+        place += 1
+    return place
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _pair(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key comes twice")
+    return found
+
+
+def _count_blank(part: str) -> int:
+    """Return the number of lines before the first line of content."""
+    lines = part.split("\n")
+    return next((n for n, each in enumerate(lines) if each.strip() and not each.startswith(("#", "---", "%"))), 0)
+
+
+def _read(part: str, line: int) -> list[Any]:
+    try:
+        return [body for body in yaml.load_all(part, Loader=_Loader) if body is not None]
+    except RecursionError as error:
+        raise NotYaml("is not YAML: it is nested too deeply") from error
+    except yaml.MarkedYAMLError as error:
+        where = error.problem_mark
+        place = f", in line {line + where.line}" if where else ""
+        said = " ".join(filter(None, (error.context, error.problem)))
+        raise NotYaml(f"is not YAML: {show_line(said)}{place}{_hint(part)}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise NotYaml(f"is not YAML: {show_line(str(error))}{_hint(part)}") from error
+
+
+def _hint(part: str) -> str:
+    if _UNRENDERED.search(part):
+        return "; it is a template: valid: the output of `helm template`, which has no {{ }}"
+    return ""
+
+
+class _Loader(Composer, yaml.CSafeLoader):
+    """The safe loader over libyaml's events, without the types that JSON does not have."""
 
     yaml_constructors = {  # noqa: RUF012 -- PyYAML's own form
         tag: make for tag, make in yaml.SafeLoader.yaml_constructors.items() if tag in (*_KEPT, None)
@@ -62,19 +161,26 @@ class _Loader(yaml.SafeLoader):
         for first, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
+    def __init__(self, stream: str) -> None:
+        yaml.CSafeLoader.__init__(self, stream)
+        Composer.__init__(self)
+
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Return the next value of the file; count it, or what an alias repeats."""
-        event = self.peek_event()  # type: ignore[no-untyped-call]  # PyYAML leaves it untyped
+        event: Any = self.peek_event()
         node: yaml.Node | None = super().compose_node(parent, index)
         sizes: dict[int, int] = self.__dict__.setdefault("sizes", {})
-        if isinstance(event, yaml.AliasEvent):
+        alias = isinstance(event, yaml.AliasEvent)
+        if alias:
             size = sizes.get(id(node), NODES_MAX)  # an alias inside of what it names has no end
         else:
             _refuse_doubled_keys(node)
             size = 1 + sum(sizes.get(id(each), 0) for each in _list_parts(node))
         sizes[id(node)] = size
         if size >= NODES_MAX:
-            raise yaml.YAMLError(f"its aliases repeat more than {NODES_MAX} values")
+            shown = f" (the last one is *{event.anchor})" if alias else ""
+            problem = f"its aliases repeat more than {NODES_MAX} values{shown}; valid: fewer aliases"
+            raise yaml.constructor.ConstructorError(problem=problem, problem_mark=event.start_mark)
         return node
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 -- PyYAML's form
@@ -91,11 +197,6 @@ class _Loader(yaml.SafeLoader):
             raise _refuse(node, "has the key null; valid: a text")
         return {key if isinstance(key, str) else json.dumps(key): value for key, value in found.items()}
 
-    def construct_yaml_str(self, node: yaml.ScalarNode) -> str:
-        """Return a text, also from the two halves of one character that JSON escapes."""
-        text: str = super().construct_yaml_str(node)
-        return text.encode("utf-16", "surrogatepass").decode("utf-16")
-
     def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
         """Return a number; JSON has no infinite one."""
         number: float = super().construct_yaml_float(node)
@@ -104,7 +205,6 @@ class _Loader(yaml.SafeLoader):
         return number
 
 
-_Loader.add_constructor(f"{_TAG}str", _Loader.construct_yaml_str)
 _Loader.add_constructor(f"{_TAG}float", _Loader.construct_yaml_float)
 _Loader.add_implicit_resolver(f"{_TAG}int", _INT, list("-+0123456789"))
 _Loader.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-+.0123456789"))

@@ -1,159 +1,273 @@
-"""Reads the workloads of manifest files; says with file and document what cannot be read."""
+"""Reads the workloads of manifest files; says with file and document what cannot be read.
+
+What is wrong in one document stops no other one. Objects that make workloads are opened.
+"""
 
 from __future__ import annotations
 
+import glob
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cli.endings import BadInput
-from cli.manifest_yaml import NotYaml, read_yaml, show_line
+from cli.manifest_yaml import read_documents, show_line
+from cli.object_checks import WrongField, check_object, find_requests, without_nulls
 from shared.core.errors import ProvisionerError
-from shared.core.kinds.table import KINDS
+from shared.core.kinds.makers import GENERATED, MAKERS
+from shared.core.kinds.objects import UnexpectedValue
+from shared.core.kinds.table import KINDS, get_kind
 from shared.edges.workload_objects import read_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from shared.core.kinds.kind import Kind
+    from shared.core.kinds.makers import Maker
     from shared.core.workloads import WorkloadView
 
 _SUFFIXES = (".yaml", ".yml", ".json")
-_GENERATED = "xxxxx"
-"""It has the length of the suffix that Kubernetes appends to a generateName."""
-
-
 _CHARACTERS_MAX = 10_000_000
 _PREFIX_MAX = 58
 """Kubernetes cuts a generateName to this length:
 https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apiserver/pkg/storage/names/generate.go."""
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _VALID_NAME = "at most 253 lower-case letters, digits, '-' and '.', the first and last a letter or digit"
+_VARIABLE = re.compile(r"\$\{|\$[A-Za-z_]|<[A-Za-z_ -]+>|\{\{")
 _SHOWN_MAX = 60
+_LIST_DEPTH_MAX = 50
+_QUEUE = "kueue.x-k8s.io/queue-name"
+T = TypeVar("T", "Kind", "Maker")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an object is."""
+
+    file: str
+    document: int
+    """The first one is 1."""
+    line: int
+    """In which its document begins; the first line is 1."""
+
+    def __str__(self) -> str:
+        return f"{self.file}, document {self.document} (line {self.line})"
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One workload, and the file and document that it comes from."""
+    """One workload, and where it comes from."""
 
-    where: str
+    where: Place
     workload: WorkloadView
+    notes: tuple[str, ...] = ()
+    """What the author should know that no slice of it says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with one object, so that it is not planned."""
+
+    where: Place
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}"
 
 
 @dataclass(slots=True)
 class Found:
     """What some files hold."""
 
-    workloads: list[Manifest]
-    others: list[str]
-    """Objects of other kinds, as ``Kind name``: nothing is planned for them."""
+    workloads: list[Manifest] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    """Objects for which nothing is planned, as ``Kind name``, with the reason where that is not
+    plain."""
+    problems: list[Problem] = field(default_factory=list)
 
 
-def read_manifests(paths: Iterable[str]) -> Found:
-    """Return the workloads of files and folders; ``-`` is standard input.
+def read_manifests(paths: Iterable[str], *, recursive: bool = False) -> Found:
+    """Return the workloads of files, folders and patterns; ``-`` is standard input.
+
+    Args:
+        paths: as the operator gave them.
+        recursive: folders inside of folders too.
 
     Raises:
-        BadInput: something cannot be read or is no Kubernetes object, or there is no workload at
-            all.
+        BadInput: a file cannot be read, or there is no object at all.
     """
-    found = Found([], [])
+    found = Found()
     for path in paths:
-        for where, text in _read_texts(path):
-            _add(found, where, text)
-    if not found.workloads:
-        others = ", ".join(found.others) or "nothing"
-        valid = ", ".join(f"{kind.name} of {kind.group}" for kind in KINDS)
-        raise BadInput(f"{', '.join(paths)}: contains no workload (found: {others}); valid: {valid}")
+        for name, text in _read_texts(path, recursive=recursive):
+            _add(found, name, text)
+    if not (found.workloads or found.others or found.problems):
+        valid = ", ".join(f"{kind.name} of {kind.group}" if kind.group else kind.name for kind in KINDS)
+        raise BadInput(f"{', '.join(paths)}: contains no workload (found: nothing); valid: {valid}")
     return found
 
 
-def _read_texts(path: str) -> Iterator[tuple[str, str]]:
+def _read_texts(path: str, *, recursive: bool) -> Iterator[tuple[str, str]]:
     if path == "-":
         yield "standard input", sys.stdin.read()
         return
-    home = Path(path)
-    files = sorted(each for each in home.iterdir() if each.suffix in _SUFFIXES) if home.is_dir() else [home]
-    if not files:
-        raise BadInput(f"{path}: this folder contains no manifest; valid: {', '.join(_SUFFIXES)} files")
-    for file in files:
+    for file in _list_files(path, recursive=recursive):
         try:
-            yield str(file), file.read_text(encoding="utf-8")
+            yield str(file), file.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(
-                f"{file}: cannot be read: {error}; valid: a YAML or JSON file, a folder, or -"
+                f"{file}: cannot be read: {error}; valid: a YAML or JSON file, a folder, a pattern, or -"
             ) from error
 
 
-def _add(found: Found, where: str, text: str) -> None:
+def _list_files(path: str, *, recursive: bool) -> list[Path]:
+    home = Path(path)
+    if home.is_dir():
+        inside = home.rglob("*") if recursive else home.iterdir()
+        files = sorted(each for each in inside if each.suffix in _SUFFIXES and each.is_file())
+        if not files:
+            raise BadInput(f"{path}: this folder contains no manifest; valid: {', '.join(_SUFFIXES)} files")
+        return files
+    if not home.exists() and glob.has_magic(path):
+        named = glob.glob(path, recursive=True)  # noqa: PTH207 -- a pattern may begin with a folder or with /
+        files = sorted(each for each in map(Path, named) if each.is_file())
+        if not files:
+            raise BadInput(f"{path}: no file fits this pattern; valid: a pattern like 'manifests/**/*.yaml'")
+        return files
+    return [home]
+
+
+def _add(found: Found, name: str, text: str) -> None:
     if len(text) > _CHARACTERS_MAX:
-        raise BadInput(f"{where}: is too long ({len(text)} characters); valid: at most {_CHARACTERS_MAX}")
+        raise BadInput(f"{name}: is too long ({len(text)} characters); valid: at most {_CHARACTERS_MAX}")
+    for number, document in enumerate(read_documents(text), start=1):
+        where = Place(name, number, document.line)
+        if document.problem:
+            found.problems.append(Problem(where, document.problem))
+        else:
+            _add_object(found, where, document.body)
+
+
+def _add_object(found: Found, where: Place, body: Any, depth: int = 0) -> None:
+    """Add an object, or the items of a list; what is wrong with it becomes a problem."""
+    if isinstance(body, dict) and not (body.get("kind") or body.get("apiVersion")):
+        found.others.append(show_line(f"{where} (no Kubernetes object: it has neither kind nor apiVersion)"))
+        return
     try:
-        documents = read_yaml(text)
-    except NotYaml as error:
-        raise BadInput(f"{where}: {error}") from error
-    objects = list(_flatten(where, documents))
-    for number, body in enumerate(objects, start=1):
-        place = f"{where}, document {number}"
-        _check_object(place, body)
-        kind = _find_kind(body)
-        if kind:
-            found.workloads.append(Manifest(place, _read(place, kind, body)))
+        _check_identity(body)
+        items = body.get("items")
+        if body["kind"].endswith("List") and (isinstance(items, list) or body["kind"] == "List"):
+            _add_items(found, where, body, depth)
         else:
-            name = body["metadata"].get("name", "") if isinstance(body.get("metadata"), dict) else ""
-            found.others.append(show_line(f"{body['kind'][:_SHOWN_MAX]} {str(name)[:_SHOWN_MAX]}"))
+            _add_one(found, where, without_nulls(body))
+    except (WrongField, UnexpectedValue, ProvisionerError) as error:
+        found.problems.append(Problem(where, show_line(str(error))))
+    except RecursionError:
+        found.problems.append(Problem(where, "is nested too deeply; valid: a Kubernetes object"))
 
 
-def _flatten(where: str, bodies: Iterable[Any]) -> Iterator[Any]:
-    """Yield the objects, in place of a ``List`` its items."""
-    for body in bodies:
-        if isinstance(body, dict) and body.get("kind") == "List":
-            items = body.get("items") or []
-            if not isinstance(items, list):
-                raise BadInput(_describe(where, "items", items, "a list of objects"))
-            yield from _flatten(where, items)
-        else:
-            yield body
+def _add_items(found: Found, where: Place, body: dict[str, Any], depth: int) -> None:
+    items = [] if body.get("items") is None else body["items"]
+    if not isinstance(items, list) or depth >= _LIST_DEPTH_MAX:
+        raise WrongField("items", items, "a list of objects, not nested deeply")
+    kind = body["kind"].removesuffix("List")
+    said = {"kind": kind, "apiVersion": body["apiVersion"]} if kind else {}
+    for item in items:
+        whole = {**said, **item} if isinstance(item, dict) else item
+        _add_object(found, where, whole, depth + 1)
 
 
-def _check_object(place: str, body: Any) -> None:
+def _check_identity(body: Any) -> None:
     if not isinstance(body, dict):
-        raise BadInput(_describe(place, "the document", body, "a Kubernetes object"))
-    for field in ("kind", "apiVersion"):
-        if not body.get(field):
-            raise BadInput(f"{place}: {field}: is missing; valid: a Kubernetes object")
-        if not isinstance(body[field], str):
-            raise BadInput(_describe(place, field, body[field], "a text"))
+        raise WrongField("the document", body, "a Kubernetes object")
+    fields = ("kind",) if body.get("kind") == "List" else ("kind", "apiVersion")
+    for each in fields:
+        if not body.get(each):
+            raise WrongField(each, None, "a Kubernetes object")
+        if not isinstance(body[each], str):
+            raise WrongField(each, body[each], "a text")
 
 
-def _describe(place: str, field: str, got: Any, valid: str) -> str:
-    return f"{place}: {field}: is not valid (got {str(got)[:_SHOWN_MAX]!r}); valid: {valid}"
+def _add_one(found: Found, where: Place, body: dict[str, Any]) -> None:
+    maker, kind = _find(body, MAKERS), _find(body, KINDS)
+    if maker is None and kind is None:
+        found.others.append(_describe_other(body))
+        return
+    _check_version(body, maker, kind)
+    check_object(body)
+    named = {**body, "metadata": _read_metadata(body)}
+    notes: tuple[str, ...] = ()
+    if maker:
+        name = f"{maker.name} {named['metadata']['name']}"
+        made = maker.make(named)
+        if made.body is None:
+            found.others.append(f"{name} ({show_line(made.note)})")
+            return
+        notes = (f"made by {name}", *filter(None, [made.note]))
+        named = dict(made.body)
+    kind = kind or get_kind(named["kind"])
+    workload = read_workload(kind, named)
+    if any(group.template.wants_accelerator for group in workload.groups):
+        found.workloads.append(Manifest(where, workload, (*notes, *_read_queue(named, workload))))
+    else:
+        why = "needs no accelerators" if named.get("spec") else "has no spec"
+        found.others.append(f"{kind.name} {workload.name} ({why})")
 
 
-def _find_kind(body: dict[str, Any]) -> Kind | None:
-    """Return the kind of an object; whatever the version, which Kubernetes converts."""
+def _find(body: dict[str, Any], kinds: Iterable[T]) -> T | None:
+    """Return the kind of an object, whatever its version."""
     group = body["apiVersion"].rpartition("/")[0]
-    return next((kind for kind in KINDS if (kind.name, kind.group) == (body["kind"], group)), None)
+    return next((kind for kind in kinds if (kind.name, kind.group) == (body["kind"], group)), None)
 
 
-def _read(place: str, kind: Kind, body: dict[str, Any]) -> WorkloadView:
-    metadata = body.get("metadata") or {}
+def _check_version(body: dict[str, Any], *kinds: Kind | Maker | None) -> None:
+    for kind in kinds:
+        if kind and body["apiVersion"].rpartition("/")[2] not in kind.versions:
+            prefix = f"{kind.group}/" if kind.group else ""
+            valid = ", ".join(f"{prefix}{each}" for each in kind.versions)
+            raise WrongField("apiVersion", body["apiVersion"], f"{valid} for a {kind.name}")
+
+
+def _describe_other(body: dict[str, Any]) -> str:
+    """Return an object for which nothing is planned, and why where that is not plain."""
+    metadata = body.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+    shown = f"{body['kind'][:_SHOWN_MAX]} {str(name)[:_SHOWN_MAX]}".strip()
+    if body["kind"] in {*(kind.name for kind in KINDS), *(maker.name for maker in MAKERS)}:
+        shown += f" (its apiVersion is {body['apiVersion'][:_SHOWN_MAX]})"
+    if find_requests(body):
+        shown += " (asks for accelerators, but no pools are made for this kind)"
+    return show_line(shown)
+
+
+def _read_metadata(body: dict[str, Any]) -> dict[str, Any]:
+    metadata = body.get("metadata", {})
     if not isinstance(metadata, dict):
-        raise BadInput(_describe(place, "metadata", metadata, "an object"))
+        raise WrongField("metadata", metadata, "an object")
     named = {**metadata, "namespace": metadata.get("namespace") or "default"}
     prefix = metadata.get("generateName")
     if not metadata.get("name") and isinstance(prefix, str) and prefix:
-        named["name"] = prefix[:_PREFIX_MAX] + _GENERATED
+        named["name"] = prefix[:_PREFIX_MAX] + GENERATED
     if not named.get("name"):
-        raise BadInput(f"{place}: metadata.name: is missing; valid: name or generateName")
-    for field in ("name", "namespace"):
-        if not isinstance(named[field], str) or not _NAME.fullmatch(named[field]):
-            raise BadInput(_describe(place, f"metadata.{field}", named[field], _VALID_NAME))
-    try:
-        workload = read_workload(kind, {**body, "metadata": named})
-    except ProvisionerError as error:
-        raise BadInput(f"{place}: {error}") from error
-    if not workload.groups:
-        raise BadInput(f"{place}: spec: has no pod template; valid: a complete {kind.name}")
-    return workload
+        raise WrongField("metadata.name", None, "name or generateName")
+    for each in ("name", "namespace"):
+        value = named[each]
+        if not isinstance(value, str) or not _NAME.fullmatch(value):
+            fill = isinstance(value, str) and _VARIABLE.search(value)
+            advice = "a manifest whose variables are replaced, for example by envsubst; " if fill else ""
+            raise WrongField(f"metadata.{each}", value, f"{advice}{_VALID_NAME}")
+    return named
+
+
+def _read_queue(body: dict[str, Any], workload: WorkloadView) -> tuple[str, ...]:
+    """Return what a queue of Kueue means for a workload that does not begin as suspended.
+
+    Kueue's webhook suspends it, or holds its pods, until the queue admits it:
+    https://kueue.sigs.k8s.io/docs/tasks/run/jobs/.
+    """
+    queue = body["metadata"].get("labels", {}).get(_QUEUE)
+    if not queue or workload.suspended:
+        return ()
+    held = f"its label {_QUEUE} lets Kueue hold it until the queue {queue} admits it"
+    return (f"{held}; its pools are created then, or at once where Kueue does not serve this kind",)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cli.printing import count, print_columns, print_line, styled
@@ -12,10 +13,9 @@ from shared.core.decide.demands import decide_planned_demand, refuse_rejected
 from shared.core.decide.limits import Usage
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.demand.demand import Demand
 from shared.core.errors import LabelBudgetExceeded, Rejected
 from shared.core.kinds.table import list_slices
-from shared.core.nodepool import build_node_pool, describe_placement
+from shared.core.nodepool import build_labels, build_node_pool, describe_placement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from cli.manifests import Manifest
+    from shared.core.demand.demand import Demand
     from shared.core.kinds.kind import SliceOfPod
     from shared.core.settings import Settings
     from shared.core.shapes.shape import Shape
@@ -46,9 +47,25 @@ class PlannedSlice:
     slice: str
     decision: Decision
     demand: Demand | None = None
-    placement: str = ""
-    node_pool: dict[str, Any] | None = None
+    settings: Settings
     notes: tuple[str, ...] = ()
+
+    @property
+    def creates(self) -> bool:
+        """Return whether the slice would get a pool."""
+        return self.decision.verdict == Verdict.CREATE
+
+    @property
+    def node_pool(self) -> dict[str, Any] | None:
+        """Return the pool as it would be sent; None if there is none."""
+        if self.demand is None or not self.creates:
+            return None
+        return build_node_pool(self.demand, attempt=0, created_at=0, settings=self.settings)
+
+    @property
+    def placement(self) -> str:
+        """Return the placement in words; empty without a demand."""
+        return describe_placement(self.demand, self.settings) if self.demand else ""
 
     @property
     def refused(self) -> bool:
@@ -89,24 +106,44 @@ def plan(manifests: Sequence[Manifest], cluster: str, settings: Settings) -> lis
         settings: the operator's.
     """
     planned: list[PlannedSlice] = []
+    made = _Made()
     for manifest in manifests:
         workload = dataclasses.replace(manifest.workload, uid=PLANNED_UID)
-        notes = _read_notes(workload)
+        notes = (*manifest.notes, *_read_notes(workload))
         awake = dataclasses.replace(workload, suspended=False)
         try:
             wanted = list_slices(awake)
         except Rejected as error:
-            planned.append(_refuse(awake, error))
+            planned.append(_refuse(awake, error, settings))
             continue
         for each in wanted:
-            decided = _plan_slice(each, awake, cluster, settings, _measure(planned, awake.namespace))
-            if decided.reason not in QUIET:
-                described = _describe(each, awake, decided, cluster, settings)
-                planned.append(dataclasses.replace(described, notes=(*notes, *_list_candidates(described))))
+            found = _plan_slice(each, awake, cluster, settings, made)
+            if found.decision.reason not in QUIET:
+                planned.append(dataclasses.replace(found, notes=(*notes, *_list_candidates(found))))
     return planned
 
 
-def _refuse(workload: WorkloadView, error: Rejected) -> PlannedSlice:
+@dataclass(slots=True)
+class _Made:
+    """What the plan makes so far; limits count it."""
+
+    chips: Counter[str] = field(default_factory=Counter)
+    """By namespace."""
+    all_chips: int = 0
+    slices: int = 0
+
+    def measure(self, namespace: str) -> Usage:
+        """Return the usage that one more pool of a namespace is added to."""
+        return Usage(chips=self.all_chips, chips_in_namespace=self.chips[namespace], slices=self.slices)
+
+    def add(self, namespace: str, chips: int) -> None:
+        """Count a pool."""
+        self.chips[namespace] += chips
+        self.all_chips += chips
+        self.slices += 1
+
+
+def _refuse(workload: WorkloadView, error: Rejected, settings: Settings) -> PlannedSlice:
     """Return one refusal for all slices of a workload whose slices are unknown."""
     return PlannedSlice(
         kind=workload.kind,
@@ -115,32 +152,16 @@ def _refuse(workload: WorkloadView, error: Rejected) -> PlannedSlice:
         group="",
         slice=workload.name,
         decision=refuse_rejected(error),
+        settings=settings,
     )
 
 
 def _plan_slice(
-    each: SliceOfPod, workload: WorkloadView, cluster: str, settings: Settings, usage: Usage
-) -> Decision:
-    found = decide_planned_demand(cluster, workload, each, settings)
-    if isinstance(found, Decision):
-        return found
-    decision = decide_provision(found, None, now=0.0, settings=settings, usage=usage if settings.limited else None)
-    if decision.verdict == Verdict.CREATE:
-        try:
-            build_node_pool(found, attempt=0, created_at=0, settings=settings)
-        except LabelBudgetExceeded as error:
-            return refuse_rejected(error)
-    return decision
-
-
-def _describe(
-    each: SliceOfPod, workload: WorkloadView, decision: Decision, cluster: str, settings: Settings
+    each: SliceOfPod, workload: WorkloadView, cluster: str, settings: Settings, made: _Made
 ) -> PlannedSlice:
     found = decide_planned_demand(cluster, workload, each, settings)
-    demand = found if isinstance(found, Demand) else None
-    body = None
-    if demand and decision.verdict == Verdict.CREATE:
-        body = build_node_pool(demand, attempt=0, created_at=0, settings=settings)
+    demand = None if isinstance(found, Decision) else found
+    decision = found if isinstance(found, Decision) else _decide_pool(found, settings, made)
     return PlannedSlice(
         kind=workload.kind,
         namespace=workload.namespace,
@@ -149,19 +170,23 @@ def _describe(
         slice=each.name,
         decision=decision,
         demand=demand,
-        placement=describe_placement(demand, settings) if demand else "",
-        node_pool=body,
+        settings=settings,
     )
 
 
-def _measure(planned: Sequence[PlannedSlice], namespace: str) -> Usage:
-    made = [each for each in planned if each.demand and each.decision.verdict == Verdict.CREATE]
-    chips = {id(each): each.demand.shape.chips for each in made if each.demand}
-    return Usage(
-        chips=sum(chips.values()),
-        chips_in_namespace=sum(chips[id(each)] for each in made if each.namespace == namespace),
-        slices=len(made),
-    )
+def _decide_pool(demand: Demand, settings: Settings, made: _Made) -> Decision:
+    """Return the decision for a demand that has no pool; count the pool if it is created."""
+    namespace = demand.claim.namespace
+    usage = made.measure(namespace) if settings.limited else None
+    decision = decide_provision(demand, None, now=0.0, settings=settings, usage=usage)
+    if decision.verdict != Verdict.CREATE:
+        return decision
+    try:
+        build_labels(demand, attempt=0, created_at=0, cluster_uid="")
+    except LabelBudgetExceeded as error:
+        return refuse_rejected(error)
+    made.add(namespace, demand.shape.chips)
+    return decision
 
 
 def _read_notes(workload: WorkloadView) -> tuple[str, ...]:
@@ -231,7 +256,7 @@ def print_plan(console: Console, planned: Sequence[PlannedSlice], others: Sequen
     ):
         print_line(console, f"{name}: {note}")
     if others:
-        print_line(console, f"not planned, because they are not workloads: {', '.join(others)}")
+        print_line(console, f"not planned: {', '.join(others)}")
     print_line(console, summarize(planned))
 
 

@@ -51,7 +51,7 @@ def build_node_pool(
     flexible = capacity.tier == Tier.FLEX_START
     pool: Json = {
         "name": build_pool_name(demand.claim, attempt),
-        "config": _build_config(demand, _build_labels(demand, attempt, created_at, cluster_uid), settings),
+        "config": _build_config(demand, build_labels(demand, attempt, created_at, cluster_uid), settings),
         "initialNodeCount": 0 if flexible else shape.node_count,
         "locations": [demand.zone],
         # Repair keeps all hosts of a slice; an upgrade would restart a running job for nothing.
@@ -154,7 +154,12 @@ def _build_config(demand: Demand, node_labels: dict[str, str], settings: Setting
     return config | _build_capacity(demand)
 
 
-def _build_labels(demand: Demand, attempt: int, created_at: int, cluster_uid: str) -> dict[str, str]:
+def build_labels(demand: Demand, attempt: int, created_at: int, cluster_uid: str) -> dict[str, str]:
+    """Return the node labels of a demand's pool; the arguments are those of `build_node_pool`.
+
+    Raises:
+        LabelBudgetExceeded: see there.
+    """
     owner = build_owner_labels(
         demand.claim,
         attempt=attempt,

@@ -254,6 +254,8 @@ def _check(manifest: ManifestFile) -> None:
     except (BadInput, Misconfigured) as error:
         _check_message(str(error))
         return
+    for problem in found.problems:
+        _check_message(str(problem))
     planned = plan(found.workloads, next(iter(settings.clusters)), settings)
     json.dumps([each.as_data() for each in planned])
     shown = io.StringIO()

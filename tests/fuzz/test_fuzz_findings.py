@@ -44,8 +44,12 @@ STEADY, OTHER, *_ = list_scenes()
 
 
 def read_text(text: str) -> Found:
+    """What a manifest holds; raises BadInput with the first thing that is wrong in it."""
     with mock.patch("sys.stdin", io.StringIO(text)):
-        return read_manifests(["-"])
+        found = read_manifests(["-"])
+    if found.problems:
+        raise BadInput(str(found.problems[0]))
+    return found
 
 
 def follow(listed: bytes, *, pods: bool) -> tuple[list[str], float, list[dict[str, Any]]]:
@@ -162,7 +166,7 @@ def test_a_variable_that_is_not_utf8_is_refused_by_its_name() -> None:
     ],
 )
 def test_a_manifest_that_yaml_cannot_hold_is_refused_with_its_file(text: str) -> None:
-    with pytest.raises(BadInput, match="standard input: is not YAML: "):
+    with pytest.raises(BadInput, match=r"standard input, document 1 \(line 1\): is not YAML: "):
         read_text(text)
 
 
@@ -203,7 +207,7 @@ def test_an_answer_of_gke_that_makes_no_sense_is_unavailable(count: bytes) -> No
     ],
 )
 def test_a_value_that_json_does_not_have_is_refused_with_its_line(text: str) -> None:
-    with pytest.raises(BadInput, match=r"^standard input: is not YAML: .* line 1|line 2"):
+    with pytest.raises(BadInput, match=r"^standard input, document 1 \(line 1\): is not YAML: .* line 1|line 2"):
         read_text(text)
 
 
@@ -217,11 +221,11 @@ def test_a_date_and_a_number_as_a_key_are_texts_as_for_kubectl() -> None:
     ("text", "said"),
     [
         ("kind: List\nitems: 5", "items: is not valid (got '5'); valid: a list of objects"),
-        ("kind: Job", "document 1: apiVersion: is missing; valid: "),
-        ("kind: Job\napiVersion: [batch/v1]", "apiVersion: is not valid (got \"['batch/v1']\"); valid: a text"),
+        ("kind: Job", "document 1 (line 1): apiVersion: is missing; valid: "),
+        ("kind: Job\napiVersion: [batch/v1]", "apiVersion: is not valid (got '[\"batch/v1\"]'); valid: a text"),
         (
             "kind: Job\napiVersion: batch/v1\nmetadata: [a]",
-            "metadata: is not valid (got \"['a']\"); valid: an object",
+            "metadata: is not valid (got '[\"a\"]'); valid: an object",
         ),
         ("kind: Job\napiVersion: batch/v1\nmetadata: {name: A}", "metadata.name: is not valid (got 'A'); valid: "),
         ("kind: Job\napiVersion: batch/v1\nmetadata: {name: a, namespace: 5}", "metadata.namespace: is not valid"),

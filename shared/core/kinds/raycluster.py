@@ -338,6 +338,7 @@ RAYJOB = ParentKind(name="RayJob", api_version=API_VERSION, plural="rayjobs", ju
 RAYCLUSTER = Kind(
     name=NAME,
     api_version=API_VERSION,
+    other_versions=("v1alpha1",),
     plural="rayclusters",
     text=KindText(
         leaders="the worker with host index 0 of each replica; every worker if KubeRay sets no host index",

@@ -1,0 +1,191 @@
+"""Kinds whose objects make workloads: which workload an object of each makes, from its manifest.
+
+Nothing of this decides for a live cluster, where the workload itself exists. It is for a manifest
+before it is applied.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shared.core import labels
+from shared.core.kinds.objects import (
+    UnexpectedValue,
+    read_flag,
+    read_number,
+    read_object,
+    read_objects,
+    read_text,
+    read_texts,
+)
+from shared.core.shapes.tpus import TOPOLOGY_FORM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shared.core.kinds.kind import Json
+
+GENERATED = "xxxxx"
+"""In place of the suffix that a controller or Kubernetes appends to a name; it is as long."""
+_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+_BIG_HOST = "-8t"
+_PATHWAYS_ACCELERATORS = {
+    "tpu7x-standard-4t": "tpu7x",
+    "ct6e-standard-4t": "tpu-v6e-slice",
+    "ct6e-standard-8t": "tpu-v6e-slice",
+    "ct5p-hightpu-4t": "tpu-v5p-slice",
+    "ct5lp-hightpu-4t": "tpu-v5-lite-podslice",
+    "ct5lp-hightpu-8t": "tpu-v5-lite-podslice",
+    "ct4p-hightpu-4t": "tpu-v4-podslice",
+}
+"""The machine types that a PathwaysJob may name, and what its controller selects for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The workload that an object makes."""
+
+    body: Json | None
+    """As a manifest; None if the object makes none."""
+    note: str
+    """For the author: why it makes none, or what is particular to it. Empty for nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maker:
+    """A kind whose objects make one workload each."""
+
+    name: str
+    group: str
+    versions: tuple[str, ...]
+    make: Callable[[Json], Made]
+    """Return what an object makes; raises `UnexpectedValue`. The object has a name and a
+    namespace."""
+
+
+def _name(body: Json) -> str:
+    return read_text(body, "metadata", "name")
+
+
+def _describe(body: Json, name: str) -> dict[str, Any]:
+    """Return the metadata of what an object makes, with the labels and annotations of its maker."""
+    return {
+        "name": name,
+        "namespace": read_text(body, "metadata", "namespace"),
+        "labels": read_texts(body, "metadata", "labels"),
+        "annotations": read_texts(body, "metadata", "annotations"),
+    }
+
+
+def _make_ray(body: Json, field: str, note: str) -> Made:
+    spec = dict(read_object(body, "spec", field))
+    if not spec:
+        raise UnexpectedValue(f"spec.{field}", "nothing", "the spec of a RayCluster")
+    if read_flag(body, "spec", "suspend"):
+        spec["suspend"] = True
+    elsewhere = read_text(body, "spec", "managedBy")
+    if elsewhere:
+        spec["managedBy"] = elsewhere
+    made = _describe(body, f"{_name(body)}-{GENERATED}")
+    return Made({"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": made, "spec": spec}, note)
+
+
+def _make_of_rayjob(body: Json) -> Made:
+    """Return the RayCluster of a RayJob, as constructRayClusterForRayJob makes it.
+
+    See https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/rayjob_controller.go.
+    """
+    chosen = read_texts(body, "spec", "clusterSelector")
+    if chosen:
+        named = ", ".join(f"{key}={value}" for key, value in sorted(chosen.items()))
+        return Made(None, f"it makes no RayCluster, because spec.clusterSelector names one ({named})")
+    return _make_ray(body, "rayClusterSpec", "")
+
+
+def _make_of_rayservice(body: Json) -> Made:
+    """Return the RayCluster of a RayService, as constructRayClusterForRayService makes it.
+
+    See https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/rayservice_controller.go.
+    """
+    note = "an update makes a second RayCluster, so twice these pools until the first one is deleted"
+    return _make_ray(body, "rayClusterConfig", note)
+
+
+def _make_of_cronjob(body: Json) -> Made:
+    template = read_object(body, "spec", "jobTemplate")
+    made = _describe(body, f"{_name(body)}-{GENERATED}") | {
+        "labels": read_texts(template, "metadata", "labels"),
+        "annotations": read_texts(template, "metadata", "annotations"),
+    }
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": made, "spec": read_object(template, "spec")}
+    waits = read_flag(body, "spec", "suspend")
+    stopped = "it is suspended and starts no Job until it is resumed; " if waits else ""
+    return Made(job, f"{stopped}these pools are for each Job that it starts")
+
+
+def _make_of_pathwaysjob(body: Json) -> Made:
+    """Return the JobSet of a PathwaysJob, as createJobSet makes it.
+
+    See https://github.com/google/pathways-job/blob/main/internal/controller/pathwaysjob_controller.go.
+    """
+    workers = read_objects(body, "spec", "workers")
+    if len(workers) != 1:
+        raise UnexpectedValue("spec.workers", len(workers), "exactly one entry")
+    worker, controller = workers[0], read_object(body, "spec", "controller")
+    machine, topology = read_text(worker, "type"), read_text(worker, "topology")
+    chips = 8 if machine.endswith(_BIG_HOST) else 4
+    selector = read_texts(worker, "nodeSelector") | {
+        labels.ACCELERATOR: _find_accelerator(machine),
+        labels.TOPOLOGY: topology,
+    }
+    together = read_text(controller, "deploymentMode") == "colocate_head_with_workers"
+    head = dict(read_object(controller, "template", "spec"))
+    if together:
+        head["nodeSelector"] = selector
+    annotations = read_texts(body, "metadata", "annotations")
+    if not together:
+        annotations[_EXCLUSIVE] = labels.HOSTNAME
+    hosts = _count_hosts(topology, chips)
+    limits = {labels.TPU_RESOURCE: chips}
+    pod = {
+        "metadata": {"annotations": {_EXCLUSIVE: labels.NODE_POOL}},
+        "spec": {
+            "nodeSelector": selector,
+            "priorityClassName": read_text(worker, "priorityClassName"),
+            "containers": [{"name": "pathways-worker", "resources": {"limits": limits}}],
+        },
+    }
+    jobs = [
+        _write_job("pathways-head", 1, 1, {"metadata": {"annotations": annotations}, "spec": head}),
+        _write_job("worker", read_number(worker, "numSlices"), hosts, pod),
+    ]
+    jobset = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": _describe(body, _name(body))}
+    return Made(jobset | {"spec": {"replicatedJobs": jobs}}, "")
+
+
+def _write_job(name: str, replicas: int, pods: int, template: Json) -> Json:
+    spec = {"parallelism": pods, "completions": pods, "template": template}
+    return {"name": name, "replicas": replicas, "template": {"spec": spec}}
+
+
+def _find_accelerator(machine: str) -> str:
+    if machine not in _PATHWAYS_ACCELERATORS:
+        raise UnexpectedValue("spec.workers[0].type", machine, ", ".join(_PATHWAYS_ACCELERATORS))
+    return _PATHWAYS_ACCELERATORS[machine]
+
+
+def _count_hosts(topology: str, chips: int) -> int:
+    if not TOPOLOGY_FORM.fullmatch(topology):
+        raise UnexpectedValue("spec.workers[0].topology", topology, "a topology like 4x4")
+    return max(1, math.prod(int(part) for part in topology.split("x")) // chips)
+
+
+_RAY = ("v1", "v1alpha1")
+MAKERS = (
+    Maker(name="RayJob", group="ray.io", versions=_RAY, make=_make_of_rayjob),
+    Maker(name="RayService", group="ray.io", versions=_RAY, make=_make_of_rayservice),
+    Maker(name="CronJob", group="batch", versions=("v1",), make=_make_of_cronjob),
+    Maker(name="PathwaysJob", group="pathways-job.pathways.domain", versions=("v1",), make=_make_of_pathwaysjob),
+)

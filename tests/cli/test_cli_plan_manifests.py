@@ -1,0 +1,252 @@
+"""`plan` reads what kubectl reads, opens what makes workloads, and says what it cannot plan."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from cli.manifests import read_manifests
+from cli.plan import plan
+from tests.builders import CLUSTER, settings
+from tests.cli.cli_world import run, write
+from tests.cli.test_cli_plan import JOBSET, planned
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BOMB = "a: &l0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"l{level}: &l{level} [{', '.join([f'*l{level - 1}'] * 10)}]\n" for level in range(1, 12)
+)
+"""A kilobyte that repeats itself to ten to the twelfth values."""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [", "not YAML"),
+        ("", "contains no workload (found: nothing)"),
+        ("- 1", "document 1 (line 1): the document: is not valid (got '[1]'); valid: a Kubernetes object"),
+        (BOMB, "is not YAML: its aliases repeat more than 200000 values"),
+        ("a: &a [*a]", "is not YAML: its aliases"),
+        ("[" * 3000, "is not YAML: "),
+        ("a: " + "9" * 5000, "is not YAML: "),
+        (JOBSET.replace("name: train,", ""), "metadata.name: is missing"),
+        (
+            JOBSET.replace("replicas: 3", "replicas: three"),
+            "replicas: is not valid (got 'three'); valid: a whole number",
+        ),
+        (JOBSET.replace("v1alpha2", "v2"), "apiVersion: is not valid (got 'jobset.x-k8s.io/v2'); valid: jobset."),
+        (
+            JOBSET.replace("replicas: 3", "replicas: -3"),
+            "spec.replicatedJobs[0].replicas: is not valid (got '-3')",
+        ),
+        (JOBSET.replace("tpu: 4", "tpu: -4"), "limits.google.com/tpu: is not valid (got '-4'); valid: 0 or more"),
+        (
+            JOBSET.replace("gke-tpu-topology: 4x4", "gke-tpu-topology: 4"),
+            "nodeSelector.cloud.google.com/gke-tpu-topology: is not valid (got '4'); valid: a text, so write it",
+        ),
+        (JOBSET.replace("name: train", "name: '${NAME}'"), "valid: a manifest whose variables are replaced"),
+        ("a: {{ .Values.name }}", "it is a template: valid: the output of `helm template`"),
+        ("kind: List\napiVersion: v1\nitems: x", "items: is not valid (got 'x'); valid: a list of objects"),
+    ],
+)
+def test_what_cannot_be_read_is_named_and_ends_with_2(text: str, said: str, tmp_path: Path) -> None:
+    result = run("plan", write(tmp_path / "bad.yaml", text))
+
+    assert result.exit_code == 2
+    assert "bad.yaml" in result.stderr
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "a: [",
+        "kind: JobSet\napiVersion: jobset.x-k8s.io/v2\nmetadata: {name: x}",
+        JOBSET.replace("replicas: 3", "replicas: -3"),
+        JOBSET.replace("4x4", "4"),
+        "a: &l0 [x, x, x, x, x, x, x, x, x, x]\n"
+        + "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]\n" for n in range(1, 12)),
+        "- 1",
+    ],
+    ids=["not-yaml", "version", "negative", "number-as-text", "bomb", "no-object"],
+)
+def test_what_is_wrong_in_one_document_stops_no_other(bad: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "many.yaml", f"{bad}\n---\n{JOBSET}\n---\n{bad}")
+
+    result = run("plan", path)
+
+    assert result.exit_code == 2
+    assert "3 pools with 12 nodes and 48 chips" in result.stdout
+    assert result.stderr.count("error: ") == 2
+    assert f"{path}, document 1 (line " in result.stderr
+
+
+def test_the_output_of_helm_is_planned_whole(tmp_path: Path) -> None:
+    limits = "resources: {limits: {nvidia.com/gpu: 1}}"
+    empty = "template: {metadata: null, spec: {nodeSelector: null, containers: [{name: c, resources: null}]}}"
+    others = [
+        "kind: Service\napiVersion: v1\nmetadata: {name: s}",
+        f"kind: Deployment\napiVersion: apps/v1\nmetadata: {{name: web}}\nspec: {{replicas: 2, {empty}}}",
+        "kind: LeaderWorkerSet\napiVersion: leaderworkerset.x-k8s.io/v1\nmetadata: {name: l}\nspec: {replicas: 1}",
+        "# only a comment",
+        f"kind: DaemonSet\napiVersion: apps/v1\nmetadata: {{name: plugin}}\nspec: {{template: {{{limits}}}}}",
+        "kind: Job\napiVersion: batch.volcano.sh/v1alpha1\nmetadata: {name: v}",
+        "a: 1",
+    ]
+    text = "---\n# Source: chart/templates/x.yaml\n".join(["", *(f"{each}\n" for each in others * 6), JOBSET])
+
+    result = run("plan", write(tmp_path / "helm.yaml", text))
+
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.endswith("3 pools with 12 nodes and 48 chips\n")
+    for said in (
+        "Deployment web (needs no accelerators)",
+        "LeaderWorkerSet l (needs no accelerators)",
+        "DaemonSet plugin (asks for accelerators, but no pools are made for this kind)",
+        "Job v (its apiVersion is batch.volcano.sh/v1alpha1)",
+        "(no Kubernetes object: it has neither kind nor apiVersion)",
+    ):
+        assert said in result.stdout
+
+
+def test_what_libyaml_reads_and_null_fields_are_planned(tmp_path: Path) -> None:
+    tabs = JOBSET.replace("suspend: false", "suspend: false\t").replace("replicas: 3", "replicas: 3 \t# three")
+    nulls = tabs.replace("          template:\n", "          template:\n            metadata: null\n", 1)
+
+    assert len(planned(tabs, tmp_path)) == len(planned(nulls, tmp_path)) == 3
+
+
+def test_lists_of_any_kind_are_planned_item_by_item(tmp_path: Path) -> None:
+    body = yaml.safe_load(JOBSET)
+    untyped = {key: body[key] for key in ("metadata", "spec")}
+    typed = {"kind": "JobSetList", "apiVersion": body["apiVersion"], "items": [untyped]}
+    text = json.dumps({"kind": "List", "apiVersion": "v1", "items": [typed, body]})
+
+    assert len(planned(text, tmp_path)) == 6
+    assert len(planned(f"{json.dumps(body)}\n{json.dumps(body)}", tmp_path)) == 6
+
+
+def test_a_pattern_and_folders_in_folders_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    for path in (tmp_path / "a" / "one.yaml", tmp_path / "a" / "b" / "two.yaml"):
+        write(path, JOBSET)
+
+    assert "3 pools" in run("plan", str(tmp_path / "a")).stdout
+    assert "6 pools" in run("plan", str(tmp_path / "a"), "-R").stdout
+    assert "6 pools" in run("plan", str(tmp_path / "**" / "*.yaml")).stdout
+    assert "no file fits this pattern" in run("plan", str(tmp_path / "*.json")).stderr
+
+
+RAY_GROUPS = """
+{workerGroupSpecs: [{groupName: tpu, replicas: 2, numOfHosts: 4, template: {spec: {
+  nodeSelector: {cloud.google.com/gke-tpu-accelerator: tpu-v6e-slice, cloud.google.com/gke-tpu-topology: 4x4},
+  containers: [{name: c, resources: {limits: {google.com/tpu: 4}}}]}}}]}
+"""
+PATHWAYS = """
+apiVersion: pathways-job.pathways.domain/v1
+kind: PathwaysJob
+metadata: {name: trial}
+spec:
+  workers: [{type: ct5p-hightpu-4t, topology: 2x2x2, numSlices: 2, nodeSelector: {example.com/team: a}}]
+  controller: {deploymentMode: default, template: {spec: {containers: [{name: main}]}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "spec", "kind", "name"),
+    [
+        ("{kind: RayJob, apiVersion: ray.io/v1", f"rayClusterSpec: {RAY_GROUPS}", "RayJob", "x-xxxxx"),
+        ("{kind: RayService, apiVersion: ray.io/v1", f"rayClusterConfig: {RAY_GROUPS}", "RayService", "x-xxxxx"),
+        ("{kind: RayCluster, apiVersion: ray.io/v1alpha1", RAY_GROUPS.strip()[1:-1], "", "x"),
+    ],
+)
+def test_the_cluster_that_a_ray_object_makes_is_planned(
+    head: str, spec: str, kind: str, name: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "ray.yaml", f"{head}, metadata: {{name: x}}, spec: {{{spec}}}}}")
+
+    found = json.loads(run("plan", path, "--json").stdout)["slices"]
+
+    assert [(each["workload"], each["kind"], each["node_count"]) for each in found] == [
+        (name, "RayCluster", 4)
+    ] * 2
+    assert all((f"made by {kind} x" in each["notes"]) == bool(kind) for each in found)
+
+
+def test_a_rayjob_on_a_cluster_that_exists_makes_none(tmp_path: Path) -> None:
+    spec = "{clusterSelector: {ray.io/cluster: mine}}"
+    text = f"{{kind: RayJob, apiVersion: ray.io/v1, metadata: {{name: x}}, spec: {spec}}}"
+
+    result = run("plan", write(tmp_path / "ray.yaml", text))
+
+    assert result.exit_code == 0
+    assert "RayJob x (it makes no RayCluster, because spec.clusterSelector names one (ray.io/cluster=mine))" in (
+        result.stdout
+    )
+
+
+@pytest.mark.parametrize("mode", ["default", "colocate_head_with_workers"])
+def test_the_jobset_of_a_pathwaysjob_is_planned(mode: str, tmp_path: Path) -> None:
+    # With a priority of their own, JobSet lets the workers share the nodes of the head.
+    text = PATHWAYS.replace("default", mode).replace("numSlices: 2", "numSlices: 2, priorityClassName: high")
+
+    slices = planned(text, tmp_path)
+
+    assert [(each["slice"], each["machine_type"], each["topology"], each["node_count"]) for each in slices] == [
+        ("trial-worker-0", "ct5p-hightpu-4t", "2x2x2", 2),
+        ("trial-worker-1", "ct5p-hightpu-4t", "2x2x2", 2),
+    ]
+    assert {each["node_pool"]["config"]["labels"]["example.com/team"] for each in slices} == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "ct5p-hightpu-4t",
+            "ct9-hightpu-4t",
+            "spec.workers[0].type: is not valid (got 'ct9-hightpu-4t'); valid: ",
+        ),
+        ("2x2x2", "many", "spec.workers[0].topology: is not valid (got 'many'); valid: a topology like 4x4"),
+        ("workers: [{", "workers: [{}, {", "spec.workers: is not valid (got '2'); valid: exactly one entry"),
+    ],
+)
+def test_a_pathwaysjob_that_its_controller_refuses_is_said(old: str, new: str, said: str, tmp_path: Path) -> None:
+    result = run("plan", write(tmp_path / "p.yaml", PATHWAYS.replace(old, new)))
+
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_the_job_of_a_cronjob_is_planned(tmp_path: Path) -> None:
+    job = yaml.safe_load(JOBSET)["spec"]["replicatedJobs"][0]["template"]["spec"] | {"completionMode": "Indexed"}
+    body = {"kind": "CronJob", "apiVersion": "batch/v1", "metadata": {"name": "nightly"}}
+    (only,) = planned(json.dumps(body | {"spec": {"suspend": True, "jobTemplate": {"spec": job}}}), tmp_path)
+
+    assert (only["workload"], only["kind"], only["node_count"]) == ("nightly-xxxxx", "Job", 4)
+    assert "made by CronJob nightly" in only["notes"]
+
+
+def test_a_queue_of_kueue_is_said(tmp_path: Path) -> None:
+    text = JOBSET.replace("annotations: {}", "labels: {kueue.x-k8s.io/queue-name: tpus}")
+    plain = text.replace("  suspend: false\n", "")
+
+    assert (
+        "lets Kueue hold it until the queue tpus admits it"
+        in run("plan", write(tmp_path / "j.yaml", plain)).stdout
+    )
+
+
+def test_ten_thousand_slices_take_less_than_two_seconds(tmp_path: Path) -> None:
+    found = read_manifests([write(tmp_path / "j.yaml", JOBSET.replace("replicas: 3", "replicas: 9999"))])
+
+    began = time.process_time()
+    planned = plan(found.workloads, CLUSTER, settings(limit_chips=1_000_000))
+
+    assert time.process_time() - began < 2
+    assert len(planned) == 9_999
