@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _GKE = "cloud.google.com"
 _DEFAULT_PODS = 110
+_GKE_METADATA = 2  # of WorkloadMetadataConfig.Mode
 _EFFECTS = {1: "NoSchedule", 2: "PreferNoSchedule", 3: "NoExecute"}
 
 
@@ -64,6 +65,11 @@ def labels_by_gke(pool: Message, machine: Machine, topology: str) -> dict[str, s
             labels[f"{_GKE}/{key}"] = value
     if pool.placement_policy.policy_name:
         labels[f"{_GKE}/placement-policy-name"] = pool.placement_policy.policy_name.rsplit("/", 1)[-1]
+    if pool.config.workload_metadata_config.mode == _GKE_METADATA:
+        labels["iam.gke.io/gke-metadata-server-enabled"] = "true"
+    if pool.network_config.accelerator_network_profile:
+        profile = pool.network_config.accelerator_network_profile
+        labels["gke.networks.io/accelerator-network-profile"] = profile
     return labels
 
 
