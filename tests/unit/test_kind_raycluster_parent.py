@@ -12,7 +12,8 @@ from shared.core.decide.pool_facts import OwnerState, PoolFacts
 from shared.core.decisions import Reason
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.objects import UnexpectedValue
-from shared.core.kinds.raycluster import RAYCLUSTER, RAYJOB
+from shared.core.kinds.raycluster import RAYCLUSTER
+from shared.core.kinds.rayjob import RAYJOB
 from shared.core.workloads import Parent
 from tests.builders import NOW, a_pool, settings
 from tests.unit.rayclusters import a_body, read_template

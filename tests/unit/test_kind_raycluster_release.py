@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from shared.core.kinds.raycluster import CLUSTER, NODE_TYPE, RAYCLUSTER
+from shared.core.kinds.raycluster import CLUSTER, RAYCLUSTER
 from tests.unit.rayclusters import EARLIER_UID, a_group, a_raycluster, a_worker, indexed, name_of, webhooked
 
 if TYPE_CHECKING:
@@ -85,5 +85,5 @@ def test_the_second_set_of_an_upgraded_operator_takes_the_slots_of_the_first() -
 
 def test_its_pods_are_selected_by_the_server() -> None:
     assert RAYCLUSTER.pods_of is not None
-    assert RAYCLUSTER.pods_of(a_raycluster()) == f"{CLUSTER}=llm,{NODE_TYPE}=worker"
+    assert RAYCLUSTER.pods_of(a_raycluster()) == f"{CLUSTER}=llm"
     assert RAYCLUSTER.pod_selector == CLUSTER  # the head too, to be told why it gets nothing

@@ -1,5 +1,7 @@
 """RayCluster (https://docs.ray.io/en/latest/cluster/kubernetes): each worker replica is a slice.
 
+A head with GPUs is one more pod of the elastic pool for its shape. A head with TPUs is refused.
+
 KubeRay creates the pods itself and replaces a broken replica under another name. So the name of a
 slice is that of its slot, ``<cluster>-<group>-<slot>``, and the next replica in the slot keeps the
 pool. The slot is the first of these that exists:
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING
 from shared.core import labels
 from shared.core.errors import SlicesMayMix, SliceUnknown
 from shared.core.kinds.indexes import parse_index
-from shared.core.kinds.kind import Kind, KindText, ParentKind, SliceOfPod
+from shared.core.kinds.kind import Kind, KindText, SliceOfPod
 from shared.core.kinds.objects import (
     read_flag,
     read_held_conditions,
@@ -34,6 +36,7 @@ from shared.core.kinds.objects import (
     read_suspend_set_at,
     read_text,
 )
+from shared.core.kinds.rayjob import RAYJOB
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
@@ -47,6 +50,9 @@ CLUSTER = "ray.io/cluster"
 GROUP = "ray.io/group"
 NODE_TYPE = "ray.io/node-type"
 WORKER = "worker"
+HEAD = "head"
+HEAD_GROUP = "headgroup"
+"""The name of the head's group, in KubeRay's labels and here."""
 REPLICA_INDEX = "ray.io/worker-group-replica-index"
 REPLICA_NAME = "ray.io/worker-group-replica-name"
 HOST_INDEX = "ray.io/replica-host-index"
@@ -56,11 +62,6 @@ index."""
 OPERATOR = "ray.io/kuberay-operator"  # as spec.managedBy
 _REPLICAS_MAX = 2**31 - 1  # the default of maxReplicas
 _FIRST = "0"
-_INVALID = "ValidationFailed"
-_ENDED = ("Complete", "Failed", _INVALID)
-_EARLIER_RULES = {"SUCCEEDED": "onSuccess", "FAILED": "onFailure"}
-"""The fields of ``deletionStrategy`` before there were ``deletionRules``."""
-_RELEASING = {"DeleteWorkers", "DeleteCluster", "DeleteSelf"}
 _REMEDY = "install GKE's Ray TPU webhook (the RayOperator add-on), with KubeRay 1.6 or later"
 
 
@@ -99,14 +100,22 @@ def _read_slot(pod: PodView) -> str:
 
 
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
+    suspended = read_flag(body, "spec", "suspend")
+    of_head = read_object(body, "spec", "headGroupSpec", "template")
+    head = read_template(of_head) if of_head else PodTemplate()
+    workers = [_read_group(each, read_template) for each in read_objects(body, "spec", "workerGroupSpecs")]
+    # The last one, so that a worker group of that name is found first.
+    heads = [SliceGroup(name=HEAD_GROUP, hosts=1, template=head, elastic=True)] if head.gpus else []
     return WorkloadView(
         **read_identity(NAME, body),
-        groups=tuple(_read_group(each, read_template) for each in read_objects(body, "spec", "workerGroupSpecs")),
-        suspended=read_flag(body, "spec", "suspend"),
+        groups=(*workers, *heads),
+        templates={HEAD: head},
+        suspended=suspended,
         suspended_since=read_held_conditions(body).get("RayClusterSuspended"),
         suspend_set_at=read_suspend_set_at(body),
         managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", OPERATOR),
-        active=read_number(body, "status", "availableWorkerReplicas"),
+        # The status does not count the head, which goes with its workers on suspension.
+        active=read_number(body, "status", "availableWorkerReplicas") + len(heads) * (not suspended),
         parent=read_parent(body, RAYJOB.name),
     )
 
@@ -132,10 +141,14 @@ def _read_group(body: Json, read_template: TemplateReader) -> SliceGroup:
 
 
 def _find_group(pod: PodView, workload: WorkloadView) -> SliceGroup | None:
+    if pod.template.labels.get(NODE_TYPE) == HEAD:
+        return next((each for each in workload.groups if each.name == HEAD_GROUP and each.elastic), None)
     return next((each for each in workload.groups if each.name == pod.template.labels.get(GROUP)), None)
 
 
 def _find_template(pod: PodView, workload: WorkloadView) -> PodTemplate | None:
+    if pod.template.labels.get(NODE_TYPE) == HEAD:
+        return workload.templates.get(HEAD)
     group = _find_group(pod, workload)
     return group.template if group else None
 
@@ -148,7 +161,7 @@ def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
             f"this pod of {NAME} {workload.name} requests accelerators but is not a worker",
             field=NODE_TYPE,
             value=pod.template.labels.get(NODE_TYPE, "none"),
-            valid=f"{WORKER}; request accelerators in a worker group and not in the head",
+            valid=f"{WORKER}; request TPUs in a worker group and not in the head",
         )
     group = _find_group(pod, workload)
     if group is None or not group.replicas:  # the group has no replicas, so the pod will be deleted
@@ -187,8 +200,9 @@ def _check_index(pod: PodView, workload: WorkloadView) -> None:
 
     KubeRay gives a new replica the lowest free index, so it is below the number of replicas; as
     many that terminate may hold indexes too. Pods that run on a higher index since a scale-down
-    need no new pool.
+    need no new pool. A cluster whose head gets no nodes needs none either.
     """
+    _refuse_head(workload)
     group, slot = _find_group(pod, workload), parse_index(_read_slot(pod))
     if group is None or slot is None or slot < 2 * group.replicas:
         return
@@ -225,6 +239,21 @@ def _check_apart(pod: PodView, workload: WorkloadView, group: SliceGroup, name: 
     )
 
 
+def _refuse_head(workload: WorkloadView) -> None:
+    """Refuse new pools for the workers of a cluster whose head would get none.
+
+    Raises:
+        SliceUnknown: the head requests or selects TPUs.
+    """
+    head = workload.templates.get(HEAD)
+    if head is not None and head.wants_accelerator and not head.gpus:
+        raise SliceUnknown(
+            f"the head of {NAME} {workload.name} requests TPUs, and only workers get them",
+            field="spec.headGroupSpec.template",
+            valid="a head without TPUs, which a worker group requests instead",
+        )
+
+
 def _ask_alike(one: PodTemplate, other: PodTemplate) -> bool:
     """Return whether two templates select the same accelerator and topology."""
     keys = (labels.ACCELERATOR, labels.TOPOLOGY)
@@ -240,6 +269,7 @@ def _name_slice(workload: WorkloadView, group: SliceGroup, slot: str) -> str:
 
 
 def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
+    _refuse_head(workload)
     return [
         SliceOfPod(
             name=_name_slice(workload, group, str(index)),
@@ -294,47 +324,9 @@ def _find_slot_or_none(pod: PodView, group: SliceGroup) -> str | None:
 
 
 def _select_pods(workload: WorkloadView) -> str:
-    return f"{CLUSTER}={workload.name},{NODE_TYPE}={WORKER}"
+    return f"{CLUSTER}={workload.name}"
 
 
-def _judge_rayjob(body: Json) -> str:
-    """Return why a RayJob that has ended keeps its RayCluster; empty if it does not.
-
-    A RayCluster that ``clusterSelector`` names is not its child. KubeRay decides in
-    https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/rayjob_controller.go.
-    """
-    ended = read_text(body, "status", "jobDeploymentStatus")
-    if ended not in _ENDED or (ended != _INVALID and _lets_go(body, ended)):
-        return ""
-    identity = f"{read_text(body, 'metadata', 'namespace')}/{read_text(body, 'metadata', 'name')}"
-    said = f"RayJob {identity} is {ended} and keeps its RayCluster with all its node pools"
-    if ended == _INVALID:
-        return f"{said}; KubeRay does not delete them: delete the RayJob or the RayCluster"
-    by_rule = bool(read_object(body, "spec", "deletionStrategy"))
-    remedy = "add a deletion rule that applies to this end" if by_rule else "set shutdownAfterJobFinishes: true"
-    return f"{said}; to release them, {remedy}, or delete the RayJob or the RayCluster"
-
-
-def _lets_go(body: Json, ended: str) -> bool:
-    """Return whether KubeRay deletes the workers of a RayJob after its end, now or later."""
-    outcome = read_text(body, "status", "jobStatus")
-    strategy = read_object(body, "spec", "deletionStrategy")
-    if not strategy:
-        return read_flag(body, "spec", "shutdownAfterJobFinishes")
-    rules = read_objects(strategy, "deletionRules")
-    if rules:
-        policies = {
-            read_text(each, "policy")
-            for each in rules
-            if (read_text(each, "condition", "jobStatus") or None) == outcome
-            or (read_text(each, "condition", "jobDeploymentStatus") or None) == ended
-        }
-    else:
-        policies = {read_text(strategy, _EARLIER_RULES.get(outcome, ""), "policy")}
-    return bool(policies & _RELEASING)
-
-
-RAYJOB = ParentKind(name="RayJob", api_version=API_VERSION, plural="rayjobs", judge=_judge_rayjob)
 RAYCLUSTER = Kind(
     name=NAME,
     api_version=API_VERSION,

@@ -1,0 +1,131 @@
+"""The head of a RayCluster: GPUs give it an elastic pool, TPUs are refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from shared.core import labels
+from shared.core.decide.demands import decide_demand, decide_planned_demand
+from shared.core.decisions import Decision, Reason
+from shared.core.demand.demand import Demand
+from shared.core.errors import SliceUnknown
+from shared.core.kinds.elastic import find_slice
+from shared.core.kinds.raycluster import CLUSTER, GROUP, HEAD_GROUP, NODE_TYPE, RAYCLUSTER
+from shared.core.kinds.table import list_slices
+from shared.edges.workload_objects import Pod, read_template, view_pod
+from tests.builders import CLUSTER as GKE_CLUSTER
+from tests.builders import settings
+from tests.unit.rayclusters import UID, a_body, a_group
+
+if TYPE_CHECKING:
+    from shared.core.workloads import PodView, WorkloadView
+
+Json = dict[str, Any]
+L4, T4 = ({labels.GPU_ACCELERATOR: f"nvidia-{name}"} for name in ("l4", "tesla-t4"))
+CPU: Json = {"spec": {"containers": [{"name": "c"}]}}
+
+
+def a_template(gpus: int = 1, selector: dict[str, str] | None = None) -> Json:
+    resources = {"limits": {labels.GPU_RESOURCE: gpus}}
+    return {"spec": {"nodeSelector": selector or L4, "containers": [{"name": "c", "resources": resources}]}}
+
+
+def a_cluster(*groups: Json, head: Json, **spec: Any) -> WorkloadView:
+    body = a_body(*groups, headGroupSpec={"template": head}, **spec)
+    if not groups:
+        body["spec"]["workerGroupSpecs"] = []
+    return RAYCLUSTER.read(body, read_template)
+
+
+def gpu_workers(selector: dict[str, str] | None = None) -> Json:
+    return a_group("gpu", numOfHosts=1, replicas=2, template=a_template(selector=selector))
+
+
+def a_pod(template: Json, node_type: str = "head", group: str = HEAD_GROUP) -> PodView:
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "llm", "uid": UID, "controller": True}
+    said = {CLUSTER: "llm", GROUP: group, NODE_TYPE: node_type}
+    metadata = {"namespace": "default", "name": "llm-head", "uid": "u", "labels": said, "ownerReferences": [owner]}
+    status = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    return view_pod(msgspec.convert({"metadata": metadata, "spec": template["spec"], "status": status}, Pod))
+
+
+def pools(workload: WorkloadView) -> dict[str, int]:
+    """The number of nodes by GPU type."""
+    found = [decide_planned_demand(GKE_CLUSTER, workload, each, settings()) for each in list_slices(workload)]
+    assert all(isinstance(each, Demand) for each in found), found
+    return {each.shape.accelerator: each.shape.node_count for each in found if isinstance(each, Demand)}
+
+
+def test_a_head_of_the_workers_shape_is_counted_with_them() -> None:
+    assert pools(a_cluster(gpu_workers(), head=a_template())) == {"nvidia-l4": 3}
+
+
+def test_a_head_of_its_own_shape_has_its_own_pool() -> None:
+    assert pools(a_cluster(gpu_workers(), head=a_template(selector=T4))) == {"nvidia-l4": 2, "nvidia-tesla-t4": 1}
+
+
+def test_a_head_beside_slices_of_tpus_has_its_own_pool() -> None:
+    found = pools(a_cluster(a_group(), head=a_template()))
+
+    assert found == {"tpu-v6e-slice": 2, "nvidia-l4": 1}
+
+
+def test_a_head_alone_is_a_complete_cluster() -> None:
+    workload = a_cluster(head=a_template())
+    found = decide_demand(GKE_CLUSTER, a_pod(a_template()), workload, settings())
+
+    assert pools(workload) == {"nvidia-l4": 1}
+    assert isinstance(found, Demand)
+    assert (found.elastic, found.shape.node_count) == (True, 1)
+
+
+def test_head_and_workers_of_one_shape_lead_to_one_pool() -> None:
+    workload = a_cluster(gpu_workers(), head=a_template())
+    of_head = find_slice(RAYCLUSTER, a_pod(a_template()), workload)
+    of_worker = find_slice(RAYCLUSTER, a_pod(a_template(), "worker", "gpu"), workload)
+
+    assert of_head == of_worker
+    assert of_head is not None
+    assert of_head.group.replicas == 3
+
+
+def test_a_worker_group_may_have_the_name_of_the_head_s() -> None:
+    group = gpu_workers(T4) | {"groupName": HEAD_GROUP}
+    workload = a_cluster(group, head=a_template())
+    of_worker = find_slice(RAYCLUSTER, a_pod(a_template(selector=T4), "worker"), workload)
+
+    assert of_worker is not None
+    assert of_worker.group.replicas == 2
+
+
+def test_a_head_without_accelerators_asks_for_nothing() -> None:
+    workload = a_cluster(gpu_workers(), head=CPU)
+    found = decide_demand(GKE_CLUSTER, a_pod(CPU), workload, settings())
+
+    assert pools(workload) == {"nvidia-l4": 2}
+    assert isinstance(found, Decision)
+    assert found.reason == Reason.NOT_AN_ACCELERATOR_DEMAND
+
+
+def test_a_head_is_active_until_it_is_suspended() -> None:
+    assert a_cluster(gpu_workers(), head=CPU).active == 5
+    assert a_cluster(gpu_workers(), head=a_template()).active == 6
+    assert a_cluster(gpu_workers(), head=a_template(), suspend=True).active == 5
+
+
+def test_a_head_with_tpus_is_refused_and_no_worker_gets_a_pool_for_it() -> None:
+    head = {"spec": a_group()["template"]["spec"]}
+    workload = a_cluster(a_group(maxReplicas=1, replicas=1), head=head)
+    worker = a_pod(head, "worker", "tpu")
+
+    with pytest.raises(SliceUnknown, match="a head without TPUs"):
+        list_slices(workload)
+    for pod, said in ((a_pod(head), "request TPUs in a worker group"), (worker, "a head without TPUs")):
+        found = decide_demand(GKE_CLUSTER, pod, workload, settings())
+        assert isinstance(found, Decision)
+        assert found.reason == Reason.SLICE_UNKNOWN
+        assert said in found.message
+    assert find_slice(RAYCLUSTER, worker, workload) is not None, "workers that run keep their pool"
