@@ -47,7 +47,8 @@ on its workload, in a log record (field `reason`, which the log-based metrics co
 | chips or GPUs that are no whole number: `google.com/tpu: 1.5` | `shape_unsupported` | workload and pod; the API server refuses most of them first |
 | several hosts for a Deployment or a bare pod, which have no slices | `hosts_differ` | workload and pod |
 | a StatefulSet of several hosts that creates its pods one after another | `slice_unknown` | workload and pod |
-| a Job of several pods without index; Ray pods of several hosts that name no replica; a Ray head that requests accelerators | `slice_unknown` | workload and pod |
+| a Job of several pods without index; Ray pods of several hosts that name no replica; a Ray head that requests TPUs; a LeaderWorkerSet whose leaders request accelerators that fit no pool with those of their workers | `slice_unknown` | workload and pod |
+| a required term about a node label of your own that no value satisfies; networks that the machine does not have ([placement.md](placement.md)) | `selector_unsupported` | workload and pod |
 | a pod that differs from its workload's template in what its nodes depend on: of an earlier template, changed by a webhook, or forged | `pod_contradicts_spec` | workload and pod |
 | the workload is deleted, or another one has its name now | `owner_gone` | pod |
 | the controller is of no kind of the table, is a pod, or is a Job that belongs to another object | `owner_kind_unknown` | pod (and Job) |

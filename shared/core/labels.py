@@ -6,6 +6,8 @@ https://github.com/ai-on-gke/tpu-provisioner.
 
 from __future__ import annotations
 
+import re
+
 # --- the owner of a pool (node labels, written once at creation) ---
 MANAGER = "google.com/nodepool-manager"
 MANAGER_VALUE = "tpu-provisioner"
@@ -105,6 +107,10 @@ ICI_RESILIENCY = "cloud.google.com/gke-tpu-ici-resiliency"
 LOCATION_HINT = "cloud.google.com/gke-location-hint"
 POOL_GROUP_NAME = "cloud.google.com/gke-nodepool-group-name"
 WORKLOAD_TYPE = "cloud.google.com/gke-workload-type"
+METADATA_SERVER = "iam.gke.io/gke-metadata-server-enabled"
+NETWORK_DRIVER = "cloud.google.com/gke-networking-dra-driver"
+NETWORK_PROFILE = "gke.networks.io/accelerator-network-profile"
+POD_INTERFACES = "networking.gke.io/interfaces"  # an annotation of pods
 MACHINE_FAMILY = "cloud.google.com/machine-family"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 ZONE = "topology.kubernetes.io/zone"
@@ -112,3 +118,11 @@ REGION = "topology.kubernetes.io/region"
 OPERATING_SYSTEM = "kubernetes.io/os"
 ARCHITECTURE = "kubernetes.io/arch"
 HOSTNAME = "kubernetes.io/hostname"
+
+_RESERVED = re.compile(r"(.*\.)?(google\.com|gke\.io|kubernetes\.io|k8s\.io)")
+
+
+def is_reserved(key: str) -> bool:
+    """Return whether a label's domain is one of Google or Kubernetes, whose labels GKE sets."""
+    domain, slash, _ = key.rpartition("/")
+    return bool(slash) and bool(_RESERVED.fullmatch(domain))

@@ -70,7 +70,7 @@ def build_node_pool(
         pool["networkConfig"] = {
             "additionalNodeNetworkConfigs": [_build_network(pair) for pair in demand.networks]
         }
-    elif shape.own_networks:
+    elif demand.network_profile:
         # GKE creates and maintains the networks itself.
         pool["networkConfig"] = {"acceleratorNetworkProfile": "auto"}
     return pool

@@ -7,6 +7,7 @@ the topology may also come from an annotation.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from shared.core.errors import Rejected
 
 if TYPE_CHECKING:
     from shared.core.priorities import Priority
+    from shared.core.topology_terms import TopologyTerm
 
 
 class AmbiguousSelector(Rejected):
@@ -87,6 +89,10 @@ class PodTemplate:
     node_pool_affinity: bool = False
     """Required pod affinity and anti-affinity by ``cloud.google.com/gke-nodepool``: the
     pods of a slice share one node pool, and those of other slices stay off it."""
+    topology_terms: tuple[TopologyTerm, ...] = ()
+    """Required pod affinity and anti-affinity, and spread constraints that keep pods waiting."""
+    claims_devices: bool = False
+    """The pod has ``resourceClaims``, for example for networks."""
     container_chips: tuple[int, ...] = ()
     """``google.com/tpu`` of each container: the request, else the limit."""
     init_container_chips: tuple[int, ...] = ()
@@ -118,6 +124,10 @@ class PodTemplate:
     def units(self) -> int:
         """Return the chips or GPUs; a pod that requests both is refused."""
         return self.chips + self.gpus
+
+    def require(self, *terms: TopologyTerm) -> PodTemplate:
+        """Return the same with further topology terms."""
+        return dataclasses.replace(self, topology_terms=(*self.topology_terms, *terms))
 
     def find_selector(self, key: str) -> str | None:
         """Return the value that the pod selects for a node label; None if it selects none.
@@ -240,6 +250,8 @@ class SliceGroup:
     """Each pod can run on any node of its shape: one pool for all pods, whose size changes."""
     whole: bool = False
     """The pods of a slice need a pool of their own, even if their accelerators form no slice."""
+    together: bool = False
+    """Its pods are of no use without those of the workload's other groups."""
     beside: str = ""
     """Name of the group on whose first slice these pods without chips run; empty for none."""
     ended: frozenset[str] = frozenset()

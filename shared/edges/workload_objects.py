@@ -30,6 +30,7 @@ from shared.core.workloads import PodTemplate, PodView, Toleration
 from shared.edges.kubernetes_errors import Unreadable
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
 from shared.edges.quantities import parse_quantity
+from shared.edges.topology_records import Expression, PodAffinity, SpreadConstraint, read_topology_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,14 +61,6 @@ class Container(Record):
     """``Always`` makes an init container a sidecar, which runs beside the others."""
 
 
-class Expression(Record):
-    """One requirement on a node label."""
-
-    key: str = ""
-    operator: str = ""
-    values: list[str] | None = None
-
-
 class Term(Record):
     """Requirements that hold together."""
 
@@ -84,20 +77,6 @@ class NodeAffinity(Record):
     """Only what is required; preferences do not decide a shape."""
 
     required: RequiredNodes | None = msgspec.field(
-        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
-    )
-
-
-class PodTerm(Record):
-    """Where other pods must, or must not, be. Its pod selector is not read."""
-
-    topology_key: str = ""
-
-
-class PodAffinity(Record):
-    """Only what is required."""
-
-    required: list[PodTerm] | None = msgspec.field(
         name="requiredDuringSchedulingIgnoredDuringExecution", default=None
     )
 
@@ -129,6 +108,8 @@ class PodSpec(Record):
     init_containers: list[Container] | None = None
     scheduling_gates: list[dict[str, str]] | None = None
     tolerations: list[TolerationRecord] | None = None
+    topology_spread_constraints: list[SpreadConstraint] | None = None
+    resource_claims: list[dict[str, Any]] | None = None
 
 
 class PodStatus(Record):
@@ -198,7 +179,8 @@ def read_template(body: Json) -> PodTemplate:
         UnexpectedValue: a field has an unexpected type.
     """
     try:
-        found = msgspec.convert(body, Template)
+        # A manifest may have `metadata:` without a value, which the API server takes for absent.
+        found = msgspec.convert({key: value for key, value in body.items() if value is not None}, Template)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at `$")
         raise UnexpectedValue(f"pod template{place.rstrip('`')}", problem, "a PodTemplateSpec") from error
@@ -246,6 +228,12 @@ def _view_template(meta: ObjectMeta, spec: PodSpec) -> PodTemplate:
         node_affinity=_read_affinity(spec.affinity),
         alternatives=_read_alternatives(spec.affinity),
         node_pool_affinity=_stays_in_pool(spec.affinity),
+        topology_terms=read_topology_terms(
+            spec.affinity.pod_affinity if spec.affinity else None,
+            spec.affinity.pod_anti_affinity if spec.affinity else None,
+            spec.topology_spread_constraints or (),
+        ),
+        claims_devices=bool(spec.resource_claims),
         container_chips=chips[0],
         init_container_chips=chips[1],
         container_gpus=gpus[0],

@@ -24,7 +24,7 @@ from shared.core.kinds.elastic import (
     name_elastic,
 )
 from shared.core.kinds.job import JOB
-from shared.core.kinds.leaderworkerset import LEADERWORKERSET
+from shared.core.kinds.leaderworkerset import EXCLUSIVE_TOPOLOGY, LEADERWORKERSET
 from shared.core.kinds.table import list_slices
 from shared.core.workloads import PodTemplate, SliceGroup, WorkloadView
 from shared.edges.quantities import parse_quantity
@@ -225,3 +225,58 @@ def test_several_hosts_of_a_slice_are_no_interchangeable_pods() -> None:
     found = decide_planned_demand(CLUSTER, workload, only, settings())
     assert isinstance(found, Decision)
     assert found.reason == Reason.HOSTS_DIFFER
+
+
+H100 = {labels.GPU_ACCELERATOR: "nvidia-h100-80gb"}
+GB200 = {labels.GPU_ACCELERATOR: "nvidia-gb200"}
+
+
+def a_group_of(
+    leader: dict[str, Any], workers: dict[str, Any], annotations: dict[str, str] | None = None
+) -> WorkloadView:
+    template = {"leaderTemplate": leader, "workerTemplate": workers, "size": 3}
+    metadata = {"namespace": "ml", "name": "lws", "annotations": annotations or {}}
+    spec = {"replicas": 1, "leaderWorkerTemplate": template}
+    return LEADERWORKERSET.read({"metadata": metadata, "spec": spec}, read_template)
+
+
+def plan(workload: WorkloadView) -> list[Demand | Decision]:
+    return [decide_planned_demand(CLUSTER, workload, each, settings()) for each in list_slices(workload)]
+
+
+def test_leaders_and_workers_with_other_gpus_have_a_pool_each() -> None:
+    found = plan(a_group_of(a_gpu_body(), a_gpu_body(8, selector=H100)))
+
+    assert [each.shape.node_count for each in found if isinstance(each, Demand)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("leader", "workers"),
+    [
+        (a_gpu_body(8, selector=H100), a_gpu_body(8, selector={"team": "red"})),
+        (a_gpu_body(8, selector={"team": "red"}), a_gpu_body(8, selector=H100)),
+    ],
+    ids=["the workers' is refused", "the leaders' is refused"],
+)
+def test_of_two_pools_that_a_leaderworkerset_needs_both_are_made_or_none(
+    leader: dict[str, Any], workers: dict[str, Any]
+) -> None:
+    found = plan(a_group_of(leader, workers))
+
+    refused = [each for each in found if isinstance(each, Decision)]
+
+    assert [each.reason for each in refused] == [Reason.GPU_UNKNOWN] * 2
+    assert sum("ml/lws also needs a pool" in each.message for each in refused) == 1
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        a_group_of(a_gpu_body(), a_gpu_body(4, selector=GB200)),
+        a_group_of(a_gpu_body(), a_gpu_body(8, selector=H100), {EXCLUSIVE_TOPOLOGY: labels.NODE_POOL}),
+    ],
+    ids=["one of them needs slices", "one pool for both"],
+)
+def test_gpus_of_a_leader_that_fit_no_pool_with_its_workers_are_refused(workload: WorkloadView) -> None:
+    with pytest.raises(SliceUnknown, match="chips or GPUs outside the slice"):
+        list_slices(workload)

@@ -10,7 +10,9 @@ import pytest
 from shared.core import labels
 from shared.core.kinds.jobset import JOBSET
 from shared.core.times import parse_time
+from shared.core.topology_terms import Requirement, TermKind, TopologyTerm
 from shared.core.workloads import AmbiguousSelector, PodTemplate
+from shared.edges import workload_objects
 from shared.edges.workload_objects import Pod, read_workload, view_pod
 
 if TYPE_CHECKING:
@@ -131,6 +133,36 @@ def test_the_topology_may_stand_in_an_annotation() -> None:
     pod = {"metadata": {"annotations": {labels.SLICE_TOPOLOGY: "4x4"}}, "spec": {}}
 
     assert view_pod(msgspec.convert(pod, Pod)).template.topology == "4x4"
+
+
+def test_claims_and_the_terms_of_topologies_are_read() -> None:
+    selector = {"matchLabels": {"app": "a"}, "matchExpressions": [{"key": "job", "operator": "Exists"}]}
+    beside = {"topologyKey": "rack", "labelSelector": selector, "matchLabelKeys": ["hash"], "namespaces": ["ml"]}
+    away = {"topologyKey": "row", "namespaceSelector": {"matchLabels": {"team": "red"}}}
+    everywhere = {"topologyKey": "row", "labelSelector": {}, "namespaceSelector": {}}
+    spread = {"topologyKey": "hall", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 2}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    spec = {
+        "affinity": {"podAffinity": {required: [beside]}, "podAntiAffinity": {required: [away, everywhere]}},
+        "topologySpreadConstraints": [spread, spread | {"whenUnsatisfiable": "ScheduleAnyway"}],
+        "resourceClaims": [{"name": "net", "resourceClaimTemplateName": "all-netdev"}],
+    }
+    found = view_pod(msgspec.convert({"metadata": {}, "spec": spec}, Pod)).template
+
+    asked = (Requirement("app", "In", ("a",)), Requirement("job", "Exists"))
+    assert found.claims_devices
+    assert found.topology_terms == (
+        TopologyTerm(kind=TermKind.AFFINITY, key="rack", selector=asked, same_keys=("hash",), namespaces=("ml",)),
+        TopologyTerm(kind=TermKind.ANTI_AFFINITY, key="row", some_namespaces=True),
+        TopologyTerm(kind=TermKind.ANTI_AFFINITY, key="row", selector=(), all_namespaces=True),
+        TopologyTerm(kind=TermKind.SPREAD, key="hall", domains_min=2),
+    )
+
+
+def test_a_template_s_metadata_may_have_no_value() -> None:
+    assert workload_objects.read_template(
+        {"metadata": None, "spec": {"nodeSelector": {"a": "b"}}}
+    ).node_selector == {"a": "b"}
 
 
 def test_a_pod_is_read_in_full() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from shared.core import labels
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import Demand, build_demand, claim_slice
+from shared.core.demand.dynamic_slices import find_dynamic_slice
 from shared.core.demand.spec_agreement import check_pod, check_size
 from shared.core.errors import Rejected
 from shared.core.kinds.elastic import find_slice, is_leader, merge_requests
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from shared.core.workloads import PodTemplate, PodView, WorkloadView
 
 Row = tuple[bool, Reason, str]
+_DYNAMIC = (
+    "{0} leaves the slice to GKE's dynamic slicing, which forms it from node pools that an operator creates; "
+    f"for a node pool of its own, remove {{0}} and select {labels.TOPOLOGY}"
+)
 
 
 def decide_demand(
@@ -183,6 +188,7 @@ def _list_template_obstacles(template: PodTemplate) -> tuple[Row, ...]:
         or template.selects(labels.PROVISIONING_REQUEST)
         or any(key in template.annotations for key in labels.PROVISIONING_REQUESTS)
     )
+    dynamic = find_dynamic_slice(template)
     return (
         (
             not template.wants_accelerator,
@@ -198,6 +204,11 @@ def _list_template_obstacles(template: PodTemplate) -> tuple[Row, ...]:
             left_to_gke,
             Reason.DEMAND_LEFT_TO_GKE,
             "the pod uses a ComputeClass or a ProvisioningRequest; GKE provides its nodes itself",
+        ),
+        (
+            bool(dynamic),
+            Reason.DEMAND_LEFT_TO_GKE,
+            _DYNAMIC.format(dynamic),
         ),
         (
             template.selects(labels.NODE_POOL),

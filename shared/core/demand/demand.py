@@ -16,10 +16,13 @@ from shared.core import labels
 from shared.core.demand.candidates import Candidate, read_candidates
 from shared.core.demand.capacity import Capacity, read_capacity, read_flex_wait
 from shared.core.demand.idle_time import read_idle_seconds
+from shared.core.demand.networks import check_listed, read_networks
 from shared.core.demand.node_selectors import read_node_labels, read_operator_labels, read_zone
+from shared.core.demand.topology_labels import read_topology_labels
 from shared.core.demand.wanted_shapes import find_wanted_shape
-from shared.core.errors import NotAllowed
+from shared.core.errors import NotAllowed, Rejected
 from shared.core.identity.names import Claim
+from shared.core.kinds.elastic import list_elastic
 from shared.core.kinds.table import get_kind
 from shared.core.settings import Settings, is_allowed
 
@@ -47,6 +50,8 @@ class Demand:
     """Labels that the setting copies from the pods; not part of the fingerprint."""
     networks: tuple[str, ...]
     """``network:subnetwork`` pairs."""
+    network_profile: bool = False
+    """GKE makes the networks that the machine needs."""
     node_service_account: str
     elastic: bool = False
     """The pool is for all pods of one shape; its node count changes with their number."""
@@ -160,6 +165,25 @@ def build_demand(
     Raises:
         Rejected: no pool can satisfy the slice, or a setting does not allow the pool.
     """
+    demand = _build_demand(cluster, workload, found, template, settings)
+    for other in list_elastic(workload) if found.group.together else ():
+        if other.name != found.name:
+            _check_other(cluster, workload, other, settings)
+    return demand
+
+
+def _check_other(cluster: str, workload: WorkloadView, other: SliceOfPod, settings: Settings) -> None:
+    """Accept another pool that the workload needs: one of them alone would be of no use."""
+    try:
+        _build_demand(cluster, workload, other, other.group.template, settings)
+    except Rejected as error:
+        problem = f"{workload} also needs a pool for its {other.group.name}, which is refused: {error}"
+        raise type(error)(problem) from error
+
+
+def _build_demand(
+    cluster: str, workload: WorkloadView, found: SliceOfPod, template: PodTemplate, settings: Settings
+) -> Demand:
     claim = claim_slice(cluster, workload, found)
     _check_allowed(claim.namespace, template, settings)
     shape = find_wanted_shape(found, template, workload)
@@ -169,6 +193,8 @@ def build_demand(
     flex_wait = read_flex_wait(template, settings) * (not elastic)
     candidates = read_candidates(template, shape, cluster, claim.namespace, settings, flex_wait=flex_wait)
     first = candidates[0] if candidates else Candidate(asked, read_zone(template, cluster, settings))
+    networks = read_networks(template, shape, settings)
+    given = networks.node_labels | read_topology_labels(template, found, workload, nodes=shape.node_count)
     return Demand(
         claim=claim,
         shape=shape,
@@ -177,9 +203,10 @@ def build_demand(
         zone=first.zone,
         candidates=candidates,
         flex_wait_seconds=flex_wait,
-        node_labels=read_node_labels(template, shape, asked, settings, pins=pins),
+        node_labels=read_node_labels(template, shape, asked, settings, pins=pins, given=given),
         operator_labels=read_operator_labels(template, settings),
-        networks=_read_networks(template, settings),
+        networks=networks.pairs,
+        network_profile=networks.profile,
         node_service_account=_read_service_account(template, settings),
         elastic=elastic,
         idle_seconds=read_idle_seconds(found.group, template, shape, settings),
@@ -212,40 +239,11 @@ def _check_allowed(namespace: str, template: PodTemplate, settings: Settings) ->
         )
 
 
-def _read_networks(template: PodTemplate, settings: Settings) -> tuple[str, ...]:
-    text = template.annotations.get(labels.ADDITIONAL_NODE_NETWORKS, "")
-    if not text.strip():
-        return settings.node_additional_networks
-    pairs = tuple(pair.strip().replace(" ", "") for pair in text.split(",") if pair.strip())
-    for pair in pairs:
-        if pair.count(":") != 1 or not all(pair.split(":")):
-            raise NotAllowed(
-                "not a pair of network and subnetwork",
-                field=f"annotation {labels.ADDITIONAL_NODE_NETWORKS}",
-                value=pair,
-                valid="network:subnetwork, separated by commas",
-            )
-        _check_listed(
-            pair, settings.allowed_node_networks, labels.ADDITIONAL_NODE_NETWORKS, "allowed_node_networks"
-        )
-    return pairs
-
-
 def _read_service_account(template: PodTemplate, settings: Settings) -> str:
     named = template.annotations.get(labels.NODE_SERVICE_ACCOUNT, "")
     if not named or named == settings.node_service_account:
         return settings.node_service_account
-    _check_listed(
+    check_listed(
         named, settings.allowed_node_service_accounts, labels.NODE_SERVICE_ACCOUNT, "allowed_node_service_accounts"
     )
     return named
-
-
-def _check_listed(value: str, patterns: tuple[str, ...], annotation: str, setting: str) -> None:
-    if not is_allowed(value, patterns):
-        raise NotAllowed(
-            f"the setting {setting} does not list this value",
-            field=f"annotation {annotation}",
-            value=value,
-            valid=", ".join(patterns) or "none; the list is empty",
-        )

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from shared.core.shapes.shape import Shape
     from shared.core.workloads import PodTemplate
 
-_RESERVED = re.compile(r"(.*\.)?(google\.com|gke\.io|kubernetes\.io|k8s\.io)")
 ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 
 SET_BY_GKE = frozenset(
@@ -68,7 +67,13 @@ class ZoneMissing(Rejected):
 
 
 def read_node_labels(
-    template: PodTemplate, shape: Shape, capacity: Capacity, settings: Settings, *, pins: Mapping[str, str]
+    template: PodTemplate,
+    shape: Shape,
+    capacity: Capacity,
+    settings: Settings,
+    *,
+    pins: Mapping[str, str],
+    given: Mapping[str, str],
 ) -> dict[str, str]:
     """Return the node labels that a pool needs besides owner labels and `read_operator_labels`.
 
@@ -78,18 +83,24 @@ def read_node_labels(
         capacity: the slice's tier.
         settings: the operator's settings.
         pins: labels by which the kind pins pods to nodes; a value is empty if these are not pinned.
+        given: further labels of the nodes; none contradicts a selector.
 
     Raises:
         UnsupportedSelector: the nodes would not have a label that the pod selects.
         NotAllowed: the copy-labels annotation names a label outside the allow-list.
     """
     found = _copy_pod_labels(template, settings)
-    found.update({key: value for key, value in pins.items() if value})
+    found.update({key: value for key, value in {**pins, **given}.items() if value})
     if capacity.max_run_duration_seconds and template.selects(labels.MAX_RUN_DURATION):
         found[labels.MAX_RUN_DURATION] = str(capacity.max_run_duration_seconds)
     copied = read_operator_labels(template, settings)
     anyway = {*found, *copied, labels.HOSTNAME, labels.OPERATING_SYSTEM, labels.ARCHITECTURE}
     for key in {**template.node_affinity, **template.node_selector}:
+        if key in given:
+            continue
+        if key == labels.METADATA_SERVER:
+            _check_metadata_server(template, settings)
+            continue
         value = template.find_selector(key)
         if value is not None and key not in SET_BY_GKE:
             found.update(_read_selector(key, value, shape, pins))
@@ -149,7 +160,7 @@ def find_region(cluster: str) -> str:
 def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str]:
     asked = [key.strip() for key in template.annotations.get(labels.COPY_LABELS, "").split(",")]
     for key in asked:
-        if key and (_is_reserved(key) or not is_allowed(key, settings.allowed_label_prefixes)):
+        if key and (labels.is_reserved(key) or not is_allowed(key, settings.allowed_label_prefixes)):
             raise NotAllowed(
                 "this label may not be copied to nodes",
                 field=f"annotation {labels.COPY_LABELS}",
@@ -177,7 +188,7 @@ def _read_selector(key: str, value: str, shape: Shape, pins: Mapping[str, str]) 
         return {key: value}
     if key == labels.MAX_RUN_DURATION:
         return {}
-    if _is_reserved(key):
+    if labels.is_reserved(key):
         raise UnsupportedSelector(
             "this provisioner cannot set this label on nodes",
             field="spec.nodeSelector",
@@ -185,6 +196,18 @@ def _read_selector(key: str, value: str, shape: Shape, pins: Mapping[str, str]) 
             valid="a key of your own domain, or one of the documented accelerator and capacity selectors",
         )
     return {key: value}
+
+
+def _check_metadata_server(template: PodTemplate, settings: Settings) -> None:
+    """Accept a selector of the label that GKE gives to nodes with its metadata server."""
+    if not settings.node_workload_identity:
+        raise UnsupportedSelector(
+            "the setting node_workload_identity is off, so the nodes do not have GKE's metadata server",
+            field="spec.nodeSelector",
+            value=labels.METADATA_SERVER,
+            valid="turn on the setting, or remove this selector",
+        )
+    _check_agrees(labels.METADATA_SERVER, template.find_selector(labels.METADATA_SERVER) or "true", "true")
 
 
 def _check_agrees(key: str, value: str, expected: str) -> None:
@@ -195,8 +218,3 @@ def _check_agrees(key: str, value: str, expected: str) -> None:
             value=value,
             valid=expected or "remove this selector",
         )
-
-
-def _is_reserved(key: str) -> bool:
-    domain, slash, _ = key.rpartition("/")
-    return bool(slash) and bool(_RESERVED.fullmatch(domain))

@@ -24,6 +24,7 @@ from shared.core.kinds.objects import (
     read_text,
     read_texts,
 )
+from shared.core.topology_terms import is_of_pools, make_exclusive
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _is_leader(pod: PodView) -> bool:
 
 
 def _is_whole(pod: PodView) -> bool:
-    return pod.template.annotations.get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
+    return is_of_pools(pod.template.annotations.get(EXCLUSIVE_TOPOLOGY, ""))
 
 
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
@@ -132,16 +133,21 @@ def _read_exclusion(body: Json, group: SliceGroup, of_jobset: Mapping[str, str])
 
 def _read_group(body: Json, of_jobset: Mapping[str, str], read_template: TemplateReader) -> SliceGroup:
     merged = {**of_jobset, **read_texts(body, "template", "metadata", "annotations")}
+    exclusive, pinned = merged.get(EXCLUSIVE_TOPOLOGY, ""), NODE_SELECTOR_STRATEGY in merged
+    template = read_template(read_object(body, "template", "spec", "template"))
+    if exclusive not in ("", labels.NODE_POOL) and not pinned:
+        # JobSet's webhook adds it to the leaders: https://jobset.sigs.k8s.io/docs/tasks/exclusive_placement/.
+        template = template.require(make_exclusive(exclusive, JOB_KEY))
     parallelism = read_number(body, "template", "spec", "parallelism", default=1)
     completions = read_number(body, "template", "spec", "completions", default=max(parallelism, 1))
     return SliceGroup(
         name=read_text(body, "name"),
         replicas=read_number(body, "replicas", default=1),
-        template=read_template(read_object(body, "template", "spec", "template")),
+        template=template,
         # Both annotations count on the JobSet or the Job template, not on the pod template:
         # https://jobset.sigs.k8s.io/docs/tasks/exclusive_placement/.
-        pinned=EXCLUSIVE_TOPOLOGY in merged and NODE_SELECTOR_STRATEGY in merged,
-        whole=merged.get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL,
+        pinned=bool(exclusive) and pinned,
+        whole=is_of_pools(exclusive),
         idle=parallelism == 0,
         pods=max(min(parallelism, completions), 0),
     )

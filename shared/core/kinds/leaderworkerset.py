@@ -9,6 +9,7 @@ terminal state: a pool goes with its group, or when a queue holds all pods of it
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from typing import TYPE_CHECKING
 
 from shared.core import labels
@@ -26,12 +27,14 @@ from shared.core.kinds.objects import (
     read_text,
     read_texts,
 )
+from shared.core.topology_terms import is_of_pools, make_exclusive
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shared.core.kinds.kind import Json, TemplateReader
+    from shared.core.topology_terms import TopologyTerm
 
 NAME = "LeaderWorkerSet"
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
@@ -39,7 +42,10 @@ SET_NAME = f"{_PREFIX}name"
 GROUP_INDEX = f"{_PREFIX}group-index"
 WORKER_INDEX = f"{_PREFIX}worker-index"
 SUBGROUP_INDEX = f"{_PREFIX}subgroup-index"
-EXCLUSIVE_TOPOLOGY = f"{_PREFIX}exclusive-topology"  # this and the following three are annotations
+GROUP_KEY = f"{_PREFIX}group-key"
+SUBGROUP_KEY = f"{_PREFIX}subgroup-key"
+EXCLUSIVE_TOPOLOGY = f"{_PREFIX}exclusive-topology"  # this and the following four are annotations
+SUBGROUP_EXCLUSIVE_TOPOLOGY = f"{_PREFIX}subgroup-exclusive-topology"
 SIZE = f"{_PREFIX}size"
 SUBGROUP_SIZE = f"{_PREFIX}subgroup-size"
 LEADER_ASKS_FOR_CHIPS = f"{_PREFIX}leader-requests-tpus"
@@ -128,11 +134,29 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     found = read_object(body, "spec", "leaderWorkerTemplate")
     workers = read_template(read_object(found, "workerTemplate"))
     leader = read_template(read_object(found, "leaderTemplate")) if found.get("leaderTemplate") else workers
+    terms = _read_exclusion(body)
+    leader, workers = leader.require(*terms), workers.require(*terms)
     return WorkloadView(
         **read_identity(NAME, body),
         groups=_read_groups(body, leader, workers),
         templates={APART: leader, _WORKERS: workers},
         active=read_number(body, "status", "replicas"),
+    )
+
+
+def _read_exclusion(body: Json) -> tuple[TopologyTerm, ...]:
+    """Return what the controller's webhook adds to the pods for exclusive topologies."""
+    said = read_texts(body, "metadata", "annotations")
+    keys = {
+        EXCLUSIVE_TOPOLOGY: (SET_NAME, GROUP_INDEX),
+        SUBGROUP_EXCLUSIVE_TOPOLOGY: (SET_NAME, GROUP_INDEX, SUBGROUP_INDEX),
+    }
+    if not read_object(body, "spec", "leaderWorkerTemplate", "subGroupPolicy"):
+        del keys[SUBGROUP_EXCLUSIVE_TOPOLOGY]
+    return tuple(
+        make_exclusive(said[each], *same)
+        for each, same in keys.items()
+        if said.get(each, labels.NODE_POOL) != labels.NODE_POOL
     )
 
 
@@ -146,12 +170,12 @@ def _read_groups(body: Json, leader: PodTemplate, workers: PodTemplate) -> tuple
         path = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
         raise UnexpectedValue(path, layout.subgroup_size, f"a size with at most {SUBGROUPS_MAX} sub-groups")
     replicas = _count_replicas(body)
-    whole = read_texts(body, "metadata", "annotations").get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
+    whole = is_of_pools(read_texts(body, "metadata", "annotations").get(EXCLUSIVE_TOPOLOGY, ""))
+    excluded = read_text(found, "subGroupPolicy", "subGroupPolicyType") == "LeaderExcluded"
+    if layout.size > 1 and _is_apart(leader, workers, excluded=excluded, whole=whole):
+        return (SliceGroup(name=APART, replicas=replicas, hosts=1, template=leader, whole=True),)
     if not whole and (is_free(leader) or is_free(workers)):
         return _read_free(leader, workers, replicas=replicas, size=layout.size)
-    excluded = read_text(found, "subGroupPolicy", "subGroupPolicyType") == "LeaderExcluded"
-    if layout.size > 1 and _is_apart(leader, workers, excluded=excluded):
-        return (SliceGroup(name=APART, replicas=replicas, hosts=1, template=leader),)
     groups = []
     for subgroup in range(layout.subgroups):
         led = subgroup == 0 and leader.units > 0
@@ -167,14 +191,14 @@ def _read_free(leader: PodTemplate, workers: PodTemplate, *, replicas: int, size
     """Return the pods that request GPUs and need no pool of their own."""
     counted = (("leaders", leader, 1), ("workers", workers, max(size - 1, 0)))
     return tuple(
-        SliceGroup(name=name, replicas=replicas, pods=pods, template=template)
+        SliceGroup(name=name, replicas=replicas, pods=pods, template=template, together=True)
         for name, template, pods in counted
         if pods and template.gpus
     )
 
 
 def _is_whole(pod: PodView) -> bool:
-    return pod.template.annotations.get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
+    return is_of_pools(pod.template.annotations.get(EXCLUSIVE_TOPOLOGY, ""))
 
 
 def _count_replicas(body: Json) -> int:
@@ -201,16 +225,26 @@ def _read_surge(body: Json, replicas: int) -> int:
     return surge
 
 
-def _is_apart(leader: PodTemplate, workers: PodTemplate, *, excluded: bool) -> bool:
-    """Return whether the leader's chips are not part of the workers' slice."""
+def _is_apart(leader: PodTemplate, workers: PodTemplate, *, excluded: bool, whole: bool) -> bool:
+    """Return whether the leader's accelerators are not part of the workers' slice.
+
+    GPUs that need no pool of their own form no slice, if neither side has one.
+    """
     if not leader.units or not workers.wants_accelerator:
         return False
+    free = not whole and (is_free(leader), is_free(workers))
+    if free and any(free):
+        return not all(free)
     return excluded or _read_shape(leader) != _read_shape(workers)
 
 
-def _read_shape(template: PodTemplate) -> tuple[str | None, str | None] | None:
+def _read_shape(template: PodTemplate) -> tuple[str | None, str | None, str | None] | None:
     try:
-        return template.find_selector(labels.ACCELERATOR), template.topology
+        return (
+            template.find_selector(labels.ACCELERATOR),
+            template.topology,
+            template.find_selector(labels.GPU_ACCELERATOR),
+        )
     except Rejected:  # an ambiguous selector is refused later, when the demand is read
         return None
 
@@ -218,9 +252,9 @@ def _read_shape(template: PodTemplate) -> tuple[str | None, str | None] | None:
 def _refuse_apart(workload: WorkloadView) -> None:
     if any(group.name == APART for group in workload.groups):
         raise SliceUnknown(
-            f"the leaders of {NAME} {workload.name} request chips outside the slice of their workers",
+            f"the leaders of {NAME} {workload.name} request chips or GPUs outside the slice of their workers",
             field="spec.leaderWorkerTemplate.leaderTemplate",
-            valid="a leader without chips, or a leader with the selectors of its workers in their first sub-group",
+            valid="a leader without chips or GPUs, or one with its workers' selectors in their first sub-group",
         )
 
 
@@ -265,10 +299,16 @@ def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
 
 
 def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> PodTemplate:
-    said = {SET_NAME: workload.name, GROUP_INDEX: str(index)} | (
-        {SUBGROUP_INDEX: group.name} if group.name else {}
-    )
+    leader = f"{workload.namespace}/{workload.name}-{index}"
+    said = {SET_NAME: workload.name, GROUP_INDEX: str(index), GROUP_KEY: _hash(leader)}
+    if group.name:
+        said |= {SUBGROUP_INDEX: group.name, SUBGROUP_KEY: _hash(f"{leader.partition('/')[2]}/{group.name}")}
     return dataclasses.replace(group.template, labels=group.template.labels | said)
+
+
+def _hash(text: str) -> str:
+    """Return what the controller makes of the names of a group: SHA-1, as hexadecimal digits."""
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | None) -> bool:

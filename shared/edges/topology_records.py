@@ -1,0 +1,96 @@
+"""Required terms about the node label of a topology, decoded into `shared.core.topology_terms`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from shared.core.topology_terms import Requirement, TermKind, TopologyTerm
+from shared.edges.kubernetes_objects import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_STRICT = "DoNotSchedule"
+
+
+class Expression(Record):
+    """One requirement on a label, of a node or of a pod."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class LabelSelector(Record):
+    """A selector of pods or of namespaces; an empty one selects all."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[Expression] | None = None
+
+
+class PodTerm(Record):
+    """Where other pods must, or must not, be."""
+
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    match_label_keys: list[str] | None = None
+    namespaces: list[str] | None = None
+    namespace_selector: LabelSelector | None = None
+
+
+class PodAffinity(Record):
+    """Only what is required."""
+
+    required: list[PodTerm] | None = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+
+
+class SpreadConstraint(Record):
+    """How evenly pods are spread."""
+
+    topology_key: str = ""
+    when_unsatisfiable: str = _STRICT
+    min_domains: int | None = None
+
+
+def read_topology_terms(
+    beside: PodAffinity | None, away: PodAffinity | None, spread: Sequence[SpreadConstraint]
+) -> tuple[TopologyTerm, ...]:
+    """Return the terms that can keep a pod off a node."""
+    return (
+        *_read_terms(TermKind.AFFINITY, beside),
+        *_read_terms(TermKind.ANTI_AFFINITY, away),
+        *(
+            TopologyTerm(kind=TermKind.SPREAD, key=each.topology_key, domains_min=each.min_domains or 1)
+            for each in spread
+            if each.when_unsatisfiable == _STRICT
+        ),
+    )
+
+
+def _read_terms(kind: TermKind, side: PodAffinity | None) -> Iterator[TopologyTerm]:
+    for each in (side.required if side else None) or ():
+        spaces = each.namespace_selector
+        everywhere = spaces is not None and not _read_selector(spaces)
+        yield TopologyTerm(
+            kind=kind,
+            key=each.topology_key,
+            selector=None if each.label_selector is None else _read_selector(each.label_selector),
+            same_keys=tuple(each.match_label_keys or ()),
+            namespaces=tuple(each.namespaces or ()),
+            all_namespaces=everywhere,
+            some_namespaces=spaces is not None and not everywhere,
+        )
+
+
+def _read_selector(found: LabelSelector) -> tuple[Requirement, ...]:
+    return (
+        *(Requirement(key, "In", (value,)) for key, value in (found.match_labels or {}).items()),
+        *(
+            Requirement(each.key, each.operator, tuple(each.values or ()))
+            for each in found.match_expressions or ()
+        ),
+    )

@@ -1,0 +1,77 @@
+"""Slices that GKE's dynamic slicing forms are left alone, and the text names the feature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.decide.demands import decide_demand
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.demand.demand import Demand
+from shared.core.topology_terms import TermKind, TopologyTerm
+from tests.builders import CLUSTER, a_jobset, a_pod, settings
+
+SLICE = "cloud.google.com/gke-tpu-slice"
+PARTITION = "cloud.google.com/gke-tpu-partition-4x4x4-state"
+IRONWOOD: dict[str, Any] = {"accelerator": "tpu7x", "topology": "4x4x4"}
+
+
+def decide(**shape: Any) -> Demand | Decision:
+    pod = a_pod(shape=shape)
+    return decide_demand(CLUSTER, pod, a_jobset(template=pod.template), settings())
+
+
+@pytest.mark.parametrize(
+    ("shape", "key"),
+    [
+        pytest.param(IRONWOOD | {"selectors": {SLICE: "test-slice"}}, SLICE, id="a slice by its name"),
+        pytest.param(IRONWOOD | {"selectors": {PARTITION: "HEALTHY"}}, PARTITION, id="healthy partitions"),
+        pytest.param(
+            IRONWOOD | {"node_affinity": {PARTITION: ("HEALTHY", "DEGRADED")}},
+            PARTITION,
+            id="partitions of two states",
+        ),
+        pytest.param(
+            IRONWOOD | {"topology_terms": (TopologyTerm(kind=TermKind.AFFINITY, key=SLICE),)},
+            SLICE,
+            id="a slice for each Job",
+        ),
+        pytest.param(
+            {"annotations": {"kueue.x-k8s.io/podset-required-topology": "cloud.google.com/gke-tpu-slice-2x4-id"}},
+            "gke-tpu-slice-2x4-id",
+            id="a part of a larger slice",
+        ),
+        pytest.param(
+            {"accelerator": "tpu7x", "topology": None, "annotations": {labels.SLICE_TOPOLOGY: "4x12x16"}},
+            labels.SLICE_TOPOLOGY,
+            id="a slice of several pools",
+        ),
+    ],
+)
+def test_a_slice_that_gke_forms_is_left_alone_and_the_feature_is_named(shape: dict[str, Any], key: str) -> None:
+    found = decide(**shape)
+
+    assert isinstance(found, Decision)
+    assert (found.verdict, found.reason) == (Verdict.NOTHING, Reason.DEMAND_LEFT_TO_GKE)
+    assert "dynamic slicing" in found.message
+    assert f"remove {'cloud.google.com/' * (key.startswith('gke'))}{key}" in found.message
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(
+            {"accelerator": "tpu7x", "topology": None, "annotations": {labels.SLICE_TOPOLOGY: "4x4x4"}},
+            id="an annotation of what one pool can be",
+        ),
+        pytest.param({"accelerator": "tpu7x", "topology": "4x8x8"}, id="a selector of a large topology"),
+        pytest.param(
+            {"accelerator": "tpu-v5p-slice", "topology": None, "annotations": {labels.SLICE_TOPOLOGY: "4x8x8"}},
+            id="a generation without dynamic slicing",
+        ),
+    ],
+)
+def test_what_one_pool_serves_gets_it(shape: dict[str, Any]) -> None:
+    assert isinstance(decide(**shape), Demand)

@@ -1,0 +1,121 @@
+"""Networks that pods claim or select: GKE makes them for the machines that have them, else the refusal says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.decide.demands import decide_demand
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.nodepool import build_node_pool
+from tests.builders import CLUSTER, a_demand, a_jobset, a_pod, settings
+
+if TYPE_CHECKING:
+    from shared.core.settings import Settings
+
+AUTO = {"acceleratorNetworkProfile": "auto"}
+OWN = {"additionalNodeNetworkConfigs": [{"network": "n", "subnetwork": "s"}]}
+DRIVER = {labels.NETWORK_DRIVER: "true"}
+PROFILE = {labels.NETWORK_PROFILE: "auto"}
+V5E: dict[str, Any] = {"accelerator": "tpu-v5-lite-podslice"}
+H100: dict[str, Any] = {
+    "accelerator": None,
+    "topology": None,
+    "chips": 0,
+    "container_gpus": (8,),
+    "selectors": {labels.GPU_ACCELERATOR: "nvidia-h100-80gb"},
+}
+
+
+def networks(use: Settings | None = None, **shape: Any) -> tuple[dict[str, str], Any]:
+    """The labels and the networks of the pool for a pod."""
+    chosen = use or settings()
+    demand = a_demand(use=chosen, **shape)
+    body = build_node_pool(demand, attempt=0, created_at=1, settings=chosen)
+    assert demand.node_labels.items() <= body["config"]["labels"].items()
+    return demand.node_labels, body.get("networkConfig")
+
+
+def refusal(use: Settings | None = None, **shape: Any) -> str:
+    pod = a_pod(shape=shape)
+    found = decide_demand(CLUSTER, pod, a_jobset(template=pod.template), use or settings())
+    assert isinstance(found, Decision)
+    assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.SELECTOR_UNSUPPORTED)
+    return found.message
+
+
+def test_pods_that_claim_devices_get_the_networks_and_their_driver() -> None:
+    assert networks(claims_devices=True) == (DRIVER, AUTO)
+
+
+def test_networks_of_the_operator_s_own_are_used_with_the_driver() -> None:
+    assert networks(settings(node_additional_networks=("n:s",)), claims_devices=True) == (DRIVER, OWN)
+    assert networks(settings(node_additional_networks=("n:s",)))[1] == OWN
+
+
+def test_pods_with_gke_s_multi_network_annotation_do_not_get_the_driver() -> None:
+    assert networks(claims_devices=True, annotations={labels.POD_INTERFACES: "[]"}) == ({}, None)
+
+
+@pytest.mark.parametrize("shape", [V5E, H100], ids=["v5e", "h100"])
+def test_claims_on_other_machines_may_be_for_other_devices(shape: dict[str, Any]) -> None:
+    assert networks(claims_devices=True, **shape) == networks(**shape)
+
+
+@pytest.mark.parametrize("how", ["selector", "any value"])
+@pytest.mark.parametrize("wanted", [DRIVER, PROFILE], ids=["driver", "profile"])
+def test_a_selected_network_label_is_what_the_nodes_have(wanted: dict[str, str], how: str) -> None:
+    if how == "selector":
+        assert networks(selectors=wanted) == (wanted, AUTO)
+    else:
+        assert networks(node_affinity=dict.fromkeys(wanted, ())) == (wanted, AUTO)
+
+
+def test_a_selected_profile_is_used_instead_of_the_operator_s_networks() -> None:
+    use = settings(node_additional_networks=("n:s",))
+
+    assert networks(use, selectors=PROFILE) == (PROFILE, AUTO)
+
+
+def test_networks_that_the_pods_name_are_used_instead_of_the_profile() -> None:
+    use, named = settings(allowed_node_networks=("*",)), {labels.ADDITIONAL_NODE_NETWORKS: "n:s"}
+
+    assert networks(use, selectors=PROFILE, annotations=named) == (PROFILE, OWN)
+
+
+def test_a_machine_with_gpus_and_networks_may_be_selected_by_the_profile() -> None:
+    shape = H100 | {"selectors": H100["selectors"] | PROFILE}
+
+    assert networks(**shape) == (PROFILE, AUTO)
+
+
+@pytest.mark.parametrize("wanted", [DRIVER, PROFILE], ids=["driver", "profile"])
+def test_a_machine_without_such_networks_is_refused(wanted: dict[str, str]) -> None:
+    message = refusal(selectors=wanted, **V5E)
+
+    assert next(iter(wanted)) in message
+    assert "ct5lp-hightpu-4t" in message
+    assert "remove this selector" in message
+
+
+@pytest.mark.parametrize("key", [labels.NETWORK_DRIVER, labels.NETWORK_PROFILE])
+def test_another_value_of_a_network_label_is_refused(key: str) -> None:
+    assert key in refusal(selectors={key: "none"})
+
+
+def test_a_label_that_is_spelled_like_the_profile_s_names_it() -> None:
+    assert labels.NETWORK_PROFILE in refusal(selectors={"networks.gke.io/accelerator-network-profile": "auto"})
+
+
+@pytest.mark.parametrize(
+    "wanted", [{"selectors": {labels.METADATA_SERVER: "true"}}, {"node_affinity": {labels.METADATA_SERVER: ()}}]
+)
+def test_the_metadata_server_is_there_as_the_setting_says(wanted: dict[str, Any]) -> None:
+    assert networks(**wanted) == ({}, None)
+    assert "node_workload_identity" in refusal(settings(node_workload_identity=False), **wanted)
+
+
+def test_nodes_without_the_metadata_server_are_refused() -> None:
+    assert labels.METADATA_SERVER in refusal(selectors={labels.METADATA_SERVER: "false"})
