@@ -225,17 +225,17 @@ def test_slices_spread_over_as_many_domains_as_there_are_slices() -> None:
     [
         pytest.param(
             a_jobset(together(term("rack", ("app", "In", ["cache"])))),
-            ("podAffinity rack", "another workload", "nodeSelector rack"),
+            ("podAffinity rack", "no node pool from this workload", "nodeSelector rack"),
             id="beside pods of another workload",
         ),
         pytest.param(
             a_jobset(together(term("rack", ("app", "In", ["train"]), namespaces=["cache"]))),
-            ("podAffinity rack", "another workload"),
+            ("podAffinity rack", "no node pool from this workload"),
             id="beside pods of another namespace",
         ),
         pytest.param(
             a_jobset(together({"topologyKey": "rack"})),
-            ("podAffinity rack", "another workload"),
+            ("podAffinity rack", "no node pool from this workload"),
             id="beside no pods",
         ),
         pytest.param(
@@ -267,6 +267,38 @@ def test_one_replica_may_keep_its_like_away() -> None:
     (found,) = labels_of(a_deployment(apart(term("rack", ("app", "In", ["train"]))), replicas=1))
 
     assert found["rack"].startswith("ml_train-any-")
+
+
+def a_pair(spec_of_second: Json, first: Json) -> WorkloadView:
+    """Two replicated jobs with a slice each: the first has the label ``role: first``."""
+    first["metadata"]["labels"] = {"role": "first"}
+    jobs = [
+        {"name": name, "template": {"spec": {"parallelism": 2, "completions": 2, "template": template}}}
+        for name, template in (("a", first), ("b", a_template(spec_of_second)))
+    ]
+    return read("JobSet", {"replicatedJobs": jobs})
+
+
+def test_pods_that_others_of_their_workload_must_be_with_get_the_value_too() -> None:
+    workload = a_pair(together(term("rack", ("role", "In", ["first"]))), a_template({}))
+
+    assert labels_of(workload) == [{"rack": "ml_train"}] * 2
+
+
+def test_the_value_that_pods_select_is_that_of_those_that_must_be_with_them() -> None:
+    beside = together(term("rack", ("role", "In", ["first"])))
+    workload = a_pair({**beside}, a_template({}, selector={"rack": "r7"}))
+
+    assert labels_of(workload) == [{"rack": "r7"}] * 2
+
+
+def test_pods_that_must_be_with_pods_without_accelerators_are_refused() -> None:
+    of_cpu: Json = {"metadata": {}, "spec": {"containers": [{"name": "c"}]}}
+    workload = a_pair(together(term("rack", ("role", "In", ["first"]))), of_cpu)
+
+    decision = plan(workload)[1]
+    assert isinstance(decision, Decision)
+    assert "no node pool from this workload" in decision.message
 
 
 def test_slices_keep_each_other_away_by_a_value_each() -> None:

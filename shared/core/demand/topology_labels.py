@@ -59,13 +59,26 @@ def read_topology_labels(
         UnsupportedSelector: no one value for the nodes of the pool satisfies the terms.
     """
     terms = [each for each in template.topology_terms if each.needs_label and not template.list_values(each.key)]
+    asked = {key: _shorten(f"{workload.namespace}_{workload.name}") for key in _list_asked(template, workload)}
     if not terms:
-        return {}
+        return asked
     seen, several = _look_around(template, found, workload), _count_pods(found, nodes) > 1
-    return {
+    return asked | {
         key: _choose_value([each for each in terms if each.key == key], seen, workload, found, several=several)
         for key in sorted({each.key for each in terms})
     }
+
+
+def _list_asked(template: PodTemplate, workload: WorkloadView) -> list[str]:
+    """Return the keys by which pods of other templates of the workload must be with these pods."""
+    others = [*(group.template for group in workload.groups), *workload.templates.values()]
+    return [
+        term.key
+        for other in others
+        for term in other.topology_terms
+        if term.needs_label and term.kind == TermKind.AFFINITY and not template.list_values(term.key)
+        if term.matches(template.labels, other.labels)
+    ]
 
 
 def _choose_value(
@@ -94,11 +107,17 @@ def _choose_value(
             _refuse_spread(each)
     if not together and not apart and all(each.domains_min == 1 for each in terms):
         return ONE_FOR_ALL
+    selected = {value for group in workload.groups for value in group.template.list_values(terms[0].key)}
+    if joined and len(selected) == 1:
+        return selected.pop()
     return _shorten(f"{workload.namespace}_{workload.name if joined else found.name}")
 
 
 def _look_around(template: PodTemplate, found: SliceOfPod, workload: WorkloadView) -> _Neighbours:
-    """Return the labels of the workload's pods, as far as spec and controller give them."""
+    """Return the labels of the workload's pods, as far as spec and controller give them.
+
+    Pods without accelerators do not count: they run on nodes of which nothing is known.
+    """
     few = tuple(
         dataclasses.replace(group, replicas=min(group.replicas, _SEEN_SLICES)) for group in workload.groups
     )
@@ -107,8 +126,10 @@ def _look_around(template: PodTemplate, found: SliceOfPod, workload: WorkloadVie
     added = {key: value for key, value in own.items() if key not in found.group.template.labels}
     return _Neighbours(
         own=own,
-        beside=(own, *(own | role.labels for role in workload.templates.values())),
-        elsewhere=tuple(added | each.group.template.labels for each in others),
+        beside=(own, *(own | role.labels for role in workload.templates.values() if role.wants_accelerator)),
+        elsewhere=tuple(
+            added | each.group.template.labels for each in others if each.group.template.wants_accelerator
+        ),
     )
 
 
@@ -119,8 +140,8 @@ def _count_pods(found: SliceOfPod, nodes: int) -> int:
 
 def _refuse_strangers(term: TopologyTerm) -> NoReturn:
     raise UnsupportedSelector(
-        "the pods must be together with pods of another workload by this node label, and it is not known which "
-        "value of it they have",
+        "the pods must be together by this node label with pods that get no node pool from this workload, and it "
+        "is not known which value of it their nodes have",
         field=f"{term.kind} {term.key}",
         valid=f"a nodeSelector {term.key} with that value, which the new nodes then get too; or {_PREFERRED}",
     )
