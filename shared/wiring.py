@@ -21,6 +21,7 @@ from shared.edges.google_account import GoogleAccount
 from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_settings
+from shared.edges.kueue_objects import KueueQueues
 from shared.edges.pubsub_topic import PubsubTopic, open_publisher_over_rest
 from shared.edges.threads import Threads
 from shared.environment import read_settings
@@ -92,17 +93,22 @@ def use(ports: Ports) -> Iterator[None]:
 def build_ports(settings: Settings, environ: Mapping[str, str] = os.environ) -> Ports:
     """Return the real ports that the settings describe. Nothing is sent yet."""
     account = GoogleAccount(settings.credentials)
+    apis = {
+        name: KubernetesApi(connection_from_settings(cluster, account.give_token))
+        for name, cluster in settings.clusters.items()
+    }
     return Ports(
         settings=settings,
         pools=GkeNodePools(settings.gke_endpoint, account, compute_endpoint=settings.compute_endpoint),
         clusters={
             name: KubernetesCluster(
-                KubernetesApi(connection_from_settings(cluster, account.give_token)),
+                api,
                 kinds=choose_kinds(settings.kinds),
                 component=environ.get("K_SERVICE", "tpu-provisioner"),
             )
-            for name, cluster in settings.clusters.items()
+            for name, api in apis.items()
         },
+        queues={name: KueueQueues(api) for name, api in apis.items()} if settings.kueue_admission_check else {},
         clock=SYSTEM_CLOCK,
         dead_letters=_build_dead_letters(settings, account) if settings.dead_letter_topic else None,
         threads=Threads(),

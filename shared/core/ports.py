@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from shared.core.identity.creations import Creation
     from shared.core.identity.pools import PoolSnapshot
+    from shared.core.kueue import Check, CheckState, QueuedWorkload
     from shared.core.messages import Message
     from shared.core.settings import Settings
     from shared.core.workloads import NodeView, Parent, PodView, WorkloadView
@@ -139,6 +140,39 @@ class Notice:
     warning: bool
 
 
+class Queues(Protocol):
+    """Kueue in one cluster.
+
+    Each method may raise `Unavailable`, `Throttled` and `Denied`, and `KindAbsent` without Kueue.
+    """
+
+    def list_checks(self) -> Sequence[Check]:
+        """Return the admission checks that this provisioner answers."""
+
+    def mark_active(self, check: Check) -> None:
+        """Say that an admission check is answered, so that queues can use it."""
+
+    def list_workloads(self) -> Iterable[QueuedWorkload]:
+        """Return every Workload of Kueue."""
+
+    def view_admitted(self, workload: WorkloadView) -> WorkloadView | None:
+        """Return a suspended workload as it will be resumed; None if Kueue holds no quota for it."""
+
+    def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
+        """Return the owner of a Workload as Kueue will resume it; None if it is gone or replaced.
+
+        Raises:
+            Rejected: Kueue can never resume it.
+        """
+
+    def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
+        """Write the state of one check of a Workload.
+
+        Raises:
+            StaleView: the Workload has changed since it was read; nothing was written.
+        """
+
+
 class Cluster(Protocol):
     """One cluster's live objects. Each method may raise `Unavailable`, `Throttled` and `Denied`."""
 
@@ -251,5 +285,7 @@ class Ports:
     """None to run one task after the other, as a simulation does."""
     leaders: LeaderLists | None = None
     """None to list them in each delivery, as a simulation does."""
+    queues: Mapping[str, Queues] = field(default_factory=dict)
+    """Kueue, by cluster; empty unless the setting `kueue_admission_check` is on."""
     until: float = float("inf")
     """Unix seconds of the end of this delivery; see `shared.perform.bounded_ports`."""

@@ -165,6 +165,11 @@ class Settings:
     """Whether suspended workloads with the annotation ``capacity-first`` get node pools for all of
     their slices, and are resumed then. It needs a role of its own."""
 
+    kueue_admission_check: bool = False
+    """Answer Kueue's admission checks whose controller is
+    ``tpu-provisioner.cloud.google.com/capacity``: a workload with quota gets node pools for all of
+    its slices before it is resumed. It needs a role of its own."""
+
     limit_chips: _NoNegative = 0
     """Chips in all pools of one cluster, and in those that are about to be created. 0: no limit,
     which saves three calls for each new pool. The spec bounds each workload in any case, and the

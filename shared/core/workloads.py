@@ -295,6 +295,8 @@ class WorkloadView:
     """Its own labels and annotations that rules about suspended workloads read."""
     version: str = ""
     """``metadata.resourceVersion``, for a change in place of what was read."""
+    quota_reserved: bool = False
+    """It is suspended, and Kueue holds quota for it; the spec is as Kueue will resume it."""
     created_at: float | None = None
     """Unix seconds; None when unknown."""
     deleting: bool = False

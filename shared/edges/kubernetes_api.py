@@ -51,6 +51,8 @@ Params = Mapping[str, str]
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+"""Server-side apply: https://kubernetes.io/docs/reference/using-api/server-side-apply/."""
 
 TIMEOUT_SECONDS = 10.0
 PAGE_SIZE = 500
@@ -172,24 +174,28 @@ class KubernetesApi:
     @overload
     def patch(self, path: str, body: Body | list[Any], content_type: str = ...) -> Stored: ...
     @overload
-    def patch(self, path: str, body: Body | list[Any], content_type: str, kind: type[T]) -> T: ...
+    def patch(
+        self, path: str, body: Body | list[Any], content_type: str, kind: type[T], params: Params | None = ...
+    ) -> T: ...
     def patch(
         self,
         path: str,
         body: Body | list[Any],
         content_type: str = MERGE_PATCH,
         kind: type[Any] = Stored,
+        params: Params | None = None,
     ) -> Any:
         """Change one object by a patch and return what was stored.
 
         Args:
             path: The object, or its ``/status``.
             body: The patch; a list for `JSON_PATCH`.
-            content_type: `MERGE_PATCH`, `STRATEGIC_MERGE_PATCH` (not for custom resources) or
-                `JSON_PATCH`.
+            content_type: `MERGE_PATCH`, `STRATEGIC_MERGE_PATCH` (not for custom resources),
+                `JSON_PATCH` or `APPLY_PATCH`.
             kind: What is read of the answer.
+            params: Query parameters; `APPLY_PATCH` needs ``fieldManager``.
         """
-        return self._answer("PATCH", path, kind, body=body, content_type=content_type)
+        return self._answer("PATCH", path, kind, params=params, body=body, content_type=content_type)
 
     def delete(self, path: str, *, uid: str = "", propagation: str = "", grace_seconds: int | None = None) -> None:
         """Delete one object; with `uid`, only that incarnation of it (`StaleView` otherwise).

@@ -98,6 +98,9 @@ class OwnerReader:
     def _read_now(self, kind: str, namespace: str, name: str) -> Read:
         live = self.ports.clusters[self.cluster]
         workload = live.get_workload(kind, namespace, name)
+        queues = self.ports.queues.get(self.cluster)
+        if workload is not None and workload.suspended and queues is not None:
+            workload = queues.view_admitted(workload) or workload
         needed = workload is not None and get_kind(workload.kind).reads_pods
         return workload, live.list_workload_pods(workload) if workload and needed else None
 
@@ -161,7 +164,9 @@ def gather_facts(
         return Gathered(PoolFacts(pool=pool, owner=OwnerState.UNKNOWN))
     workload, pods = reader.read_owner(owner)
     state, since = classify_owner(owner, workload, pods)
-    if workload is not None and workload.suspended and state == OwnerState.SUSPENDED:
+    if workload is not None and workload.quota_reserved and state == OwnerState.SUSPENDED:
+        state, since = OwnerState.LIVE, None  # Kueue is about to resume it
+    elif workload is not None and workload.suspended and state == OwnerState.SUSPENDED:
         state = find_wait(workload, ports.settings, ports.clock.now()) or state
     if workload is not None and may_depend_on_use(pool, state, workload):
         # Where idle pools are, a slice may run on one, and its own pool came too late.

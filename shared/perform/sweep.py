@@ -23,6 +23,7 @@ from shared.core.identity.pools import sort_for_cap
 from shared.core.kinds.table import find_kind_of_pod
 from shared.core.times import measure_seconds
 from shared.perform.act_within_limits import find_limits
+from shared.perform.admit_workloads import Admission
 from shared.perform.answer_demand import provision_pod
 from shared.perform.bounded_ports import bound_ports
 from shared.perform.cluster_figures import ClusterFigures
@@ -111,6 +112,7 @@ class _ClusterSweep:
             left = self._act_on(self._judge_all(pools))
             self._cap.free()
             self._sweep_leaders(pools, listed_at=listed_at)
+            self._sweep_queues()
             self._act_on(left)
         finally:
             self._report.over_cap = self._cap.over
@@ -225,6 +227,30 @@ class _ClusterSweep:
             self._cluster, self._shared, pools=pools, answered=self._answered, cap=self._cap
         )
         self._report.outcomes.extend(outcome for _, outcome in followers)
+
+    def _sweep_queues(self) -> None:
+        """Answer Kueue's workloads that wait for capacity, if that is switched on."""
+        queues = self._shared.queues.get(self._cluster)
+        if queues is None:
+            return
+        admission = Admission(
+            cluster=self._cluster,
+            queues=queues,
+            ports=self._shared,
+            cap=self._cap,
+            limits=self._limits,
+            creations=self._creations,
+        )
+        try:
+            answered = admission.run(PoolIndex(self._ports.pools.list(self._cluster)))
+        except Exception as error:  # noqa: BLE001 -- the net of these lists
+            self._report.add_error(f"Kueue's workloads of {self._cluster}", error)
+            return
+        for queued, done in answered:
+            if isinstance(done, Exception):
+                self._report.add_error(queued, done)
+            else:
+                self._report.outcomes.extend(done)
 
     def _answer(self, pods: Sequence[PodView]) -> None:
         for pod in pods:

@@ -1,0 +1,126 @@
+"""Decides what Kueue is told about the capacity of a workload that has quota. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from shared.core.decide.attempts import find_pause
+from shared.core.decide.gangs import GangState
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.kinds.table import get_kind
+from shared.core.kueue import SERVED
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from shared.core.decide.gangs import GangAnswer
+    from shared.core.kueue import QueuedWorkload
+
+WAIT_SECONDS_MAX = 1800.0
+"""How long a part of the pools is held before all are given back. A creation that ends in a
+stockout takes up to 35 minutes."""
+_RETRIES_MAX = 30
+_NEVER = frozenset(
+    {
+        Reason.SHAPE_UNSUPPORTED,
+        Reason.GPU_UNKNOWN,
+        Reason.SLICE_UNKNOWN,
+        Reason.POD_CONTRADICTS_SPEC,
+        Reason.OWNER_KIND_UNKNOWN,
+        Reason.KIND_NOT_SERVED,
+        Reason.SLICES_MAY_MIX,
+        Reason.HOSTS_DIFFER,
+        Reason.SELECTOR_UNSUPPORTED,
+        Reason.CAPACITY_CONFLICT,
+        Reason.REQUEST_NOT_ALLOWED,
+        Reason.LABELS_OVER_BUDGET,
+        Reason.ZONE_MISSING,
+        Reason.IDENTITY_MISMATCH,
+        Reason.DEMAND_OPTED_OUT,
+        Reason.DEMAND_BOUND_ELSEWHERE,
+        Reason.DEMAND_LEFT_TO_GKE,
+        Reason.REQUEST_INVALID,
+    }
+)
+"""What the same workload meets each time, until its spec or a setting changes."""
+
+
+class Word(StrEnum):
+    """The states of a check, in Kueue's words."""
+
+    PENDING = "Pending"
+    READY = "Ready"
+    RETRY = "Retry"
+    """Kueue takes the quota back, and tries again later."""
+    REJECTED = "Rejected"
+    """Kueue deactivates the workload, until a person changes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckAnswer:
+    """What Kueue is told about one workload."""
+
+    word: Word
+    decision: Decision
+    retry_seconds: int | None = None
+
+
+def refuse_owner(queued: QueuedWorkload, kinds: Collection[str]) -> Decision | None:
+    """Return why the owner of a Workload gets no node pools before it has pods; None if it may."""
+    kind = queued.owner_kind
+    served = [each for each in SERVED if each in kinds]
+    group = queued.owner_api.rpartition("/")[0]
+    if kind in served and group == get_kind(kind).group:
+        return None
+    known = kind in SERVED and kind not in kinds
+    said = f"{kind} ({queued.owner_api})" if kind else "a Workload without an owner"
+    message = (
+        f"no node pools are made before the pods of {said} exist; valid: {', '.join(served) or 'none'}; let its "
+        "queue do without this check"
+    )
+    return Decision(Verdict.REFUSE, Reason.KIND_NOT_SERVED if known else Reason.OWNER_KIND_UNKNOWN, message)
+
+
+def answer_decision(decision: Decision, *, uid: str, retries: int) -> CheckAnswer:
+    """Return the answer where nothing was tried for any slice, or all is given back.
+
+    Args:
+        decision: why.
+        uid: of the Workload; the jitter of the pause is a pure function of it.
+        retries: how often the check has been Retry.
+    """
+    if decision.reason == Reason.NOT_AN_ACCELERATOR_DEMAND:
+        return CheckAnswer(word=Word.READY, decision=decision)
+    if decision.reason in _NEVER:
+        return CheckAnswer(word=Word.REJECTED, decision=decision)
+    return _retry(decision, uid=uid, retries=retries, least=0.0)
+
+
+def answer_gang(answer: GangAnswer, *, uid: str, retries: int, now: float) -> CheckAnswer:
+    """Return the answer after the pools of all slices were made or looked at.
+
+    A pause of one slice says that its list of capacity is through. Kueue is told to try again, so
+    that the quota and the pools of the other slices are free for other workloads meanwhile.
+
+    Args:
+        answer: what came of the slices.
+        uid: of the Workload.
+        retries: how often the check has been Retry.
+        now: unix seconds.
+    """
+    if answer.state == GangState.READY:
+        return CheckAnswer(word=Word.READY, decision=answer.decision)
+    if answer.state == GangState.REFUSED:
+        return answer_decision(answer.decision, uid=uid, retries=retries)
+    pauses = [made.next_at - now for _, made in answer.slices if made.next_at is not None]
+    if pauses:
+        return _retry(answer.decision, uid=uid, retries=retries, least=max(pauses))
+    return CheckAnswer(word=Word.PENDING, decision=answer.decision)
+
+
+def _retry(decision: Decision, *, uid: str, retries: int, least: float) -> CheckAnswer:
+    pause = max(least, find_pause(uid, min(retries, _RETRIES_MAX)))
+    return CheckAnswer(word=Word.RETRY, decision=decision, retry_seconds=math.ceil(pause))

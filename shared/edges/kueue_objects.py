@@ -1,0 +1,123 @@
+"""Reads and answers Kueue's admission checks over the Kubernetes API, as `shared.core.ports.Queues`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, TypeVar
+
+from shared.core.errors import KindAbsent, NotFound, StaleView
+from shared.core.kinds.objects import UnexpectedValue
+from shared.core.kinds.table import get_kind
+from shared.core.kueue import (
+    CONTROLLER,
+    OWNER_UID,
+    SERVED,
+    CheckState,
+    Flavor,
+    QueuedWorkload,
+    format_active,
+    format_state,
+    inject_flavors,
+    read_check,
+    read_flavor,
+    read_queued,
+)
+from shared.core.times import format_time
+from shared.edges.clock import SYSTEM_CLOCK
+from shared.edges.kubernetes_api import APPLY_PATCH
+from shared.edges.kubernetes_errors import Unreadable
+from shared.edges.kubernetes_objects import JsonObject, Stored
+from shared.edges.kubernetes_watch import report_unreadable
+from shared.edges.workload_objects import read_workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from shared.core.kueue import Check
+    from shared.core.ports import Clock
+    from shared.core.workloads import WorkloadView
+    from shared.edges.kubernetes_api import KubernetesApi
+
+T = TypeVar("T")
+_ROOT = "/apis/kueue.x-k8s.io/v1beta2"
+_FORCE = {"fieldManager": CONTROLLER, "force": "true"}
+
+
+class KueueQueues:
+    """`shared.core.ports.Queues` over HTTPS."""
+
+    def __init__(self, api: KubernetesApi, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._api, self._clock = api, clock
+
+    def list_checks(self) -> list[Check]:
+        """Return the admission checks that name our controller."""
+        return [each for each in self._list("admissionchecks", read_check) if each is not None]
+
+    def mark_active(self, check: Check) -> None:
+        """Set the condition ``Active`` of an admission check."""
+        body = format_active(check, format_time(self._clock.now()))
+        self._api.patch(f"{_ROOT}/admissionchecks/{check.name}/status", body, APPLY_PATCH, Stored, _FORCE)
+
+    def list_workloads(self) -> Iterator[QueuedWorkload]:
+        """Yield every Workload of the cluster, page by page."""
+        return self._list("workloads", read_queued)
+
+    def view_admitted(self, workload: WorkloadView) -> WorkloadView | None:
+        """Return a suspended workload as Kueue will resume it; None if it holds no quota for it."""
+        path = f"namespaces/{workload.namespace}/workloads"
+        for queued in self._list(path, read_queued, {"labelSelector": f"{OWNER_UID}={workload.uid}"}):
+            if queued.holds_quota and (queued.owner_kind, queued.owner_uid) == (workload.kind, workload.uid):
+                return self.view_owner(queued)
+        return None
+
+    def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
+        """Return the owner of a Workload with what its flavors add; None if it is gone or replaced."""
+        if queued.owner_kind not in SERVED:
+            return None
+        kind = get_kind(queued.owner_kind)
+        try:
+            body = self._api.get(kind.path_of(queued.namespace, queued.owner_name), JsonObject)
+        except NotFound:
+            return None
+        flavors = {name: self._get_flavor(name) for names in queued.flavors.values() for name in names}
+        try:
+            changed = inject_flavors(kind.name, body, queued.flavors, flavors)
+        except UnexpectedValue as error:
+            raise Unreadable(f"{kind.name} {queued.namespace}/{queued.owner_name}: {error}") from error
+        found = read_workload(kind, dict(changed))
+        return dataclasses.replace(found, quota_reserved=True) if found.uid == queued.owner_uid else None
+
+    def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
+        """Write one check of a Workload; `StaleView` unless the Workload is as it was read."""
+        path = f"{_ROOT}/namespaces/{queued.namespace}/workloads/{queued.name}/status"
+        try:
+            body = format_state(queued, state, retry_seconds=retry_seconds)
+            self._api.patch(path, body, APPLY_PATCH, Stored, _FORCE)
+        except NotFound as error:
+            raise StaleView(f"{queued} is gone: {error}") from error
+
+    def _get_flavor(self, name: str) -> Flavor:
+        try:
+            return read_flavor(self._api.get(f"{_ROOT}/resourceflavors/{name}", JsonObject))
+        except NotFound as error:
+            raise StaleView(f"the ResourceFlavor {name} of a workload with quota is gone: {error}") from error
+        except UnexpectedValue as error:
+            raise Unreadable(f"ResourceFlavor {name}: {error}") from error
+
+    def _list(
+        self, path: str, read: Callable[[JsonObject], T], params: dict[str, str] | None = None
+    ) -> Iterator[T]:
+        """Yield the objects of a list; one that cannot be read is logged and left out."""
+        try:
+            for page in self._api.list_pages(f"{_ROOT}/{path}", JsonObject, params):
+                for body in page.items:
+                    try:
+                        found = read(body)
+                    except UnexpectedValue as error:
+                        named = body.get("metadata") or {}
+                        report_unreadable(path, str(named.get("namespace", "")), str(named.get("name", "")), error)
+                        continue
+                    yield found
+        except NotFound as error:
+            text = f"the setting kueue_admission_check is on, but the cluster does not know {_ROOT}/{path}"
+            raise KindAbsent(text) from error

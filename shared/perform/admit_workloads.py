@@ -1,0 +1,149 @@
+"""Answers Kueue's admission check `shared.core.kueue.CONTROLLER`: capacity before pods.
+
+A workload that has quota gets node pools for all of its slices. When all of them run, Kueue is told
+that the check is Ready, and resumes the workload.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import TYPE_CHECKING
+
+from shared.core.decide.admission_checks import (
+    WAIT_SECONDS_MAX,
+    Word,
+    answer_decision,
+    answer_gang,
+    refuse_owner,
+)
+from shared.core.decide.demands import refuse_rejected
+from shared.core.decide.gangs import decide_late, plan_gang
+from shared.core.decisions import Decision
+from shared.core.errors import Rejected
+from shared.core.kueue import CheckState
+from shared.core.times import format_time
+from shared.perform.explain import explain
+from shared.perform.gang_pools import describe_slices, give_pools
+from shared.perform.outcome import Outcome
+from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.decide.admission_checks import CheckAnswer
+    from shared.core.decide.gangs import GangAnswer
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.kueue import QueuedWorkload
+    from shared.core.ports import Ports, Queues
+    from shared.core.workloads import WorkloadView
+    from shared.perform.act_within_limits import Limits
+    from shared.perform.creation_list import Creations
+    from shared.perform.deletion_cap import DeletionCap
+
+QUEUED_MAX = 1_000
+"""The most workloads that one sweep answers; the next sweep continues."""
+Answered = list[tuple[str, "Sequence[Outcome] | Exception"]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """One sweep's answers to the admission checks of one cluster."""
+
+    cluster: str
+    queues: Queues
+    ports: Ports
+    cap: DeletionCap | None = None
+    limits: Limits | None = None
+    creations: Creations | None = None
+
+    def run(self, pools: Sequence[PoolSnapshot]) -> Answered:
+        """Answer all workloads that wait for our check; return what came of each, or its error.
+
+        Args:
+            pools: every pool of the cluster, listed just now.
+
+        Raises:
+            ProvisionerError: checks or workloads could not be listed.
+        """
+        checks = self.queues.list_checks()
+        for check in checks:
+            if not check.active:
+                self.queues.mark_active(check)
+        names = [check.name for check in checks]
+        found = [
+            (each, state)
+            for each in (self.queues.list_workloads() if names else ())
+            if each.holds_quota and (state := each.find_pending(names))
+        ][:QUEUED_MAX]
+        tasks = [partial(self._admit, queued, state, pools) for queued, state in found]
+        done = get_runner(self.ports)(tasks, at_once=CALLS_AT_ONCE, until=self.ports.until)
+        return [(str(queued), each) for (queued, _), each in zip(found, done, strict=True)]
+
+    def _admit(self, queued: QueuedWorkload, state: CheckState, pools: Sequence[PoolSnapshot]) -> list[Outcome]:
+        """Answer one workload.
+
+        Raises:
+            Retryable: something could not be read, or has changed; the next sweep answers.
+        """
+        live, outcomes, owner = self.ports.clusters[self.cluster], list[Outcome](), None
+        found: WorkloadView | Decision | None
+        found = refuse_owner(queued, self.ports.settings.kinds) or self._find_owner(queued)
+        if found is None:
+            return []
+        made: GangAnswer | Decision
+        if isinstance(found, Decision):
+            made = found
+        else:
+            owner, made = found, self._give(queued, found, pools)
+        if isinstance(made, Decision):
+            answer = answer_decision(made, uid=queued.uid, retries=state.retries)
+        else:
+            outcomes = describe_slices(self.cluster, made, self.ports)
+            answer = answer_gang(made, uid=queued.uid, retries=state.retries, now=self.ports.clock.now())
+        self._tell(queued, state, answer)
+        if answer.word != Word.PENDING:
+            explain(live, answer.decision, objects=(owner,))
+            facts = {"check": state.name, "state": str(answer.word)}
+            said = Outcome(decision=answer.decision, cluster=self.cluster, subject=str(queued), facts=facts)
+            outcomes = [*outcomes, said]
+        return outcomes
+
+    def _find_owner(self, queued: QueuedWorkload) -> WorkloadView | Decision | None:
+        """Return the owner as it will be when Kueue resumes it; None if it is gone or replaced."""
+        try:
+            owner = self.queues.view_owner(queued)
+        except Rejected as error:
+            return refuse_rejected(error)
+        return owner if owner is not None and owner.uid == queued.owner_uid else None
+
+    def _give(
+        self, queued: QueuedWorkload, owner: WorkloadView, pools: Sequence[PoolSnapshot]
+    ) -> GangAnswer | Decision:
+        gang = plan_gang(self.cluster, owner, self.ports.settings)
+        if isinstance(gang, Decision):
+            return gang
+        late = decide_late(
+            gang, pools, WAIT_SECONDS_MAX, since=queued.reserved_at or 0.0, now=self.ports.clock.now()
+        )
+        if late is not None:
+            return late
+        return give_pools(
+            self.cluster,
+            gang,
+            owner,
+            self.ports,
+            pools=pools,
+            cap=self.cap,
+            limits=self.limits,
+            creations=self.creations,
+        )
+
+    def _tell(self, queued: QueuedWorkload, state: CheckState, answer: CheckAnswer) -> None:
+        """Write the check of a workload, if it is not so already."""
+        word, message = str(answer.word), f"{answer.decision.message} [{answer.decision.reason}]"
+        if (word, message) == (state.state, state.message):
+            return
+        since = state.since if word == state.state else format_time(self.ports.clock.now())
+        told = dataclasses.replace(state, state=word, message=message, since=since)
+        self.queues.write_state(queued, told, retry_seconds=answer.retry_seconds)
