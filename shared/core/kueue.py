@@ -25,6 +25,7 @@ from shared.core.kinds.objects import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from shared.core.kinds.kind import Kind
     from shared.core.kinds.objects import Json
 
 CONTROLLER = "tpu-provisioner.cloud.google.com/capacity"
@@ -34,10 +35,7 @@ CHECKED = "tpu-provisioner.cloud.google.com/capacity-checked"
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 OWNER_UID = "kueue.x-k8s.io/job-uid"
 """The label of a Workload with the UID of the object that it is for."""
-SERVED = ("JobSet", "Job", "RayCluster")
-"""The kinds of owner whose slices are known before they have pods."""
 MESSAGE_LENGTH_MAX = 1024
-_POD_TEMPLATE = ("template", "spec", "template")
 
 
 class FlavorConflict(Rejected):
@@ -92,7 +90,7 @@ class QueuedWorkload:
     reserved_at: float | None = None
     """Unix seconds since when it has quota; None if the API does not say it."""
     holds_quota: bool = False
-    """It has quota and is not about to lose it, so it runs as soon as all checks are Ready."""
+    """It has quota, and no check makes it lose that, so it runs once all checks are Ready."""
 
     def __str__(self) -> str:
         return f"Workload {self.namespace}/{self.name}"
@@ -138,6 +136,8 @@ def read_queued(body: Json) -> QueuedWorkload:
     )
     ended = {"Evicted", "Finished"} & set(held) or read_text(body, "metadata", "deletionTimestamp")
     active = read_object(body, "spec").get("active") is not False
+    checks = tuple(_read_state(each) for each in read_objects(body, "status", "admissionChecks"))
+    losing = any(each.state in ("Retry", "Rejected") for each in checks)
     return QueuedWorkload(
         namespace=read_text(body, "metadata", "namespace"),
         name=read_text(body, "metadata", "name"),
@@ -156,9 +156,11 @@ def read_queued(body: Json) -> QueuedWorkload:
             for each in read_objects(body, "spec", "podSets")
             if CHECKED not in read_texts(each, "template", "metadata", "labels")
         ),
-        checks=tuple(_read_state(each) for each in read_objects(body, "status", "admissionChecks")),
+        checks=checks,
         reserved_at=held.get("QuotaReserved"),
-        holds_quota="QuotaReserved" in held and active and not ended,
+        # With requeueAfterSeconds Kueue keeps the quota until that pause is over, and evicts then:
+        # https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/controller/core/workload_controller.go.
+        holds_quota="QuotaReserved" in held and active and not (ended or losing),
     )
 
 
@@ -173,14 +175,14 @@ def _read_state(body: Json) -> CheckState:
 
 
 def inject_flavors(
-    kind: str, body: Json, assigned: Mapping[str, tuple[str, ...]], flavors: Mapping[str, Flavor]
+    kind: Kind, body: Json, assigned: Mapping[str, tuple[str, ...]], flavors: Mapping[str, Flavor]
 ) -> Json:
     """Return an owner's JSON with what Kueue adds when it resumes it: node labels, tolerations.
 
     As https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/podset/podset.go merges them.
 
     Args:
-        kind: one of `SERVED`.
+        kind: of the owner; one with `Kind.pod_sets`.
         body: the owner.
         assigned: by pod set, the names of its flavors.
         flavors: by name.
@@ -189,7 +191,8 @@ def inject_flavors(
         FlavorConflict: a pod template selects another value; Kueue never resumes such a workload.
     """
     changed: dict[str, Any] = copy.deepcopy(dict(body))
-    for pod_set, template in _list_templates(kind, changed):
+    for pod_set, found in kind.pod_sets(changed) if kind.pod_sets else ():
+        template: Any = found
         spec = template.setdefault("spec", {})
         selector, tolerations = dict(spec.get("nodeSelector") or {}), list(spec.get("tolerations") or ())
         for name in assigned.get(pod_set, ()):
@@ -205,18 +208,6 @@ def inject_flavors(
             tolerations += [each for each in flavor.tolerations if each not in tolerations]
         spec["nodeSelector"], spec["tolerations"] = selector, tolerations
     return changed
-
-
-def _list_templates(kind: str, body: Json) -> list[tuple[str, Any]]:
-    """Return the pod templates of an owner, by the names that Kueue gives their pod sets."""
-    if kind == "Job":
-        return [("main", read_object(body, "spec", "template"))]
-    if kind == "JobSet":
-        jobs = read_objects(body, "spec", "replicatedJobs")
-        return [(read_text(job, "name").lower(), read_object(job, *_POD_TEMPLATE)) for job in jobs]
-    groups = read_objects(body, "spec", "workerGroupSpecs")
-    workers = [(read_text(group, "groupName").lower(), read_object(group, "template")) for group in groups]
-    return [("head", read_object(body, "spec", "headGroupSpec", "template")), *workers]
 
 
 def format_state(queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> dict[str, Any]:

@@ -156,7 +156,7 @@ class Queues(Protocol):
         """Return every Workload of Kueue."""
 
     def view_admitted(self, workload: WorkloadView) -> WorkloadView | None:
-        """Return a suspended workload as it will be resumed; None if Kueue holds no quota for it."""
+        """Return a suspended workload as it will be resumed; None if Kueue has no quota for it."""
 
     def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
         """Return the owner of a Workload as Kueue will resume it; None if it is gone or replaced.

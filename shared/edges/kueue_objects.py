@@ -1,4 +1,4 @@
-"""Reads and answers Kueue's admission checks over the Kubernetes API, as `shared.core.ports.Queues`."""
+"""Reads and answers Kueue's admission checks over HTTPS: `shared.core.ports.Queues`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from shared.core.errors import KindAbsent, NotFound, StaleView
 from shared.core.kinds.objects import UnexpectedValue
-from shared.core.kinds.table import get_kind
+from shared.core.kinds.table import find_kind
 from shared.core.kueue import (
     CONTROLLER,
     OWNER_UID,
-    SERVED,
     CheckState,
     Flavor,
     QueuedWorkload,
@@ -71,17 +70,17 @@ class KueueQueues:
         return None
 
     def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
-        """Return the owner of a Workload with what its flavors add; None if it is gone or replaced."""
-        if queued.owner_kind not in SERVED:
+        """Return the owner of a Workload with what its flavors add; None if it is gone."""
+        kind = find_kind(queued.owner_kind)
+        if kind is None or kind.pod_sets is None:
             return None
-        kind = get_kind(queued.owner_kind)
         try:
             body = self._api.get(kind.path_of(queued.namespace, queued.owner_name), JsonObject)
         except NotFound:
             return None
         flavors = {name: self._get_flavor(name) for names in queued.flavors.values() for name in names}
         try:
-            changed = inject_flavors(kind.name, body, queued.flavors, flavors)
+            changed = inject_flavors(kind, body, queued.flavors, flavors)
         except UnexpectedValue as error:
             raise Unreadable(f"{kind.name} {queued.namespace}/{queued.owner_name}: {error}") from error
         found = read_workload(kind, dict(changed))

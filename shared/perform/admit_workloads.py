@@ -21,7 +21,6 @@ from shared.core.decide.demands import refuse_rejected
 from shared.core.decide.gangs import decide_late, plan_gang
 from shared.core.decisions import Decision
 from shared.core.errors import Rejected
-from shared.core.kueue import CheckState
 from shared.core.times import format_time
 from shared.perform.explain import explain
 from shared.perform.gang_pools import describe_slices, give_pools
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from shared.core.decide.admission_checks import CheckAnswer
     from shared.core.decide.gangs import GangAnswer
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.kueue import QueuedWorkload
+    from shared.core.kueue import CheckState, QueuedWorkload
     from shared.core.ports import Ports, Queues
     from shared.core.workloads import WorkloadView
     from shared.perform.act_within_limits import Limits

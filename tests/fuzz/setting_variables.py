@@ -47,6 +47,7 @@ _FUNCTIONS: dict[str, bytes] = {
     "drain_seconds_max": b"900",
     "flex_start_wait_seconds": b"86400",
     "idle_seconds": b"1800",
+    "kueue_admission_check": b"true",
     "idle_seconds_max": b"3600",
     "replace_differing_pools": b"true",
     "timeout_seconds": b"60",

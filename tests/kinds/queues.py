@@ -42,6 +42,7 @@ class Queue:
         chips: Quota of each.
         shaped: Whether a flavor says the topology too; else the workload does.
         stopped: Whether the queue starts with admitting nothing.
+        check: The name of an admission check that every workload has to pass.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Queue:
         chips: int = SLICE_CHIPS,
         shaped: bool = True,
         stopped: bool = False,
+        check: str = "",
     ) -> None:
         self.cloud, self.name, self.namespace = cloud, name, f"queue-{name}"
         self.chips, self.shaped, self.kind = chips, shaped, "Job"
@@ -70,6 +72,8 @@ class Queue:
             "preemption": {"withinClusterQueue": "LowerPriority"},
             "resourceGroups": self._groups(*[chips] * len(flavors)),
         }
+        if check:
+            spec["admissionChecksStrategy"] = {"admissionChecks": [{"name": check}]}
         self.make("clusterqueues", "ClusterQueue", name, spec)
         self.make(f"namespaces/{self.namespace}/localqueues", "LocalQueue", name, {"clusterQueue": name})
         LIVED.append(self)
@@ -157,6 +161,11 @@ class Queue:
         """Return the reasons of the conditions of the Workload that Kueue made for one of ours."""
         found = self._workload(workload).get("status", {}).get("conditions", ())
         return {each["type"]: f"{each['status']} {each['reason']}" for each in found}
+
+    def check_state(self, workload: str) -> Json:
+        """Return the state of the one check of a workload; empty before Kueue has written it."""
+        found = self._workload(workload).get("status", {}).get("admissionChecks", ())
+        return dict(found[0]) if found else {}
 
     def pools(self, beginning: str = "") -> set[str]:
         wanted = beginning or f"{self.name}-"

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from shared.core.decide.attempts import find_pause
 from shared.core.decide.gangs import GangState
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.kinds.table import get_kind
-from shared.core.kueue import SERVED
+from shared.core.kinds.table import KINDS, find_kind
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -70,18 +69,18 @@ class CheckAnswer:
 
 def refuse_owner(queued: QueuedWorkload, kinds: Collection[str]) -> Decision | None:
     """Return why the owner of a Workload gets no node pools before it has pods; None if it may."""
-    kind = queued.owner_kind
-    served = [each for each in SERVED if each in kinds]
+    kind = find_kind(queued.owner_kind)
     group = queued.owner_api.rpartition("/")[0]
-    if kind in served and group == get_kind(kind).group:
+    able = kind is not None and kind.group == group and kind.pod_sets is not None
+    if kind is not None and able and kind.name in kinds:
         return None
-    known = kind in SERVED and kind not in kinds
-    said = f"{kind} ({queued.owner_api})" if kind else "a Workload without an owner"
+    served = [each.name for each in KINDS if each.pod_sets is not None and each.name in kinds]
+    said = f"{queued.owner_kind} ({queued.owner_api})" if queued.owner_kind else "a Workload without an owner"
     message = (
         f"no node pools are made before the pods of {said} exist; valid: {', '.join(served) or 'none'}; let its "
         "queue do without this check"
     )
-    return Decision(Verdict.REFUSE, Reason.KIND_NOT_SERVED if known else Reason.OWNER_KIND_UNKNOWN, message)
+    return Decision(Verdict.REFUSE, Reason.KIND_NOT_SERVED if able else Reason.OWNER_KIND_UNKNOWN, message)
 
 
 def answer_decision(decision: Decision, *, uid: str, retries: int) -> CheckAnswer:

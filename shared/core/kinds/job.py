@@ -188,10 +188,15 @@ def _select_pods(workload: WorkloadView) -> str:
     return f"{JOB_NAME_ON_POD}={workload.name}"
 
 
+def _list_pod_sets(body: Json) -> list[tuple[str, Json]]:
+    return [("main", read_object(body, "spec", "template"))]
+
+
 JOB = Kind(
     name=NAME,
     api_version=API_VERSION,
     plural="jobs",
+    pod_sets=_list_pod_sets,
     suspendable=True,
     parent_kind="job",
     text=KindText(

@@ -224,6 +224,11 @@ def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | Non
     return _find_group(workload, name) is not None
 
 
+def _list_pod_sets(body: Json) -> list[tuple[str, Json]]:
+    jobs = read_objects(body, "spec", "replicatedJobs")
+    return [(read_text(job, "name").lower(), read_object(job, "template", "spec", "template")) for job in jobs]
+
+
 JOBSET = Kind(
     name=NAME,
     api_version="jobset.x-k8s.io/v1alpha2",
@@ -250,6 +255,7 @@ JOBSET = Kind(
     has_slice=_has_slice,
     pods_of=_select_pods,
     mark=JOBSET_NAME_ON_POD,
+    pod_sets=_list_pod_sets,
     suspendable=True,
     parent_kind="job",
     name_label=JOBSET_NAME,

@@ -153,6 +153,9 @@ class Kind(Resource):
     kind has several slices, so that none runs on another's pool."""
     reads_pods: bool = False
     """Whether `has_slice` needs the pods, so that they are read with each workload."""
+    pod_sets: Callable[[Json], list[tuple[str, Json]]] | None = None
+    """Return the pod templates of an object by the names that Kueue gives its pod sets. None for a
+    kind that gets no node pools before it has pods."""
     suspendable: bool = False
     """Whether its spec has a field ``suspend``, which keeps it without pods."""
     reshapes: bool = False

@@ -327,6 +327,12 @@ def _select_pods(workload: WorkloadView) -> str:
     return f"{CLUSTER}={workload.name}"
 
 
+def _list_pod_sets(body: Json) -> list[tuple[str, Json]]:
+    groups = read_objects(body, "spec", "workerGroupSpecs")
+    workers = [(read_text(group, "groupName").lower(), read_object(group, "template")) for group in groups]
+    return [("head", read_object(body, "spec", "headGroupSpec", "template")), *workers]
+
+
 RAYCLUSTER = Kind(
     name=NAME,
     api_version=API_VERSION,
@@ -358,6 +364,7 @@ RAYCLUSTER = Kind(
     reads_pods=True,
     reshapes=True,
     parents=(RAYJOB,),
+    pod_sets=_list_pod_sets,
     suspendable=True,
     parent_kind="raycluster",
     mark=CLUSTER,

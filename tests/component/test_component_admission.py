@@ -1,0 +1,223 @@
+"""Kueue's admission check, sweep by sweep: pools for all slices before pods, or the quota goes back."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from shared.core.errors import Denied, KindAbsent, StaleView
+from shared.core.labels import SPOT
+from tests.builders import CLUSTER, NOW, a_jobset, a_template
+from tests.component.fake_queues import FakeQueues
+from tests.component.world import Records, World
+
+
+@pytest.fixture
+def queued(records: Records) -> tuple[World, FakeQueues]:
+    """JobSet ``default/train`` with two slices is suspended, and Kueue has reserved quota for it."""
+    return make_world(records)
+
+
+def make_world(records: Records, jobset: Any = None, **overrides: Any) -> tuple[World, FakeQueues]:
+    world = World(records, kueue_admission_check=True, **overrides)
+    world.cluster.pods.clear()
+    owner = jobset or a_jobset(replicas=2, suspended=True)
+    world.cluster.add(dataclasses.replace(owner, suspended_since=NOW - 3600))
+    queues = FakeQueues(world.cluster)
+    queues.reserve(owner, at=NOW)
+    world.ports = dataclasses.replace(world.ports, queues={CLUSTER: queues})
+    return world, queues
+
+
+def run_all(world: World) -> None:
+    for name in world.pools.names(CLUSTER):
+        world.pools.move(CLUSTER, name, "RUNNING")
+
+
+def statuses(world: World) -> list[str]:
+    return sorted(str(pool.status) for pool in world.pools.pools.values())
+
+
+def test_the_check_is_ready_when_all_pools_run_and_the_pods_need_no_other(
+    queued: tuple[World, FakeQueues],
+) -> None:
+    world, queues = queued
+    world.sweep()
+    assert statuses(world) == ["PROVISIONING", "PROVISIONING"]
+    assert queues.state("train").state == "Pending"
+    assert "0 of 2 slices have their node pools" in queues.state("train").message
+    assert queues.checks[0].active
+
+    world.pools.move(CLUSTER, world.pools.names(CLUSTER)[0], "RUNNING")
+    world.sweep()
+    assert (queues.state("train").state, len(world.pools.bodies)) == ("Pending", 2)
+
+    run_all(world)
+    world.sweep()
+    assert queues.follow("train") == "Ready"
+    assert world.sweep()[0].status == 200
+    assert statuses(world) == ["RUNNING", "RUNNING"]
+    assert world.pools.count("delete") == 0
+
+
+def test_pools_of_a_suspended_workload_stay_while_kueue_holds_quota_and_go_when_it_does_not(
+    queued: tuple[World, FakeQueues],
+) -> None:
+    world, queues = queued
+    world.sweep()
+    run_all(world)
+    world.clock.advance(1200)
+    world.cluster.nodes = {name: [f"node-of-{name}"] for name in world.pools.names(CLUSTER)}
+    world.sweep()
+    assert statuses(world) == ["RUNNING", "RUNNING"]
+
+    queues.workloads["train"] = dataclasses.replace(queues.workloads["train"], holds_quota=False)
+    world.sweep()
+    assert statuses(world) == ["STOPPING", "STOPPING"]
+
+
+def test_after_the_last_candidate_the_quota_goes_back_with_a_pause(queued: tuple[World, FakeQueues]) -> None:
+    world, queues = queued
+    world.sweep()
+    first, second = world.pools.names(CLUSTER)
+    world.pools.fail(CLUSTER, first, "GCE_STOCKOUT: no capacity", ended_at=NOW)
+    world.pools.move(CLUSTER, second, "RUNNING")
+    world.cluster.nodes = {second: ["node-of-second"]}
+    world.sweep()
+
+    assert queues.state("train").state == "Retry"
+    assert queues.retry_seconds is not None
+    assert 60 <= queues.retry_seconds <= 75
+    assert "GCE_STOCKOUT" in queues.state("train").message
+    queues.follow("train")
+    world.sweep()
+    assert statuses(world) == ["STOPPING", "STOPPING"]
+    assert world.pools.count("create") == 2
+
+
+def test_each_retry_waits_longer(records: Records) -> None:
+    world, queues = make_world(records)
+    queues.reserve(a_jobset(replicas=2, suspended=True), at=NOW, retries=3)
+    world.sweep()
+    world.pools.fail(CLUSTER, world.pools.names(CLUSTER)[0], "GCE_STOCKOUT", ended_at=NOW)
+    world.sweep()
+    assert queues.retry_seconds is not None
+    assert 480 <= queues.retry_seconds <= 600
+
+
+def test_what_is_not_complete_in_time_is_given_back(queued: tuple[World, FakeQueues]) -> None:
+    world, queues = queued
+    world.sweep()
+    world.clock.advance(1801)
+    world.sweep()
+    assert queues.state("train").state == "Retry"
+    assert "within 1800 s" in queues.state("train").message
+
+
+@pytest.mark.parametrize(
+    ("jobset", "overrides", "words"),
+    [
+        (a_jobset(suspended=True, template=a_template(topology="3x7")), {}, "3x7"),
+        (a_jobset(suspended=True), {"allowed_accelerators": ("nvidia-l4",)}, "nvidia-l4"),
+        (a_jobset(suspended=True), {"kinds": ("Job",)}, "valid: Job"),
+    ],
+    ids=["shape", "accelerator", "kind"],
+)
+def test_what_can_never_be_is_rejected_with_its_reason(
+    records: Records, jobset: Any, overrides: dict[str, Any], words: str
+) -> None:
+    world, queues = make_world(records, jobset, **overrides)
+    world.sweep()
+    assert queues.state("train").state == "Rejected"
+    assert words in queues.state("train").message
+    assert world.pools.count("create") == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"owner_kind": "MPIJob", "owner_api": "kubeflow.org/v2beta1"}, "MPIJob (kubeflow.org/v2beta1)"),
+        ({"owner_api": "example.com/v1"}, "JobSet (example.com/v1)"),
+        ({"owner_kind": "", "owner_api": ""}, "a Workload without an owner"),
+    ],
+)
+def test_an_owner_that_is_not_served_is_rejected_by_name(
+    queued: tuple[World, FakeQueues], changes: dict[str, Any], words: str
+) -> None:
+    world, queues = queued
+    queues.workloads["train"] = dataclasses.replace(queues.workloads["train"], **changes)
+    world.sweep()
+    assert queues.state("train").state == "Rejected"
+    assert words in queues.state("train").message
+    assert "JobSet, RayCluster, Job" in queues.state("train").message
+
+
+def test_a_workload_without_accelerators_waits_for_nothing(records: Records) -> None:
+    plain = a_jobset(suspended=True, template=a_template(accelerator=None, topology=None, chips=0))
+    world, queues = make_world(records, plain)
+    world.sweep()
+    assert queues.state("train").state == "Ready"
+    assert world.pools.count("create") == 0
+
+
+@pytest.mark.parametrize("overrides", [{"limit_slices": 1}, {"mode": "no-create"}], ids=str)
+def test_what_may_change_is_tried_again(records: Records, overrides: dict[str, Any]) -> None:
+    world, queues = make_world(records, **overrides)
+    world.sweep()
+    assert queues.state("train").state == "Retry"
+    assert world.pools.count("create") == 0
+
+
+def test_pools_have_what_the_flavor_adds(queued: tuple[World, FakeQueues]) -> None:
+    world, queues = queued
+    queues.added = {SPOT: "true"}
+    world.sweep()
+    assert {body["config"].get("spot") for body in world.pools.bodies} == {True}
+
+
+def test_another_controllers_check_and_a_workload_without_quota_are_left_alone(
+    queued: tuple[World, FakeQueues],
+) -> None:
+    world, queues = queued
+    queues.workloads["train"] = dataclasses.replace(queues.workloads["train"], holds_quota=False)
+    world.sweep()
+    queues.reserve(a_jobset(replicas=2, suspended=True), at=NOW)
+    queues.checks = []
+    world.sweep()
+    assert (world.pools.count("create"), queues.writes) == (0, 0)
+
+
+def test_the_same_state_is_written_once(queued: tuple[World, FakeQueues]) -> None:
+    world, queues = queued
+    world.sweep()
+    world.sweep()
+    written = queues.writes
+    world.sweep()
+    assert queues.writes == written
+
+
+@pytest.mark.parametrize(
+    ("method", "error", "status"),
+    [
+        ("list_checks", KindAbsent("no Kueue"), 200),
+        ("list_workloads", Denied("no right"), 500),
+        ("write_state", StaleView("changed"), 503),
+    ],
+)
+def test_an_error_of_kueue_stops_nothing_else(
+    queued: tuple[World, FakeQueues], method: str, error: Any, status: int
+) -> None:
+    world, queues = queued
+    queues.fail_next(method, error)
+    answer, counts = world.sweep()
+    assert (answer.status, counts["errors"]) == (status, 1)
+
+
+def test_without_the_setting_nothing_is_asked_of_kueue(records: Records) -> None:
+    world, queues = make_world(records)
+    world.use()
+    world.sweep()
+    assert queues.writes == 0
+    assert world.pools.count("create") == 0

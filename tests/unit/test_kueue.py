@@ -1,0 +1,287 @@
+"""Kueue's objects, read from JSON as Kueue 0.15 writes it, and what is written back."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from shared.core.decide.admission_checks import Word, answer_decision, answer_gang, refuse_owner
+from shared.core.decide.attempts import AttemptDecision
+from shared.core.decide.gangs import GangAnswer, GangState
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.kinds.objects import UnexpectedValue
+from shared.core.kinds.table import KIND_NAMES, get_kind
+from shared.core.kueue import (
+    CHECKED,
+    CONTROLLER,
+    Check,
+    CheckState,
+    Flavor,
+    FlavorConflict,
+    format_active,
+    format_state,
+    inject_flavors,
+    read_check,
+    read_flavor,
+    read_queued,
+)
+from tests.builders import NOW, a_demand
+
+Json = dict[str, Any]
+OWNER = {
+    "apiVersion": "jobset.x-k8s.io/v1alpha2",
+    "kind": "JobSet",
+    "name": "train",
+    "uid": "uid-of-train",
+    "controller": True,
+}
+CHECKS = [
+    {"name": "other", "state": "Ready", "message": "", "lastTransitionTime": "2026-11-23T11:00:00Z"},
+    {"name": "capacity", "state": "Pending", "message": "", "lastTransitionTime": "2026-11-23T11:00:01Z"},
+]
+
+
+def a_workload(*, conditions: dict[str, str] | None = None, checks: list[Json] | None = None, **meta: Any) -> Json:
+    held = {"QuotaReserved": "True"} if conditions is None else conditions
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": {
+            "namespace": "default",
+            "name": "jobset-train-1234",
+            "uid": "uid-of-workload",
+            "resourceVersion": "7",
+            "ownerReferences": [OWNER],
+        }
+        | meta,
+        "spec": {
+            "active": True,
+            "podSets": [
+                {"name": "workers", "template": {"metadata": {}}},
+                {"name": "marked", "template": {"metadata": {"labels": {CHECKED: "mine"}}}},
+            ],
+        },
+        "status": {
+            "admission": {
+                "podSetAssignments": [
+                    {"name": "workers", "flavors": {"google.com/tpu": "v6e", "cpu": "v6e", "memory": "big"}}
+                ]
+            },
+            "conditions": [
+                {"type": name, "status": status, "lastTransitionTime": "2026-11-23T11:00:00Z"}
+                for name, status in held.items()
+            ],
+            "admissionChecks": CHECKS if checks is None else checks,
+        },
+    }
+
+
+def test_a_workload_names_its_owner_flavors_and_checks() -> None:
+    queued = read_queued(a_workload())
+
+    assert (queued.owner_api, queued.owner_kind, queued.owner_name) == (
+        "jobset.x-k8s.io/v1alpha2",
+        "JobSet",
+        "train",
+    )
+    assert queued.flavors == {"workers": ("v6e", "big")}
+    assert queued.unmarked == ("workers",)
+    assert queued.find_pending(["capacity"]) == queued.checks[1]
+    assert queued.find_pending(["other", "unknown"]) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "holds"),
+    [
+        (a_workload(), True),
+        (a_workload(conditions={"QuotaReserved": "True", "Admitted": "True"}), True),
+        (a_workload(conditions={"QuotaReserved": "True", "Evicted": "False"}), True),
+        (a_workload(conditions={}), False),
+        (a_workload(conditions={"QuotaReserved": "False"}), False),
+        (a_workload(conditions={"QuotaReserved": "True", "Evicted": "True"}), False),
+        (a_workload(conditions={"QuotaReserved": "True", "Finished": "True"}), False),
+        (a_workload(deletionTimestamp="2026-11-23T11:00:00Z"), False),
+        (a_workload(checks=[CHECKS[0], CHECKS[1] | {"state": "Retry"}]), False),
+        (a_workload(checks=[CHECKS[0] | {"state": "Rejected"}, CHECKS[1]]), False),
+    ],
+)
+def test_quota_counts_until_it_is_about_to_be_lost(body: Json, holds: bool) -> None:
+    assert read_queued(body).holds_quota is holds
+
+
+def test_a_deactivated_workload_holds_no_quota() -> None:
+    body = a_workload()
+    body["spec"]["active"] = False
+
+    assert not read_queued(body).holds_quota
+
+
+def test_a_workload_of_a_wrong_type_is_an_error_that_names_the_field() -> None:
+    with pytest.raises(UnexpectedValue, match=r"status\.admissionChecks"):
+        read_queued(a_workload() | {"status": {"admissionChecks": "x"}})
+
+
+def test_a_check_of_another_controller_is_not_ours() -> None:
+    spec = {"metadata": {"name": "x"}, "spec": {"controllerName": CONTROLLER}}
+    active = {"status": {"conditions": [{"type": "Active", "status": "True"}]}}
+
+    assert read_check(spec) == Check(name="x", active=False)
+    assert read_check(spec | active) == Check(name="x", active=True)
+    assert read_check({"metadata": {"name": "x"}, "spec": {"controllerName": "kueue.x-k8s.io/multikueue"}}) is None
+
+
+FLAVORS = {
+    "v6e": Flavor(node_labels={"tpu": "v6e"}, tolerations=({"key": "spot", "operator": "Exists"},)),
+    "big": Flavor(node_labels={"memory": "big"}),
+}
+
+
+def a_template(**selector: str) -> Json:
+    return {"spec": {"nodeSelector": selector, "tolerations": [{"key": "mine"}]}}
+
+
+BODIES: dict[str, tuple[Json, str, tuple[str | int, ...]]] = {
+    "Job": ({"spec": {"template": a_template()}}, "main", ("spec", "template")),
+    "JobSet": (
+        {"spec": {"replicatedJobs": [{"name": "Workers", "template": {"spec": {"template": a_template()}}}]}},
+        "workers",
+        ("spec", "replicatedJobs", 0, "template", "spec", "template"),
+    ),
+    "RayCluster": (
+        {
+            "spec": {
+                "headGroupSpec": {"template": {"spec": {}}},
+                "workerGroupSpecs": [{"groupName": "Group", "template": a_template()}],
+            }
+        },
+        "group",
+        ("spec", "workerGroupSpecs", 0, "template"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_the_flavors_of_a_pod_set_come_into_its_pod_template(kind: str) -> None:
+    body, pod_set, path = BODIES[kind]
+    before = copy.deepcopy(body)
+
+    found: Any = inject_flavors(get_kind(kind), body, {pod_set: ("v6e", "big")}, FLAVORS)
+
+    for step in path:
+        found = found[step]
+    assert found["spec"]["nodeSelector"] == {"tpu": "v6e", "memory": "big"}
+    assert found["spec"]["tolerations"] == [{"key": "mine"}, {"key": "spot", "operator": "Exists"}]
+    assert body == before
+
+
+def test_every_kind_with_pod_sets_can_be_suspended_and_is_tested_here() -> None:
+    with_sets = {name for name in KIND_NAMES if get_kind(name).pod_sets is not None}
+
+    assert with_sets == set(BODIES)
+    assert all(get_kind(name).suspendable for name in with_sets)
+
+
+def test_a_flavor_that_contradicts_a_template_is_refused_with_both_values() -> None:
+    with pytest.raises(FlavorConflict, match=r"tpu=v6e.*v5e.*valid: v6e"):
+        inject_flavors(get_kind("Job"), {"spec": {"template": a_template(tpu="v5e")}}, {"main": ("v6e",)}, FLAVORS)
+
+
+def test_a_flavor_without_labels_adds_nothing() -> None:
+    assert read_flavor({"metadata": {"name": "plain"}, "spec": {}}) == Flavor()
+
+
+def test_only_our_check_is_written_and_only_on_the_version_that_was_read() -> None:
+    state = CheckState(name="capacity", state="Retry", message="x" * 2000, since="2026-11-23T11:00:01Z", retries=2)
+
+    body = format_state(read_queued(a_workload()), state, retry_seconds=60)
+
+    assert (body["metadata"]["uid"], body["metadata"]["resourceVersion"]) == ("uid-of-workload", "7")
+    (check,) = body["status"]["admissionChecks"]
+    assert (check["name"], check["state"], check["requeueAfterSeconds"]) == ("capacity", "Retry", 60)
+    assert len(check["message"]) == 1024
+    assert "podSetUpdates" not in check
+    assert "retryCount" not in check
+
+
+def test_pods_that_are_admitted_get_our_label_unless_they_have_it() -> None:
+    state = CheckState(name="capacity", state="Ready", since="2026-11-23T11:00:01Z")
+
+    (check,) = format_state(read_queued(a_workload()), state)["status"]["admissionChecks"]
+
+    assert check["podSetUpdates"] == [{"name": "workers", "labels": {CHECKED: "true"}}]
+
+
+def test_an_active_check_says_which_generation_of_it_was_seen() -> None:
+    body = format_active(Check(name="capacity", active=False, generation=3), "2026-11-23T11:00:00Z")
+
+    (condition,) = body["status"]["conditions"]
+    assert (condition["type"], condition["status"], condition["observedGeneration"]) == ("Active", "True", 3)
+
+
+# --- what Kueue is told ------------------------------------------------------------------------------------------
+
+
+def answer_to(
+    verdict: Verdict, reason: Reason, *, state: GangState, next_at: float | None = None
+) -> tuple[str, int]:
+    decision = Decision(verdict, reason, "why")
+    made = AttemptDecision(attempt=0, decision=decision, next_at=next_at)
+    gang = GangAnswer(state=state, decision=decision, slices=((a_demand(), made),))
+    found = answer_gang(gang, uid="uid", retries=0, now=NOW)
+    return str(found.word), found.retry_seconds or 0
+
+
+def test_what_is_ready_or_on_its_way_needs_no_pause() -> None:
+    serves = answer_to(Verdict.KEEP, Reason.POOL_SERVES, state=GangState.READY)
+    comes = answer_to(Verdict.WAIT, Reason.POOL_IN_PROGRESS, state=GangState.WAITING)
+
+    assert (serves, comes) == (("Ready", 0), ("Pending", 0))
+
+
+def test_a_pause_of_a_slice_is_the_least_pause_of_kueue() -> None:
+    word, seconds = answer_to(Verdict.WAIT, Reason.STOCKOUT, state=GangState.WAITING, next_at=NOW + 500.5)
+
+    assert (word, seconds) == ("Retry", 501)
+
+
+@pytest.mark.parametrize(
+    ("reason", "word"),
+    [
+        (Reason.SHAPE_UNSUPPORTED, Word.REJECTED),
+        (Reason.REQUEST_INVALID, Word.REJECTED),
+        (Reason.NOT_AN_ACCELERATOR_DEMAND, Word.READY),
+        (Reason.LIMIT_REACHED, Word.RETRY),
+        (Reason.MODE_NO_CREATE, Word.RETRY),
+        (Reason.QUOTA_EXCEEDED, Word.RETRY),
+        (Reason.PERMISSION_DENIED, Word.RETRY),
+        (Reason.GANG_INCOMPLETE, Word.RETRY),
+    ],
+)
+def test_a_refusal_is_final_only_if_the_same_workload_would_meet_it_again(reason: Reason, word: Word) -> None:
+    found = answer_decision(Decision(Verdict.REFUSE, reason, "why"), uid="uid", retries=0)
+
+    assert found.word == word
+    assert (found.retry_seconds is not None) == (word == Word.RETRY)
+
+
+def test_the_pause_doubles_up_to_half_an_hour_and_a_quarter() -> None:
+    late = Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, "late")
+    pauses = [answer_decision(late, uid="uid", retries=count).retry_seconds or 0 for count in (0, 1, 2, 5, 2**31)]
+
+    assert [60 <= pauses[0] <= 75, 120 <= pauses[1] <= 150, 240 <= pauses[2] <= 300] == [True] * 3
+    assert all(1800 <= each <= 2250 for each in pauses[3:])
+
+
+def test_an_owner_is_served_by_kind_and_group() -> None:
+    assert refuse_owner(read_queued(a_workload()), KIND_NAMES) is None
+    foreign = read_queued(a_workload(ownerReferences=[OWNER | {"apiVersion": "example.com/v1"}]))
+    pods = read_queued(a_workload(ownerReferences=[]))
+    raising = read_queued(a_workload(ownerReferences=[OWNER | {"kind": "LeaderWorkerSet"}]))
+
+    for queued, words in ((foreign, "example.com/v1"), (pods, "without an owner"), (raising, "LeaderWorkerSet")):
+        refused = refuse_owner(queued, KIND_NAMES)
+        assert refused is not None
+        assert words in refused.message
+        assert "valid: JobSet, RayCluster, Job" in refused.message
