@@ -21,6 +21,7 @@ from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
 from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
+from shared.edges.kueue_objects import KueueQueues
 from shared.edges.kubernetes_connection import connection_from_kubeconfig, connection_from_settings
 from shared.edges.pubsub_topic import open_publisher_over_rest
 
@@ -83,6 +84,7 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
         pools=GkeNodePools(settings.gke_endpoint, account, compute_endpoint=settings.compute_endpoint),
         clusters={name: KubernetesCluster(api) for name, api in apis.items()},
         clock=SYSTEM_CLOCK,
+        queues={name: KueueQueues(api) for name, api in apis.items()} if settings.kueue_admission_check else {},
     )
     return Deployment(
         settings=settings,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from shared.core.errors import OutOfTime
 
 if TYPE_CHECKING:
-    from shared.core.ports import Clock, Cluster, NodePools, Ports
+    from shared.core.ports import Clock, Cluster, NodePools, Ports, Queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,4 +45,5 @@ def bound_ports(ports: Ports, until: float) -> Ports:
         clusters={
             name: cast("Cluster", _Bounded(live, ports.clock, until)) for name, live in ports.clusters.items()
         },
+        queues={name: cast("Queues", _Bounded(each, ports.clock, until)) for name, each in ports.queues.items()},
     )

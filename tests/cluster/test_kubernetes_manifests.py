@@ -28,7 +28,9 @@ def test_our_manifests_are_complete_and_unique() -> None:
 
 def test_every_file_of_a_kustomize_folder_is_listed() -> None:
     folders = [path.parent for path in MANIFESTS.glob("*/kustomization.yaml")]
-    assert {"base", "exporter", "gke", "local", "monitoring", "pinning"} == {folder.name for folder in folders}
+    assert {"base", "exporter", "gke", "kueue", "local", "monitoring", "pinning"} == {
+        folder.name for folder in folders
+    }
     for folder in folders:
         listed = (folder / "kustomization.yaml").read_text()
         files = {path.name for path in folder.glob("*.yaml")} - {"kustomization.yaml"}

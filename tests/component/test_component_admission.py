@@ -221,3 +221,12 @@ def test_without_the_setting_nothing_is_asked_of_kueue(records: Records) -> None
     world.sweep()
     assert queues.writes == 0
     assert world.pools.count("create") == 0
+
+
+def test_after_the_end_of_a_delivery_kueue_is_asked_nothing(queued: tuple[World, FakeQueues]) -> None:
+    world, queues = queued
+    world.pools.before_next("list", lambda: world.clock.advance(3600))
+    _, counts = world.sweep()
+    assert counts["errors"] >= 1
+    assert queues.writes == 0
+    assert not queues.checks[0].active
