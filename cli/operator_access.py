@@ -21,8 +21,8 @@ from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
 from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
-from shared.edges.kueue_objects import KueueQueues
 from shared.edges.kubernetes_connection import connection_from_kubeconfig, connection_from_settings
+from shared.edges.kueue_objects import KueueQueues
 from shared.edges.pubsub_topic import open_publisher_over_rest
 
 if TYPE_CHECKING:
