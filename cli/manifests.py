@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cli.endings import BadInput
 from cli.manifest_yaml import read_documents, show_line
 from cli.object_checks import WrongField, check_object, find_requests, without_nulls
+from shared.core.demand.near_keys import find_near_key
 from shared.core.errors import ProvisionerError
 from shared.core.kinds.makers import GENERATED, MAKERS
 from shared.core.kinds.objects import UnexpectedValue
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from shared.core.kinds.kind import Kind
     from shared.core.kinds.makers import Maker
-    from shared.core.workloads import WorkloadView
+    from shared.core.workloads import PodTemplate, WorkloadView
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _CHARACTERS_MAX = 10_000_000
@@ -212,7 +213,14 @@ def _add_one(found: Found, where: Place, body: dict[str, Any]) -> None:
         found.workloads.append(Manifest(where, workload, (*notes, *_read_queue(named, workload))))
     else:
         why = "needs no accelerators" if named.get("spec") else "has no spec"
+        near = next(filter(None, (find_near_key(each) for each in _list_templates(workload))), None)
+        if near:
+            why += f"; but no node has the label {near[0]} that it selects: is it {near[1]}?"
         found.others.append(f"{kind.name} {workload.name} ({why})")
+
+
+def _list_templates(workload: WorkloadView) -> list[PodTemplate]:
+    return [*(group.template for group in workload.groups), *workload.templates.values()]
 
 
 def _find(body: dict[str, Any], kinds: Iterable[T]) -> T | None:

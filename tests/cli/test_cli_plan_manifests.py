@@ -232,6 +232,20 @@ def test_the_job_of_a_cronjob_is_planned(tmp_path: Path) -> None:
     assert "made by CronJob nightly" in only["notes"]
 
 
+def test_a_near_miss_is_named_though_nothing_asks_for_accelerators(
+    tmp_path: Path,
+) -> None:
+    selector = "{cloud.google.com/gke-tpu-topolgy: 2x2}"
+    text = f"{{kind: Pod, apiVersion: v1, metadata: {{name: p}}, spec: {{nodeSelector: {selector}}}}}"
+
+    said = run("plan", write(tmp_path / "p.yaml", text)).stdout
+
+    assert (
+        "no node has the label cloud.google.com/gke-tpu-topolgy that it selects: is it cloud.google.com/gke-tpu-"
+        in said
+    )
+
+
 def test_a_queue_of_kueue_is_said(tmp_path: Path) -> None:
     text = JOBSET.replace("annotations: {}", "labels: {kueue.x-k8s.io/queue-name: tpus}")
     plain = text.replace("  suspend: false\n", "")

@@ -200,7 +200,7 @@ def test_an_illegal_topology_is_refused_with_field_value_and_nearest(
     error = refusal(accelerator, topology, chips)
 
     assert (error.field, error.value) == (labels.TOPOLOGY, topology)
-    assert near in error.valid.split(", ")
+    assert near in error.valid.partition("; or ")[0].split(", ")
     assert all(part in str(error) for part in (labels.TOPOLOGY, topology, near))
 
 
@@ -228,6 +228,12 @@ def test_a_topology_of_another_form_is_refused_with_an_example(accelerator: str,
 
     assert error.field == labels.TOPOLOGY
     assert ("4x4x4" if BY_ACCELERATOR[accelerator].dimensions == 3 else "4x4") in error.valid
+
+
+def test_chips_that_do_not_fit_a_topology_have_two_ways_out() -> None:
+    error = refusal("tpu-v6e-slice", "4x4", 8)
+
+    assert error.valid == "2x4; or 4 chips per pod (ct6e-standard-4t) for 4x4"
 
 
 @pytest.mark.parametrize(
@@ -363,7 +369,8 @@ def test_every_nearest_shape_that_a_refusal_names_is_itself_accepted(family: Fam
     machine = max(family.machines, key=lambda each: (each.multi_host, not each.by_name_only))
     refused = look_up_or_hear_why_not(family.accelerator, "x".join(map(str, sides)), machine.chips)
     hinted = isinstance(refused, UnsupportedShape) and "a topology like" not in refused.valid
-    for near in refused.valid.split(", ") if hinted and isinstance(refused, UnsupportedShape) else ():
+    topologies = refused.valid.partition("; or ")[0] if isinstance(refused, UnsupportedShape) else ""
+    for near in topologies.split(", ") if hinted else ():
         assert look_up(family.accelerator, near, machine.chips).topology == near
 
 

@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from shared.core import labels
+from shared.core.demand.near_keys import check_keys
 from shared.core.errors import HostsDiffer, UnsupportedShape
 from shared.core.shapes.gpus import find_gpu_shape, selects_gpu
 from shared.core.shapes.tpus import count_chips, find_shape
@@ -28,8 +29,10 @@ def find_wanted_shape(found: SliceOfPod, template: PodTemplate, workload: Worklo
         UnsupportedShape: no machine or topology fits.
         UnknownGpu: GKE does not have this GPU type.
         HostsDiffer: the workload creates more or fewer pods than the slice has hosts.
+        UnsupportedSelector: a selector is almost one of GKE's.
     """
     _check_amounts(template)
+    check_keys(template)
     return _find_gpus(found, template) if template.gpus else _find_tpus(found, template, workload)
 
 

@@ -242,10 +242,11 @@ def _check_label_values(found: Mapping[str, str]) -> None:
     for key, value in found.items():
         if not _LABEL_VALUE.fullmatch(value):
             raise LabelBudgetExceeded(
-                "not a valid value of a node label",
-                field=key,
+                f"the pool's nodes name their workload in labels, and this is no value of a label ({key})",
+                field="metadata.name",
                 value=value,
-                valid="at most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit",
+                valid="a name that has at most 63 letters, digits, '-', '_' and '.' with all that is appended to "
+                "it, the first and last a letter or digit",
             )
 
 

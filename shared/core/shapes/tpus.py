@@ -184,9 +184,14 @@ def _check_topology_of_machine(family: Family, machine: Machine, topology: str) 
     near = sorted(
         legal, key=lambda each: (each != turned, abs(count_chips(each) - wanted), _longest_side(each), each)
     )
+    others = [
+        f"{each.chips} chips per pod ({each.name}) for {topology}"
+        for each in family.machines
+        if not each.by_name_only and _is_topology_of(family, each, topology)
+    ]
     raise UnsupportedShape(
         f"not a topology of {machine.name}",
         field=labels.TOPOLOGY,
         value=topology,
-        valid=", ".join(near[:_NEAREST_SHOWN]),
+        valid="; or ".join([", ".join(near[:_NEAREST_SHOWN]), *others]),
     )

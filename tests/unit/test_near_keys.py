@@ -1,0 +1,37 @@
+"""A selector that is almost one of GKE's keys is refused by name: no node has such a label."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.core import labels
+from shared.core.decide.demands import decide_demand
+from shared.core.decisions import Decision, Reason
+from shared.core.demand.near_keys import find_near_key
+from tests.builders import CLUSTER, a_jobset, a_pod, a_template, settings
+
+
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [
+        ("cloud.google.com/gke-tpu-acelerator", labels.ACCELERATOR),
+        ("cloud.google.com/gke-gpu-accelerator", labels.ACCELERATOR),
+        ("google.com/gke-tpu-accelerator", labels.ACCELERATOR),
+        ("gke-tpu-topology", labels.TOPOLOGY),
+        ("cloud.google.com/gke-tpu-topolgy", labels.TOPOLOGY),
+        ("cloud.google.com/reservation_name", labels.RESERVATION_NAME),
+    ],
+)
+def test_a_selector_that_is_almost_a_key_of_gke_is_refused_with_that_key(key: str, near: str) -> None:
+    decision = decide_demand(CLUSTER, a_pod(shape={"selectors": {key: "x"}}), a_jobset(), settings())
+
+    assert isinstance(decision, Decision)
+    assert decision.reason == Reason.SELECTOR_UNSUPPORTED
+    assert f"spec.nodeSelector: no node has this label (got '{key}'); valid: {near}" in decision.message
+
+
+@pytest.mark.parametrize(
+    "key", ["example.com/gke-tpu-acelerator", "cloud.google.com/gke-accelerator-count", "team", "gke-boot-disk"]
+)
+def test_a_selector_of_another_name_or_domain_is_no_near_miss(key: str) -> None:
+    assert find_near_key(a_template(selectors={key: "x"})) is None
