@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.cli_settings import read_plan_settings
-from cli.endings import EPILOG, Ending, end_with, told
+from cli.differences import compare
+from cli.endings import EPILOG, BadInput, Ending, end_with, told
 from cli.findings import Result, print_findings
+from cli.github_notes import print_notes
 from cli.manifests import read_manifests
-from cli.plan import find_zone, print_plan, summarize
+from cli.namespace_labels import Namespaces
+from cli.plan import find_zone, summarize
 from cli.plan import plan as plan_manifests
+from cli.plan_table import print_plan
 from cli.printing import Format, choose_format, open_console, print_data
 from cli.status import print_status, read_status
+from shared.environment import name_variable
 from shared.version import VERSION
 
 if TYPE_CHECKING:
@@ -35,6 +40,13 @@ app = typer.Typer(
 Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Show only workloads of this namespace.")]
+
+
+class PlanForm(StrEnum):
+    """A form of the plan for another program than ours."""
+
+    NONE = "none"
+    GITHUB = "github"
 
 
 class Function(StrEnum):
@@ -137,30 +149,49 @@ def plan(
         str, typer.Option(help="Zone of new pools. Default: the zone of the cluster in the settings.")
     ] = "",
     output: Output = Format.TABLE,
+    form: Annotated[
+        PlanForm, typer.Option("--format", help="github: annotations for GitHub's checks, in place of a table.")
+    ] = PlanForm.NONE,
     *,
     recursive: Annotated[
         bool, typer.Option("--recursive", "-R", help="Read folders inside of folders too.")
     ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Compare with the node pools that run; needs the settings.")
+    ] = False,
+    price: Annotated[bool, typer.Option("--price/--no-price", help="Leave out list prices.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Show which node pools a manifest would get, before it is applied. No cluster is contacted.
+    """Show which node pools a manifest would get, before it is applied.
 
-    Without settings, the plan is for an invented cluster in any zone. The exit code is 1 if a slice
-    would be refused, and 2 if a document cannot be read; the others are planned all the same.
+    No cluster is contacted without --diff, or --cluster with settings. Without settings, the plan
+    is for an invented cluster in any zone. The exit code is 1 if a slice would be refused, and 2 if
+    a document cannot be read; the others are planned all the same.
     """
     with told():
-        form = choose_format(output, as_json=as_json)
+        shown = choose_format(output, as_json=as_json)
         found = read_manifests(files, recursive=recursive)
         guess = "" if cluster else find_zone(found.workloads)
         settings = read_plan_settings(os.environ, cluster=cluster, zone=zone, guess=guess)
-        planned = plan_manifests(found.workloads, next(iter(settings.clusters)), settings)
-    if form.for_programs:
-        slices = [each.as_data() for each in planned]
+        name = next(iter(settings.clusters))
+        asked = name_variable("clusters") in os.environ and bool(cluster or diff)
+        if diff and not asked:
+            raise BadInput(f"--diff: needs {name_variable('clusters')}; valid: the settings of a deployment")
+        ports = open_deployment(os.environ).ports if asked else None
+        namespaces = Namespaces(ports.clusters[name] if ports else None)
+        planned = plan_manifests(found.workloads, name, settings, namespaces)
+        changes = compare(planned, ports.pools.list(name)) if ports and diff else []
+    assumed = [namespaces.assumption] if planned and namespaces.assumption else []
+    if form is PlanForm.GITHUB:
+        print_notes(found, planned)
+    elif shown.for_programs:
+        slices = [each.as_data(prices=price) for each in planned if not each.later]
+        growth = [each.as_data(prices=price) for each in planned if each.later]
         problems = [str(each) for each in found.problems]
-        lists = {"not_planned": found.others, "unreadable": problems}
-        print_data({"slices": slices, "summary": summarize(planned), **lists}, form)
+        lists = {"not_planned": found.others, "unreadable": problems, "assumed": assumed, "diff": changes}
+        print_data({"slices": slices, "growth": growth, "summary": summarize(planned), **lists}, shown)
     else:
-        print_plan(open_console(), planned, found.others)
+        print_plan(open_console(), planned, found.others, prices=price, lines=[*assumed, *changes])
     for each in found.problems:
         typer.echo(f"error: {each}", err=True)
     refused = any(each.refused for each in planned)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import glob
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cli.endings import BadInput
 from cli.manifest_yaml import read_documents, show_line
-from cli.object_checks import WrongField, check_object, find_requests, without_nulls
+from cli.object_checks import WrongField, check_object, find_requests, find_texts, without_nulls
 from shared.core.demand.near_keys import find_near_key
 from shared.core.errors import ProvisionerError
 from shared.core.kinds.makers import GENERATED, MAKERS
@@ -43,6 +43,10 @@ _QUEUE = "kueue.x-k8s.io/queue-name"
 T = TypeVar("T", "Kind", "Maker")
 
 
+Named = tuple[str, str, str]
+"""Kind, namespace and name of an object."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where an object is."""
@@ -65,6 +69,10 @@ class Manifest:
     workload: WorkloadView
     notes: tuple[str, ...] = ()
     """What the author should know that no slice of it says."""
+    names: tuple[Named, ...] = ()
+    """What it names and the cluster must have."""
+    needs: tuple[str, ...] = ()
+    """What of it the manifests do not have, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +95,8 @@ class Found:
     """Objects for which nothing is planned, as ``Kind name``, with the reason where that is not
     plain."""
     problems: list[Problem] = field(default_factory=list)
+    defined: set[Named] = field(default_factory=set)
+    """The objects of other kinds."""
 
 
 def read_manifests(paths: Iterable[str], *, recursive: bool = False) -> Found:
@@ -106,7 +116,13 @@ def read_manifests(paths: Iterable[str], *, recursive: bool = False) -> Found:
     if not (found.workloads or found.others or found.problems):
         valid = ", ".join(f"{kind.name} of {kind.group}" if kind.group else kind.name for kind in KINDS)
         raise BadInput(f"{', '.join(paths)}: contains no workload (found: nothing); valid: {valid}")
+    found.workloads = [_tell_needs(each, found.defined) for each in found.workloads]
     return found
+
+
+def _tell_needs(manifest: Manifest, defined: set[Named]) -> Manifest:
+    absent = sorted(set(manifest.names) - defined)
+    return replace(manifest, needs=tuple(f"the {kind} {name} of namespace {home}" for kind, home, name in absent))
 
 
 def _read_texts(path: str, *, recursive: bool) -> Iterator[tuple[str, str]]:
@@ -194,6 +210,7 @@ def _add_one(found: Found, where: Place, body: dict[str, Any]) -> None:
     maker, kind = _find(body, MAKERS), _find(body, KINDS)
     if maker is None and kind is None:
         found.others.append(_describe_other(body))
+        _add_defined(found, body)
         return
     _check_version(body, maker, kind)
     check_object(body)
@@ -210,13 +227,32 @@ def _add_one(found: Found, where: Place, body: dict[str, Any]) -> None:
     kind = kind or get_kind(named["kind"])
     workload = read_workload(kind, named)
     if any(group.template.wants_accelerator for group in workload.groups):
-        found.workloads.append(Manifest(where, workload, (*notes, *_read_queue(named, workload))))
+        found.workloads.append(
+            Manifest(where, workload, (*notes, *_read_queue(named, workload)), _list_names(named))
+        )
     else:
         why = "needs no accelerators" if named.get("spec") else "has no spec"
         near = next(filter(None, (find_near_key(each) for each in _list_templates(workload))), None)
         if near:
             why += f"; but no node has the label {near[0]} that it selects: is it {near[1]}?"
         found.others.append(f"{kind.name} {workload.name} ({why})")
+
+
+def _add_defined(found: Found, body: dict[str, Any]) -> None:
+    metadata = body.get("metadata")
+    if isinstance(metadata, dict):
+        home, name = metadata.get("namespace") or "default", metadata.get("name")
+        if isinstance(home, str) and isinstance(name, str):
+            found.defined.add((body["kind"], home, name))
+
+
+def _list_names(body: dict[str, Any]) -> tuple[Named, ...]:
+    """Return the service accounts of a workload's pods and its queue."""
+    home, queue = body["metadata"]["namespace"], body["metadata"].get("labels", {}).get(_QUEUE)
+    found = [
+        ("ServiceAccount", home, each) for each in find_texts(body, "serviceAccountName") if each != "default"
+    ]
+    return (*found, ("LocalQueue", home, queue)) if queue else tuple(found)
 
 
 def _list_templates(workload: WorkloadView) -> list[PodTemplate]:

@@ -76,6 +76,11 @@ def find_requests(body: dict[str, Any]) -> bool:
     )
 
 
+def find_texts(body: dict[str, Any], field: str) -> list[str]:
+    """Return every text of a field of this name in an object."""
+    return [value for _, key, value in _walk(body, "") if key == field and isinstance(value, str)]
+
+
 def _walk(value: Any, path: str) -> Iterator[tuple[str, str, Any]]:
     """Yield each key of an object with the path before it and its value."""
     if isinstance(value, dict):

@@ -7,26 +7,26 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cli.printing import count, print_columns, print_line, styled
+from cli.namespace_labels import Namespaces
+from cli.pool_details import describe_disk, find_mixed, list_labels, list_pool_needs, list_taints
+from cli.prices import HOURS_PER_MONTH, find_price
+from cli.printing import count
 from shared.core import labels
-from shared.core.decide.demands import decide_planned_demand, refuse_rejected
+from shared.core.decide.demands import decide_namespace, decide_planned_demand, refuse_rejected
 from shared.core.decide.limits import Usage
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import LabelBudgetExceeded, Rejected
-from shared.core.kinds.table import list_slices
+from shared.core.kinds.table import SLICES_MAX, list_slices
 from shared.core.nodepool import build_labels, build_node_pool, describe_placement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Console
-
-    from cli.manifests import Manifest
+    from cli.manifests import Manifest, Place
     from shared.core.demand.demand import Demand
     from shared.core.kinds.kind import SliceOfPod
     from shared.core.settings import Settings
-    from shared.core.shapes.shape import Shape
     from shared.core.workloads import WorkloadView
 
 PLANNED_UID = "00000000-0000-0000-0000-000000000000"
@@ -48,12 +48,22 @@ class PlannedSlice:
     decision: Decision
     demand: Demand | None = None
     settings: Settings
+    where: Place | None = None
+    later: int = 0
+    """More slices like this one that an autoscaler may ask for; there is none of them now."""
+    needs: tuple[str, ...] = ()
+    """What must be there besides the pool."""
     notes: tuple[str, ...] = ()
 
     @property
     def creates(self) -> bool:
         """Return whether the slice would get a pool."""
         return self.decision.verdict == Verdict.CREATE
+
+    @property
+    def price(self) -> float | None:
+        """Return the list price of the pool in US dollars an hour; None if it is unknown."""
+        return find_price(self.demand) if self.demand else None
 
     @property
     def node_pool(self) -> dict[str, Any] | None:
@@ -72,9 +82,9 @@ class PlannedSlice:
         """Return whether the slice would be refused."""
         return self.decision.verdict == Verdict.REFUSE
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self, *, prices: bool = True) -> dict[str, Any]:
         """Return it for programs: the pool as it would be sent, without name, claim and time."""
-        demand = self.demand
+        demand, pool, price = self.demand, self.node_pool, self.price if prices else None
         return {
             "namespace": self.namespace,
             "workload": self.workload,
@@ -92,41 +102,84 @@ class PlannedSlice:
             "zone": demand.zone if demand else None,
             "candidates": [str(each) for each in demand.candidates] if demand else [],
             "placement": self.placement or None,
+            "up_to_more": self.later,
+            "disk": describe_disk(pool) if pool else None,
+            "taints": list_taints(pool) if pool else [],
+            "labels": list_labels(pool) if pool else {},
+            "needs": list(self.needs),
+            "dollars_per_hour": price,
+            "dollars_per_month": None if price is None else round(price * HOURS_PER_MONTH, 2),
             "notes": list(self.notes),
-            "node_pool": self.node_pool,
+            "node_pool": pool,
         }
 
 
-def plan(manifests: Sequence[Manifest], cluster: str, settings: Settings) -> list[PlannedSlice]:
+def plan(
+    manifests: Sequence[Manifest], cluster: str, settings: Settings, namespaces: Namespaces | None = None
+) -> list[PlannedSlice]:
     """Return every slice of some workloads, in their order. Limits count the slices before it.
 
     Args:
         manifests: from `cli.manifests`.
         cluster: ``projects/P/locations/L/clusters/C``, one of the settings.
         settings: the operator's.
+        namespaces: the labels of the cluster's namespaces; None if they are not known.
     """
     planned: list[PlannedSlice] = []
-    made = _Made()
+    made = _Made(cluster, settings, namespaces or Namespaces())
     for manifest in manifests:
         workload = dataclasses.replace(manifest.workload, uid=PLANNED_UID)
         notes = (*manifest.notes, *_read_notes(workload))
         awake = dataclasses.replace(workload, suspended=False)
         try:
             wanted = list_slices(awake)
+            more = _list_growth(awake, wanted)
         except Rejected as error:
-            planned.append(_refuse(awake, error, settings))
+            refused = _refuse(awake, error, settings)
+            planned.append(dataclasses.replace(refused, where=manifest.where, needs=manifest.needs))
             continue
-        for each in wanted:
-            found = _plan_slice(each, awake, cluster, settings, made)
+        needs = _find_needs(wanted, awake, manifest)
+        for each, later in [*((each, 0) for each in wanted), *more]:
+            found = _plan_slice(each, awake, made, later=later)
             if found.decision.reason not in QUIET:
-                planned.append(dataclasses.replace(found, notes=(*notes, *_list_candidates(found))))
+                said = (*notes, *_list_candidates(found))
+                own = list_pool_needs(found.demand) if found.demand and found.creates else ()
+                place, asked = manifest.where, (*needs, *own)
+                planned.append(dataclasses.replace(found, notes=said, where=place, needs=asked, later=later))
     return planned
+
+
+def _list_growth(workload: WorkloadView, wanted: Sequence[SliceOfPod]) -> list[tuple[SliceOfPod, int]]:
+    """Return one slice of each group that may grow, with the number of slices that may come."""
+    grown = [
+        dataclasses.replace(each, replicas=max(each.replicas, min(each.grows, SLICES_MAX)))
+        for each in workload.groups
+    ]
+    if tuple(grown) == workload.groups:
+        return []
+    known = {each.name for each in wanted}
+    found: dict[str, tuple[SliceOfPod, int]] = {}
+    for each in list_slices(dataclasses.replace(workload, groups=tuple(grown))):
+        if each.name not in known:
+            first, number = found.get(each.group.name, (each, 0))
+            found[each.group.name] = first, number + 1
+    return list(found.values())
+
+
+def _find_needs(wanted: Sequence[SliceOfPod], workload: WorkloadView, manifest: Manifest) -> tuple[str, ...]:
+    """Return what must be there for a workload besides its pools."""
+    firsts = {each.group.name: each for each in reversed(wanted) if each.group.whole}
+    kept_apart = (find_mixed(each, workload) for each in firsts.values())
+    return (*manifest.needs, *filter(None, kept_apart))
 
 
 @dataclass(slots=True)
 class _Made:
-    """What the plan makes so far; limits count it."""
+    """Where the plan is made, and what it makes so far; limits count it."""
 
+    cluster: str
+    settings: Settings
+    namespaces: Namespaces
     chips: Counter[str] = field(default_factory=Counter)
     """By namespace."""
     all_chips: int = 0
@@ -156,12 +209,10 @@ def _refuse(workload: WorkloadView, error: Rejected, settings: Settings) -> Plan
     )
 
 
-def _plan_slice(
-    each: SliceOfPod, workload: WorkloadView, cluster: str, settings: Settings, made: _Made
-) -> PlannedSlice:
-    found = decide_planned_demand(cluster, workload, each, settings)
+def _plan_slice(each: SliceOfPod, workload: WorkloadView, made: _Made, *, later: int) -> PlannedSlice:
+    found = decide_planned_demand(made.cluster, workload, each, made.settings)
     demand = None if isinstance(found, Decision) else found
-    decision = found if isinstance(found, Decision) else _decide_pool(found, settings, made)
+    decision = found if isinstance(found, Decision) else _decide_pool(found, made, counted=not later)
     return PlannedSlice(
         kind=workload.kind,
         namespace=workload.namespace,
@@ -170,13 +221,16 @@ def _plan_slice(
         slice=each.name,
         decision=decision,
         demand=demand,
-        settings=settings,
+        settings=made.settings,
     )
 
 
-def _decide_pool(demand: Demand, settings: Settings, made: _Made) -> Decision:
-    """Return the decision for a demand that has no pool; count the pool if it is created."""
-    namespace = demand.claim.namespace
+def _decide_pool(demand: Demand, made: _Made, *, counted: bool) -> Decision:
+    """Return the decision for a demand that has no pool; count the pool if it is created now."""
+    namespace, settings = demand.claim.namespace, made.settings
+    stopped = decide_namespace(demand, made.namespaces.find_labels(namespace))
+    if stopped:
+        return stopped
     usage = made.measure(namespace) if settings.limited else None
     decision = decide_provision(demand, None, now=0.0, settings=settings, usage=usage)
     if decision.verdict != Verdict.CREATE:
@@ -185,7 +239,8 @@ def _decide_pool(demand: Demand, settings: Settings, made: _Made) -> Decision:
         build_labels(demand, attempt=0, created_at=0, cluster_uid="")
     except LabelBudgetExceeded as error:
         return refuse_rejected(error)
-    made.add(namespace, demand.shape.chips)
+    if counted:
+        made.add(namespace, demand.shape.chips)
     return decision
 
 
@@ -214,81 +269,17 @@ def find_zone(manifests: Sequence[Manifest]) -> str:
     return ""
 
 
-@dataclass(slots=True)
-class _Group:
-    """Equal slices of one group: one line of the table."""
-
-    first: PlannedSlice
-    count: int = 1
-
-
-def _group(planned: Sequence[PlannedSlice]) -> list[_Group]:
-    groups: list[_Group] = []
-    for each in planned:
-        if groups and _identity(groups[-1].first) == _identity(each):
-            groups[-1].count += 1
-        else:
-            groups.append(_Group(each))
-    return groups
-
-
-def _identity(each: PlannedSlice) -> tuple[str, ...]:
-    shape = each.demand.shape if each.demand else None
-    decision = each.decision
-    return (each.kind, each.namespace, each.workload, each.group, decision.verdict, decision.reason, str(shape))
-
-
-def print_plan(console: Console, planned: Sequence[PlannedSlice], others: Sequence[str]) -> None:
-    """Print a plan for people: one line for each kind of slice, all refusals, and the sum."""
-    groups = _group(planned)
-    headings = ["JOB", "POOLS", "NODES", "MACHINE", "TOPOLOGY", "TIER", "ZONE", "DECISION"]
-    if groups:
-        print_columns(console, headings, [_cells(group) for group in groups])
-        print_line(console)
-    for group in groups:
-        each = group.first
-        if each.decision.verdict != Verdict.CREATE:
-            look = "bad" if each.refused else "warn"
-            where = f"{each.namespace}/{each.slice}"
-            print_line(console, styled(f"{where}: {each.decision.message} [{each.decision.reason}]", look))
-    for name, note in dict.fromkeys(
-        (f"{each.namespace}/{each.workload}", note) for each in planned for note in each.notes
-    ):
-        print_line(console, f"{name}: {note}")
-    if others:
-        print_line(console, f"not planned: {', '.join(others)}")
-    print_line(console, summarize(planned))
-
-
 def summarize(planned: Sequence[PlannedSlice]) -> str:
     """Return one sentence: how many pools, nodes and chips, and how many slices get none."""
-    made = [each for each in planned if each.demand and each.decision.verdict == Verdict.CREATE]
+    later = sum(each.later for each in planned if each.creates)
+    planned = [each for each in planned if not each.later]
+    made = [each for each in planned if each.demand and each.creates]
     shapes = [each.demand.shape for each in made if each.demand]
     nodes, chips = sum(shape.node_count for shape in shapes), sum(shape.chips for shape in shapes)
     refused = sum(each.refused for each in planned)
     left = len(planned) - len(made) - refused
     tail = f"; {refused} refused" * bool(refused) + f"; {left} not for this provisioner" * bool(left)
-    if not planned:
+    tail += f"; up to {count(later, 'more pool')} by growth" * bool(later)
+    if not (planned or later):
         return "no workload needs accelerators"
     return f"{count(len(made), 'pool')} with {count(nodes, 'node')} and {count(chips, 'chip')}{tail}"
-
-
-def _name_topology(shape: Shape) -> str:
-    return f"{shape.chips_per_host} {shape.accelerator}" if shape.gpus else shape.topology
-
-
-def _cells(group: _Group) -> list[Any]:
-    each, demand = group.first, group.first.demand
-    creates = each.decision.verdict == Verdict.CREATE
-    shown = [
-        "/".join(part for part in (each.namespace, each.workload, each.group) if part),
-        str(group.count if creates else 0),
-        str(demand.shape.node_count) if demand else "-",
-        demand.shape.machine_type if demand else "-",
-        _name_topology(demand.shape) if demand else "-",
-        str(demand.capacity.tier) if demand else "-",
-        demand.zone if demand else "-",
-    ]
-    look = "ok" if creates else "bad" if each.refused else "warn"
-    said = str(each.decision.verdict) if creates else f"{each.decision.verdict}: {each.decision.reason}"
-    return [*shown, styled(said, look)]

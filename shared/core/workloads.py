@@ -238,6 +238,8 @@ class SliceGroup:
     """How many slices are needed now."""
     slots: int | None = None
     """How many slices there are in all, if `replicas` counts those at one time; 0: unknown."""
+    grows: int = 0
+    """How many slices an autoscaler, or a person, may ask for; 0: no more than `replicas`."""
     hosts: int = 0
     """Pods per slice; 0 if the kind does not define it."""
     pods: int = 0

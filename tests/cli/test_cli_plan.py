@@ -12,7 +12,9 @@ import pytest
 from rich.console import Console
 
 from cli.manifests import read_manifests
-from cli.plan import plan, print_plan
+from cli.plan import plan
+from cli.plan_table import print_plan
+from cli.prices import READ_ON, SOURCE
 from tests.builders import CLUSTER, settings
 from tests.cli.cli_world import run, write
 
@@ -53,10 +55,16 @@ def test_slices_of_one_shape_are_one_line_and_jobs_without_tpus_are_none(tmp_pat
     result = run("plan", write(tmp_path / "jobset.yaml", JOBSET), "--zone", "us-east5-b")
 
     assert result.exit_code == 0
-    assert result.stdout.splitlines() == [
-        "JOB                    POOLS   NODES   MACHINE            TOPOLOGY   TIER        ZONE         DECISION",
-        "team-a/train/workers   3       4       ct6e-standard-4t   4x4        on-demand   us-east5-b   create",
-        "",
+    table, _, said = result.stdout.partition("\n\n")
+    heads = "JOB POOLS NODES CHIPS MACHINE TOPOLOGY TIER ZONE DECISION"
+    cells = "team-a/train/workers 3 4 16 ct6e-standard-4t 4x4 on-demand us-east5-b create"
+    taints = "taints google.com/tpu=present:NoSchedule; no labels of its own"
+    price = "price of each $43.20/h $31,536/month"
+    assert [line.split() for line in table.splitlines()] == [heads.split(), cells.split()]
+    assert said.splitlines() == [
+        f"team-a/train/workers: disk 100 GB (GKE's default) of the default type; {taints}; {price}",
+        "assumed: no label of a namespace opts out of pools (no cluster was asked; --cluster asks it)",
+        f"list price: $129.60 an hour, $94,608 a month of 730 hours (prices of {READ_ON}, {SOURCE})",
         "3 pools with 12 nodes and 48 chips",
     ]
 

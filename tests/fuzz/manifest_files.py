@@ -14,7 +14,8 @@ from rich.console import Console
 from cli.cli_settings import read_plan_settings
 from cli.endings import BadInput
 from cli.manifests import read_manifests
-from cli.plan import find_zone, plan, print_plan, summarize
+from cli.plan import find_zone, plan, summarize
+from cli.plan_table import print_plan
 from shared.core.errors import Misconfigured
 from tests.fuzz.border import Border, Lost
 from tests.fuzz.scenes import EXAMPLES

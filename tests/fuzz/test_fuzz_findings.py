@@ -15,7 +15,8 @@ from rich.console import Console
 from cli.endings import BadInput
 from cli.manifest_yaml import read_yaml
 from cli.manifests import Found, read_manifests
-from cli.plan import plan, print_plan
+from cli.plan import plan
+from cli.plan_table import print_plan
 from demo.loop.demo_manifests import BadManifest, load
 from exporter.health import Health
 from exporter.metrics import Metrics

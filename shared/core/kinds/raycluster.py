@@ -100,10 +100,13 @@ def _read_slot(pod: PodView) -> str:
 
 
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
+    scales = read_flag(body, "spec", "enableInTreeAutoscaling")
     suspended = read_flag(body, "spec", "suspend")
     of_head = read_object(body, "spec", "headGroupSpec", "template")
     head = read_template(of_head) if of_head else PodTemplate()
-    workers = [_read_group(each, read_template) for each in read_objects(body, "spec", "workerGroupSpecs")]
+    workers = [
+        _read_group(each, read_template, scales=scales) for each in read_objects(body, "spec", "workerGroupSpecs")
+    ]
     # The last one, so that a worker group of that name is found first.
     heads = [SliceGroup(name=HEAD_GROUP, hosts=1, template=head, elastic=True)] if head.gpus else []
     return WorkloadView(
@@ -120,7 +123,7 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     )
 
 
-def _read_group(body: Json, read_template: TemplateReader) -> SliceGroup:
+def _read_group(body: Json, read_template: TemplateReader, *, scales: bool) -> SliceGroup:
     """Return a worker group with its replicas within their bounds, or none if it is suspended.
 
     KubeRay counts in the same way: GetWorkerGroupDesiredReplicas in
@@ -134,6 +137,7 @@ def _read_group(body: Json, read_template: TemplateReader) -> SliceGroup:
         name=read_text(body, "groupName"),
         replicas=0 if read_flag(body, "suspend") or hosts < 1 else wanted,
         slots=most,
+        grows=most if most < _REPLICAS_MAX and (scales or not wanted) else 0,
         hosts=max(hosts, 1),
         whole=hosts > 1,
         template=read_template(read_object(body, "template")),

@@ -1,0 +1,67 @@
+"""What a planned pool has, and what must be there besides it: read from what would be sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shared.core import labels
+from shared.core.errors import SlicesMayMix
+from shared.core.kinds.table import get_kind
+from shared.core.workloads import PodView
+
+if TYPE_CHECKING:
+    from shared.core.demand.demand import Demand
+    from shared.core.kinds.kind import SliceOfPod
+    from shared.core.workloads import WorkloadView
+
+_EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}
+
+
+def describe_disk(pool: dict[str, Any]) -> str:
+    """Return size and type of the boot disk; GKE chooses what is not set."""
+    config = pool["config"]
+    size = f"{config['diskSizeGb']} GB" if "diskSizeGb" in config else "100 GB (GKE's default)"
+    return f"{size} {config.get('diskType', 'of the default type')}"
+
+
+def list_taints(pool: dict[str, Any]) -> list[str]:
+    """Return the taints of the nodes, with the one that GKE adds to accelerators."""
+    config = pool["config"]
+    resource = labels.GPU_RESOURCE if config.get("accelerators") else labels.TPU_RESOURCE
+    own = [f"{each['key']}={each['value']}:{_EFFECTS[each['effect']]}" for each in config.get("taints", [])]
+    return [f"{resource}=present:NoSchedule", *own]
+
+
+def list_labels(pool: dict[str, Any]) -> dict[str, str]:
+    """Return the labels of the nodes without those that name the owner of the pool."""
+    return {key: value for key, value in pool["config"]["labels"].items() if not labels.is_owner_key(key)}
+
+
+def list_pool_needs(demand: Demand) -> list[str]:
+    """Return what a demand's pool takes from its surroundings."""
+    found = []
+    if demand.capacity.reservation_path:
+        found.append(f"the reservation {demand.capacity.reservation_path}")
+    if demand.networks:
+        found.append(f"the networks {', '.join(demand.networks)}")
+    if demand.node_service_account:
+        found.append(f"the service account {demand.node_service_account} for the nodes")
+    return found
+
+
+def find_mixed(each: SliceOfPod, workload: WorkloadView) -> str:
+    """Return what keeps two slices apart, if only a webhook does: the functions' own refusal."""
+    pod = PodView(
+        namespace=workload.namespace,
+        name=f"{each.name}-0",
+        uid=workload.uid,
+        template=each.group.template,
+        controller_kind=workload.kind,
+        controller_name=workload.name,
+        controller_uid=workload.uid,
+    )
+    try:
+        get_kind(workload.kind).find_slice(pod, workload)
+    except SlicesMayMix as error:
+        return f"what keeps its slices apart, or each pod is refused [{error.reason}]: {error.valid}"
+    return ""

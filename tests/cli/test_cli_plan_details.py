@@ -1,0 +1,189 @@
+"""What `plan` says besides the pools: prices, needs, growth, what runs, and notes for GitHub."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cli.prices import CHIP_HOURS, find_price
+from shared.core import labels
+from shared.core.shapes.tpu_catalogue import BY_ACCELERATOR
+from tests.builders import CLUSTER, a_claim, a_demand, a_pool
+from tests.cli.cli_world import a_deployment, put_in_place, run, write
+from tests.cli.test_cli_plan import JOBSET, planned
+from tests.component.world import Records, World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTINGS = {
+    "TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9", "zone": "us-east5-b"}})
+}
+RAY = """
+{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: ray}, spec: {workerGroupSpecs: [
+  {groupName: tpu, replicas: 2, maxReplicas: 7, numOfHosts: 4, template: {spec: {
+  nodeSelector: {cloud.google.com/gke-tpu-accelerator: tpu-v6e-slice, cloud.google.com/gke-tpu-topology: 4x4},
+  containers: [{name: c, resources: {limits: {google.com/tpu: 4}}}]}}}]}}
+"""
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    found = World(Records())
+    put_in_place(monkeypatch, a_deployment(found))
+    return found
+
+
+def test_a_price_is_that_of_all_chips_of_the_pool_in_its_region_and_tier(tmp_path: Path) -> None:
+    def price(text: str, zone: str) -> list[float | None]:
+        first = planned(text, tmp_path, "--zone", zone)[0]
+        return [first["dollars_per_hour"], first["dollars_per_month"]]
+
+    spot = JOBSET.replace("nodeSelector:", "nodeSelector:\n                cloud.google.com/gke-spot: 'true'")
+    assert price(JOBSET, "us-east5-b") == [43.2, 31_536.0]
+    assert price(JOBSET, "europe-west4-a") == [47.52, 34_689.6]
+    assert price(spot, "us-east5-b") == [19.44, 14_191.2]
+    assert price(JOBSET, "africa-south1-a") == [None, None]
+
+
+def test_prices_can_be_left_out_and_unknown_ones_are_said(tmp_path: Path) -> None:
+    path = write(tmp_path / "j.yaml", JOBSET)
+
+    assert "price" not in run("plan", path, "--zone", "us-east5-b", "--no-price").stdout
+    unknown = run("plan", path, "--zone", "africa-south1-a").stdout
+    assert "price of each unknown" in unknown
+    assert "list price: unknown" in unknown
+    assert json.loads(run("plan", path, "--no-price", "--json").stdout)["slices"][0]["dollars_per_hour"] is None
+
+
+def test_each_price_is_of_a_known_accelerator_and_spot_is_cheaper() -> None:
+    assert find_price(a_demand()) == pytest.approx(43.2)
+    for (accelerator, region), (on_demand, spot) in CHIP_HOURS.items():
+        assert accelerator in BY_ACCELERATOR
+        assert region.count("-") == 1
+        assert 0 < spot < on_demand
+
+
+def test_replicas_that_only_a_webhook_keeps_apart_say_so_with_the_functions_own_words(tmp_path: Path) -> None:
+    path = write(tmp_path / "ray.yaml", RAY)
+    text = run("plan", path).stdout
+
+    assert (
+        "default/ray: needs what keeps its slices apart, or each pod is refused [slices_may_mix]: install " in text
+    )
+    alone = run(
+        "plan",
+        write(tmp_path / "one.yaml", RAY.replace("replicas: 2, maxReplicas: 7", "replicas: 1, maxReplicas: 1")),
+    )
+    assert "slices_may_mix" not in alone.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "now", "later"),
+    [
+        ("replicas: 2, maxReplicas: 7", "replicas: 0, maxReplicas: 5", 0, 5),
+        ("spec: {workerGroupSpecs", "spec: {enableInTreeAutoscaling: true, workerGroupSpecs", 2, 5),
+        ("replicas: 2", "replicas: 2", 2, 0),
+        ("replicas: 2, maxReplicas: 7", "replicas: 0", 0, 0),
+    ],
+)
+def test_a_group_that_may_grow_is_planned_as_up_to(
+    old: str, new: str, now: int, later: int, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "ray.yaml", RAY.replace(old, new))
+
+    data = json.loads(run("plan", path, "--json").stdout)
+
+    assert len(data["slices"]) == now
+    assert [each["up_to_more"] for each in data["growth"]] == [later] * bool(later)
+    assert (f"up to {later} more   4 " in run("plan", path).stdout) == bool(later)
+
+
+def test_what_a_workload_names_and_the_files_do_not_have_is_listed(tmp_path: Path) -> None:
+    text = JOBSET.replace(
+        "containers: [{name: main, ", "serviceAccountName: trainer\n              containers: [{name: main, "
+    )
+    text = text.replace("annotations: {}", "labels: {kueue.x-k8s.io/queue-name: tpus}")
+    account = "kind: ServiceAccount\napiVersion: v1\nmetadata: {name: trainer, namespace: team-a}\n"
+
+    alone = run("plan", write(tmp_path / "j.yaml", text)).stdout
+    both = run("plan", write(tmp_path / "k.yaml", f"{account}---\n{text}")).stdout
+
+    assert "team-a/train: needs the ServiceAccount trainer of namespace team-a" in alone
+    assert "team-a/train: needs the LocalQueue tpus of namespace team-a" in alone
+    assert "needs the ServiceAccount" not in both
+
+
+def test_disk_taints_and_labels_are_those_that_would_be_sent(tmp_path: Path) -> None:
+    text = JOBSET.replace("nodeSelector:", "nodeSelector:\n                example.com/team: a")
+    environ = {"TPU_PROVISIONER_NODE_DISK_SIZE_GB": "200"}
+    data = json.loads(run("plan", write(tmp_path / "j.yaml", text), "--json", environ=environ).stdout)
+
+    first = data["slices"][0]
+    assert first["disk"] == "200 GB of the default type"
+    assert first["taints"] == ["google.com/tpu=present:NoSchedule"]
+    assert first["labels"] == {"example.com/team": "a"}
+
+
+def test_a_namespace_that_opts_out_is_seen_when_the_cluster_is_asked(world: World, tmp_path: Path) -> None:
+    path = write(tmp_path / "j.yaml", JOBSET)
+    world.cluster.namespace_labels["team-a"] = {labels.DISABLE_AUTOPROVISIONING: "true"}
+
+    asked = run("plan", path, "--cluster", CLUSTER, environ=SETTINGS).stdout
+    assumed = run("plan", path, environ=SETTINGS).stdout
+
+    assert "[demand_opted_out]" in asked
+    assert "assumed" not in asked
+    assert "3 pools with" in assumed
+    assert (
+        "assumed: no label of a namespace opts out of pools (no cluster was asked; --cluster asks it)" in assumed
+    )
+
+
+def test_the_difference_to_what_runs_is_shown(world: World, tmp_path: Path) -> None:
+    (first, *_) = planned(JOBSET, tmp_path, "--zone", "us-east5-b")
+    same = first["node_pool"]["config"]["labels"][labels.FINGERPRINT]
+
+    def claim(number: int) -> dict[str, str]:
+        return {"namespace": "team-a", "slice_key": f"team-a/train-workers-{number}"}
+
+    world.pools.add(
+        CLUSTER,
+        a_pool(claim=a_claim(**claim(0)), fingerprint=same),
+        a_pool(claim=a_claim(**claim(1)), fingerprint="1-aaaaaaaaaaaaa"),
+        a_pool(claim=a_claim(**claim(9)), fingerprint=same),
+    )
+    result = run("plan", write(tmp_path / "j.yaml", JOBSET), "--diff", "--json", environ=SETTINGS)
+
+    assert [line.partition(": ")[0] for line in json.loads(result.stdout)["diff"]] == [
+        "= team-a/train-workers-0",
+        "~ team-a/train-workers-1",
+        "+ team-a/train-workers-2",
+        "- team-a/train-workers-9",
+    ]
+
+
+def test_a_difference_needs_a_deployment(tmp_path: Path) -> None:
+    result = run("plan", write(tmp_path / "j.yaml", JOBSET), "--diff")
+
+    assert result.exit_code == 2
+    assert "--diff: needs TPU_PROVISIONER_CLUSTERS; valid: " in result.stderr
+
+
+def test_github_gets_an_annotation_at_each_document(tmp_path: Path) -> None:
+    three = JOBSET.replace("tpu: 4", "tpu: 3")
+    path = write(tmp_path / "j.yaml", f"{JOBSET}---\na: [\n---{three}")
+
+    result = run("plan", path, "--format=github")
+
+    lines = result.stdout.splitlines()
+    assert result.exit_code == 2
+    assert lines[0].startswith(
+        f"::error file={path},line={JOBSET.count(chr(10)) + 2},title=cannot be read::is not YAML: "
+    )
+    assert lines[1].startswith(
+        f"::error file={path},line={JOBSET.count(chr(10)) + 4},title=shape_unsupported::team-a/train: "
+    )
+    assert lines[2:] == ["::notice::tpu-provisioner plan: 3 pools with 12 nodes and 48 chips; 3 refused"]
