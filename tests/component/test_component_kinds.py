@@ -55,7 +55,7 @@ def test_hosts_that_differ_from_the_topology_are_refused_where_the_kind_says_how
 def test_a_name_that_is_no_label_value_is_refused_and_never_cut(name: str) -> None:
     claim = a_claim(slice_key=f"default/{name}")
 
-    with pytest.raises(LabelBudgetExceeded, match="metadata.name: .* no value of a label"):
+    with pytest.raises(LabelBudgetExceeded, match=r"metadata\.name: .* no value of a label"):
         build_owner_labels(claim, attempt=0, created_at=1, fingerprint="1-a")
 
 
