@@ -113,6 +113,8 @@ def make_attempt(
         # The list may be minutes old, and this sweep may have deleted the pool: read and decide
         # again.
         known = ports.pools.get(demand.claim.cluster, name)
+        if known is None:
+            _expect_none_later(demand, name, ports)
         decision = decide_provision(demand, known, now=ports.clock.now(), settings=settings, usage=usage)
     found = AttemptDecision(attempt=attempt, decision=decision)
     if decision.verdict == Verdict.CREATE:
@@ -161,6 +163,17 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
     if gone.decision.verdict != Verdict.DELETE:
         return gone
     return _create_allowed(demand, following, ports, pools, replace(turn, replaced=pool.name))
+
+
+def _expect_none_later(demand: Demand, name: str, ports: Ports) -> None:
+    """List the pools again where a pool of the list is gone: a later attempt may live.
+
+    Raises:
+        StaleView: a pool of the claim exists.
+    """
+    own = PoolIndex(ports.pools.list(demand.claim.cluster)).list_claimed(demand.claim.hash)
+    if own:
+        raise StaleView(f"node pool {name} is gone, and {own[0].name} of its slice is there")
 
 
 def _read_creations(

@@ -345,3 +345,23 @@ def test_a_delivery_that_is_held_up_creates_nothing_from_its_old_look(world: Wor
     assert world.deliver(a_demand_event()).status == 503
     assert world.pools.bodies == []
     assert "took too long" in world.last["message"]
+
+
+def test_a_list_that_shows_a_failed_pool_which_is_gone_makes_no_second_pool(world: World) -> None:
+    """GKE's list may be old: the next attempt lives already, and the name of the first is free."""
+    by_message(world)
+    fail(world, seconds=50)
+
+    def pass_on() -> None:
+        made = world.pools.pools[CLUSTER, name_of(0)]
+        said = made.labels | {labels.ATTEMPT: "1"}
+        world.pools.move(CLUSTER, name_of(0), "gone")
+        world.pools.add(CLUSTER, dataclasses.replace(made, name=name_of(1), labels=said))
+        world.pools.move(CLUSTER, name_of(1), "PROVISIONING")
+
+    world.pools.before_next("get", pass_on)
+    answer = world.deliver(a_demand_event())
+
+    assert answer.status == 503
+    assert world.pools.names(CLUSTER) == [name_of(1)]
+    assert len(world.pools.bodies) == 1

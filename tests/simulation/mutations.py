@@ -172,7 +172,7 @@ MUTATIONS = (
         "ERROR pool deleted with pods",
         (
             (collect, "decide_collect", _delete_used_errors),
-            (pool_use, "decide_replacement", lambda _: lambda decision, _pods: decision),
+            (pool_use, "decide_replacement", lambda _: lambda decision, _pods, **_lost: decision),
         ),
     ),
     Mutation("fingerprints ignored", ((PoolOwner, "was_made_for", lambda _: lambda *_: True),)),
@@ -199,6 +199,7 @@ MUTATIONS = (
             (prove_cluster, "is_other", lambda _: lambda *_: False),
         ),
     ),
+    Mutation("no try after a pause", ((attempts, "find_pause", lambda _: lambda *_: float(10**9)),)),
     Mutation("no pause", ((attempts, "find_pause", lambda _: lambda *_: 0.0),)),
     Mutation("the same candidate again", ((attempts, "choose_next", _repeat_candidate),)),
     Mutation("create first for old pods", ((needed_pools, "is_young", _believe_any_age),)),

@@ -18,6 +18,7 @@ PLAIN = (
     {"mode": "active"},
     {"cap": 50},
     {"limit_chips": 0},
+    {"stock": ()},
     {"candidates": 0},
     {"idle_seconds": 0},
     {"versions": 1},
@@ -57,6 +58,8 @@ def _list_shorter(story: Story) -> Iterator[Story]:
         yield replace(story, acts=story.acts[:index] + story.acts[index + 1 :])
     for index in range(len(story.faults)):
         yield replace(story, faults=story.faults[:index] + story.faults[index + 1 :])
+    for index in range(len(story.stock)):
+        yield replace(story, stock=story.stock[:index] + story.stock[index + 1 :])
     for index in range(len(story.sweeps)):
         yield replace(story, sweeps=story.sweeps[:index] + story.sweeps[index + 1 :])
     for index, act in enumerate(story.acts):

@@ -127,16 +127,20 @@ class Judge:
         made.append(now)
         if sum(now - moment < HOUR_SECONDS for moment in made) > CREATES_PER_HOUR_MAX * max(story.candidates, 1):
             self.report("creates per hour", f"{pool.name} is one create too many of {owner.slice_name}")
-        for other in self._world.gke.pools[pool.cluster].values():
+        pools = self._world.gke.pools[pool.cluster].values()
+        own = [each for each in pools if each.owner and each.owner.claim_hash == owner.claim_hash]
+        latest = max((each.made_at for each in own), default=now)
+        for other in own:
             failed = other.owner
-            if failed is None or failed.claim_hash != owner.claim_hash or failed.created_at is None:
+            if failed is None or failed.created_at is None:
                 continue
             never_made = other.status == PoolStatus.ERROR and not other.made_nodes
             index, count = failed.candidates
             pause = min(60 * 2 ** min(failed.attempt // count, 10), 1800) if index + 1 == count else 0
             if not never_made or not failed.was_made_for(owner.fingerprint):
                 continue
-            if owner.candidates[0] <= index < count - 1 and owner.candidates[1] == count:
+            follows = other.made_at == latest and owner.candidates[1] == count
+            if follows and owner.candidates[0] <= index < count - 1:
                 text = f"{pool.name} is {owner.candidate} after {other.name}, which is {failed.candidate}"
                 self.report("candidates", text)
             if now - other.made_at < pause:

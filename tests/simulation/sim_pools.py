@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,12 @@ from shared.core.errors import AlreadyExists, Busy, NotFound
 from shared.core.identity.creations import Creation
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from tests.simulation.sim_faults import Invocation, PoolRead
+from tests.simulation.sim_story import START, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from shared.core.identity.names import PoolOwner
-    from tests.simulation.sim_story import Fault
     from tests.simulation.sim_world import World
 
 Json = dict[str, Any]
@@ -117,6 +118,8 @@ class GkePools:
         world.judge.see_create(pool)
         world.tell(f"GKE accepts the create of {name}")
         outcome = world.faults.choose_outcome(cluster, pool.zone)
+        if outcome is None and self.find_room(cluster, pool.zone) < pool.size:
+            outcome = Fault(at=world.time.now - START, kind="stockout", seconds=120.0)
         vanishes = outcome is not None and outcome.kind == "vanish"
         said = "the simulator lets this creation leave no pool" if vanishes else ""
         ended_at = world.time.now if vanishes else None
@@ -213,6 +216,19 @@ class GkePools:
             raise lost
 
     # --- the truth --------------------------------------------------------------------------------
+
+    def find_room(self, cluster: str, zone: str) -> float:
+        """Return for how many more hosts a zone has machines now; a failed pool has none."""
+        now, rows = self.world.time.now - START, self.world.story.stock
+        known = [each for each in rows if each.zone == zone[-1:] and each.at <= now]
+        if not known:
+            return math.inf
+        used = sum(
+            pool.size
+            for pool in self.pools[cluster].values()
+            if pool.zone == zone and pool.status != PoolStatus.ERROR
+        )
+        return max(known, key=lambda each: each.at).hosts - used
 
     def add(self, pool: Pool) -> None:
         """Let a pool exist."""

@@ -8,7 +8,7 @@ from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import get_kind
 from shared.core.times import AHEAD_SECONDS_MAX
 from tests.simulation.sim_judge import fits, read_reason, tells_suspension
-from tests.simulation.sim_story import DRAIN_SECONDS
+from tests.simulation.sim_story import DRAIN_SECONDS, ZONE
 from tests.simulation.sim_workloads import list_pods
 
 if TYPE_CHECKING:
@@ -69,10 +69,29 @@ def _judge_demands(world: World, cluster: SimCluster) -> None:
             world.judge.report("every demand answered", f"an empty pool is not replaced for {what}")
         elif latest is None:
             world.judge.report("every demand answered", f"silence for {what}, {who} waits")
+        elif _is_left_without(world, cluster, pods, latest, what):
+            world.judge.report(
+                "served when there is capacity", f"[{read_reason(latest)}] is the last word for {what}"
+            )
         elif _promises(latest, what) and not world.faults.is_out_of_stock(cluster.name):
             world.judge.report(
                 "every demand answered", f"[{read_reason(latest)}] is the last word for {what}, {who} waits"
             )
+
+
+def _is_left_without(world: World, cluster: SimCluster, pods: list[SimPod], latest: str, what: str) -> bool:
+    """Return whether a slice waits for capacity although a zone of its list has had it for long.
+
+    The story has rested for longer than the longest pause and a round of the list together.
+    """
+    made, name = pods[0].workload, pods[0].plan.slice_name
+    hosts = sum(plan.slice_name == name for plan in list_pods(made))
+    zones = [f"us-east5-{letter}" for letter in "abc"[: world.story.candidates]] or [ZONE]
+    stocked = any(
+        world.gke.find_room(cluster.name, zone) >= hosts and not world.faults.is_out_of_stock(cluster.name, zone)
+        for zone in zones
+    )
+    return stocked and read_reason(latest) == "stockout" and "PROVISIONING" not in what
 
 
 def _keeps_wrong_shape(world: World, cluster: SimCluster, made: Workload, what: str) -> bool:

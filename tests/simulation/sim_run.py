@@ -112,7 +112,7 @@ def _is_calm(world: World) -> bool:
 def _replay(world: World) -> None:
     """Deliver every message again: nothing may change."""
     before, calls = take_truth(world), (world.judge.creates, world.judge.deletes)
-    restless = any(world.faults.is_out_of_stock(name) for name in world.cluster_names)
+    restless = bool(world.story.stock) or any(world.faults.is_out_of_stock(name) for name in world.cluster_names)
     if world.story.versions > 1:
         return  # the sweeps may all have been one version's, and the replay the other's
     if restless or world.time.next_moment is not None:

@@ -6,13 +6,14 @@ from random import Random
 
 from tests.simulation.sim_acts import ENDING, RESTARTED, SCALED, SUSPENDED
 from tests.simulation.sim_faults import GKE, OUTCOMES
-from tests.simulation.sim_story import Act, Fault, Story
+from tests.simulation.sim_story import Act, Fault, Stock, Story
 
 LENGTH_SECONDS = 2400.0
 STOPPED_SHARE = 0.05
 BLIND_SHARE = 0.15
 LIST_SHARE = 0.2
 SCARCE_SHARE = 0.06
+STOCK_SHARE = 0.5
 WARM_SHARE = 0.1
 _KINDS = (
     ("JobSet", 30),
@@ -58,6 +59,7 @@ def make_story(seed: int) -> Story:
     rng_of_list = Random(f"story {seed} candidates")
     candidates = rng_of_list.choice((2, 3)) if rng_of_list.random() < LIST_SHARE else 0
     _add_scarcity(seed, acts, faults, sweeps, candidates)
+    stock = _make_stock(seed, candidates, sweeps)
     idle_seconds, tight = _add_warmth(seed, acts, sweeps)
     drawn = rng.random()
     mode = "report-only" if drawn < 0.03 else "no-create" if drawn < 0.05 else "active"
@@ -71,6 +73,7 @@ def make_story(seed: int) -> Story:
         cap=rng.randint(1, 2) if rng.random() < 0.12 else 50,
         limit_chips=rng.choice((8, 16)) if rng.random() < 0.06 else tight,
         candidates=candidates,
+        stock=stock,
         idle_seconds=idle_seconds,
         versions=2 if rng.random() < 0.08 else 1,
         skew_seconds=rng.choice((120.0, 3600.0, 3600.0)) if rng.random() < 0.05 else 0.0,
@@ -197,6 +200,24 @@ def _add_scarcity(seed: int, acts: list[Act], faults: list[Fault], sweeps: list[
         faults.append(Fault(_round(rng.random() * until), "crash", "delete", cluster))
     acts += [Act(_round(100 + rng.random() * until), "replay", cluster, "") for _ in range(3)]
     sweeps += [_round(each + rng.random()) for each in range(60, int(until) + 300, 60)]
+
+
+def _make_stock(seed: int, candidates: int, sweeps: list[float]) -> tuple[Stock, ...]:
+    """Let the machines of some stories' zones come and go at any moment, with sweeps meanwhile.
+
+    At the end each zone has none, some or enough, and that lasts.
+    """
+    rng = Random(f"stock {seed}")
+    if not candidates or rng.random() >= STOCK_SHARE:
+        return ()
+    rows = []
+    for zone in "abc"[:candidates]:
+        at = 0.0
+        while at < LENGTH_SECONDS:
+            rows.append(Stock(_round(at), zone, rng.choice((0, 0, 1, 2, 4, 30))))
+            at += 60 + rng.random() * 900
+    sweeps += [_round(each + rng.random()) for each in range(60, int(LENGTH_SECONDS), 120)]
+    return tuple(sorted(rows, key=lambda each: each.at))
 
 
 def _add_warmth(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[int, int]:

@@ -53,6 +53,20 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Stock:
+    """From a moment on, a zone has machines for so many hosts, in each cluster."""
+
+    at: float
+    """Seconds from the start."""
+    zone: str
+    """The letter at the end of its name."""
+    hosts: int
+
+    def __str__(self) -> str:
+        return f"zone {self.zone} has room for {self.hosts} hosts"
+
+
+@dataclass(frozen=True, slots=True)
 class Story:
     """Everything that happens, apart from what follows from it."""
 
@@ -67,6 +81,8 @@ class Story:
     limit_chips: int = 0
     candidates: int = 0
     """How many zones the operator's policy lists."""
+    stock: tuple[Stock, ...] = ()
+    """The machines of zones. A zone without such a row has enough."""
     idle_seconds: int = 0
     """How long pools may stay without use."""
     versions: int = 1
@@ -77,7 +93,7 @@ class Story:
     @property
     def length(self) -> float:
         """Return when the last act, fault or sweep begins, in seconds from the start."""
-        moments = [*(act.at for act in self.acts), *(fault.at for fault in self.faults)]
+        moments = [each.at for found in (self.acts, self.faults, self.stock) for each in found]
         return max((*moments, *self.sweeps), default=0.0)
 
     def describe(self) -> list[str]:
@@ -97,5 +113,6 @@ class Story:
             heading.append(f"the clock of Kubernetes is {self.skew_seconds:+.0f} s off")
         rows = [(each.at, "act  ", str(each)) for each in self.acts]
         rows += [(each.at, "fault", str(each)) for each in self.faults]
+        rows += [(each.at, "stock", str(each)) for each in self.stock]
         rows += [(at, "sweep", "") for at in self.sweeps]
         return [", ".join(heading), *(f"  {at:7.1f} s  {what} {text}".rstrip() for at, what, text in sorted(rows))]
