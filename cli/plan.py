@@ -12,6 +12,7 @@ from cli.pool_details import describe_disk, find_mixed, list_labels, list_pool_n
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count
 from shared.core import labels
+from shared.core.decide.capacity_first import Wish, read_wish
 from shared.core.decide.demands import decide_namespace, decide_planned_demand, refuse_rejected
 from shared.core.decide.limits import Usage
 from shared.core.decide.provision import decide_provision
@@ -129,7 +130,7 @@ def plan(
     made = _Made(cluster, settings, namespaces or Namespaces())
     for manifest in manifests:
         workload = dataclasses.replace(manifest.workload, uid=PLANNED_UID)
-        notes = (*manifest.notes, *_read_notes(workload))
+        notes = (*manifest.notes, *_read_notes(workload, settings))
         awake = dataclasses.replace(workload, suspended=False)
         try:
             wanted = list_slices(awake)
@@ -244,9 +245,17 @@ def _decide_pool(demand: Demand, made: _Made, *, counted: bool) -> Decision:
     return decision
 
 
-def _read_notes(workload: WorkloadView) -> tuple[str, ...]:
+def _read_notes(workload: WorkloadView, settings: Settings) -> tuple[str, ...]:
     notes = []
-    if workload.suspended:
+    wish = read_wish(workload, settings)
+    if isinstance(wish, Wish):
+        notes.append(
+            "it starts suspended and gets its capacity first: it is resumed when all of its node pools run, and "
+            f"all are given back if that takes longer than {wish.seconds} s"
+        )
+    elif wish:
+        notes.append(f"refused: {wish.message}")
+    elif workload.suspended:
         notes.append("it starts suspended (a queue admits it); its pools are created when it is resumed")
     if workload.managed_elsewhere:
         notes.append("spec.managedBy names another controller; nothing is created in this cluster")

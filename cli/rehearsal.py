@@ -14,6 +14,7 @@ from shared.perform.answer_demand import provision_pod
 from shared.perform.creation_list import Creations
 from shared.perform.followers import judge_followers
 from shared.perform.release_pools import collect_pool
+from shared.perform.resume_workloads import answer_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -105,6 +106,22 @@ class RehearsedCluster:
         """Return the pods of a kind's workloads in a namespace that are bound to no node."""
         return self._real.list_waiting_pods(kind, namespace)
 
+    def list_asking_workloads(self) -> Iterable[WorkloadView]:
+        """Return the workloads that ask for their capacity first."""
+        return self._real.list_asking_workloads()
+
+    def change_workload(
+        self,
+        workload: WorkloadView,
+        marks: Mapping[str, str | None],
+        *,
+        suspended: bool | None = None,
+    ) -> WorkloadView:
+        """Return the workload as it would be; nothing is sent."""
+        said = {key: value for key, value in {**workload.marks, **marks}.items() if value is not None}
+        now = workload.suspended if suspended is None else suspended
+        return dataclasses.replace(workload, marks=said, suspended=now)
+
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return the live accelerator pods of a workload."""
         return self._real.list_workload_pods(workload)
@@ -154,6 +171,20 @@ def rehearse_leaders(cluster: str, pools: list[PoolSnapshot], ports: Ports) -> I
     for pod in ports.clusters[cluster].list_waiting_leaders():
         yield pod, provision_pod(cluster, pod, ports, pools=pools, answered=answered, creations=creations)
     yield from judge_followers(cluster, ports, pools=pools, answered=answered)
+
+
+def rehearse_asking(
+    cluster: str, pools: list[PoolSnapshot], ports: Ports
+) -> Iterator[tuple[WorkloadView, Outcome]]:
+    """Yield each suspended workload that waits for its capacity, with its decision.
+
+    The arguments are those of `rehearse_leaders`. Without the setting they are not listed, since
+    that needs a right.
+    """
+    if ports.settings.capacity_first:
+        for workload in ports.clusters[cluster].list_asking_workloads():
+            if workload.suspended:
+                yield workload, answer_workload(cluster, workload, ports, pools=pools)[0]
 
 
 def rehearse_pools(

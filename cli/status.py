@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cli.printing import count, format_age, print_columns, print_line, short_cluster, styled
-from cli.rehearsal import rehearse, rehearse_leaders, rehearse_pools
+from cli.rehearsal import rehearse, rehearse_asking, rehearse_leaders, rehearse_pools
 from shared.core.decide.failures import classify_failure
 from shared.core.decide.limits import count_pool_chips
 from shared.core.decide.warm_pools import find_idle_bound, find_idle_since
@@ -14,6 +14,7 @@ from shared.core.decisions import FAILURE_REASONS, Reason, Verdict
 from shared.core.errors import ProvisionerError
 from shared.core.identity.pools import PoolStatus
 from shared.core.times import format_minute, parse_time
+from shared.core.workloads import PodTemplate, PodView
 from shared.perform.emergency_stop import read_stop
 from shared.perform.pool_sizes import measure_elastic
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Ports
-    from shared.core.workloads import PodView
+    from shared.core.workloads import WorkloadView
     from shared.perform.outcome import Outcome
 
 STUCK = FAILURE_REASONS | frozenset(
@@ -148,6 +149,8 @@ def read_status(ports: Ports, *, namespace: str = "") -> Status:
             for pod, outcome in rehearse_leaders(cluster, pools, ports):
                 if outcome.decision.verdict != Verdict.NOTHING:
                     status.waiting.append(_waiting_row(cluster, pod, outcome, ports))
+            for workload, outcome in rehearse_asking(cluster, pools, ports):
+                status.waiting.append(_asking_row(cluster, workload, outcome, ports))
         except ProvisionerError as error:
             status.errors.append(f"{cluster}: {error}")
     _share_failures(status)
@@ -218,6 +221,18 @@ def _waiting_row(cluster: str, pod: PodView, outcome: Outcome, ports: Ports) -> 
         error=outcome.facts.get("error", ""),
         next_try=outcome.facts.get("next_try", ""),
     )
+
+
+def _asking_row(cluster: str, workload: WorkloadView, outcome: Outcome, ports: Ports) -> WaitingRow:
+    """Return the row of a suspended workload that waits for its capacity; it has no pods."""
+    pod = PodView(
+        namespace=workload.namespace,
+        name="",
+        uid="",
+        template=PodTemplate(),
+        unschedulable_since=workload.suspended_since,
+    )
+    return _waiting_row(cluster, pod, outcome, ports)
 
 
 def _read_claim(outcome: Outcome, field: str) -> str:

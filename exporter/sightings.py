@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from exporter.predicates import has_surplus, is_demand, standing_of, wants_fewer
+from exporter.predicates import ask_of, has_surplus, is_demand, standing_of, wants_fewer
 from shared.core.kinds.elastic import hint_slice
 from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.core.times import format_time
@@ -198,6 +198,8 @@ class _Entry:
     """Whether some of it was still active when or after `standing` was reported."""
     wanted: dict[str, int] = field(default_factory=dict)
     """How many slices each group wanted when it was last seen."""
+    asked: str = ""
+    """What it asked for when it was last reported as waiting for its capacity."""
     leaving: bool = False
     """Whether more of it still runs than is wanted since that was reported."""
 
@@ -225,6 +227,7 @@ class WorkloadSightings:
         if entry is None:
             entry = self._generations.entries[seen.uid] = _Entry(_name(seen))
         return [
+            *self._asking(entry, seen),
             *self._new_standing(entry, seen),
             *self._new_termination(entry, seen),
             *self._drained(entry, seen),
@@ -267,6 +270,21 @@ class WorkloadSightings:
             return ()
         entry.standing, entry.was_active = standing, False
         return () if standing is None else (self._over(entry.name, *standing),)
+
+    def _asking(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
+        """Return that a suspended workload waits for its capacity, again when its spec changes."""
+        before, entry.asked = entry.asked, ask_of(seen)
+        if entry.asked in ("", before):
+            return ()
+        return (
+            Event(
+                type=EventType.DEMAND,
+                cluster=self._cluster,
+                subject=entry.name,
+                observed=Observed.CAPACITY_FIRST,
+                incarnation=entry.asked,
+            ),
+        )
 
     def _new_termination(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
         """Return that a foreground deletion has begun. `lose` reports its end."""

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from shared.answer import Answer, answer_decision, answer_error
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import Broken, KindAbsent, ProvisionerError, Rejected, UnknownCluster
-from shared.core.messages import Event, EventType, Message, parse_message
+from shared.core.messages import POD, Event, EventType, Message, parse_message
 from shared.core.operations import parse_entry
 from shared.edges.google_errors import find_request
 from shared.perform.answer_demand import provision
 from shared.perform.bounded_ports import bound_ports
 from shared.perform.release_pools import collect
+from shared.perform.resume_workloads import answer_named
 from shared.perform.settle import settle
 from shared.perform.sweep import sweep
 from shared.perform.sweep_report import name_error
@@ -89,8 +90,9 @@ def deliver_sweep(ports: Ports, trace: Trace) -> tuple[Answer, dict[str, int]]:
     for outcome in report.outcomes:
         # Pools that stay are not logged: hundreds of records every minute would hide the others.
         # One that only pods of others keep is rare, and costs what nobody asked for.
-        taken = outcome.decision.reason == Reason.POOL_IN_USE
-        if taken or outcome.decision.verdict not in (Verdict.KEEP, Verdict.NOTHING):
+        # That a workload was resumed is what its owner waits for.
+        told = outcome.decision.reason in (Reason.POOL_IN_USE, Reason.WORKLOAD_RESUMED)
+        if told or outcome.decision.verdict not in (Verdict.KEEP, Verdict.NOTHING):
             _log_outcome("sweep", outcome, None, trace)
     for about, error in report.errors:
         answer = answer_error(error)
@@ -153,6 +155,8 @@ def _join_trace(push: Push, event: Event, request: Trace) -> Trace:
 
 
 def _provision(event: Event, ports: Ports) -> Sequence[Outcome]:
+    if event.subject.kind != POD:
+        return answer_named(event.cluster, event.subject, ports)
     return [provision(event, ports)]
 
 

@@ -33,7 +33,7 @@ class EventType(StrEnum):
     """What a message hints at; the value is the CloudEvents type."""
 
     DEMAND = "tpuprovisioner.demand.v1"
-    """A leader pod was first seen unschedulable."""
+    """A leader pod was first seen unschedulable, or a workload that waits for its capacity."""
     WORKLOAD_OVER = "tpuprovisioner.workload-over.v1"
     """A workload ended, is suspended, lost its last pods, is deleted or needs fewer slices."""
 
@@ -49,9 +49,12 @@ class Observed(StrEnum):
     DRAINED = "drained"
     SCALED = "scaled"
     """The workload needs fewer slices than before."""
+    CAPACITY_FIRST = "capacity-first"
+    """The workload is suspended, and asks for its capacity before it is resumed."""
 
 
-KINDS_PLURAL = {"Pod": "pods"} | {kind.name: kind.plural for kind in KINDS}
+POD = "Pod"
+KINDS_PLURAL = {POD: "pods"} | {kind.name: kind.plural for kind in KINDS}
 """The kinds of object that a message may name, with their plural in subjects."""
 
 

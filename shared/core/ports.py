@@ -210,6 +210,20 @@ class Cluster(Protocol):
     def list_waiting_pods(self, kind: str, namespace: str) -> list[PodView]:
         """Return the pods of all workloads of a kind in a namespace that are bound to no node."""
 
+    def list_asking_workloads(self) -> Iterable[WorkloadView]:
+        """Return the workloads that ask for their capacity first, of kinds in the settings."""
+
+    def change_workload(
+        self, workload: WorkloadView, marks: Mapping[str, str | None], *, suspended: bool | None = None
+    ) -> WorkloadView:
+        """Set annotations of a workload, and its ``spec.suspend``; return it as it is then.
+
+        An annotation of None is removed; `suspended` None changes nothing.
+
+        Raises:
+            StaleView: it has changed since it was read, or is gone; nothing was changed.
+        """
+
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return the pods of a workload, and of an earlier one of its kind and name."""
 

@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from shared.core import labels
+from shared.core.decide.capacity_first import is_asking
 from shared.core.errors import AlreadyExists, KindAbsent, NotFound, StaleView, Unavailable
 from shared.core.kinds.elastic import is_leader
 from shared.core.kinds.table import (
@@ -21,7 +22,8 @@ from shared.core.kinds.table import (
 from shared.core.ports import BoundPod, Ledger, Namespace, Notice, SurplusMark
 from shared.core.times import format_time, parse_time
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.kubernetes_api import PAGE_SIZE
+from shared.edges.kubernetes_api import MERGE_PATCH, PAGE_SIZE
+from shared.edges.kubernetes_errors import Unreadable
 from shared.edges.kubernetes_objects import JsonObject, Record, Stored
 from shared.edges.ledger_objects import NAME as LEDGER
 from shared.edges.ledger_objects import ConfigMap, format_entries, read_entries
@@ -29,7 +31,7 @@ from shared.edges.node_taints import Node, read_surplus, replace_surplus, view_n
 from shared.edges.workload_objects import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from shared.core.kinds.kind import Kind
     from shared.core.ports import Clock
@@ -174,6 +176,41 @@ class KubernetesCluster:
                 if find_kind_of_pod(pod) is kind:
                     yield pod
 
+    def list_asking_workloads(self) -> Iterator[WorkloadView]:
+        """Yield the workloads that ask for their capacity first, kind by kind and page by page.
+
+        One that cannot be read, and a kind that the cluster does not have, are left out.
+        """
+        for kind in self._kinds:
+            try:
+                for page in self._api.list_pages(kind.path, JsonObject, {}) if kind.suspendable else ():
+                    for body in page.items:
+                        found = _read_asking(kind, body)
+                        if found is not None:
+                            yield found
+            except NotFound:
+                continue
+
+    def change_workload(
+        self, workload: WorkloadView, marks: Mapping[str, str | None], *, suspended: bool | None = None
+    ) -> WorkloadView:
+        """Change annotations and ``spec.suspend`` in one patch, in place of the version read."""
+        found = get_kind(workload.kind)
+        body: dict[str, Any] = {
+            "metadata": {
+                "uid": workload.uid,
+                "resourceVersion": workload.version,
+                "annotations": dict(marks),
+            }
+        }
+        if suspended is not None:
+            body["spec"] = {"suspend": suspended}
+        try:
+            path = found.path_of(workload.namespace, workload.name)
+            return read_workload(found, self._api.patch(path, body, MERGE_PATCH, JsonObject))
+        except NotFound as error:
+            raise StaleView(f"{workload} is gone: {error}") from error
+
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return a workload's pods."""
         selector = {"labelSelector": select_pods_of(workload)}
@@ -287,6 +324,14 @@ class KubernetesCluster:
             "lastTimestamp": now,
             "count": 1,
         }
+
+
+def _read_asking(kind: Kind, body: JsonObject) -> WorkloadView | None:
+    try:
+        found = read_workload(kind, body)
+    except Unreadable:
+        return None  # its own pods and pools tell of it
+    return found if is_asking(found) else None
 
 
 def _path_of_ledgers(namespace: str) -> str:

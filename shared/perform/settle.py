@@ -10,6 +10,7 @@ import threading
 from itertools import islice
 from typing import TYPE_CHECKING, cast
 
+from shared.core.decide.capacity_first import is_asking
 from shared.core.decide.demands import find_claim
 from shared.core.decide.ended import decide_succeeded, decide_unclaimed, decide_unrelated
 from shared.core.decide.pool_facts import is_owner
@@ -20,6 +21,7 @@ from shared.core.kinds.table import find_kind_of_pod, get_kind
 from shared.perform.answer_demand import provision_pod
 from shared.perform.explain import explain
 from shared.perform.outcome import Outcome, describe_pool_outcome
+from shared.perform.resume_workloads import answer_workload
 from shared.perform.shared_reads import OneRead
 
 if TYPE_CHECKING:
@@ -57,16 +59,30 @@ def settle(ended: EndedOperation | None, ports: Ports) -> Sequence[Outcome]:
     told = decide_succeeded(pool)
     if pool is not None and told is not None:
         explain(ports.clusters[ended.cluster], told, objects=_find_owners(ended.cluster, pool, ports))
-        return [describe_pool_outcome(ended.cluster, pool, told)]
+        asking = _answer_owner(ended.cluster, pool, ports)
+        return [describe_pool_outcome(ended.cluster, pool, told), *asking]
     answered: set[str] = set()
-    outcomes = []
+    outcomes: list[Outcome] = []
     for seen in _find_leaders(ended.cluster, name, ports):
         pod = ports.clusters[ended.cluster].get_pod(seen.namespace, seen.name)
         if pod is not None and pod.uid == seen.uid:
             outcomes.append(provision_pod(ended.cluster, pod, ports, answered=answered, had_pool=True))
         if answered:
             break
+    if pool is not None and not outcomes:
+        outcomes = _answer_owner(ended.cluster, pool, ports)
     return outcomes or [_conclude(ended, decide_unclaimed(ended.pool))]
+
+
+def _answer_owner(cluster: str, pool: PoolSnapshot, ports: Ports) -> list[Outcome]:
+    """Answer the owner of a pool if it is suspended and waits for its capacity."""
+    owner = pool.owner
+    if owner is None or not ports.settings.capacity_first or owner.kind not in ports.settings.kinds:
+        return []
+    workload = ports.clusters[cluster].get_workload(owner.kind, owner.namespace, owner.name)
+    if workload is None or not is_owner(owner, workload) or not (workload.suspended and is_asking(workload)):
+        return []
+    return answer_workload(cluster, workload, ports)
 
 
 def _conclude(ended: EndedOperation, decision: Decision) -> Outcome:

@@ -38,6 +38,7 @@ from shared.perform.pool_sizes import is_resizable, measure_elastic
 from shared.perform.prove_cluster import is_other
 from shared.perform.release_pools import is_due_for_a_look, release_pool
 from shared.perform.resize_pools import shrink_pool
+from shared.perform.resume_workloads import SweepShare, answer_asking, release_partial
 from shared.perform.shared_reads import OneRead, share_reads
 from shared.perform.side_by_side import CALLS_AT_ONCE, CLUSTERS_AT_ONCE, get_runner
 from shared.perform.sweep_report import SweepReport
@@ -113,6 +114,7 @@ class _ClusterSweep:
             self._cap.free()
             self._sweep_leaders(pools, listed_at=listed_at)
             self._sweep_queues()
+            self._sweep_asking()
             self._act_on(left)
         finally:
             self._report.over_cap = self._cap.over
@@ -252,7 +254,25 @@ class _ClusterSweep:
             else:
                 self._report.outcomes.extend(done)
 
+    def _sweep_asking(self) -> None:
+        """Answer the suspended workloads that wait for their capacity, if the setting is on."""
+        share = SweepShare(cap=self._cap, limits=self._limits, creations=self._creations)
+        try:
+            answered = answer_asking(self._cluster, self._ports, share)
+        except Exception as error:  # noqa: BLE001 -- the net of this list
+            self._report.add_error(f"suspended workloads of {self._cluster}", error)
+            return
+        for workload, done in answered:
+            if isinstance(done, Exception):
+                self._report.add_error(workload, done)
+            else:
+                self._report.outcomes.extend(done)
+
     def _answer(self, pods: Sequence[PodView]) -> None:
+        home, listed = _find_home(pods[0]), self._list_recent
+        if released := release_partial(self._cluster, home, pods, self._ports, list_pools=listed):
+            self._report.outcomes.append(released)
+            return
         for pod in pods:
             try:
                 outcome = provision_pod(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from shared.core.errors import StaleView
 from shared.core.kueue import Check, CheckState, QueuedWorkload
-from tests.component.fakes import Plans
+from tests.component.plans import Plans
 
 if TYPE_CHECKING:
     from shared.core.workloads import WorkloadView

@@ -7,9 +7,9 @@ They say what was asked of them (`calls`), but no test has to script an answer: 
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
+from shared.core.decide.capacity_first import is_asking
 from shared.core.errors import AlreadyExists, Busy, NotFound, ProvisionerError, StaleView, Unavailable
 from shared.core.identity.creations import Creation
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
@@ -26,9 +26,10 @@ from shared.core.kinds.table import (
 from shared.core.ports import BoundPod, Ledger, Namespace, Notice, SurplusMark
 from shared.core.workloads import NodeView, PodView
 from shared.edges.workload_objects import MIRROR_POD
+from tests.component.plans import Plans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from shared.core.kinds.kind import Kind
     from shared.core.messages import Message
@@ -40,36 +41,6 @@ HELD = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
 
 CLUSTER_UID = "uid-of-kube-system"
 NAMESPACES = ("default", "kube-system", "tpu-provisioner")
-
-
-class Plans:
-    """What shall happen at the next calls of a method: an error before or after its effect, or any action."""
-
-    def __init__(self) -> None:
-        self._before: defaultdict[str, deque[Callable[[], None]]] = defaultdict(deque)
-        self._after: defaultdict[str, deque[Callable[[], None]]] = defaultdict(deque)
-
-    def fail_next(self, method: str, error: ProvisionerError, *, performed: bool = False) -> None:
-        """Let the next call fail; `performed` loses only the reply."""
-
-        def fail() -> None:
-            raise error
-
-        (self._after if performed else self._before)[method].append(fail)
-
-    def before_next(self, method: str, action: Callable[[], None], *, skip: int = 0) -> None:
-        """Change the world just before a call, the next one or one after `skip` others."""
-        plans = self._before[method]
-        plans.extend([lambda: None] * (skip - len(plans)))
-        plans.append(action)
-
-    def begin(self, method: str) -> None:
-        if self._before[method]:
-            self._before[method].popleft()()
-
-    def end(self, method: str) -> None:
-        if self._after[method]:
-            self._after[method].popleft()()
 
 
 class FakeNodePools(Plans):
@@ -301,6 +272,28 @@ class FakeCluster(Plans):
         found = get_kind(kind)
         pods = self._find_unbound(found, select_members(found) or select_pods(found))
         return [pod for pod in pods if pod.namespace == namespace]
+
+    def list_asking_workloads(self) -> Iterator[WorkloadView]:
+        self.begin("list_asking_workloads")
+        yield from [each for each in self.workloads.values() if is_asking(each)]
+
+    def change_workload(
+        self, workload: WorkloadView, marks: Mapping[str, str | None], *, suspended: bool | None = None
+    ) -> WorkloadView:
+        self.begin("change_workload")
+        key = (workload.kind, workload.namespace, workload.name)
+        known = self.workloads.get(key)
+        if known is None or (known.uid, known.version) != (workload.uid, workload.version):
+            raise StaleView("the workload has changed")
+        self.workloads[key] = dataclasses.replace(
+            known,
+            marks={name: value for name, value in {**known.marks, **marks}.items() if value is not None},
+            suspended=known.suspended if suspended is None else suspended,
+            version=str(int(known.version or 0) + 1),
+            generation=known.generation + (suspended is not None),
+        )
+        self.end("change_workload")
+        return self.workloads[key]
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         self.begin("list_workload_pods")

@@ -15,7 +15,7 @@ from tests.component.world import Records, World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.component.fakes import Plans
+    from tests.component.plans import Plans
 
 WORK_SECONDS = 25.0
 """Of a function with a time-out of 60 s: no call begins in the last 35."""

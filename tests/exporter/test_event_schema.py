@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import pytest
 from exporter.sightings import PodSightings, WorkloadSightings
 from shared.core.errors import MalformedEvent
 from shared.core.kinds.jobset import JOBSET
+from shared.core.labels import CAPACITY_FIRST
 from shared.core.messages import (
     KINDS_PLURAL,
     Event,
@@ -58,6 +60,7 @@ def every_event() -> list[Event]:
         *jobsets.lose(jobset("c")),
         *jobsets.see(jobset("d", replicas=2)),
         *jobsets.see(jobset("d", replicas=1)),
+        *jobsets.see(dataclasses.replace(jobset("e"), suspended=True, marks={CAPACITY_FIRST: "true"})),
     ]
 
 

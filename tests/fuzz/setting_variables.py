@@ -38,6 +38,8 @@ _FUNCTIONS: dict[str, bytes] = {
     "allowed_shared_reservations": b"shared-project/train-*",
     "capacity_policies": b'[{"namespaces": ["team-*"], "priorities": [{"spot": true}, {}]}]',
     "copy_labels": b"team,cost",
+    "capacity_first": b"true",
+    "release_partial_gang_seconds": b"1800",
     "limit_chips": b"512",
     "limit_chips_per_namespace": b"256",
     "limit_slices": b"9",

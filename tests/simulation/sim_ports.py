@@ -14,7 +14,7 @@ from tests.component.fakes import is_selected
 from tests.simulation.sim_pools import DEFAULT_POOL, name_default_group
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from shared.core.messages import Message
     from shared.core.ports import Notice
@@ -106,6 +106,21 @@ class ClusterPort:
         del namespace
         waiting = self._begin("list_waiting_pods").waiting.values()
         return [pod.view for pod in waiting if pod.kind and pod.kind.name == kind]
+
+    def list_asking_workloads(self) -> list[WorkloadView]:
+        """Return none: the stories have no suspended workload that asks for its capacity."""
+        return []
+
+    def change_workload(
+        self,
+        workload: WorkloadView,
+        marks: Mapping[str, str | None],
+        *,
+        suspended: bool | None = None,
+    ) -> WorkloadView:
+        """Refuse: nothing asks for it in these stories."""
+        del marks, suspended
+        raise StaleView(f"{workload} has changed")
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return the pods of a workload."""

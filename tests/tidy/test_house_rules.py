@@ -19,7 +19,7 @@ CODE_ROOMS = ("shared", "functions", "exporter", "cli", "standins", "demo", "inf
 DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli")
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
-CORE_LINES_MAX = 9_700
+CORE_LINES_MAX = 9_860
 """Without the entries of kinds, each of which its file's limit bounds
 (docs/decisions/0034-kueue-admission-check.md)."""
 ENTRY_MODULES = {Path(sys.modules[kind.read.__module__].__file__ or "") for kind in KINDS}

@@ -7,6 +7,7 @@ only.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,15 +15,21 @@ from typing import TYPE_CHECKING
 from shared.core import labels
 from shared.core.counts import parse_count
 from shared.core.decide.attempts import JITTER_SHARE, PAUSE_SECONDS_MAX, find_pause
+from shared.core.decide.demands import find_claim
+from shared.core.decide.gangs import find_held_since, plan_gang, select_running
 from shared.core.decide.pool_facts import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import NotAllowed
 from shared.core.kinds.table import KINDS, get_kind
+from shared.core.settings import Mode
 from shared.core.times import AHEAD_SECONDS_MAX, format_minute, format_time, parse_time
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
-    from shared.core.workloads import WorkloadView
+    from shared.core.workloads import PodView, WorkloadView
 
 SECONDS, SECONDS_MIN, SECONDS_MAX = 1800, 60, 86_400
 """How long a part of the pools is held, from the creation of the first: by default, and the bounds
@@ -176,3 +183,86 @@ def decide_resumed(slices: int) -> Decision:
     message = "each of its slices has its node pool, so the workload is resumed" if slices > 1 else ""
     message = message or "its slice has its node pool, so the workload is resumed"
     return Decision(Verdict.KEEP, Reason.WORKLOAD_RESUMED, message)
+
+
+def decide_begun(slices: int) -> Decision:
+    """Return the decision to begin the first round."""
+    message = f"the workload is resumed when each of its {slices} slices has its node pool"
+    return Decision(Verdict.WAIT, Reason.POOL_ABSENT, message)
+
+
+def decide_unasked(workload: str) -> Decision:
+    """Return the decision about a workload that does not wait for its capacity, or is gone."""
+    return Decision(Verdict.NOTHING, Reason.DEMAND_GONE, f"{workload} does not wait for its capacity")
+
+
+def decide_mode(act: Decision, namespace: str, settings: Settings) -> Decision | None:
+    """Return the decision that replaces a change of a workload; None when it may be done."""
+    if settings.find_mode(namespace) != Mode.REPORT_ONLY:
+        return None
+    message = f"not done: {act.message}; the mode is report-only"
+    return Decision(Verdict.KEEP, Reason.MODE_REPORT_ONLY, message)
+
+
+def is_resumed_by_others(workload: WorkloadView) -> bool:
+    """Return whether a workload that asks was resumed by somebody else."""
+    able = get_kind(workload.kind).suspendable and labels.QUEUE_NAME not in workload.marks
+    ended = workload.deleting or bool(workload.terminal)
+    return is_asking(workload) and able and not workload.suspended and not ended
+
+
+def write_waiting(workload: WorkloadView, now: float) -> dict[str, str | None]:
+    """Return the annotations of a workload that waits for its capacity after a pause."""
+    number, _ = _read_round(workload.marks.get(labels.CAPACITY_FIRST_ROUND, ""))
+    asks = {labels.CAPACITY_FIRST: "true", labels.CAPACITY_FIRST_RESUMED: None}
+    return asks | end_round(workload, number, now)
+
+
+def decide_partial(
+    cluster: str,
+    workload: WorkloadView,
+    leaders: Sequence[PodView],
+    pools: Sequence[PoolSnapshot],
+    settings: Settings,
+    *,
+    now: float,
+) -> Decision | None:
+    """Return that a part of a running workload's pools was held for too long; None if not.
+
+    A slice lacks its pool while its leader waits, and no pool of it runs.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        workload: as it is now.
+        leaders: those of its leader pods that wait.
+        pools: every pool of the cluster.
+        settings: the operator's.
+        now: unix seconds.
+    """
+    seconds, marks = settings.release_partial_gang_seconds, workload.marks
+    opted_out = marks.get(labels.CAPACITY_FIRST) == "false"
+    if not seconds or not get_kind(workload.kind).gang or workload.suspended or opted_out:
+        return None
+    later = {**marks, labels.CAPACITY_FIRST: "true"}
+    later.pop(labels.CAPACITY_FIRST_RESUMED, None)
+    wish = read_wish(dataclasses.replace(workload, suspended=True, marks=later), settings)
+    gang = plan_gang(cluster, workload, settings)
+    if not isinstance(wish, Wish) or isinstance(gang, Decision):
+        return None
+    waits = {
+        claim.hash: pod.created_at if pod.unschedulable_since is None else pod.unschedulable_since
+        for pod in leaders
+        if (claim := find_claim(cluster, pod, workload)) is not None
+    }
+    running = select_running(gang, pools)
+    lacking = [each for each in gang if each not in running and each.claim.hash in waits]
+    lacks_since = min((waits[each.claim.hash] or now for each in lacking), default=now)
+    held_since = find_held_since(tuple(running), pools)
+    if held_since is None or now - max(held_since, lacks_since) < seconds:
+        return None
+    message = (
+        f"{len(running)} of {len(gang)} slices have node pools, and {lacking[0].claim.slice_name} has had none "
+        f"for {seconds} s, so the workload is suspended and waits until it can have all; its node pools "
+        "are given back"
+    )
+    return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)

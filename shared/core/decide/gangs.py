@@ -196,6 +196,16 @@ def find_held_since(gang: Gang, pools: Sequence[PoolSnapshot]) -> float | None:
     return min(held, default=None)
 
 
+def select_running(gang: Gang, pools: Sequence[PoolSnapshot]) -> list[Demand]:
+    """Return the demands that have a pool which runs."""
+    index = PoolIndex.of(pools)
+    return [
+        demand
+        for demand in gang
+        if any(pool.status == PoolStatus.RUNNING for pool in index.list_claimed(demand.claim.hash))
+    ]
+
+
 def decide_late(
     gang: Gang, pools: Sequence[PoolSnapshot], seconds: float, *, since: float = 0.0, now: float
 ) -> Decision | None:
@@ -208,14 +218,10 @@ def decide_late(
         since: unix seconds before which nothing counts as held: of pools from an earlier round.
         now: unix seconds.
     """
-    held_since, index = find_held_since(gang, pools), PoolIndex.of(pools)
+    held_since = find_held_since(gang, pools)
     if held_since is None or now - max(held_since, since) < seconds:
         return None
-    running = [
-        demand
-        for demand in gang
-        if any(pool.status == PoolStatus.RUNNING for pool in index.list_claimed(demand.claim.hash))
-    ]
+    running = select_running(gang, pools)
     if len(running) == len(gang):
         return None
     lacking = next(demand for demand in gang if demand not in running)

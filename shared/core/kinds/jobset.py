@@ -257,6 +257,7 @@ JOBSET = Kind(
     mark=JOBSET_NAME_ON_POD,
     pod_sets=_list_pod_sets,
     suspendable=True,
+    gang=True,
     parent_kind="job",
     name_label=JOBSET_NAME,
     namespace_label=JOBSET_NAMESPACE,

@@ -158,6 +158,8 @@ class Kind(Resource):
     kind that gets no node pools before it has pods."""
     suspendable: bool = False
     """Whether its spec has a field ``suspend``, which keeps it without pods."""
+    gang: bool = False
+    """Whether its slices are of use only together."""
     reshapes: bool = False
     """Whether the shape of a slice may change during the life of its workload."""
 

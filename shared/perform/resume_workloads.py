@@ -1,0 +1,268 @@
+"""Answers suspended workloads that wait for their capacity: pools for all slices, then the resume.
+
+A message about such a workload is only a hint to look. What was done before follows from its own
+annotations and from the labels of its pools.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from shared.core.decide.capacity_first import (
+    Wish,
+    decide_begun,
+    decide_mode,
+    decide_partial,
+    decide_pause,
+    decide_resumed,
+    decide_unasked,
+    end_round,
+    is_resumed_by_others,
+    read_wish,
+    write_resumed,
+    write_round,
+    write_waiting,
+)
+from shared.core.decide.error_answers import decide_failure
+from shared.core.decide.gangs import GangState, decide_late, list_missing, plan_gang
+from shared.core.decisions import Decision
+from shared.core.errors import Denied, ProvisionerError
+from shared.core.times import measure_seconds
+from shared.perform.emergency_stop import find_stop
+from shared.perform.explain import explain
+from shared.perform.gang_pools import describe_slices, give_back, give_pools
+from shared.perform.outcome import Outcome
+from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from shared.core.decide.gangs import Gang
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.messages import ObjectName
+    from shared.core.ports import Ports
+    from shared.core.workloads import PodView, WorkloadView
+    from shared.perform.act_within_limits import Limits
+    from shared.perform.creation_list import Creations
+    from shared.perform.deletion_cap import DeletionCap
+
+ASKING_MAX = 10_000
+"""The most such workloads that one sweep looks at; the next sweep continues."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SweepShare:
+    """What the answers of one sweep share; empty outside a sweep."""
+
+    cap: DeletionCap | None = None
+    limits: Limits | None = None
+    creations: Creations | None = None
+
+
+def answer_named(cluster: str, name: ObjectName, ports: Ports) -> list[Outcome]:
+    """Answer a message about a workload, as it is now.
+
+    Raises:
+        Retryable: something could not be read or is in progress; deliver the message again.
+        Denied: a permission is missing.
+    """
+    workload = None
+    if name.kind in ports.settings.kinds:
+        workload = ports.clusters[cluster].get_workload(name.kind, name.namespace, name.name)
+    if workload is None or workload.uid != name.uid:
+        return [Outcome(decision=decide_unasked(str(name)), cluster=cluster, subject=str(name))]
+    return answer_workload(cluster, workload, ports)
+
+
+def answer_workload(
+    cluster: str,
+    workload: WorkloadView,
+    ports: Ports,
+    *,
+    pools: Sequence[PoolSnapshot] | None = None,
+    share: SweepShare | None = None,
+) -> list[Outcome]:
+    """Give a suspended workload the pools of all slices, resume it, or take the pools back.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        workload: as it was read just now.
+        ports: the outside world.
+        pools: every pool of the cluster, if the caller has just listed them.
+        share: of a sweep; None outside one.
+
+    Raises:
+        Retryable: something could not be read, or the workload has changed; try again.
+        Denied: a permission is missing. The workload is told.
+    """
+    live = ports.clusters[cluster]
+    try:
+        outcomes = _answer(cluster, workload, ports, pools, share or SweepShare())
+    except ProvisionerError as error:
+        if share is not None and not isinstance(error, Denied):
+            explain(live, decide_failure("its node pools cannot be made", error), objects=(workload,))
+        error.claim = error.claim or _describe(cluster, workload)["claim"]
+        raise
+    explain(live, outcomes[0].decision, objects=(workload,))
+    return outcomes
+
+
+def _answer(
+    cluster: str, workload: WorkloadView, ports: Ports, pools: Sequence[PoolSnapshot] | None, share: SweepShare
+) -> list[Outcome]:
+    settings, now = ports.settings, ports.clock.now()
+    wish = read_wish(workload, settings)
+    if not isinstance(wish, Wish):
+        return [_conclude(cluster, workload, wish or decide_unasked(str(workload)))]
+    gang = plan_gang(cluster, workload, settings)
+    if isinstance(gang, Decision):
+        return [_conclude(cluster, workload, gang)]
+    pools = ports.pools.list(cluster) if pools is None else pools
+    decision: Decision | None = decide_pause(wish) if wish.is_paused(now) else None
+    if decision is None:
+        decision = decide_late(gang, pools, wish.seconds, since=wish.begins_at or 0.0, now=now)
+        if decision is None:
+            return _go_on(cluster, workload, gang, wish, ports, pools, share)
+        changed = _change(cluster, workload, decision, end_round(workload, wish.round, now), ports)
+        if isinstance(changed, Decision):
+            return [_conclude(cluster, workload, changed)]
+    return [_conclude(cluster, workload, decision), *give_back(cluster, workload, ports, pools=pools)]
+
+
+def _go_on(
+    cluster: str,
+    workload: WorkloadView,
+    gang: Gang,
+    wish: Wish,
+    ports: Ports,
+    pools: Sequence[PoolSnapshot],
+    share: SweepShare,
+) -> list[Outcome]:
+    """Create what is missing; resume the workload when all of it runs."""
+    if wish.begins_at is None and list_missing(gang, pools):
+        # The right to change the workload is proven before anything is bought.
+        said = write_round(wish.round, ports.clock.now())
+        changed = _change(cluster, workload, decide_begun(len(gang)), said, ports)
+        if isinstance(changed, Decision):
+            return [_conclude(cluster, workload, changed)]
+        workload = changed
+    answer = give_pools(
+        cluster,
+        gang,
+        workload,
+        ports,
+        pools=pools,
+        cap=share.cap,
+        limits=share.limits,
+        creations=share.creations,
+    )
+    decision = answer.decision
+    if answer.state == GangState.READY:
+        decision = decide_resumed(len(gang))
+        said = write_resumed(ports.clock.now())
+        changed = _change(cluster, workload, decision, said, ports, suspended=False)
+        decision = changed if isinstance(changed, Decision) else decision
+    return [_conclude(cluster, workload, decision), *describe_slices(cluster, answer, ports)]
+
+
+def answer_asking(
+    cluster: str, ports: Ports, share: SweepShare
+) -> list[tuple[str, Sequence[Outcome] | Exception]]:
+    """Answer every workload that asks for its capacity, if the setting is on.
+
+    An error about one stops no other.
+
+    One that a person resumed is marked as resumed. Else it would be resumed again after that person
+    suspends it.
+
+    Raises:
+        Retryable: they could not be listed.
+        Denied: the permission to list them is missing.
+    """
+
+    def answer(workload: WorkloadView) -> Sequence[Outcome]:
+        if is_resumed_by_others(workload):
+            said = write_resumed(ports.clock.now())
+            _change(cluster, workload, decide_resumed(0), said, ports)
+            return ()
+        return answer_workload(cluster, workload, ports, share=share)
+
+    if not ports.settings.capacity_first:
+        return []
+    asking = list(islice(ports.clusters[cluster].list_asking_workloads(), ASKING_MAX))
+    tasks = [partial(answer, each) for each in asking]
+    done = get_runner(ports)(tasks, at_once=CALLS_AT_ONCE, until=ports.until)
+    return [(str(workload), each) for workload, each in zip(asking, done, strict=True)]
+
+
+def release_partial(
+    cluster: str,
+    home: tuple[str, str, str],
+    leaders: Sequence[PodView],
+    ports: Ports,
+    *,
+    list_pools: Callable[[], Sequence[PoolSnapshot]],
+) -> Outcome | None:
+    """Suspend a workload of which only a part has had its pools for too long; None if it stays.
+
+    Its pools are given back, and it waits for the capacity of all slices from then on.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        home: kind, namespace and name of the workload; no kind for pods without one.
+        leaders: those of its leader pods that wait.
+        ports: the outside world.
+        list_pools: returns every pool of the cluster.
+
+    Raises:
+        Retryable: something could not be read, or the workload has changed; try again.
+        Denied: a permission is missing. The workload is told.
+    """
+    settings, now = ports.settings, ports.clock.now()
+    seconds = settings.release_partial_gang_seconds
+    waited = max((measure_seconds(pod.unschedulable_since, now) or 0.0 for pod in leaders), default=0.0)
+    if not seconds or waited < seconds or home[0] not in settings.kinds:
+        return None
+    workload = ports.clusters[cluster].get_workload(*home)
+    if workload is None:
+        return None
+    decision = decide_partial(cluster, workload, leaders, list_pools(), settings, now=now)
+    if decision is None:
+        return None
+    changed = _change(cluster, workload, decision, write_waiting(workload, now), ports, suspended=True)
+    decision = changed if isinstance(changed, Decision) else decision
+    explain(ports.clusters[cluster], decision, objects=(workload,))
+    return _conclude(cluster, workload, decision)
+
+
+def _change(
+    cluster: str,
+    workload: WorkloadView,
+    act: Decision,
+    marks: Mapping[str, str | None],
+    ports: Ports,
+    *,
+    suspended: bool | None = None,
+) -> WorkloadView | Decision:
+    """Change a workload in place of what was read; return it, or the mode that forbids it."""
+    stopped = decide_mode(act, workload.namespace, ports.settings) or find_stop(cluster, act, ports)
+    if stopped:
+        return stopped
+    live = ports.clusters[cluster]
+    try:
+        return live.change_workload(workload, marks, suspended=suspended)
+    except Denied as error:
+        explain(live, decide_failure("the workload cannot be changed", error), objects=(workload,))
+        raise
+
+
+def _conclude(cluster: str, workload: WorkloadView, decision: Decision) -> Outcome:
+    return Outcome(decision=decision, cluster=cluster, subject=str(workload), facts=_describe(cluster, workload))
+
+
+def _describe(cluster: str, workload: WorkloadView) -> dict[str, dict[str, str]]:
+    found = {"kind": workload.kind, "namespace": workload.namespace, "name": workload.name}
+    return {"claim": {"cluster": cluster, **found, "owner_uid": workload.uid, "slice": ""}}

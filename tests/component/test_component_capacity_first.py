@@ -1,0 +1,400 @@
+"""Suspended workloads that wait for their capacity: all slices or none, one resume, and all given back."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.errors import Denied, StaleView, Unavailable
+from shared.core.identity.names import build_pool_name
+from shared.core.messages import EventType, ObjectName, Observed
+from tests.audit_entries import an_entry, as_message
+from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pod, an_over_event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shared.core.messages import Event
+    from shared.core.workloads import WorkloadView
+    from tests.component.world import World
+
+ASKS = {labels.CAPACITY_FIRST: "true"}
+NAMES = [build_pool_name(a_claim(slice_key=f"default/train-workers-{index}")) for index in range(2)]
+
+
+def an_event() -> Event:
+    subject = ObjectName(kind="JobSet", namespace="default", name="train", uid=JOBSET_UID)
+    return an_over_event(type=EventType.DEMAND, observed=Observed.CAPACITY_FIRST, subject=subject)
+
+
+def by_message(world: World) -> None:
+    world.deliver(an_event())
+
+
+def by_sweep(world: World) -> None:
+    world.sweep()
+
+
+@pytest.fixture(params=[by_message, by_sweep])
+def look(request: pytest.FixtureRequest) -> Callable[[World], None]:
+    found: Callable[[World], None] = request.param
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _waiting(world: World) -> None:
+    world.use(capacity_first=True)
+    world.cluster.pods.clear()
+    put(world)
+
+
+def put(world: World, marks: dict[str, str] | None = None, **overrides: Any) -> None:
+    world.cluster.add(a_jobset(**{"suspended": True, "marks": ASKS | (marks or {}), "version": "1", **overrides}))
+
+
+def jobset(world: World) -> WorkloadView:
+    return world.cluster.workloads["JobSet", "default", "train"]
+
+
+def run(world: World, *names: str) -> None:
+    for name in names:
+        world.pools.move(CLUSTER, name, "RUNNING")
+        world.cluster.nodes[name] = [f"{name}-node"]
+
+
+def told(world: World) -> list[str]:
+    return [each.reason for each in world.cluster.notices]
+
+
+def test_all_pools_are_made_and_the_workload_is_resumed_once(world: World, look: Callable[[World], None]) -> None:
+    look(world)
+    assert world.pools.names(CLUSTER) == NAMES
+    assert jobset(world).suspended
+    run(world, NAMES[0])
+    look(world)
+    assert jobset(world).suspended
+    run(world, NAMES[1])
+    look(world)
+
+    assert not jobset(world).suspended
+    assert labels.CAPACITY_FIRST_RESUMED in jobset(world).marks
+    assert labels.CAPACITY_FIRST_ROUND not in jobset(world).marks
+    assert told(world).count("WorkloadResumed") == 1
+    version = jobset(world).version
+    for _ in range(3):
+        look(world)
+    assert jobset(world).version == version
+    assert world.pools.count("create") == 2
+
+
+def test_the_pools_are_those_of_the_pods_that_come_later(world: World) -> None:
+    world.sweep()
+    run(world, *NAMES)
+    world.sweep()
+    for index in range(2):
+        world.cluster.add(a_pod(index=index, uid=f"uid-{index}", unschedulable_since=NOW - 20))
+    world.sweep()
+
+    assert world.pools.names(CLUSTER) == NAMES
+    assert world.pools.count("create") == 2
+
+
+def test_a_later_suspend_of_a_person_stays_and_ends_after_the_grace(world: World) -> None:
+    world.sweep()
+    run(world, *NAMES)
+    world.sweep()
+    world.clock.advance(100)
+    suspended = dataclasses.replace(jobset(world), suspended=True, suspended_since=NOW + 100)
+    world.cluster.add(suspended)
+    world.sweep()
+    assert jobset(world).suspended
+    assert world.pools.count("delete") == 0
+    world.clock.advance(301)
+    world.sweep()
+
+    assert jobset(world).suspended
+    assert world.pools.count("delete") == 2
+
+
+def test_a_workload_that_a_person_resumed_is_never_resumed_again(world: World) -> None:
+    world.sweep()
+    world.cluster.add(dataclasses.replace(jobset(world), suspended=False))
+    world.sweep()
+    run(world, *NAMES)
+    world.cluster.add(dataclasses.replace(jobset(world), suspended=True))
+    world.sweep()
+
+    assert jobset(world).suspended
+
+
+def test_waiting_is_no_suspension_and_its_pools_stay_without_pods(world: World) -> None:
+    put(world, {labels.CAPACITY_FIRST_SECONDS: "3600"}, suspended_since=NOW - 5000)
+    world.sweep()
+    run(world, NAMES[0])
+    for _ in range(3):
+        world.clock.advance(600)
+        world.sweep()
+        world.collect(an_over_event("suspended"))
+
+    assert world.pools.count("delete") == 0
+
+
+def test_what_is_not_whole_in_time_is_given_back_and_begins_again_after_a_pause(
+    world: World, look: Callable[[World], None]
+) -> None:
+    look(world)
+    run(world, NAMES[0])
+    world.clock.advance(1799)
+    look(world)
+    assert world.pools.count("delete") == 0
+    world.clock.advance(1)
+    look(world)
+    assert [name for method, name in world.pools.calls if method == "delete"] == [NAMES[0]]
+    assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND].startswith("1 from ")
+    assert any("1 of 2 slices got their node pools" in each.message for each in world.cluster.notices)
+
+    world.pools.move(CLUSTER, NAMES[0], "gone")
+    run(world, NAMES[1])
+    look(world)  # in the pause: what GKE had not made yet goes too
+    assert [name for method, name in world.pools.calls if method == "delete"] == NAMES
+    world.pools.move(CLUSTER, NAMES[1], "gone")
+    world.pools.creations.clear()
+    look(world)
+    assert world.pools.names(CLUSTER) == []
+    world.clock.advance(80)
+    look(world)
+
+    assert world.pools.names(CLUSTER) == NAMES
+    assert jobset(world).suspended
+
+
+def test_a_slice_follows_its_attempts_meanwhile(world: World, look: Callable[[World], None]) -> None:
+    look(world)
+    run(world, NAMES[0])
+    world.pools.fail(CLUSTER, NAMES[1], "Current errors: [GCE_STOCKOUT]")
+    look(world)
+    assert any("next try at" in each.message for each in world.cluster.notices)
+    world.clock.advance(80)
+    look(world)
+
+    second = build_pool_name(a_claim(slice_key="default/train-workers-1"), 1)
+    assert second in world.pools.names(CLUSTER)
+    run(world, second)
+    look(world)
+    assert not jobset(world).suspended
+
+
+@pytest.mark.parametrize(
+    ("marks", "overrides", "use", "words"),
+    [
+        ({labels.CAPACITY_FIRST: "yes"}, {}, {}, "valid: true, false"),
+        ({labels.CAPACITY_FIRST_SECONDS: "5"}, {}, {}, "60 to 86400"),
+        ({labels.DISABLE_AUTOPROVISIONING: "true"}, {}, {}, "contradicts"),
+        ({labels.QUEUE_NAME: "q"}, {}, {}, "queue"),
+        ({}, {"replicas": 3}, {"limit_chips": 40}, "limit_chips is 40"),
+        ({}, {}, {"mode": "no-create"}, "no-create"),
+        ({}, {}, {"allowed_namespaces": ("a",)}, "allowed_namespaces"),
+    ],
+)
+def test_what_is_refused_is_told_and_creates_nothing(
+    world: World,
+    look: Callable[[World], None],
+    marks: dict[str, str],
+    overrides: dict[str, Any],
+    use: dict[str, Any],
+    words: str,
+) -> None:
+    world.use(capacity_first=True, **use)
+    put(world, marks, **overrides)
+    look(world)
+
+    assert world.pools.count("create") == 0
+    assert jobset(world).suspended
+    assert [each.reason for each in world.cluster.notices if words in each.message] == ["NodePoolRefused"]
+
+
+def test_the_setting_is_off_by_default_and_the_workload_is_told(world: World) -> None:
+    world.use()
+    world.deliver(an_event())
+    world.sweep()
+
+    assert world.pools.count("create") == 0
+    assert [each.message for each in world.cluster.notices if "the setting capacity_first is off" in each.message]
+
+
+def test_a_namespace_that_opts_out_gets_nothing(world: World, look: Callable[[World], None]) -> None:
+    world.cluster.namespace_labels["default"] = {labels.DISABLE_AUTOPROVISIONING: "true"}
+    look(world)
+
+    assert world.pools.count("create") == 0
+
+
+@pytest.mark.parametrize("label", ["report-only", "no-create", "nonsense"])
+def test_the_emergency_stop_stops_it(world: World, look: Callable[[World], None], label: str) -> None:
+    world.cluster.namespace_labels["tpu-provisioner"] = {labels.MODE: label}
+    look(world)
+
+    assert world.pools.count("create") == 0
+    assert jobset(world).suspended
+
+
+def test_without_the_right_nothing_is_bought_and_the_sweep_tries_again(
+    world: World, look: Callable[[World], None]
+) -> None:
+    world.cluster.fail_next("change_workload", Denied("patch of jobsets is forbidden"))
+    look(world)
+    assert world.pools.count("create") == 0
+    assert [each.reason for each in world.cluster.notices if "patch of jobsets is forbidden" in each.message]
+    assert any(record.get("reason") == "permission_denied" for record in world.records.found)
+    world.sweep()
+
+    assert world.pools.names(CLUSTER) == NAMES
+
+
+def test_without_the_right_at_the_end_the_sweep_resumes_it_later(world: World) -> None:
+    world.sweep()
+    run(world, *NAMES)
+    world.cluster.fail_next("change_workload", Denied("patch of jobsets is forbidden"))
+    assert world.sweep()[0].status == 500
+    assert jobset(world).suspended
+    world.sweep()
+
+    assert not jobset(world).suspended
+
+
+@pytest.mark.parametrize("error", [StaleView("changed"), Unavailable("no answer")])
+@pytest.mark.parametrize("performed", [False, True])
+def test_a_resume_that_failed_or_lost_its_reply_is_done_once(
+    world: World, error: Unavailable | StaleView, performed: bool
+) -> None:
+    by_message(world)
+    run(world, *NAMES)
+    world.cluster.fail_next("change_workload", error, performed=performed)
+    assert world.deliver(an_event()).status == 503
+    assert jobset(world).suspended != performed
+    world.deliver(an_event())
+    world.deliver(an_event())
+
+    assert not jobset(world).suspended
+    assert jobset(world).generation == 1
+
+
+def test_a_suspend_between_the_look_and_the_resume_is_kept(world: World) -> None:
+    by_message(world)
+    run(world, *NAMES)
+
+    def edit() -> None:
+        world.cluster.add(dataclasses.replace(jobset(world), marks={}, version="99"))
+
+    world.cluster.before_next("change_workload", edit)
+    assert world.deliver(an_event()).status == 503
+    world.deliver(an_event())
+
+    assert jobset(world).suspended
+
+
+def test_two_deliveries_at_the_same_time_make_each_pool_once(world: World) -> None:
+    world.cluster.before_next("get_namespace", lambda: by_message(world), skip=1)
+    by_message(world)
+    by_message(world)
+
+    assert world.pools.names(CLUSTER) == NAMES
+    assert len(world.pools.bodies) == 2
+
+
+def test_a_message_about_what_is_gone_or_another_does_nothing(world: World) -> None:
+    put(world, uid="another")
+    assert world.deliver(an_event()).status == 200
+    world.cluster.workloads.clear()
+    assert world.deliver(an_event()).status == 200
+
+    assert world.pools.count("create") == 0
+    assert world.says() == ("nothing", "demand_gone")
+
+
+def test_the_end_of_the_last_creation_resumes_it_at_once(world: World) -> None:
+    by_message(world)
+    run(world, NAMES[0])
+    world.deliver(as_message(an_entry(pool=NAMES[0])), "settle")
+    assert jobset(world).suspended
+    run(world, NAMES[1])
+    world.deliver(as_message(an_entry(pool=NAMES[1])), "settle")
+
+    assert not jobset(world).suspended
+
+
+def test_one_that_cannot_be_answered_does_not_stop_the_others(world: World) -> None:
+    world.cluster.add(a_jobset(name="other", uid="other-uid", suspended=True, marks=ASKS, version="1", replicas=1))
+    world.cluster.fail_next("change_workload", Unavailable("no answer"))
+    assert world.sweep()[1]["errors"] == 1
+
+    assert len(world.pools.names(CLUSTER)) == 1
+
+
+def test_a_kind_that_cannot_be_suspended_is_refused_by_its_pods(world: World) -> None:
+    pod = a_pod()
+    bare = dataclasses.replace(
+        pod,
+        controller_kind="",
+        controller_name="",
+        template=dataclasses.replace(pod.template, labels={}, annotations={}),
+    )
+    world.cluster.workloads.clear()
+    world.cluster.add(bare, a_jobset(kind="Pod", name=bare.name, uid=bare.uid, marks=ASKS, replicas=1))
+    world.sweep()
+
+    assert world.pools.count("create") == 0
+    assert [each.message for each in world.cluster.notices if "a Pod cannot be suspended" in each.message]
+
+
+def hold_a_part(world: World, **marks: str) -> None:
+    """Let slice 0 run and slice 1 wait, of a JobSet that nobody suspended."""
+    world.use(capacity_first=True, release_partial_gang_seconds=600)
+    world.cluster.add(a_jobset(marks=dict(marks), version="1"))
+    for index in range(2):
+        world.cluster.add(a_pod(index=index, uid=f"uid-{index}", unschedulable_since=NOW - 20))
+    world.sweep()
+    run(world, NAMES[0])
+    world.cluster.add(a_pod(index=0, uid="uid-0", node_name=f"{NAMES[0]}-node"))
+
+
+def test_a_partial_gang_is_suspended_and_waits_for_all(world: World) -> None:
+    hold_a_part(world)
+    world.clock.advance(599)
+    world.sweep()
+    assert not jobset(world).suspended
+    world.clock.advance(2)
+    world.sweep()
+
+    assert jobset(world).suspended
+    assert jobset(world).marks[labels.CAPACITY_FIRST] == "true"
+    assert any("1 of 2 slices have node pools" in each.message for each in world.cluster.notices)
+    world.cluster.pods.clear()
+    world.sweep()
+    assert [name for method, name in world.pools.calls if method == "delete"] == [NAMES[0]]
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [{labels.QUEUE_NAME: "q"}, {labels.CAPACITY_FIRST: "false"}, {labels.DISABLE_AUTOPROVISIONING: "true"}],
+)
+def test_a_partial_gang_of_a_queue_or_of_one_who_does_not_want_it_stays(
+    world: World, marks: dict[str, str]
+) -> None:
+    hold_a_part(world, **marks)
+    world.clock.advance(5000)
+    world.sweep()
+
+    assert not jobset(world).suspended
+
+
+def test_a_slice_that_has_just_lost_its_pool_does_not_end_the_others(world: World) -> None:
+    hold_a_part(world)
+    world.clock.advance(5000)
+    world.cluster.add(a_pod(index=1, uid="uid-1", unschedulable_since=world.clock.now() - 100))
+    world.sweep()
+
+    assert not jobset(world).suspended
