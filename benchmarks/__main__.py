@@ -21,6 +21,7 @@ from benchmarks import (
     limit_calls,
     packages,
     report,
+    scarcity,
     staging,
     sweep_cost,
     warm_event,
@@ -53,6 +54,7 @@ class Part(StrEnum):
     SIZE = "size"
     LIMITS = "limits"
     SWEEP = "sweep"
+    SCARCITY = "scarcity"
 
 
 class Bench:
@@ -71,6 +73,7 @@ class Bench:
             Part.SIZE: self._size,
             Part.LIMITS: self._limits,
             Part.SWEEP: self._sweep,
+            Part.SCARCITY: self._scarcity,
         }[part]()
 
     def _runs(self, quick: int, full: int) -> int:
@@ -104,6 +107,9 @@ class Bench:
 
     def _sweep(self) -> list[Figure]:
         return sweep_cost.measure(self._runs(1, 3), self._say)
+
+    def _scarcity(self) -> list[Figure]:
+        return scarcity.measure(self._runs(5, 15), self._say)
 
     def _site(self) -> Site:
         folder = Path(tempfile.mkdtemp(dir=self._folder))
