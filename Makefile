@@ -19,7 +19,7 @@ SEEDS ?= 0:5000
 PROGRAM ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scarce demo-kinds demo-ray ray up down status env quick simulate test fuzz test-tools test-terraform test-image controlplane controllers test-cluster lint check format bench bench-field requirements clean
+.PHONY: help demo demo-scarce demo-kinds demo-ray ray up down status env quick simulate test fuzz test-tools test-terraform test-deploy test-image controlplane controllers test-cluster lint check format bench bench-field requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -88,6 +88,9 @@ test-tools: $(VENV)/.development ## Run the tests that need gcloud, kubectl and 
 
 test-terraform: $(VENV)/.development ## Run the tests that need Terraform and its google provider
 	@$(BIN)/python -m tests.run --terraform
+
+test-deploy: $(VENV)/.development ## Run the tests that deploy to a mock of Google Cloud (MOCK_GOOGLE_CLOUD=program)
+	@$(BIN)/python -m tests.run --deploy
 
 test-image: $(VENV)/.development ## Run the tests that build and run the exporter's image
 	@$(BIN)/python -m tests.run --image

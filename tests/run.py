@@ -2,7 +2,8 @@
 
 The first tier needs nothing but PyPI. The tool tier (marker `tool`) needs gcloud, kubectl and Google's Pub/Sub
 emulator. The terraform tier (marker `terraform`) needs that program and the google provider. The image tier
-(marker `image`) needs a container engine. The cluster tier (marker `cluster`) needs Go, and builds a real control
+(marker `image`) needs a container engine. The deploy tier (marker `deploy`) needs gcloud, Terraform and a mock of
+Google Cloud. The cluster tier (marker `cluster`) needs Go, and builds a real control
 plane from its modules first. None skips quietly: asked for without what it needs, it fails and says how to get it.
 """
 
@@ -24,14 +25,15 @@ from standins.pubsub.tests.emulator_choice import REMEDY as EMULATOR_REMEDY
 from standins.pubsub.tests.emulator_choice import VARIABLE as EMULATOR_VARIABLE
 from standins.pubsub.tests.emulator_choice import EmulatorMissingError, choose_way
 from tests.failed_tests import VARIABLE as FAILURES_VARIABLE
+from tests.infra.mock_google_cloud import VARIABLE as MOCK_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[1]
 _REGISTRY = "https://registry.terraform.io/.well-known/terraform.json"
-_TARGETS = {"tool": "tools", "terraform": "terraform", "image": "image"}
-_PROCESSES = {"cluster": 2, "image": 0}
+_TARGETS = {"tool": "tools", "terraform": "terraform", "image": "image", "deploy": "deploy"}
+_PROCESSES = {"cluster": 2, "image": 0, "deploy": 0}
 """How many processes share a tier, where it is not one more than there are cores (tests wait more than they work):
 each of the cluster tier's runs control planes, and there is one engine for all images."""
 _ENVIRONMENTS = {"cluster": {"GOGC": "300"}}
@@ -110,6 +112,16 @@ TERRAFORM = (
 )
 
 
+DEPLOY = (
+    TOOLS[0],
+    *TERRAFORM,
+    Tool(
+        "a mock of Google Cloud",
+        lambda: shutil.which(os.environ.get(MOCK_VARIABLE, "")) is not None,
+        f"{MOCK_VARIABLE} naming a program that serves Google's APIs; tests/infra/mock_google_cloud.py says how it is called",
+    ),
+)
+
 IMAGE = (
     Tool("a container engine", find_engine, "Docker, or as root on Debian: apt-get install docker.io mmdebstrap"),
 )
@@ -121,7 +133,7 @@ IMAGE_TO_RUN = (
         "a machine that lets root mount file systems and make namespaces",
     ),
 )
-_NEEDS = {"tool": TOOLS, "terraform": TERRAFORM, "image": IMAGE_TO_RUN}
+_NEEDS = {"tool": TOOLS, "terraform": TERRAFORM, "image": IMAGE_TO_RUN, "deploy": DEPLOY}
 
 
 def main() -> int:
@@ -130,6 +142,7 @@ def main() -> int:
     tier.add_argument("--tools", action="store_true", help="run the tool tier only")
     tier.add_argument("--terraform", action="store_true", help="run the terraform tier only")
     tier.add_argument("--image", action="store_true", help="run the image tier only")
+    tier.add_argument("--deploy", action="store_true", help="run the deploy tier only")
     tier.add_argument("--cluster", action="store_true", help="run the cluster tier only")
     tier.add_argument("--all", action="store_true", help="run every tier but the cluster's, where it can")
     tier.add_argument("--missing", choices=sorted(_NEEDS), help="run nothing; print what a tier would still need")
@@ -137,19 +150,17 @@ def main() -> int:
     if options.missing:
         sys.stdout.write(_named(_missing(_NEEDS[options.missing])))
         return 0
-    if options.tools:
-        return _run_tier("tool", _missing(TOOLS), rest)
-    if options.terraform:
-        return _run_tier("terraform", _missing(TERRAFORM), rest)
-    if options.image:
-        return _run_tier("image", _missing(IMAGE_TO_RUN), rest)
+    chosen = next((marker for marker in _NEEDS if getattr(options, _TARGETS[marker])), None)
+    if chosen:
+        return _run_tier(chosen, _missing(_NEEDS[chosen]), rest)
     if options.cluster:
         return _run_cluster(_missing(TOOLS), rest)
-    code = _pytest("not tool and not terraform and not image and not cluster", rest)
+    code = _pytest("not tool and not terraform and not image and not deploy and not cluster", rest)
     for marker, title, tools in (
         ("tool", "against gcloud, kubectl and Google's Pub/Sub emulator", TOOLS),
         ("terraform", "that run Terraform with the google provider", TERRAFORM),
         ("image", "that build and run the exporter's image", IMAGE),
+        ("deploy", "that deploy to a mock of Google Cloud and destroy again", DEPLOY),
     ):
         if options.all and not _missing(tools):
             code = code or _pytest(f"{marker} and not cluster", rest)

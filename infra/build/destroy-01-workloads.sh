@@ -8,7 +8,8 @@
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
-need PROJECT_ID FORCE
+need PROJECT_ID FORCE PLAN_ONLY
+[ "$PLAN_ONLY" = false ] || fail "PLAN_ONLY: the destroy build has no plan to show (got: true); valid: false, or use the provision build"
 options=()
 [ "$FORCE" = false ] || options+=(--force)
 "${PYTHON:-python3}" "$ROOT/infra/build/remove_pools.py" --outputs "$BUILD_FOLDER/outputs.json" --check "${options[@]}"

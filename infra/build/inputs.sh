@@ -9,7 +9,7 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 INPUTS=(TF_STATE_BUCKET TF_STATE_PREFIX REGION TENSORBOARD_REGION ZONE ARTIFACT_REPOSITORY_BUCKET_NAME NETWORK_NAME
     SUBNET_NAME CLUSTER_NAME NAMESPACE TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS JOBSET_API_VERSION KUEUE_API_VERSION
     CREATE_ENVIRONMENT CREATE_TENSORBOARD NAME MODE LIMIT_CHIPS CLUSTER_LOCATION CLUSTER_PROJECT NODE_SERVICE_ACCOUNTS
-    TERRAFORM_VARIABLES FORCE DELETE_STATE)
+    TERRAFORM_VARIABLES FORCE DELETE_STATE DELETE_ARTIFACTS ALLOW_DELETE PLAN_ONLY)
 
 fail() {
     printf 'error: %s\n' "$*" >&2
@@ -60,6 +60,8 @@ default_inputs() {
     CREATE_TENSORBOARD=${CREATE_TENSORBOARD:-false}
     FORCE=${FORCE:-false}
     DELETE_STATE=${DELETE_STATE:-false}
+    DELETE_ARTIFACTS=${DELETE_ARTIFACTS:-false}
+    PLAN_ONLY=${PLAN_ONLY:-false}
     NAMESPACE=${NAMESPACE:-tpu-training}
     TF_STATE_BUCKET=${TF_STATE_BUCKET:-$PROJECT_ID-$NAME-state}
     TF_STATE_PREFIX=${TF_STATE_PREFIX:-$NAME}
@@ -71,8 +73,8 @@ default_inputs() {
     REPOSITORY=$REGION-docker.pkg.dev/$PROJECT_ID/$NAME-images
     mkdir -p "$BUILD_FOLDER"
     BUILD_FOLDER=$(cd "$BUILD_FOLDER" && pwd) # Terraform runs in another folder
-    export PROJECT_ID NAME MODE CREATE_ENVIRONMENT CREATE_TENSORBOARD FORCE DELETE_STATE NAMESPACE TF_STATE_BUCKET
-    export TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT BUILD_FOLDER TERRAFORM_ROOT REPOSITORY
+    export PROJECT_ID NAME MODE CREATE_ENVIRONMENT CREATE_TENSORBOARD FORCE DELETE_STATE DELETE_ARTIFACTS PLAN_ONLY
+    export NAMESPACE TF_STATE_BUCKET TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT BUILD_FOLDER TERRAFORM_ROOT REPOSITORY
 }
 
 # These are the inputs that scripts need before Terraform runs. Terraform checks the others.
@@ -90,10 +92,11 @@ form_of() {
         TF_STATE_PREFIX) FORM='^[A-Za-z0-9][-A-Za-z0-9_./]*$' VALID="a folder in the state bucket: letters, digits and - _ . /" ;;
         MODE) FORM='^(active|no-create|report-only)$' VALID="active, no-create or report-only" ;;
         NUM_TPU_POOLS | NUM_OF_CHIPS | LIMIT_CHIPS) FORM='^[0-9]{1,7}$' VALID="a whole number" ;;
-        CREATE_ENVIRONMENT | CREATE_TENSORBOARD | FORCE | DELETE_STATE) FORM=$bool VALID="true or false" ;;
+        CREATE_ENVIRONMENT | CREATE_TENSORBOARD | FORCE | DELETE_STATE | DELETE_ARTIFACTS | PLAN_ONLY) FORM=$bool VALID="true or false" ;;
         JOBSET_API_VERSION | KUEUE_API_VERSION) FORM='^(v[0-9]+\.[0-9]+\.[0-9]+|none)$' VALID="a version such as v0.11.1, none, or nothing for the default" ;;
         TPU_TYPE | NETWORK_NAME | SUBNET_NAME | TENSORBOARD_REGION) FORM='^[a-z][-a-z0-9]*$' VALID="lower-case letters, digits and hyphens" ;;
         NODE_SERVICE_ACCOUNTS) FORM='^[-a-z0-9@., ]+$' VALID="e-mail addresses, separated by spaces or commas" ;;
+        ALLOW_DELETE) FORM='^[-a-z0-9_./, ]+$' VALID="names as the refusal prints them, such as cluster/training, separated by spaces or commas" ;;
         TERRAFORM_VARIABLES) FORM='^[^/].*\.json$' VALID="the path of a .json file in the source, relative to its top" ;;
         *) fail "$1 is not an input of these scripts" ;;
     esac
@@ -127,6 +130,13 @@ retry() {
         say "Attempt $attempt of $times failed; the next one is in $pause s"
         sleep "$pause"
     done
+}
+
+# With PLAN_ONLY=true, a script that changes something ends here; the argument says what it would do.
+skip_in_plan_only() {
+    [ "$PLAN_ONLY" = true ] || return 0
+    say "Only planned: $1"
+    exit 0
 }
 
 terraform_here() {

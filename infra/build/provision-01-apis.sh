@@ -13,6 +13,7 @@ apis=(artifactregistry cloudbuild cloudfunctions cloudresourcemanager cloudsched
     monitoring pubsub run serviceusage storage)
 [ "$CREATE_ENVIRONMENT" = false ] || apis+=(compute)
 [ "$CREATE_TENSORBOARD" = false ] || apis+=(aiplatform)
+skip_in_plan_only "enabling ${#apis[@]} APIs in $PROJECT_ID"
 say "Enabling ${#apis[@]} APIs in $PROJECT_ID"
 gcloud services enable "${apis[@]/%/.googleapis.com}" --project="$PROJECT_ID" --quiet ||
     fail "the APIs cannot be enabled: the account of this build needs roles/serviceusage.serviceUsageAdmin on $PROJECT_ID"

@@ -10,6 +10,7 @@
 
 need PROJECT_ID REGION TF_STATE_BUCKET
 bucket=gs://$TF_STATE_BUCKET
+skip_in_plan_only "creating the state bucket $bucket if it does not exist"
 if gcloud storage buckets describe "$bucket" --project="$PROJECT_ID" --format='value(name)' >/dev/null 2>"$BUILD_FOLDER/bucket-error"; then
     say "The state bucket $bucket exists"
 elif grep -q -i -E 'not found|404' "$BUILD_FOLDER/bucket-error"; then

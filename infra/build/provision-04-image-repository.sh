@@ -8,6 +8,7 @@
 . "$(dirname "$0")/inputs.sh"
 
 need PROJECT_ID REGION NAME
+skip_in_plan_only "creating the repository $REPOSITORY if it does not exist"
 where=(--project="$PROJECT_ID" --location="$REGION" --quiet)
 if gcloud artifacts repositories describe "$NAME-images" "${where[@]}" --format='value(name)' >/dev/null 2>&1; then
     say "The repository $REPOSITORY exists"

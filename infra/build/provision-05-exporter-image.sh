@@ -11,6 +11,7 @@
 
 need PROJECT_ID REGION NAME
 image=$REPOSITORY/exporter
+skip_in_plan_only "building $image if this source has no image"
 list_sources() {
     find exporter shared -type f \( -name '*.py' -o -name '*.txt' -o -name 'Dockerfile' \)
     find . -maxdepth 1 -name .dockerignore

@@ -1,15 +1,52 @@
 #!/usr/bin/env bash
-# Applies Terraform: the root infra/terraform/complete, or with CREATE_ENVIRONMENT=false
-# infra/terraform/provisioner.
+# Plans with Terraform and applies exactly this plan: the root infra/terraform/complete, or with
+# CREATE_ENVIRONMENT=false infra/terraform/provisioner. Stops before a plan that deletes or replaces
+# a cluster, bucket, network, node pool or TensorBoard, unless ALLOW_DELETE names it. With
+# PLAN_ONLY=true it shows the plan and changes nothing.
 #
 # Inputs: those of check-inputs.sh; needs BUILD_FOLDER/functions.zip. Writes
-# BUILD_FOLDER/outputs.json. A second run changes nothing. After a failure, run it again:
-# Terraform's state knows what exists.
+# BUILD_FOLDER/outputs.json. A second run changes nothing. After a failure, run it again: Terraform's
+# state knows what exists, and what a killed build created is taken over (adopt.py).
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
+plan=$BUILD_FOLDER/terraform-plan
+
+# Terraform reads a copy from now on, to which files can be added.
+copy_roots() {
+    rm -rf "$BUILD_FOLDER/roots"
+    cp -R "$ROOT/infra/terraform" "$BUILD_FOLDER/roots"
+    TERRAFORM_ROOT=$BUILD_FOLDER/roots/${TERRAFORM_ROOT##*/}
+}
+
+make_plan() {
+    terraform_here plan -lock-timeout=5m -var-file="$BUILD_FOLDER/variables.tfvars.json" -out="$plan"
+    terraform_here show -json "$plan" >"$plan.json"
+    python3 "$ROOT/infra/build/adopt.py" --check --plan "$plan.json"
+    python3 "$ROOT/infra/build/check_plan.py" <"$plan.json"
+}
+
 [ -f "$BUILD_FOLDER/functions.zip" ] || fail "$BUILD_FOLDER/functions.zip does not exist; run provision-03-functions.sh"
 bash "$ROOT/infra/build/terraform-init.sh"
-terraform_here apply -auto-approve -lock-timeout=5m -var-file="$BUILD_FOLDER/variables.tfvars.json"
+if [ -f "$BUILD_FOLDER/no-state" ]; then
+    [ "$PLAN_ONLY" = true ] || fail "gs://$TF_STATE_BUCKET does not exist; run provision-02-state-bucket.sh"
+    copy_roots # a plan needs a place for its state; this one is empty
+    printf 'terraform {\n  backend "local" {}\n}\n' >"$TERRAFORM_ROOT/backend_override.tf"
+    terraform_here init -reconfigure
+fi
+make_plan
+skip_in_plan_only "applying this plan"
+for ((pass = 1; ; pass++)); do
+    if terraform_here apply -lock-timeout=5m "$plan" 2>"$BUILD_FOLDER/apply-errors"; then break; fi
+    cat "$BUILD_FOLDER/apply-errors" >&2
+    # A resource is met only when those that it needs are there, so one pass does not find all.
+    [ "$pass" -lt 12 ] || fail "Terraform still meets resources that exist, in pass $pass"
+    [ "$pass" -gt 1 ] || copy_roots
+    python3 "$ROOT/infra/build/adopt.py" --errors "$BUILD_FOLDER/apply-errors" --plan "$plan.json" --output "$TERRAFORM_ROOT/adopted.tf" ||
+        fail "Terraform failed; correct what it says above, then run this build again"
+    say "What exists already is of a build that was killed, so it is taken over"
+    make_plan
+done
+cat "$BUILD_FOLDER/apply-errors" >&2
 terraform_here output -json >"$BUILD_FOLDER/outputs.json.new"
 mv "$BUILD_FOLDER/outputs.json.new" "$BUILD_FOLDER/outputs.json"

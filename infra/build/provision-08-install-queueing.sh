@@ -10,6 +10,7 @@
 
 need PROJECT_ID CREATE_ENVIRONMENT
 allow TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS
+skip_in_plan_only "installing JobSet and Kueue as asked for, the namespace and its queue"
 training() {
     python3 "$ROOT/infra/build/render_training.py" "$1" --outputs "$BUILD_FOLDER/outputs.json" >"$BUILD_FOLDER/training-$1.json"
 }

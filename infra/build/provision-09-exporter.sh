@@ -8,6 +8,7 @@
 . "$(dirname "$0")/inputs.sh"
 
 need PROJECT_ID
+skip_in_plan_only "installing the exporter"
 [ -s "$BUILD_FOLDER/exporter-image" ] || fail "$BUILD_FOLDER/exporter-image does not exist; run provision-05-exporter-image.sh"
 image=$(cat "$BUILD_FOLDER/exporter-image")
 [[ $image =~ ^[^@[:space:]]+@sha256:[0-9a-f]{64}$ ]] || fail "$BUILD_FOLDER/exporter-image: is not an image with digest (got: $image)"

@@ -9,6 +9,7 @@
 . "$(dirname "$0")/inputs.sh"
 
 need PROJECT_ID NAME
+skip_in_plan_only "sending a test event to each cluster"
 topic=$(read_outputs topic)
 [ -n "$topic" ] || fail "$BUILD_FOLDER/outputs.json has no topic; run provision-07-terraform.sh"
 

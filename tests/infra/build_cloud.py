@@ -66,6 +66,10 @@ def install(folder: Path) -> None:
     (folder / "python3").chmod(0o755)
 
 
+CLUSTER = "module.environment.google_container_cluster.this"
+ARTIFACTS = "module.environment.google_storage_bucket.artifacts"
+
+
 class Gone(Exception):
     """What was asked for is not there."""
 
@@ -144,21 +148,46 @@ class Cloud:
         deployed, verb = self.world["terraform"], words[1]
         if verb == "init":
             config = dict(word.split("=", 2)[1:] for word in words if word.startswith("-backend-config="))
-            self.world["state_object"] = [f"gs://{config['bucket']}", f"{config['prefix']}/default.tfstate"]
+            if config:  # else the state is a local file
+                self.world["state_object"] = [f"gs://{config['bucket']}", f"{config['prefix']}/default.tfstate"]
         elif verb == "output":
             return json.dumps({name: {"value": value} for name, value in deployed.get("outputs", {}).items()})
         elif verb == "state":
-            return "\n".join(deployed.get("resources", []))
-        elif verb == "apply":
+            return self._state(words, deployed)
+        elif verb == "plan":
             values = json.loads(Path(options_of(words, "-var-file")).read_text())
+            changes = plan_changes(deployed, deploy(values), words)
+            plan = {"values": values, "whole": not has_targets(words), "resource_changes": changes}
+            Path(options_of(words, "-out")).write_text(json.dumps(plan))
+        elif verb == "show":
+            return Path(words[-1]).read_text()
+        elif verb == "apply":
+            plan = json.loads(Path(words[-1]).read_text())
             bucket, name = self.world["state_object"]
             self.world["buckets"][bucket]["objects"] = [name]
-            self.world["terraform"] = deploy(values)
+            if plan["whole"]:
+                self.world["terraform"] = deploy(plan["values"])
+            else:
+                self.world["unprotected"] = [each["address"] for each in plan["resource_changes"]]
         elif verb == "destroy":
             self.world["terraform"] = {}
             self.world["paused"] = self.world["detached"] = []
         del options
         return ""
+
+    def _state(self, words: list[str], deployed: dict[str, Any]) -> str:
+        if words[2] == "list":
+            return "\n".join(deployed.get("resources", []))
+        if words[2] == "rm":
+            deployed["resources"].remove(words[-1])
+            return ""
+        outputs = deployed.get("outputs", {})
+        return json.dumps(
+            {
+                "outputs": {name: {"value": value} for name, value in outputs.items()},
+                "resources": [pull(each, outputs) for each in deployed.get("resources", [])],
+            }
+        )
 
     def _docker(self, plain: list[str], options: dict[str, str], words: list[str]) -> str:
         del options
@@ -200,6 +229,46 @@ def options_of(words: list[str], name: str) -> str:
     return next(word.partition("=")[2] for word in words if word.startswith(f"{name}="))
 
 
+def has_targets(words: list[str]) -> bool:
+    """Return whether a plan is about some resources only."""
+    return any(word.startswith("-target=") for word in words)
+
+
+def plan_changes(before: dict[str, Any], after: dict[str, Any], words: list[str]) -> list[dict[str, Any]]:
+    """Return what Terraform would do, as `terraform show -json` has it: another cluster is a replacement."""
+    targets = [word.partition("=")[2] for word in words if word.startswith("-target=")]
+    changes = {each: ["update"] for each in targets}
+    if not targets:
+        had = before.get("resources", [])
+        changes = {each: ["no-op"] if each in had else ["create"] for each in after["resources"]}
+        if CLUSTER in had and before["outputs"]["clusters"] != after["outputs"]["clusters"]:
+            changes[CLUSTER] = ["delete", "create"]
+    return [
+        {
+            "address": address,
+            "type": address.split(".")[2],
+            "change": {"actions": actions, "before": {"name": address.rpartition(".")[2]}},
+        }
+        for address, actions in changes.items()
+    ]
+
+
+def pull(address: str, outputs: dict[str, Any]) -> dict[str, Any]:
+    """Return one resource as `terraform state pull` has it."""
+    module, kind, name = address.rsplit(".", 2)
+    attributes = {}
+    if address == CLUSTER:
+        _, project, _, location, _, cluster = outputs["clusters"]["environment"]["path"].split("/")
+        attributes = {"project": project, "location": location, "name": cluster}
+    return {
+        "module": module,
+        "mode": "managed",
+        "type": kind,
+        "name": name,
+        "instances": [{"attributes": attributes}],
+    }
+
+
 def deploy(values: dict[str, Any]) -> dict[str, Any]:
     """Return outputs and resources as the root that these variables fit would have them."""
     project, name = values["project_id"], values["name"]
@@ -212,7 +281,7 @@ def deploy(values: dict[str, Any]) -> dict[str, Any]:
         }
         outputs["workload"] = {"namespace": "n", "kubernetes_account": "a", "google_service_account": ""}
         outputs["bucket_url"] = f"gs://{values['artifact_repository_bucket_name']}"
-        resources.append("module.environment.google_container_cluster.this")
+        resources += [CLUSTER, ARTIFACTS]
     paths = {
         key: f"projects/{each['project']}/locations/{each['location']}/clusters/{each['name']}"
         for key, each in served.items()

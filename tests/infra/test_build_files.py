@@ -108,7 +108,7 @@ def test_substitutions_reach_the_scripts_as_variables_and_all_of_them_are_known_
 
     assert content["options"]["automapSubstitutions"] is True
     assert declared <= find_inputs()
-    assert find_inputs() - declared <= {"_FORCE", "_DELETE_STATE"}
+    assert find_inputs() - declared <= {"_FORCE", "_DELETE_STATE", "_DELETE_ARTIFACTS"}
     assert all(isinstance(value, str) for value in content["substitutions"].values())
 
 

@@ -32,7 +32,6 @@ PUBLIC_NAMES = set(
 """The variables of https://github.com/jarokaz/tpu-gke-sandbox, whose users can keep their values."""
 PUBLIC_DEFAULTS = {
     "tensorboard_region": "us-central1",
-    "force_destroy": True,
     "subnet_ip_range": "10.129.0.0/20",
     "services_ip_range": "192.168.80.0/20",
     "gke_release_channel": "STABLE",
@@ -48,6 +47,7 @@ PUBLIC_DEFAULTS = {
     "multislice_group_name": "multi-slice-group",
 }
 CHANGED_DEFAULTS = {
+    "force_destroy": "checkpoints are lost with it",
     "pods_ip_range": "a /20 holds 16 nodes",
     "cpu_pool_machine_type": "two generations newer",
     "cpu_pool_disk_type": "pulls images faster",

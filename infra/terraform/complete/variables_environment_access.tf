@@ -42,13 +42,13 @@ variable "artifact_repository_bucket_name" {
 }
 
 variable "force_destroy" {
-  description = "Whether the bucket is deleted with everything in it. If not, Terraform refuses to delete a bucket that is not empty."
+  description = "Whether the bucket is deleted with everything in it. If not, Terraform refuses to delete a bucket that is not empty. The destroy build keeps the bucket unless _DELETE_ARTIFACTS=true."
   type        = bool
-  default     = true
+  default     = false
 }
 
 variable "bucket_versioning" {
-  description = "Whether the bucket keeps old versions of objects. Default: no, because checkpoints are often overwritten and every version is billed."
+  description = "Whether the bucket keeps old versions of objects. Default: no, because checkpoints are often overwritten and every version is billed. Deleted objects can be restored for bucket_soft_delete_seconds."
   type        = bool
   default     = false
 }
@@ -56,7 +56,7 @@ variable "bucket_versioning" {
 variable "bucket_soft_delete_seconds" {
   description = "Seconds for which deleted objects can be restored and are billed. 0: not at all. 604800: Google's default of a week."
   type        = number
-  default     = 0
+  default     = 604800
 }
 
 variable "create_tensorboard" {

@@ -124,7 +124,9 @@ resource "google_container_node_pool" "cpu" {
   }
 
   lifecycle {
-    ignore_changes = [node_config[0].kubelet_config] # GKE fills it in
+    # GKE fills in kubelet_config. An import (infra/build/adopt.py) spells the cluster's name in another way.
+    ignore_changes       = [node_config[0].kubelet_config, cluster]
+    replace_triggered_by = [google_container_cluster.this.id]
   }
 }
 

@@ -70,9 +70,9 @@ variable "gke_version" {
 }
 
 variable "deletion_protection" {
-  description = "Whether Terraform refuses to delete the cluster. Default: no, so that one command can remove the environment."
+  description = "Whether Terraform refuses to delete the cluster. Only the destroy build lifts it."
   type        = bool
-  default     = false
+  default     = true
 }
 
 variable "enable_private_nodes" {

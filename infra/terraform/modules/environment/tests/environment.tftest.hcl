@@ -16,12 +16,16 @@ variables {
 
 run "as_it_comes" {
   assert {
+    condition     = !google_storage_bucket.artifacts.force_destroy && google_storage_bucket.artifacts.soft_delete_policy[0].retention_duration_seconds == 604800
+    error_message = "Checkpoints go with no bucket, and deleted ones can be restored for a week."
+  }
+  assert {
     condition     = google_compute_subnetwork.this[0].private_ip_google_access && tolist(google_compute_subnetwork.this[0].secondary_ip_range[*].range_name) == tolist(["pods", "services"])
     error_message = "Nodes must reach Google's APIs, and pods and services have ranges of their own."
   }
   assert {
-    condition     = google_container_cluster.this.location == "us-east5" && google_container_cluster.this.node_locations == toset(["us-east5-b"]) && google_container_cluster.this.remove_default_node_pool && !google_container_cluster.this.deletion_protection
-    error_message = "The cluster is regional, without a default pool, and can be removed by one command."
+    condition     = google_container_cluster.this.location == "us-east5" && google_container_cluster.this.node_locations == toset(["us-east5-b"]) && google_container_cluster.this.remove_default_node_pool && google_container_cluster.this.deletion_protection
+    error_message = "The cluster is regional, without a default pool, and only the destroy build removes it."
   }
   assert {
     condition     = google_container_cluster.this.control_plane_endpoints_config[0].dns_endpoint_config[0].allow_external_traffic && google_container_cluster.this.workload_identity_config[0].workload_pool == "training-project.svc.id.goog"
@@ -128,9 +132,9 @@ run "the_environment_to_measure_with" {
     create_tensorboard         = true
     tensorboard_region         = "europe-west4"
     bucket_versioning          = true
-    bucket_soft_delete_seconds = 604800
-    force_destroy              = false
-    deletion_protection        = true
+    bucket_soft_delete_seconds = 0
+    force_destroy              = true
+    deletion_protection        = false
     cpu_pool_zones             = ["us-east5-a", "us-east5-c"]
     gke_release_channel        = "RAPID"
     gke_version                = "1.34"
@@ -141,12 +145,12 @@ run "the_environment_to_measure_with" {
     error_message = "The TensorBoard is called after the cluster, and workloads may write to it."
   }
   assert {
-    condition     = google_storage_bucket.artifacts.versioning[0].enabled && google_storage_bucket.artifacts.soft_delete_policy[0].retention_duration_seconds == 604800 && !google_storage_bucket.artifacts.force_destroy
+    condition     = google_storage_bucket.artifacts.versioning[0].enabled && google_storage_bucket.artifacts.soft_delete_policy[0].retention_duration_seconds == 0 && google_storage_bucket.artifacts.force_destroy
     error_message = "What the bucket keeps is as asked."
   }
   assert {
-    condition     = google_container_cluster.this.deletion_protection && google_container_node_pool.cpu.node_locations == toset(["us-east5-a", "us-east5-c"])
-    error_message = "The cluster is protected, and its CPU nodes are in two zones."
+    condition     = !google_container_cluster.this.deletion_protection && google_container_node_pool.cpu.node_locations == toset(["us-east5-a", "us-east5-c"])
+    error_message = "The cluster is not protected, and its CPU nodes are in two zones."
   }
   assert {
     condition     = google_container_cluster.this.release_channel[0].channel == "RAPID" && google_container_cluster.this.min_master_version == "1.34"

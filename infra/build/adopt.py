@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Takes over what a killed build has created, so that the next build does not fail on it.
+
+If a build is killed while Terraform works, what it just created is not in the state. The next apply
+fails for each such resource with "already exists". With --errors, --plan and --output, this program
+adds an import block for each of them to a file. With --check it reads the plan with these blocks,
+and refuses what does not show that it is of this deployment: by the label `app`, a name that begins
+with NAME, or a description that we gave.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+_REGIONAL = "projects/{project}/regions/{region}"
+_LOCAL = "projects/{project}/locations/{location}"
+IMPORT_IDS = {
+    "google_artifact_registry_repository": f"{_LOCAL}/repositories/{{repository_id}}",
+    "google_cloud_scheduler_job": "projects/{project}/locations/{region}/jobs/{name}",
+    "google_cloudfunctions2_function": f"{_LOCAL}/functions/{{name}}",
+    "google_compute_network": "projects/{project}/global/networks/{name}",
+    "google_compute_router": f"{_REGIONAL}/routers/{{name}}",
+    "google_compute_router_nat": f"{_REGIONAL}/routers/{{router}}/{{name}}",
+    "google_compute_subnetwork": f"{_REGIONAL}/subnetworks/{{name}}",
+    "google_container_cluster": f"{_LOCAL}/clusters/{{name}}",
+    "google_container_node_pool": "{cluster}/{name}",
+    "google_logging_metric": "{project} {name}",
+    "google_logging_project_sink": "projects/{project}/sinks/{name}",
+    "google_pubsub_subscription": "projects/{project}/subscriptions/{name}",
+    "google_pubsub_topic": "projects/{project}/topics/{name}",
+    "google_service_account": "projects/{project}/serviceAccounts/{account_id}@{project}.iam.gserviceaccount.com",
+    "google_storage_bucket": "{project}/{name}",
+}
+"""How the provider names what it imports: https://registry.terraform.io/providers/hashicorp/google/latest/docs."""
+DESCRIPTIONS = (
+    "TPU Provisioner's environment of the cluster {}",
+    "Nodes of cluster {}",
+    "Training workloads of cluster {}",
+)
+"""What Terraform writes on the environment's resources that can have no label."""
+_PART_OF_OURS = ("google_container_node_pool", "google_compute_router_nat")
+"""What is inside another resource, which was looked at itself."""
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_EXISTS = re.compile(r"\b409\b|already ?exists", re.IGNORECASE)
+_ADDRESS = re.compile(r"^\s*with (\S.*),$", re.MULTILINE)
+
+
+def find_existing(errors: str) -> list[str]:
+    """Return the addresses that Terraform did not create because their names are taken."""
+    plain = _COLOUR.sub("", errors)
+    plain = re.sub(r"^[│╷╵] ?", "", plain, flags=re.MULTILINE)
+    blocks = re.split(r"^(?=Error: )", plain, flags=re.MULTILINE)
+    return [found[1] for each in blocks if _EXISTS.search(each) and (found := _ADDRESS.search(each))]
+
+
+def list_imports(plan: Mapping[str, Any], addresses: Iterable[str]) -> Iterator[str]:
+    """Yield the import block of each resource that the plan creates and that can be imported."""
+    planned = {each["address"]: each for each in plan.get("resource_changes", ())}
+    for address in addresses:
+        each = planned.get(address)
+        if each is None or each["type"] not in IMPORT_IDS:
+            continue
+        values = {name: value for name, value in each["change"]["after"].items() if isinstance(value, str)}
+        if each["type"] == "google_container_node_pool" and "cluster" in values:
+            values["cluster"] = re.sub(r"^projects/|locations/|clusters/", "", values["cluster"])
+        try:
+            given = IMPORT_IDS[each["type"]].format_map(values)
+        except KeyError:
+            continue  # known only after another resource exists, so this one cannot exist yet
+        yield f"import {{\n  to = {address}\n  id = {json.dumps(given)}\n}}\n"
+
+
+def refuse_strangers(plan: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
+    """Return the refusal of a plan that takes over what another has made; empty if it does not."""
+    imported = [each for each in plan.get("resource_changes", ()) if each["change"].get("importing")]
+    found = [
+        f"  {each['address']} ({each['change']['importing'].get('id', '')})\n"
+        for each in imported
+        if not _is_ours(each["type"], each["change"]["before"], inputs)
+    ]
+    if not found:
+        return ""
+    return (
+        f"these exist already, and nothing shows that {inputs['NAME']} made them:\n{''.join(sorted(found))}"
+        "Nothing was changed. Give other names in the inputs, or delete them"
+    )
+
+
+def _is_ours(kind: str, values: Mapping[str, Any], inputs: Mapping[str, str]) -> bool:
+    name = inputs["NAME"]
+    labels = values.get("effective_labels")
+    if labels:
+        return bool(labels.get("app") == name)
+    called = (values.get("account_id") or values.get("name") or "").startswith((f"{name}-", f"{name}/"))
+    texts = {values.get("description"), values.get("display_name")}
+    given = {each.format(inputs.get("CLUSTER_NAME", "")) for each in DESCRIPTIONS}
+    return kind in _PART_OF_OURS or called or not given.isdisjoint(texts)
+
+
+def main() -> int:
+    """Write import blocks, or check a plan that has them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--errors", type=Path, help="what `terraform apply` wrote to standard error")
+    parser.add_argument("--plan", type=Path, required=True, help="the plan, from `terraform show -json`")
+    parser.add_argument("--output", type=Path, help="the .tf file that gets the import blocks")
+    parser.add_argument("--check", action="store_true", help="refuse what is not of this deployment")
+    arguments = parser.parse_args()
+    plan = json.loads(arguments.plan.read_text(encoding="utf-8"))
+    if arguments.check:
+        refusal = refuse_strangers(plan, os.environ)
+        if refusal:
+            sys.stderr.write(f"error: {refusal}\n")
+        return 1 if refusal else 0
+    existing = find_existing(arguments.errors.read_text(encoding="utf-8"))
+    blocks = list(list_imports(plan, existing))
+    with arguments.output.open("a", encoding="utf-8") as file:
+        file.writelines(blocks)
+    return 0 if blocks else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

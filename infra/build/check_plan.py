@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Stops before a plan of Terraform deletes or replaces what a user would lose.
+
+These are clusters, buckets, networks, node pools and TensorBoards: with them go running jobs,
+checkpoints or results. Each must be named in ALLOW_DELETE, in the words that this program prints.
+Reads `terraform show -json PLAN` from standard input, and the inputs from the environment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KEPT = {
+    "google_container_cluster": "cluster",
+    "google_container_node_pool": "pool",
+    "google_storage_bucket": "bucket",
+    "google_compute_network": "network",
+    "google_compute_subnetwork": "subnet",
+    "google_vertex_ai_tensorboard": "tensorboard",
+}
+"""The word for each type of resource that is not deleted without being asked for."""
+
+
+def list_losses(plan: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the plan deletes or replaces of `KEPT`, as ``cluster/training``, and how."""
+    found = {}
+    for each in plan.get("resource_changes", ()):
+        actions = each["change"]["actions"]
+        if "delete" in actions and each["type"] in KEPT:
+            before = each["change"]["before"]
+            name = f"{KEPT[each['type']]}/{before.get('name') or before.get('display_name')}"
+            found[name] = "is replaced" if "create" in actions else "is deleted"
+    return found
+
+
+def has_only_updates(plan: Mapping[str, Any]) -> bool:
+    """Return whether a plan changes something, and makes and deletes nothing."""
+    actions = {action for each in plan.get("resource_changes", ()) for action in each["change"]["actions"]}
+    return "update" in actions and actions <= {"update", "no-op", "read"}
+
+
+def refuse_losses(plan: Mapping[str, Any], allowed: str) -> str:
+    """Return the refusal of a plan; empty if it loses nothing that is not in `allowed`."""
+    losses = list_losses(plan)
+    names = set(re.split(r"[ ,]+", allowed)) - {""}
+    refused = {name: how for name, how in losses.items() if name not in names}
+    if not refused:
+        return ""
+    lines = "".join(f"  {name} {how}\n" for name, how in sorted(refused.items()))
+    return (
+        f"the plan would lose what may be in use:\n{lines}"
+        "Nothing was changed. Correct the inputs. If this is what you want, set "
+        f"ALLOW_DELETE='{' '.join(sorted(losses))}'"
+    )
+
+
+def main() -> int:
+    """Check the plan on standard input."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--only-updates",
+        action="store_true",
+        help="succeed if the plan only updates: it makes and deletes nothing",
+    )
+    arguments = parser.parse_args()
+    plan = json.load(sys.stdin)
+    if arguments.only_updates:
+        return 0 if has_only_updates(plan) else 1
+    refusal = refuse_losses(plan, os.environ.get("ALLOW_DELETE", ""))
+    if refusal:
+        sys.stderr.write(f"error: {refusal}\n")
+    return 1 if refusal else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Refuses a Terraform state that describes something else than the inputs name.
+
+The state's place follows from the deployment's name only. With another cluster in the inputs,
+Terraform would replace the first cluster; with another root, it would delete what only the other
+root knows. Reads `terraform state pull` from standard input, and the inputs (check-inputs.sh) from
+the environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if __name__ == "__main__":  # as a script, only this folder is on the import path
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from infra.build.outputs import ENVIRONMENT, find_kind, list_clusters
+from infra.build.render_variables import MAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+OURS = ("module.environment", "module.provisioner")
+"""The modules that all resources of both roots are in."""
+_KEYS = {"complete": ENVIRONMENT, "provisioner": MAIN}
+_MOVING = "docs/deploy.md#moving-from-the-public-environment"
+
+
+def find_difference(state: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
+    """Return why the inputs do not fit the state, and what to change; empty if they fit."""
+    where = f"gs://{inputs.get('TF_STATE_BUCKET', '')}/{inputs.get('TF_STATE_PREFIX', '')}"
+    resources = [each for each in state.get("resources", ()) if each.get("mode") == "managed"]
+    foreign = [_name(each) for each in resources if not each.get("module", "").startswith(OURS)]
+    if foreign:
+        return (
+            f"{where} is the state of another configuration (it has {_count(foreign)}), for example of the public "
+            f"TPU training environment; set another TF_STATE_PREFIX. To move over: {_MOVING}"
+        )
+    outputs = {name: each["value"] for name, each in state.get("outputs", {}).items()}
+    kind = "complete" if any(_is_of_environment(each) for each in resources) else find_kind(outputs)
+    wanted = "complete" if inputs.get("CREATE_ENVIRONMENT", "true") == "true" else "provisioner"
+    if (kind, wanted) == ("provisioner", "complete"):
+        return (
+            f"{where} is the state of a provisioner without an environment; set CREATE_ENVIRONMENT=false, "
+            "or another NAME or TF_STATE_PREFIX"
+        )
+    if (kind, wanted) == ("complete", "provisioner"):
+        return f"{where} is the state of an environment; set CREATE_ENVIRONMENT=true, or another NAME"
+    found = _find_cluster(resources, outputs, kind)
+    given = _name_given(inputs)
+    if found and found != given:
+        return (
+            f"{where} is the state of {found}, and the inputs name {given}. Terraform would replace the first "
+            "by the second. For a second deployment, set another NAME; for this one, correct CLUSTER_NAME, "
+            "CLUSTER_LOCATION, REGION or CLUSTER_PROJECT"
+        )
+    return ""
+
+
+def _find_cluster(resources: list[dict[str, Any]], outputs: dict[str, Any], kind: str) -> str:
+    """Return the full name of the cluster that the state is about; empty if it has none yet."""
+    for each in resources:
+        if each["type"] == "google_container_cluster" and _is_of_environment(each) and each.get("instances"):
+            values = each["instances"][0]["attributes"]
+            return _spell(values["project"], values["location"], values["name"])
+    served = {key: _spell(*row) for key, *row in list_clusters(outputs)}
+    return served.get(_KEYS.get(kind, ""), "")
+
+
+def _name_given(inputs: Mapping[str, str]) -> str:
+    location = inputs.get("CLUSTER_LOCATION") or inputs["REGION"]
+    return _spell(inputs.get("CLUSTER_PROJECT") or inputs["PROJECT_ID"], location, inputs["CLUSTER_NAME"])
+
+
+def _spell(project: str, location: str, name: str) -> str:
+    return f"projects/{project}/locations/{location}/clusters/{name}"
+
+
+def _is_of_environment(resource: Mapping[str, Any]) -> bool:
+    return bool(resource.get("module", "").startswith(OURS[0]))
+
+
+def _name(resource: Mapping[str, Any]) -> str:
+    return ".".join(filter(None, (resource.get("module"), resource["type"], resource["name"])))
+
+
+def _count(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def main() -> int:
+    """Check the state on standard input."""
+    if len(sys.argv) > 1:
+        sys.stdout.write(f"{__doc__}\nusage: terraform state pull | check_state.py\n")
+        return 0 if sys.argv[1] in ("-h", "--help") else 2
+    text = sys.stdin.read().strip()
+    difference = find_difference(json.loads(text) if text else {}, os.environ)
+    if difference:
+        sys.stderr.write(f"error: {difference}\n")
+    return 1 if difference else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

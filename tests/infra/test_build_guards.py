@@ -1,0 +1,276 @@
+"""What keeps a build from losing a user's resources: checks of the state, the plan, and what is taken over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.build.adopt import find_existing, list_imports, refuse_strangers
+from infra.build.check_plan import has_only_updates, refuse_losses
+from infra.build.check_state import find_difference
+from tests.infra import build_cloud
+from tests.infra.build_scripts import BESIDE_A_CLUSTER, DESTROY, OLD_COMMAND_LINE, PROVISION, Bench
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+INPUTS = {
+    "PROJECT_ID": "a-project",
+    "REGION": "us-east5",
+    "NAME": "tpu-provisioner",
+    "CLUSTER_NAME": "training",
+    "TF_STATE_BUCKET": "states",
+    "TF_STATE_PREFIX": "here",
+    "CREATE_ENVIRONMENT": "true",
+}
+
+
+def cluster_resource(
+    name: str = "training", location: str = "us-east5", project: str = "a-project"
+) -> dict[str, Any]:
+    attributes = {"name": name, "location": location, "project": project}
+    return {
+        "module": "module.environment",
+        "mode": "managed",
+        "type": "google_container_cluster",
+        "name": "this",
+        "instances": [{"attributes": attributes}],
+    }
+
+
+def served(key: str, name: str) -> dict[str, Any]:
+    path = f"projects/a-project/locations/us-east5/clusters/{name}"
+    return {"outputs": {"clusters": {"value": {key: {"path": path}}}}, "resources": []}
+
+
+def test_the_state_of_the_same_cluster_and_an_empty_one_fit() -> None:
+    assert find_difference({}, INPUTS) == ""
+    assert find_difference({"resources": [cluster_resource()]}, INPUTS) == ""
+    assert find_difference(served("main", "training"), INPUTS | {"CREATE_ENVIRONMENT": "false"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "inputs", "said"),
+    [
+        (
+            {"resources": [cluster_resource("first")]},
+            {},
+            "clusters/first, and the inputs name projects/a-project/locations/us-east5/clusters/training",
+        ),
+        ({"resources": [cluster_resource(location="us-east1")]}, {}, "locations/us-east1/clusters/training, and"),
+        ({"resources": [cluster_resource(project="other")]}, {}, "projects/other/locations"),
+        (served("environment", "first"), {}, "clusters/first, and"),
+        (served("main", "first"), {"CREATE_ENVIRONMENT": "false"}, "clusters/first, and"),
+        (
+            served("main", "training"),
+            {"CREATE_ENVIRONMENT": "false", "CLUSTER_LOCATION": "us-east5-b"},
+            "us-east5-b",
+        ),
+        (served("main", "training"), {}, "a provisioner without an environment; set CREATE_ENVIRONMENT=false"),
+        (
+            {"resources": [cluster_resource()]},
+            {"CREATE_ENVIRONMENT": "false"},
+            "the state of an environment; set CREATE_ENVIRONMENT=true",
+        ),
+        (
+            {"resources": [cluster_resource() | {"module": "module.gke_cluster"}]},
+            {},
+            "another configuration (it has module.gke_cluster.google_container_cluster.this)",
+        ),
+    ],
+)
+def test_a_state_of_something_else_is_refused_with_both_names(
+    state: dict[str, Any], inputs: dict[str, str], said: str
+) -> None:
+    difference = find_difference(state, INPUTS | inputs)
+
+    assert said in difference
+    assert "gs://states/here" in difference
+
+
+def change(kind: str, name: str, *actions: str) -> dict[str, Any]:
+    return {"type": kind, "change": {"actions": list(actions), "before": {"name": name}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [
+        ("google_container_cluster", "cluster"),
+        ("google_container_node_pool", "pool"),
+        ("google_storage_bucket", "bucket"),
+        ("google_compute_network", "network"),
+        ("google_compute_subnetwork", "subnet"),
+        ("google_vertex_ai_tensorboard", "tensorboard"),
+    ],
+)
+@pytest.mark.parametrize(("actions", "how"), [(["delete"], "is deleted"), (["create", "delete"], "is replaced")])
+def test_a_plan_that_loses_something_stops_with_the_list(
+    kind: str, word: str, actions: list[str], how: str
+) -> None:
+    plan = {"resource_changes": [change(kind, "train", *actions), change("google_pubsub_topic", "t", "delete")]}
+
+    refused = refuse_losses(plan, "cluster/other")
+    assert f"  {word}/train {how}\n" in refused
+    assert "t " not in refused.replace("at ", "").split("\n")[1]
+    assert f"ALLOW_DELETE='{word}/train'" in refused
+    assert refuse_losses(plan, f"cluster/other, {word}/train") == ""
+
+
+def test_a_plan_that_loses_nothing_passes() -> None:
+    kinds = ("google_container_cluster", "google_storage_bucket")
+    plan = {"resource_changes": [change(each, "train", "update") for each in kinds]}
+
+    assert refuse_losses(plan, "") == ""
+    assert has_only_updates(plan)
+    assert not has_only_updates({"resource_changes": [change(kinds[0], "train", "create")]})
+    assert not has_only_updates({"resource_changes": [change(kinds[0], "train", "no-op")]})
+
+
+ERRORS = """\
+\x1b[31m╷\x1b[0m
+\x1b[31m│\x1b[0m \x1b[1m\x1b[31mError: \x1b[0mError creating Network: Error 409: network "x" already exists
+\x1b[31m│\x1b[0m
+\x1b[31m│\x1b[0m   with module.environment.google_compute_network.this[0],
+\x1b[31m│\x1b[0m   on ../modules/environment/network.tf line 14:
+\x1b[31m╵\x1b[0m
+\x1b[31m╷\x1b[0m
+\x1b[31m│\x1b[0m \x1b[1m\x1b[31mError: \x1b[0mError creating Topic: googleapi: Error 403: denied
+\x1b[31m│\x1b[0m   with module.provisioner.google_pubsub_topic.workload_events,
+\x1b[31m╵\x1b[0m
+\x1b[31m│\x1b[0m \x1b[1m\x1b[31mError: \x1b[0mError creating account: alreadyExists
+\x1b[31m│\x1b[0m   with module.provisioner.google_service_account.this["build"],
+"""
+
+
+def test_only_what_exists_already_is_taken_over() -> None:
+    network = "module.environment.google_compute_network.this[0]"
+    account = 'module.provisioner.google_service_account.this["build"]'
+    changes = [
+        {
+            "address": network,
+            "type": "google_compute_network",
+            "change": {"after": {"project": "p", "name": "training", "mtu": 1460}},
+        },
+        {
+            "address": account,
+            "type": "google_service_account",
+            "change": {"after": {"project": "p", "account_id": "b"}},
+        },
+    ]
+
+    assert find_existing(ERRORS) == [network, account]
+    blocks = list(list_imports({"resource_changes": changes}, find_existing(ERRORS)))
+    assert blocks == [
+        f'import {{\n  to = {network}\n  id = "projects/p/global/networks/training"\n}}\n',
+        f'import {{\n  to = {account}\n  id = "projects/p/serviceAccounts/b@p.iam.gserviceaccount.com"\n}}\n',
+    ]
+
+
+def test_what_terraform_does_not_know_yet_and_unknown_types_are_not_taken_over() -> None:
+    changes = [
+        {"address": "a.b", "type": "google_container_node_pool", "change": {"after": {"name": "cpu"}}},
+        {"address": "c.d", "type": "google_project_iam_custom_role", "change": {"after": {"role_id": "r"}}},
+    ]
+    assert list(list_imports({"resource_changes": changes}, ["a.b", "c.d", "e.f"])) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "ours"),
+    [
+        ("google_container_cluster", {"name": "training", "effective_labels": {"app": "tpu-provisioner"}}, True),
+        ("google_container_cluster", {"name": "training", "effective_labels": {"app": "blue"}}, False),
+        ("google_storage_bucket", {"name": "training", "effective_labels": None}, False),
+        ("google_compute_network", {"name": "training", "description": None}, False),
+        (
+            "google_compute_network",
+            {"name": "training", "description": "TPU Provisioner's environment of the cluster training"},
+            True,
+        ),
+        (
+            "google_compute_network",
+            {"name": "training", "description": "TPU Provisioner's environment of the cluster other"},
+            False,
+        ),
+        ("google_service_account", {"account_id": "gke-sa", "display_name": "Nodes of cluster training"}, True),
+        ("google_service_account", {"account_id": "gke-sa", "display_name": "Mine"}, False),
+        ("google_service_account", {"account_id": "tpu-provisioner-push"}, True),
+        ("google_logging_metric", {"name": "tpu-provisioner/sweeps"}, True),
+        ("google_container_node_pool", {"name": "cpu-node-pool"}, True),
+    ],
+)
+def test_what_another_has_made_is_not_taken_over(kind: str, before: dict[str, Any], ours: bool) -> None:
+    taken = {"address": "a.b", "type": kind, "change": {"importing": {"id": "the-id"}, "before": before}}
+    refusal = refuse_strangers({"resource_changes": [taken]}, INPUTS)
+
+    assert (refusal == "") == ours
+    assert ours or "a.b (the-id)" in refusal
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    bench = Bench.make(tmp_path_factory.mktemp("environment"))
+    bench.run_all(PROVISION, OLD_COMMAND_LINE)
+    return bench
+
+
+def run(bench: Bench, script: str, **values: str) -> tuple[int, str, list[str]]:
+    build_cloud.change(bench.world, calls=[])
+    build_file = DESTROY if script.startswith("destroy") else PROVISION
+    given = {f"_{name}": value for name, value in values.items()}
+    done = bench.run(script, bench.environ(build_file, OLD_COMMAND_LINE | given))
+    calls = [" ".join(call[:3]) for call in build_cloud.read(bench.world)["calls"]]
+    return done.returncode, done.stdout + done.stderr, calls
+
+
+@pytest.mark.parametrize("script", ["provision-07-terraform.sh", "terraform-init.sh"])
+def test_a_second_cluster_name_is_refused_before_anything_is_planned(environment: Bench, script: str) -> None:
+    code, said, calls = run(environment, script, CLUSTER_NAME="second")
+
+    assert code == 1
+    assert (
+        "clusters/tpu-cluster, and the inputs name projects/a-project/locations/us-east5/clusters/second" in said
+    )
+    assert not any(verb in call for call in calls for verb in (" plan", " apply", " destroy"))
+
+
+@pytest.mark.parametrize("substitutions", [OLD_COMMAND_LINE, BESIDE_A_CLUSTER], ids=["environment", "beside"])
+@pytest.mark.parametrize("deployed", [True, False])
+def test_a_plan_only_build_changes_nothing(tmp_path: Path, substitutions: dict[str, str], deployed: bool) -> None:
+    bench = Bench.make(tmp_path)
+    if deployed:
+        bench.run_all(PROVISION, substitutions)
+    before = build_cloud.state_of(bench.world)
+    build_cloud.change(bench.world, calls=[])
+    said = "".join(bench.run_all(PROVISION, substitutions | {"_PLAN_ONLY": "true"}))
+
+    after = build_cloud.state_of(bench.world)
+    assert after | {"state_object": ""} == before | {"state_object": ""}
+    assert said.count("Only planned: ") == 8
+    assert sum("plan" in call for call in build_cloud.read(bench.world)["calls"]) == 1
+
+
+def test_the_destroy_build_refuses_to_be_a_plan(environment: Bench) -> None:
+    code, said, calls = run(environment, "destroy-01-workloads.sh", PLAN_ONLY="true")
+
+    assert (code, calls) == (1, [])
+    assert "PLAN_ONLY" in said
+
+
+@pytest.mark.parametrize("delete", ["false", "true"])
+def test_destroy_keeps_the_checkpoints_unless_they_are_named(tmp_path: Path, delete: str) -> None:
+    bench = Bench.make(tmp_path)
+    bench.run_all(PROVISION, OLD_COMMAND_LINE)
+    for script in ("check-inputs.sh", "terraform-init.sh"):
+        assert run(bench, script)[0] == 0
+    code, said, _ = run(bench, "destroy-05-terraform.sh", DELETE_ARTIFACTS=delete)
+    calls = [" ".join(call) for call in build_cloud.read(bench.world)["calls"]]
+
+    assert code == 0
+    kept = [call for call in calls if f"state rm -lock-timeout=5m {build_cloud.ARTIFACTS}" in call]
+    assert bool(kept) == ("Kept: gs://training-artifacts" in said) == (delete == "false")
+    assert any(f"-var=force_destroy={delete}" in call for call in calls)
+    protected = [each for each in calls if "-var=deletion_protection=false" in each]
+    assert len(protected) == 1
+    assert build_cloud.CLUSTER in build_cloud.read(bench.world)["unprotected"]
+    assert (build_cloud.ARTIFACTS in build_cloud.read(bench.world)["unprotected"]) == (delete == "true")
