@@ -118,7 +118,7 @@ DEPLOY = (
     Tool(
         "a mock of Google Cloud",
         lambda: shutil.which(os.environ.get(MOCK_VARIABLE, "")) is not None,
-        f"{MOCK_VARIABLE} naming a program that serves Google's APIs; tests/infra/mock_google_cloud.py says how it is called",
+        f"{MOCK_VARIABLE} naming one; tests/infra/mock_google_cloud.py says how it is called",
     ),
 )
 
