@@ -195,10 +195,11 @@ def _list_unknown(environ: Mapping[str, str], *kinds: type[Any]) -> list[str]:
 
 
 def _describe_unknown(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name.upper(), known, n=1)
     if near:
         return describe_problem(name, f"is not a setting; did you mean {near[0]}?")
-    return describe_problem(name, "is not a setting", valid=", ".join(known))
+    names = ", ".join(each.removeprefix(PREFIX) for each in known)
+    return describe_problem(name, "is not a setting", valid=f"{PREFIX} and one of {names}")
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:

@@ -221,7 +221,7 @@ def test_a_leader_and_its_jobset_are_read_as_a_demand(cluster: Cluster) -> None:
 
 
 def test_the_pods_of_a_workload_are_those_that_its_kind_selects(cluster: Cluster) -> None:
-    assert [pod.name for pod in cluster.list_workload_pods(a_raycluster())] == ["ray-worker"]
+    assert [pod.name for pod in cluster.list_workload_pods(a_raycluster())] == ["ray-head", "ray-worker"]
     found = cluster.list_workload_pods(a_jobset())
     assert found
     assert {pod.template.labels[jobset_keys.JOBSET_NAME_ON_POD] for pod in found} == {"train"}

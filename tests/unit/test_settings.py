@@ -128,7 +128,7 @@ def test_a_missing_cluster_is_named() -> None:
         ("mode", "is not a setting"),
         (
             "XYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZY",
-            "; valid: TPU_PROVISIONER_ALLOWED_ACCELERATORS, ",
+            "; valid: TPU_PROVISIONER_ and one of ALLOWED_ACCELERATORS, ",
         ),
     ],
 )
