@@ -17,6 +17,7 @@ from shared.core.decide.demands import decide_namespace, decide_planned_demand, 
 from shared.core.decide.limits import Usage
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.demand.wanted_shapes import count_idle_hosts
 from shared.core.errors import LabelBudgetExceeded, Rejected
 from shared.core.kinds.table import SLICES_MAX, list_slices
 from shared.core.nodepool import build_labels, build_node_pool, describe_placement
@@ -143,7 +144,7 @@ def plan(
         for each, later in [*((each, 0) for each in wanted), *more]:
             found = _plan_slice(each, awake, made, later=later)
             if found.decision.reason not in QUIET:
-                said = (*notes, *_list_candidates(found))
+                said = (*notes, *_list_idle(found, each), *_list_candidates(found))
                 own = list_pool_needs(found.demand) if found.demand and found.creates else ()
                 place, asked = manifest.where, (*needs, *own)
                 planned.append(dataclasses.replace(found, notes=said, where=place, needs=asked, later=later))
@@ -260,6 +261,11 @@ def _read_notes(workload: WorkloadView, settings: Settings) -> tuple[str, ...]:
     if workload.managed_elsewhere:
         notes.append("spec.managedBy names another controller; nothing is created in this cluster")
     return tuple(notes)
+
+
+def _list_idle(planned: PlannedSlice, of_spec: SliceOfPod) -> tuple[str, ...]:
+    idle = count_idle_hosts(of_spec.group, planned.demand.shape) if planned.demand else 0
+    return (f"{count(idle, 'host')} of each slice of {of_spec.group.name} will have no pod",) if idle else ()
 
 
 def _list_candidates(planned: PlannedSlice) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ https://github.com/ai-on-gke/tpu-provisioner.
 
 from __future__ import annotations
 
+import difflib
 import re
 
 # --- the owner of a pool (node labels, written once at creation) ---
@@ -48,6 +49,7 @@ NODE_SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"
 CAPACITY = "tpu-provisioner.cloud.google.com/capacity"
 IDLE_SECONDS = "tpu-provisioner.cloud.google.com/idle-seconds"
 FLEX_START_WAIT = "tpu-provisioner.cloud.google.com/flex-start-wait-seconds"
+PARTIAL_SLICE = "tpu-provisioner.cloud.google.com/partial-slice"
 DISABLE_AUTOPROVISIONING = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 CAPACITY_FIRST = "tpu-provisioner.cloud.google.com/capacity-first"
 """On a suspended workload: it is resumed when all of its slices have their node pools."""
@@ -62,6 +64,33 @@ CAPACITY_FIRST_RESUMED = "tpu-provisioner.cloud.google.com/capacity-first-resume
 MODE = "tpu-provisioner.cloud.google.com/mode"  # on our own namespace: the emergency stop of its cluster
 
 SURPLUS = "tpu-provisioner.cloud.google.com/surplus"  # taint of ours; its value is unix seconds
+
+POD_KEYS = frozenset(
+    {
+        ADDITIONAL_NODE_NETWORKS,
+        CAPACITY,
+        COPY_LABELS,
+        FLEX_START_WAIT,
+        IDLE_SECONDS,
+        NODE_SERVICE_ACCOUNT,
+        PARTIAL_SLICE,
+    }
+)
+"""Annotations that are read from pods and pod templates only."""
+WRITTEN_KEYS = frozenset({CAPACITY_FIRST_ROUND, CAPACITY_FIRST_RESUMED})
+OWN_KEYS = POD_KEYS | WRITTEN_KEYS | {CAPACITY_FIRST, CAPACITY_FIRST_SECONDS, DISABLE_AUTOPROVISIONING}
+"""All keys of ours that pods and workloads may carry."""
+_OWN_DOMAIN = "tpu-provisioner.cloud.google.com/"
+_ALIKE = 0.8
+
+
+def resembles_own_key(key: str) -> bool:
+    """Return whether a key is of our domain, or is written almost like one of ours."""
+    if key.startswith(_OWN_DOMAIN):
+        return True
+    likely = "/" in key and ("tpu" in key or "provision" in key) and not is_owner_key(key)
+    return likely and bool(difflib.get_close_matches(key, OWN_KEYS, n=1, cutoff=_ALIKE))
+
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 PINNED_JOB_KEY = "job-key"  # the plain selector of the Go TPU Provisioner's webhook; its value is the job key

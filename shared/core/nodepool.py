@@ -16,6 +16,7 @@ from shared.core.identity.names import build_owner_labels, build_pool_name
 from shared.core.kinds.table import get_kind
 from shared.core.shapes.gpus import is_compact
 from shared.core.shapes.shape import Placement
+from shared.core.workloads import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,7 +141,7 @@ def _build_config(demand: Demand, node_labels: dict[str, str], settings: Setting
         "bootDiskKmsKey": settings.node_boot_disk_kms_key,
         "enableConfidentialStorage": settings.node_confidential_storage,
         "diskType": _choose_disk_type(demand, settings),
-        "diskSizeGb": settings.node_disk_size_gb,
+        "diskSizeGb": demand.disk_gb,
         "taints": taints,
         "accelerators": _build_accelerators(demand),
     }
@@ -209,7 +210,10 @@ def _build_billing_labels(demand: Demand) -> dict[str, str]:
 def _build_taints(demand: Demand) -> list[Json]:
     """Return the taints that GKE does not add itself; GKE adds those of TPUs and GPUs."""
     taints = []
-    if demand.capacity.tier == Tier.SPOT:
+    # GKE does not add this one itself; pods may select spot without a toleration:
+    # https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms.
+    spot = Taint(labels.SPOT, "true", "NoSchedule")
+    if demand.capacity.tier == Tier.SPOT and any(each.covers(spot) for each in demand.tolerated):
         taints.append({"key": labels.SPOT, "value": "true", "effect": "NO_SCHEDULE"})
     if demand.pinned:
         taints.append({"key": get_kind(demand.claim.kind).pin_taint, "value": "true", "effect": "NO_SCHEDULE"})

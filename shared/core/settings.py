@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from shared.core.counts import COUNT_MAX
 from shared.core.kinds.table import KIND_NAMES
 from shared.core.priorities import CapacityPolicy  # noqa: TC001 -- read as a type at run time
+from shared.core.shapes.room import DISK_GB_DEFAULT, DISK_GB_MAX, MIB, Room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -69,8 +70,11 @@ _IDLE_SECONDS = between(0, 604_800)
 FLEX_WAIT_SECONDS = between(0, 604_800)
 _NAMESPACE = matching("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "the name of a namespace")
 _POLICIES = Valid('a list like [{"namespaces": ["team-*"], "priorities": [{"spot": true}, {}]}]', lambda _: True)
-_PODS = between(8, 256)
-"""https://cloud.google.com/kubernetes-engine/quotas"""
+_PODS_MAX = 256
+"""Per node: https://cloud.google.com/kubernetes-engine/quotas."""
+_PODS = between(8, _PODS_MAX)
+_WORKLOAD_PODS_MAX = 128
+"""Of these; the rest is for system pods."""
 _RUN_SECONDS = Valid("600 to 604800 (10 minutes to 7 days)", lambda seconds: 600 <= seconds <= 604_800)  # noqa: PLR2004
 """https://cloud.google.com/kubernetes-engine/docs/concepts/dws"""
 
@@ -231,6 +235,17 @@ class Settings:
     """Boot disk type, for machines that accept it. Others get the machine's default."""
     node_disk_size_gb: _NoNegative = 0
     """Boot disk size in GB. 0: GKE's default of 100."""
+    node_disk_size_gb_max: Annotated[int, between(0, DISK_GB_MAX)] = 1000
+    """The largest boot disk in GB that pods get if they request more ephemeral storage than the
+    usual disk leaves. 100 GB leave 43.8 GiB. A larger `node_disk_size_gb` counts instead, so 0
+    means: never a larger disk. 1,000 GB leave 729 GiB, at a small part of the price of
+    accelerators."""
+    node_daemonsets_cpu_millis: _NoNegative = 300
+    """Thousandths of a vCPU that the DaemonSets of the cluster request on each node. The default is
+    what GKE's own request in any cluster; add your own. With what GKE reserves, it is not left to
+    the pods of a workload."""
+    node_daemonsets_memory_mib: _NoNegative = 500
+    """MiB of memory that they request on each node, as `node_daemonsets_cpu_millis`."""
     node_secondary_boot_disk: str = ""
     """``projects/P/global/images/I``: a container image cache. It also turns on image streaming."""
     node_additional_networks: tuple[str, ...] = ()
@@ -309,6 +324,16 @@ class Settings:
     def idle_bound(self) -> int:
         """Return for how many seconds any pool may stay without use."""
         return max(self.idle_seconds, self.idle_seconds_max)
+
+    @property
+    def room(self) -> Room:
+        """Return what nodes leave to the pods of workloads."""
+        return Room(
+            cpu_millis=self.node_daemonsets_cpu_millis,
+            memory_bytes=self.node_daemonsets_memory_mib * MIB,
+            pods=min(_WORKLOAD_PODS_MAX, _PODS_MAX + 1 - self.node_max_pods),
+            disk_gb=max(self.node_disk_size_gb_max, self.node_disk_size_gb or DISK_GB_DEFAULT),
+        )
 
     @property
     def limited(self) -> bool:

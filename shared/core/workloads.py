@@ -102,6 +102,8 @@ class PodTemplate:
     cpu_millis: int = 0
     """CPU request of the whole pod, in thousandths of a vCPU."""
     memory_bytes: int = 0
+    storage_bytes: int = 0
+    """Ephemeral storage, which is on the boot disk."""
     tolerations: tuple[Toleration, ...] = ()
     priorities: tuple[Priority, ...] = ()
     """The list of capacity in the annotation, the best first; empty without one."""

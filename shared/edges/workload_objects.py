@@ -240,6 +240,7 @@ def _view_template(meta: ObjectMeta, spec: PodSpec) -> PodTemplate:
         init_container_gpus=gpus[1],
         cpu_millis=asked.total("cpu", _MILLI),
         memory_bytes=asked.total("memory", Decimal(1)),
+        storage_bytes=asked.total("ephemeral-storage", Decimal(1)),
         tolerations=tuple(
             Toleration(key=each.key, operator=each.operator or "Equal", value=each.value, effect=each.effect)
             for each in spec.tolerations or ()

@@ -353,12 +353,12 @@ def test_a_kind_that_cannot_be_suspended_is_refused_by_its_pods(world: World) ->
 def hold_a_part(world: World, **marks: str) -> None:
     """Let slice 0 run and slice 1 wait, of a JobSet that nobody suspended."""
     world.use(capacity_first=True, release_partial_gang_seconds=600)
-    world.cluster.add(a_jobset(marks=dict(marks), version="1"))
-    for index in range(2):
-        world.cluster.add(a_pod(index=index, uid=f"uid-{index}", unschedulable_since=NOW - 20))
+    waiting = [a_pod(index=index, uid=f"uid-{index}", unschedulable_since=NOW - 20) for index in range(2)]
+    world.cluster.add(a_jobset(version="1"), *waiting)
     world.sweep()
     run(world, NAMES[0])
-    world.cluster.add(a_pod(index=0, uid="uid-0", node_name=f"{NAMES[0]}-node"))
+    bound = a_pod(index=0, uid="uid-0", node_name=f"{NAMES[0]}-node")
+    world.cluster.add(a_jobset(marks=dict(marks), version="2"), bound)
 
 
 def test_a_partial_gang_is_suspended_and_waits_for_all(world: World) -> None:

@@ -57,7 +57,10 @@ _FUNCTIONS: dict[str, bytes] = {
     "node_service_account": b"nodes@p.iam.gserviceaccount.com",
     "node_tags": b"a,b",
     "node_disk_type": b"pd-ssd",
+    "node_daemonsets_cpu_millis": b"300",
+    "node_daemonsets_memory_mib": b"500",
     "node_disk_size_gb": b"100",
+    "node_disk_size_gb_max": b"1000",
     "node_secondary_boot_disk": b"projects/p/global/images/i",
     "node_additional_networks": b"net:sub,other:sub",
     "node_boot_disk_kms_key": b"projects/p/locations/l/keyRings/r/cryptoKeys/k",
@@ -207,7 +210,7 @@ CONTRADICTIONS: tuple[tuple[str, dict[str, str], str], ...] = (
     ("exporter", {"lease_seconds": "1"}, "lease_seconds"),
 )
 """What can never be meant, by program: some variables, and the one that the refusal must name."""
-_PROBLEM_CHARACTERS_MAX = 2_000
+_PROBLEM_CHARACTERS_MAX = 2_500
 _CONTEXT = ssl.create_default_context()
 
 

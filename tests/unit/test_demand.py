@@ -208,7 +208,7 @@ def test_a_pod_that_its_jobset_left_behind_is_refused_and_told(
     assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.OWNER_GONE)
 
 
-def test_an_opt_out_of_another_value_is_none() -> None:
+def test_an_opt_out_of_false_is_none() -> None:
     assert isinstance(read(a_pod(pod_labels={labels.DISABLE_AUTOPROVISIONING: "false"})), Demand)
 
 

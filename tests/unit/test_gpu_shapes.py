@@ -15,7 +15,8 @@ from shared.core.errors import UnknownGpu, UnsupportedShape
 from shared.core.kinds.table import list_slices
 from shared.core.nodepool import build_node_pool, describe_placement
 from shared.core.shapes.gpu_catalogue import FAMILIES
-from shared.core.shapes.gpus import find_gpu_shape, measure_allocatable
+from shared.core.shapes.gpus import find_gpu_shape
+from shared.core.shapes.room import Room, measure_allocatable
 from shared.core.workloads import PodTemplate, SliceGroup
 from standins.fakegke.model.gpu_machines import BUILT_IN
 from tests.builders import CLUSTER, a_jobset, settings
@@ -134,7 +135,7 @@ def test_more_nodes_than_a_pool_takes_are_refused() -> None:
 def test_every_machine_leaves_most_of_itself_to_pods() -> None:
     for family in FAMILIES:
         for machine in family.machines:
-            cpu, memory = measure_allocatable(machine)
+            cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, Room())
             assert 0.9 * machine.cpus * 1000 < cpu < machine.cpus * 1000
             assert 0.7 * machine.memory_gb * GIB < memory < machine.memory_gb * GIB
 

@@ -38,7 +38,8 @@ def a_job(
     container = {"name": "c", "resources": {"limits": {labels.TPU_RESOURCE: chips}} if chips else {}}
     spec = {"nodeSelector": ON_SLICE if selector is None else selector, "containers": [container], **pod}
     template = {"metadata": {"annotations": annotations or {}}, "spec": spec}
-    return {"name": name, "replicas": replicas, "template": {"spec": {"template": template}}}
+    pods = {"parallelism": 4 if chips else 1, "completions": 4 if chips else 1}
+    return {"name": name, "replicas": replicas, "template": {"spec": pods | {"template": template}}}
 
 
 def a_pathways(
@@ -130,13 +131,14 @@ def test_who_stands_on_which_pool_matters_only_where_another_slice_may_take_it()
 
 def test_a_first_slice_whose_pool_another_one_took_is_seen_to_need_a_further_pool() -> None:
     workload = a_pathways()
-    head, other = a_head(node_name="n-0"), a_pod(job="worker", index=1, name="other", node_name="n-1")
+    head = a_head(node_name="n-0")
+    other = [a_pod(job="worker", index=1, name=f"other-{n}", node_name=f"n-{n}") for n in range(4)]
     asking = a_pod(job="worker", index=0)
 
     pool = a_pool(claim=a_claim(slice_key="default/train-worker-0"))
-    homes = {"n-0": pool.name, "n-1": pool.name}
+    homes = {f"n-{n}": pool.name for n in range(4)}
 
-    taken = measure_occupancy(JOBSET, workload, [head, other, asking], homes)
+    taken = measure_occupancy(JOBSET, workload, [head, *other, asking], homes)
     free = measure_occupancy(JOBSET, workload, [head, asking], homes)
 
     assert plan_pools(CLUSTER, taken, [pool], settings()).missing == {"train-worker-0": 1}

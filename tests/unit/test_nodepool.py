@@ -14,6 +14,7 @@ from shared.core.identity.names import build_pool_name, parse_owner
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.nodepool import build_node_pool, describe_placement
 from shared.core.shapes.tpu_catalogue import FAMILIES
+from shared.core.workloads import Toleration
 from tests.builders import JOBSET_UID, OWNER_KEYS, a_claim, a_demand, a_jobset, a_pod, settings
 
 if TYPE_CHECKING:
@@ -61,9 +62,15 @@ def test_the_plain_pool_is_exactly_this() -> None:
     }
 
 
-def test_spot_machines_are_asked_for_and_tainted() -> None:
-    """On Standard clusters GKE adds no spot taint by itself."""
+TOLERATED = (Toleration(key=labels.SPOT, operator="Equal", value="true", effect="NoSchedule"),)
+
+
+def test_spot_machines_carry_their_taint_only_if_their_pods_tolerate_it() -> None:
+    """On Standard clusters GKE adds no spot taint by itself, and pods may select spot without a toleration."""
     config = build(selectors={labels.SPOT: "true"})["config"]
+    assert (config["spot"], "taints" in config) == (True, False)
+
+    config = build(selectors={labels.SPOT: "true"}, tolerations=TOLERATED)["config"]
 
     assert config["spot"] is True
     assert config["taints"] == [{"key": labels.SPOT, "value": "true", "effect": "NO_SCHEDULE"}]
@@ -280,7 +287,7 @@ def test_the_node_selector_strategy_gives_the_job_s_label_and_taint() -> None:
     jobset = a_jobset(
         annotations={jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
     )
-    config = build(jobset=jobset, selectors={labels.SPOT: "true"})["config"]
+    config = build(jobset=jobset, selectors={labels.SPOT: "true"}, tolerations=TOLERATED)["config"]
 
     assert config["labels"][jobset_keys.NAMESPACED_JOB] == "default_train-workers-0"
     assert config["taints"] == [

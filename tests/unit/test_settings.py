@@ -189,7 +189,8 @@ def test_numbers_say_their_unit_in_their_name_or_their_explanation() -> None:
 
     assert len(numbers) > 5
     assert all(
-        name.endswith(("_seconds", "_seconds_max", "_gb", "_max", "_pods")) or name.startswith("limit_")
+        name.endswith(("_seconds", "_seconds_max", "_gb", "_max", "_pods", "_millis", "_mib"))
+        or name.startswith("limit_")
         for name in numbers
     )
 

@@ -64,7 +64,7 @@ def decide_demand(
     template = merge_requests(pod.template, found.group.template) if found.group.elastic else pod.template
     try:
         demand = build_demand(cluster, workload, found, template, settings)
-        check_size(demand.shape, found, template, spec, workload)
+        check_size(demand.shape, found, template, spec, workload, settings.room)
     except Rejected as error:
         return refuse_rejected(error)
     return demand
@@ -253,6 +253,11 @@ def _decide_owner(kind: Kind | None, workload: WorkloadView | None, *, pod: PodV
         (
             (workload.deleting, Reason.OWNER_GONE, f"its {name} is being deleted"),
             (bool(workload.terminal), Reason.WORKLOAD_OVER, f"its {name} has ended: {workload.terminal}"),
+            (
+                workload.marks.get(labels.DISABLE_AUTOPROVISIONING) == "true",
+                Reason.DEMAND_OPTED_OUT,
+                f"the label or annotation {labels.DISABLE_AUTOPROVISIONING}=true of its {name} opts out",
+            ),
             (workload.suspended, Reason.WORKLOAD_SUSPENDED, f"its {name} is suspended"),
             (
                 workload.managed_elsewhere,

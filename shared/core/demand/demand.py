@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.core import labels
+from shared.core.demand.boot_disks import find_disk
 from shared.core.demand.candidates import Candidate, read_candidates
 from shared.core.demand.capacity import Capacity, read_capacity, read_flex_wait
 from shared.core.demand.idle_time import read_idle_seconds
 from shared.core.demand.networks import check_listed, read_networks
 from shared.core.demand.node_selectors import read_node_labels, read_operator_labels, read_zone
+from shared.core.demand.own_keys import check_own_keys
 from shared.core.demand.topology_labels import read_topology_labels
 from shared.core.demand.wanted_shapes import find_wanted_shape
 from shared.core.errors import NotAllowed, Rejected
@@ -29,7 +31,7 @@ from shared.core.settings import Settings, is_allowed
 if TYPE_CHECKING:
     from shared.core.kinds.kind import SliceOfPod
     from shared.core.shapes.shape import GpuSharing, Shape
-    from shared.core.workloads import PodTemplate, WorkloadView
+    from shared.core.workloads import PodTemplate, Toleration, WorkloadView
 
 FINGERPRINT_VERSION = "1"
 """Changes when the hashed fields change, so that a pool of another version counts as the same."""
@@ -53,6 +55,10 @@ class Demand:
     network_profile: bool = False
     """GKE makes the networks that the machine needs."""
     node_service_account: str
+    disk_gb: int = 0
+    """Size of the boot disk; 0: GKE's default. Not part of the fingerprint."""
+    tolerated: tuple[Toleration, ...] = ()
+    """The pods' own; a pool carries no taint of ours that they do not tolerate."""
     elastic: bool = False
     """The pool is for all pods of one shape; its node count changes with their number."""
     idle_seconds: int = 0
@@ -185,8 +191,9 @@ def _build_demand(
     cluster: str, workload: WorkloadView, found: SliceOfPod, template: PodTemplate, settings: Settings
 ) -> Demand:
     claim = claim_slice(cluster, workload, found)
+    check_own_keys(template, workload)
     _check_allowed(claim.namespace, template, settings)
-    shape = find_wanted_shape(found, template, workload)
+    shape = find_wanted_shape(found, template, workload, settings.room)
     asked = read_capacity(template, shape, cluster, settings)
     pins, elastic = _read_pins(claim, found), found.group.elastic
     # The nodes of an elastic pool come and go, so that it has none is no failure.
@@ -211,6 +218,8 @@ def _build_demand(
         elastic=elastic,
         idle_seconds=read_idle_seconds(found.group, template, shape, settings),
         pinned=found.group.pinned,
+        disk_gb=find_disk(found, template, shape, settings),
+        tolerated=template.tolerations,
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.demand.capacity import Tier, find_tier
-from shared.core.demand.wanted_shapes import find_chips_of_peers, find_wanted_shape
+from shared.core.demand.wanted_shapes import find_chips_of_peers, find_wanted_shape, names_topology
 from shared.core.errors import PodContradictsSpec, Rejected
 from shared.core.workloads import AmbiguousSelector
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from shared.core.kinds.kind import SliceOfPod
     from shared.core.settings import Settings
+    from shared.core.shapes.room import Room
     from shared.core.shapes.shape import Shape
     from shared.core.workloads import PodTemplate, WorkloadView
 
@@ -33,6 +34,7 @@ _ANNOTATIONS = (
     labels.CAPACITY,
     labels.IDLE_SECONDS,
     labels.FLEX_START_WAIT,
+    labels.PARTIAL_SLICE,
     *labels.PROVISIONING_REQUESTS,
 )
 """The annotations that change the nodes, or who provides them."""
@@ -78,7 +80,7 @@ def check_pod(pod: PodTemplate, spec: PodTemplate, workload: WorkloadView, setti
 
 
 def check_size(
-    shape: Shape, found: SliceOfPod, pod: PodTemplate, spec: PodTemplate, workload: WorkloadView
+    shape: Shape, found: SliceOfPod, pod: PodTemplate, spec: PodTemplate, workload: WorkloadView, room: Room
 ) -> None:
     """Accept nodes for a live pod that have no more accelerators than the spec gives its slice.
 
@@ -88,10 +90,10 @@ def check_size(
         PodContradictsSpec: they have more.
     """
     if shape.gpus:
-        most = _count_gpus(found, pod, spec, workload)
+        most = _count_gpus(found, pod, spec, workload, room)
         added = [key for key in _OF_SIZE if pod.selects(key) and not spec.selects(key)]
         field = added[0] if added else "the pod's CPU and memory"
-    elif found.group.elastic or _names_topology(spec) or pod.topology is None:
+    elif found.group.elastic or names_topology(spec) or pod.topology is None:
         return
     else:
         chips = spec.chips or find_chips_of_peers(pod, workload)
@@ -178,11 +180,7 @@ def _show(template: PodTemplate, key: str) -> str:
     return " or ".join(template.list_values(key)) or template.annotations.get(key, _NONE)
 
 
-def _names_topology(spec: PodTemplate) -> bool:
-    return bool(spec.list_values(labels.TOPOLOGY)) or labels.SLICE_TOPOLOGY in spec.annotations
-
-
-def _count_gpus(found: SliceOfPod, pod: PodTemplate, spec: PodTemplate, workload: WorkloadView) -> int:
+def _count_gpus(found: SliceOfPod, pod: PodTemplate, spec: PodTemplate, workload: WorkloadView, room: Room) -> int:
     """Return the GPUs of the nodes that a pod without CPU, memory and machine of its own gets."""
     own = found.group.template if found.group.elastic else spec
     added = {key for key in _OF_SIZE if not spec.selects(key)}
@@ -194,7 +192,7 @@ def _count_gpus(found: SliceOfPod, pod: PodTemplate, spec: PodTemplate, workload
         node_affinity={key: value for key, value in pod.node_affinity.items() if key not in added},
     )
     try:
-        return find_wanted_shape(found, alone, workload).chips
+        return find_wanted_shape(found, alone, workload, room).chips
     except Rejected:  # the machine needs to be named
         named = dataclasses.replace(pod, cpu_millis=own.cpu_millis, memory_bytes=own.memory_bytes)
-        return find_wanted_shape(found, named, workload).chips
+        return find_wanted_shape(found, named, workload, room).chips

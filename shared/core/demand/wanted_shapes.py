@@ -9,21 +9,30 @@ from shared.core import labels
 from shared.core.demand.near_keys import check_keys
 from shared.core.errors import HostsDiffer, UnsupportedShape
 from shared.core.shapes.gpus import find_gpu_shape, selects_gpu
-from shared.core.shapes.tpus import count_chips, find_shape
+from shared.core.shapes.room import describe_size, measure_allocatable
+from shared.core.shapes.tpu_catalogue import BY_ACCELERATOR, MACHINES
+from shared.core.shapes.tpus import count_chips, find_shape, list_topologies
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from shared.core.kinds.kind import SliceOfPod
+    from shared.core.shapes.room import Room
     from shared.core.shapes.shape import Shape
-    from shared.core.workloads import PodTemplate, WorkloadView
+    from shared.core.workloads import PodTemplate, SliceGroup, WorkloadView
+
+_CORES_PER_POD = 8
+_WAYS_SHOWN = 4
 
 
-def find_wanted_shape(found: SliceOfPod, template: PodTemplate, workload: WorkloadView) -> Shape:
+def find_wanted_shape(found: SliceOfPod, template: PodTemplate, workload: WorkloadView, room: Room) -> Shape:
     """Return the nodes of one slice or elastic pool.
 
     Args:
         found: the slice or the elastic pool.
         template: what its pods need.
         workload: its workload, whose other pods may share the slice.
+        room: what nodes leave to these pods.
 
     Raises:
         UnsupportedShape: no machine or topology fits.
@@ -33,7 +42,12 @@ def find_wanted_shape(found: SliceOfPod, template: PodTemplate, workload: Worklo
     """
     _check_amounts(template)
     check_keys(template)
-    return _find_gpus(found, template) if template.gpus else _find_tpus(found, template, workload)
+    if template.gpus:
+        return _find_gpus(found, template, room)
+    shape = _find_tpus(found, template, workload)
+    for each in (template, found.group.template):
+        _check_size(each, shape, room)
+    return shape
 
 
 def _find_tpus(found: SliceOfPod, template: PodTemplate, workload: WorkloadView) -> Shape:
@@ -51,11 +65,11 @@ def _find_tpus(found: SliceOfPod, template: PodTemplate, workload: WorkloadView)
     )
     if found.group.elastic:
         shape = _fit_elastic(found, shape)
-    _check_hosts(found, shape)
+    _check_hosts(found, template, shape)
     return shape
 
 
-def _find_gpus(found: SliceOfPod, template: PodTemplate) -> Shape:
+def _find_gpus(found: SliceOfPod, template: PodTemplate, room: Room) -> Shape:
     if template.chips or template.selects(labels.ACCELERATOR) or template.topology:
         raise UnsupportedShape(
             "the pod requests TPUs and GPUs, but no node has both",
@@ -64,7 +78,7 @@ def _find_gpus(found: SliceOfPod, template: PodTemplate) -> Shape:
         )
     group = found.group
     pods = group.replicas if group.elastic else max(group.hosts or group.pods, 1)
-    shape = find_gpu_shape(template, pods=pods)
+    shape = find_gpu_shape(template, pods=pods, room=room)
     if shape.topology and (group.elastic or shape.chips > count_chips(shape.topology)):
         raise UnsupportedShape(
             f"nodes with {shape.accelerator} work only as slices of several hosts",
@@ -90,15 +104,75 @@ def _fit_elastic(found: SliceOfPod, shape: Shape) -> Shape:
     )
 
 
-def _check_hosts(found: SliceOfPod, shape: Shape) -> None:
-    hosts = found.group.hosts
-    if hosts and hosts != shape.node_count:
-        raise HostsDiffer(
-            f"topology {shape.topology} of {shape.accelerator} with {shape.chips_per_host} chips per pod "
-            f"has {shape.node_count} hosts, and each host needs one pod",
-            field=f"pods per slice of {found.group.name or found.name}",
-            value=str(hosts),
-            valid=str(shape.node_count),
+def names_topology(template: PodTemplate) -> bool:
+    """Return whether a template selects a topology, or several."""
+    return bool(template.list_values(labels.TOPOLOGY)) or labels.SLICE_TOPOLOGY in template.annotations
+
+
+def _check_hosts(found: SliceOfPod, template: PodTemplate, shape: Shape) -> None:
+    group = found.group
+    pods = group.hosts or (0 if group.elastic or not group.template.chips else group.pods)
+    if not pods or pods == shape.node_count:
+        return
+    fewer = pods < shape.node_count
+    if fewer and (
+        group.template.annotations.get(labels.PARTIAL_SLICE) == "true"
+        or (not group.hosts and _is_half_used(pods, shape))
+    ):
+        return
+    if fewer and not group.hosts and names_topology(template) and not names_topology(group.template):
+        return  # a pod that adds too large a topology contradicts its spec, which is told in its place
+    valid = [str(shape.node_count), *_list_ways(pods, shape)]
+    if fewer:
+        valid.append(f'the annotation {labels.PARTIAL_SLICE}: "true" in the pod template if hosts shall stay idle')
+    raise HostsDiffer(
+        f"topology {shape.topology} of {shape.accelerator} with {shape.chips_per_host} chips per pod "
+        f"has {shape.node_count} hosts, and each host needs one pod",
+        field=f"pods per slice of {group.name or found.name}",
+        value=str(pods),
+        valid="; or ".join(valid),
+    )
+
+
+def _list_ways(pods: int, shape: Shape) -> Iterator[str]:
+    """Yield the topologies that have as many hosts as a slice has pods."""
+    fitting = [
+        each
+        for each in list_topologies(BY_ACCELERATOR[shape.accelerator])
+        if count_chips(each) == pods * shape.chips_per_host
+    ]
+    if fitting and MACHINES[shape.machine_type].multi_host:
+        yield f"{labels.TOPOLOGY} {' or '.join(fitting[:_WAYS_SHOWN])}, which has {pods} hosts"
+
+
+def count_idle_hosts(group: SliceGroup, shape: Shape) -> int:
+    """Return how many hosts of a slice get no pod, as its author says."""
+    pods = group.hosts or group.pods
+    return max(shape.node_count - pods, 0) if pods and group.template.chips and not group.elastic else 0
+
+
+def _is_half_used(pods: int, shape: Shape) -> bool:
+    """Return whether a slice has one pod for each eight chips.
+
+    Examples of the Go TPU Provisioner (https://github.com/ai-on-gke/tpu-provisioner/tree/main/examples)
+    take one pod for each eight cores, also where a chip has one core and a host has four chips.
+    """
+    return BY_ACCELERATOR[shape.accelerator].counted_per_chip == 1 and pods * _CORES_PER_POD == shape.chips
+
+
+def _check_size(template: PodTemplate, shape: Shape, room: Room) -> None:
+    """Accept pods that fit on a host; a machine of unknown size accepts all."""
+    machine = MACHINES[shape.machine_type]
+    if not machine.cpus or not (template.cpu_millis or template.memory_bytes):
+        return
+    cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, room)
+    if template.cpu_millis > cpu or template.memory_bytes > memory:
+        raise UnsupportedShape(
+            f"a host {machine.name} does not have this much CPU and memory for pods",
+            field="resources.requests",
+            value=describe_size(template.cpu_millis, template.memory_bytes),
+            valid=f"at most {describe_size(cpu, memory)}: the {machine.cpus} vCPUs and {machine.memory_gb:g} GiB "
+            "of the host without what GKE and DaemonSets need",
         )
 
 

@@ -100,11 +100,13 @@ def list_elastic(workload: WorkloadView) -> list[SliceOfPod]:
 
 
 def merge_requests(one: PodTemplate, other: PodTemplate) -> PodTemplate:
-    """Return a template with the larger CPU and the larger memory of two."""
+    """Return a template with the larger requests of two, and with what both tolerate."""
     return dataclasses.replace(
         one,
         cpu_millis=max(one.cpu_millis, other.cpu_millis),
         memory_bytes=max(one.memory_bytes, other.memory_bytes),
+        storage_bytes=max(one.storage_bytes, other.storage_bytes),
+        tolerations=tuple(each for each in one.tolerations if each in other.tolerations),
     )
 
 

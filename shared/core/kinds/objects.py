@@ -15,16 +15,7 @@ from shared.core.workloads import Parent
 
 Json = Mapping[str, Any]
 T = TypeVar("T")
-_MARKS = frozenset(
-    {
-        labels.CAPACITY_FIRST,
-        labels.CAPACITY_FIRST_SECONDS,
-        labels.CAPACITY_FIRST_ROUND,
-        labels.CAPACITY_FIRST_RESUMED,
-        labels.DISABLE_AUTOPROVISIONING,
-        labels.QUEUE_NAME,
-    }
-)
+_MARKS = labels.OWN_KEYS | {labels.QUEUE_NAME}
 
 
 class UnexpectedValue(ValueError):
@@ -101,7 +92,7 @@ def read_identity(kind: str, body: Json) -> dict[str, Any]:
             key: value
             for place in ("annotations", "labels")
             for key, value in read_texts(body, "metadata", place).items()
-            if key in _MARKS
+            if key in _MARKS or labels.resembles_own_key(key)
         },
         "version": read_text(body, "metadata", "resourceVersion"),
         "created_at": parse_time(read_text(body, "metadata", "creationTimestamp")),

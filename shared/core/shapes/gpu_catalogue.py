@@ -10,6 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+_WITH_LOCAL_DISKS = ("a2-ultragpu", "a3-", "a4-", "a4x-", "g4-")
+"""Machines with local SSDs: https://cloud.google.com/compute/docs/disks/local-ssd. GKE uses those
+for ephemeral storage: https://cloud.google.com/kubernetes-engine/docs/concepts/local-ssd."""
+
 
 @dataclass(frozen=True, slots=True)
 class GpuMachine:
@@ -24,6 +28,11 @@ class GpuMachine:
     """Chosen only by an explicit instance-type selector."""
     networks: bool = False
     """Reaches other hosts by additional networks."""
+
+    @property
+    def local_disks(self) -> bool:
+        """Return whether the machine has local SSDs, which pods use in place of the boot disk."""
+        return self.name.startswith(_WITH_LOCAL_DISKS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

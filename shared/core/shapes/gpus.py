@@ -15,6 +15,7 @@ from shared.core import labels
 from shared.core.counts import parse_count
 from shared.core.errors import UnknownGpu, UnsupportedShape
 from shared.core.shapes.gpu_catalogue import BY_GPU, CLIENTS_MAX, CLIENTS_MIN, DRIVERS, RETIRED, SHARING
+from shared.core.shapes.room import Room, measure_allocatable, measure_storage
 from shared.core.shapes.shape import GpuSharing, Placement, Shape
 
 if TYPE_CHECKING:
@@ -23,18 +24,11 @@ if TYPE_CHECKING:
 
 NODES_MAX = 1000
 """Nodes of one pool in one zone: https://cloud.google.com/kubernetes-engine/quotas."""
-PODS_PER_NODE_MAX = 128
-"""Of the 256 that GKE allows; the rest is for system pods."""
 _SELECTORS = (labels.GPU_ACCELERATOR, labels.GPU_PARTITION, labels.GPU_SHARING, labels.GPU_CLIENTS)
 _FIELD = f"resources.{labels.GPU_RESOURCE} (sum over containers)"
 _SHOWN = 4
-_GIB = 1024**3
-_RESERVED_CPU = ((1, 60.0), (1, 10.0), (2, 5.0))
-"""Thousandths of a vCPU that GKE reserves of the first ones; 2.5 of each further one."""
-_RESERVED_MEMORY = ((4, 0.25), (4, 0.2), (8, 0.1), (112, 0.06))
-"""Shares that GKE reserves of the first GiB; 2 % of the rest:
-https://cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes."""
-_EVICTION_BYTES = 100 * 1024**2
+ANY_ROOM = Room()
+"""Without a share of DaemonSets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +44,7 @@ def selects_gpu(template: PodTemplate) -> bool:
     return any(template.selects(key) for key in _SELECTORS)
 
 
-def find_gpu_shape(template: PodTemplate, *, pods: int) -> Shape:
+def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = ANY_ROOM) -> Shape:
     """Return the nodes for this number of pods with GPUs.
 
     Raises:
@@ -60,8 +54,8 @@ def find_gpu_shape(template: PodTemplate, *, pods: int) -> Shape:
     family = _find_family(template)
     cut = _read_cut(template, family)
     wanted = math.ceil(template.gpus / cut.units_per_gpu)
-    machine = _find_machine(template, family, wanted)
-    per_node = _count_pods(template, machine, cut)
+    machine = _find_machine(template, family, wanted, room)
+    per_node = _count_pods(template, machine, cut, room)
     nodes = math.ceil(pods / per_node)
     if nodes > NODES_MAX:
         raise UnsupportedShape(
@@ -84,6 +78,7 @@ def find_gpu_shape(template: PodTemplate, *, pods: int) -> Shape:
         gpus=cut.sharing,
         pods_per_node=per_node,
         own_networks=machine.networks,
+        local_disks=machine.local_disks,
         architecture=family.architecture,
     )
 
@@ -156,7 +151,7 @@ def _read_clients(template: PodTemplate, strategy: str) -> int:
     return clients
 
 
-def _find_machine(template: PodTemplate, family: GpuFamily, gpus: int) -> GpuMachine:
+def _find_machine(template: PodTemplate, family: GpuFamily, gpus: int, room: Room) -> GpuMachine:
     """Return the machine with the fewest GPUs, then vCPUs, that one of the pods fits on."""
     pinned = template.find_selector(labels.INSTANCE_TYPE)
     line = template.find_selector(labels.MACHINE_FAMILY)
@@ -183,7 +178,7 @@ def _find_machine(template: PodTemplate, family: GpuFamily, gpus: int) -> GpuMac
             value=str(template.gpus),
             valid=f"at most {counts[-1]} (machines have {', '.join(map(str, counts))})",
         )
-    roomy = [each for each in enough if _has_room(template, each)]
+    roomy = [each for each in enough if _has_room(template, each, room)]
     if not roomy:
         largest = max(enough, key=lambda each: (each.cpus, each.memory_gb))
         raise UnsupportedShape(
@@ -195,36 +190,20 @@ def _find_machine(template: PodTemplate, family: GpuFamily, gpus: int) -> GpuMac
     return min(roomy, key=lambda each: (each.gpus, each.cpus, each.memory_gb))
 
 
-def _has_room(template: PodTemplate, machine: GpuMachine) -> bool:
-    cpu, memory = measure_allocatable(machine)
+def _has_room(template: PodTemplate, machine: GpuMachine, room: Room) -> bool:
+    cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, room)
     return template.cpu_millis <= cpu and template.memory_bytes <= memory
 
 
-def _count_pods(template: PodTemplate, machine: GpuMachine, cut: _Cut) -> int:
+def _count_pods(template: PodTemplate, machine: GpuMachine, cut: _Cut, room: Room) -> int:
     """Return how many of the pods fit on one node; at least one, by the choice of machine."""
-    cpu, memory = measure_allocatable(machine)
-    return max(
-        1,
-        min(
-            machine.gpus * cut.units_per_gpu // template.gpus,
-            cpu // max(template.cpu_millis, 1),
-            memory // max(template.memory_bytes, 1),
-            PODS_PER_NODE_MAX,
-        ),
-    )
-
-
-def measure_allocatable(machine: GpuMachine) -> tuple[int, int]:
-    """Return the thousandths of a vCPU and the bytes that GKE leaves to pods on a machine."""
-    cpus, kept_cpu = machine.cpus, 0.0
-    for count, millis in _RESERVED_CPU:
-        kept_cpu += min(cpus, count) * millis
-        cpus -= min(cpus, count)
-    memory, kept_gb = machine.memory_gb, 0.0
-    for count, share in _RESERVED_MEMORY:
-        kept_gb += min(memory, count) * share
-        memory -= min(memory, count)
-    kept_bytes = (kept_gb + memory * 0.02) * _GIB + _EVICTION_BYTES
-    return math.floor(machine.cpus * 1000 - kept_cpu - cpus * 2.5), math.floor(
-        machine.memory_gb * _GIB - kept_bytes
-    )
+    cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, room)
+    limits = [
+        machine.gpus * cut.units_per_gpu // template.gpus,
+        cpu // max(template.cpu_millis, 1),
+        memory // max(template.memory_bytes, 1),
+        room.pods,
+    ]
+    if not machine.local_disks:
+        limits.append(measure_storage(room.disk_gb) // max(template.storage_bytes, 1))
+    return max(1, min(limits))

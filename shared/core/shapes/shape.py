@@ -45,6 +45,8 @@ class Shape:
     pods_per_node: int = 1
     own_networks: bool = False
     """The machine reaches other hosts by additional networks."""
+    local_disks: bool = False
+    """Pods use local SSDs of the machine, not the boot disk."""
     architecture: str = "amd64"
 
     def __str__(self) -> str:

@@ -3,8 +3,9 @@
 Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus,
 https://cloud.google.com/tpu/docs/supported-tpu-configurations, and GKE's published autoscaler
 (https://github.com/GoogleCloudPlatform/cluster-autoscaler, ``pkg/cloudprovider/gke/machinetypes``).
-The pages disagree on the upper bounds of the cube families. The larger bound is used here, and GKE
-decides.
+The pages disagree on the upper bounds of the cube families, and on the memory of ct6e-standard-1t
+(176 or 448 GiB). The larger value is used here, and GKE decides. vCPUs and memory are those of the
+pages https://cloud.google.com/tpu/docs/v5e, v5p, v6e, tpu7x and of the autoscaler.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ class Machine:
     """Whether several such hosts form one slice."""
     by_name_only: bool = False
     """Chosen only by an explicit instance-type selector."""
+    cpus: int = 0
+    """vCPUs; 0 if no source names them, and then nothing is compared with them."""
+    memory_gb: float = 0
+    """GiB; 0 as for `cpus`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +75,7 @@ FAMILIES = (
     Family(
         generation="v3",
         accelerator="tpu-v3-device",
-        machines=(Machine("ct3-hightpu-4t", 4, "2x2", multi_host=False),),
+        machines=(Machine("ct3-hightpu-4t", 4, "2x2", multi_host=False, cpus=96, memory_gb=340),),
         placement=Placement.NONE,
         boot_disks=_PD_ALL,
         flex_start=False,
@@ -80,7 +85,7 @@ FAMILIES = (
     Family(
         generation="v3",
         accelerator="tpu-v3-slice",
-        machines=(Machine("ct3p-hightpu-4t", 4, None, multi_host=True),),
+        machines=(Machine("ct3p-hightpu-4t", 4, None, multi_host=True, cpus=48, memory_gb=340),),
         placement=Placement.COMPACT,
         boot_disks=_PD_ALL,
         flex_start=False,
@@ -91,7 +96,7 @@ FAMILIES = (
     Family(
         generation="v4",
         accelerator="tpu-v4-podslice",
-        machines=(Machine("ct4p-hightpu-4t", 4, "2x2x1", multi_host=True),),
+        machines=(Machine("ct4p-hightpu-4t", 4, "2x2x1", multi_host=True, cpus=240, memory_gb=407),),
         placement=Placement.COMPACT,
         boot_disks=(*_PD_ALL, "hyperdisk-balanced"),
         flex_start=False,
@@ -103,9 +108,9 @@ FAMILIES = (
         generation="v5e",
         accelerator="tpu-v5-lite-podslice",
         machines=(
-            Machine("ct5lp-hightpu-1t", 1, "1x1", multi_host=False),
-            Machine("ct5lp-hightpu-4t", 4, "2x2", multi_host=True),
-            Machine("ct5lp-hightpu-8t", 8, "2x4", multi_host=False),
+            Machine("ct5lp-hightpu-1t", 1, "1x1", multi_host=False, cpus=24, memory_gb=48),
+            Machine("ct5lp-hightpu-4t", 4, "2x2", multi_host=True, cpus=112, memory_gb=192),
+            Machine("ct5lp-hightpu-8t", 8, "2x4", multi_host=False, cpus=224, memory_gb=384),
         ),
         placement=Placement.COMPACT,
         boot_disks=_PD,
@@ -118,9 +123,9 @@ FAMILIES = (
         generation="v5e",
         accelerator="tpu-v5-lite-device",
         machines=(
-            Machine("ct5l-hightpu-1t", 1, "1x1", multi_host=False),
-            Machine("ct5l-hightpu-4t", 4, "2x2", multi_host=False),
-            Machine("ct5l-hightpu-8t", 8, "2x4", multi_host=False),
+            Machine("ct5l-hightpu-1t", 1, "1x1", multi_host=False, cpus=24, memory_gb=48),
+            Machine("ct5l-hightpu-4t", 4, "2x2", multi_host=False, cpus=112, memory_gb=192),
+            Machine("ct5l-hightpu-8t", 8, "2x4", multi_host=False, cpus=224, memory_gb=384),
         ),
         placement=Placement.NONE,
         boot_disks=_PD,
@@ -131,7 +136,7 @@ FAMILIES = (
     Family(
         generation="v5p",
         accelerator="tpu-v5p-slice",
-        machines=(Machine("ct5p-hightpu-4t", 4, "2x2x1", multi_host=True),),
+        machines=(Machine("ct5p-hightpu-4t", 4, "2x2x1", multi_host=True, cpus=208, memory_gb=448),),
         placement=Placement.COMPACT,
         boot_disks=_PD,
         flex_start=True,
@@ -143,9 +148,9 @@ FAMILIES = (
         generation="v6e",
         accelerator="tpu-v6e-slice",
         machines=(
-            Machine("ct6e-standard-1t", 1, "1x1", multi_host=False),
-            Machine("ct6e-standard-4t", 4, "2x2", multi_host=True),
-            Machine("ct6e-standard-8t", 8, "2x4", multi_host=False),
+            Machine("ct6e-standard-1t", 1, "1x1", multi_host=False, cpus=44, memory_gb=448),
+            Machine("ct6e-standard-4t", 4, "2x2", multi_host=True, cpus=180, memory_gb=720),
+            Machine("ct6e-standard-8t", 8, "2x4", multi_host=False, cpus=180, memory_gb=1440),
         ),
         placement=Placement.COMPACT,
         boot_disks=_HYPERDISK,
@@ -159,7 +164,7 @@ FAMILIES = (
         accelerator="tpu7x",
         machines=(
             Machine("tpu7x-standard-1t", 1, "1x1x1", multi_host=False),
-            Machine("tpu7x-standard-4t", 4, "2x2x1", multi_host=True),
+            Machine("tpu7x-standard-4t", 4, "2x2x1", multi_host=True, cpus=224, memory_gb=960),
             Machine("tpu7x-ultranet-4t", 4, "2x2x1", multi_host=True, by_name_only=True),
         ),
         placement=Placement.WORKLOAD_POLICY,
@@ -172,6 +177,7 @@ FAMILIES = (
 )
 
 BY_ACCELERATOR = {family.accelerator: family for family in FAMILIES}
+MACHINES = {machine.name: machine for family in FAMILIES for machine in family.machines}
 CHIPS_BY_MACHINE = {machine.name: machine.chips for family in FAMILIES for machine in family.machines}
 """Chips of one host, by machine type."""
 

@@ -22,9 +22,10 @@ locals {
     "drain_seconds_max", "flex_start_wait_seconds", "force_on_demand", "grace_seconds", "idle_seconds",
     "idle_seconds_max", "kinds", "kueue_admission_check", "limit_chips", "limit_chips_per_namespace", "limit_slices",
     "max_run_duration_seconds", "mode", "namespace_modes", "node_additional_networks", "node_boot_disk_kms_key",
-    "node_confidential_storage", "node_disk_size_gb", "node_disk_type", "node_max_pods", "node_secondary_boot_disk",
-    "node_secure_boot", "node_tags", "node_workload_identity", "release_partial_gang_seconds",
-    "replace_differing_pools", "resource_labels", "sweep_deletions_max", "workload_policy_prefix",
+    "node_confidential_storage", "node_daemonsets_cpu_millis", "node_daemonsets_memory_mib", "node_disk_size_gb",
+    "node_disk_size_gb_max", "node_disk_type", "node_max_pods", "node_secondary_boot_disk", "node_secure_boot",
+    "node_tags", "node_workload_identity", "release_partial_gang_seconds", "replace_differing_pools",
+    "resource_labels", "sweep_deletions_max", "workload_policy_prefix",
   ]
   settings = merge(
     { for key, value in var.settings : "TPU_PROVISIONER_${upper(key)}" => value },

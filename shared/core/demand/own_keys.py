@@ -1,0 +1,49 @@
+"""Checks the labels and annotations of ours, so that nothing is bought against a misspelt one."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from shared.core import labels
+from shared.core.errors import NotAllowed
+
+if TYPE_CHECKING:
+    from shared.core.workloads import PodTemplate, WorkloadView
+
+_VALUES = {labels.DISABLE_AUTOPROVISIONING: ("true", "false"), labels.PARTIAL_SLICE: ("true", "false")}
+"""The keys with few values; what reads another key says what its values are."""
+
+
+def check_own_keys(template: PodTemplate, workload: WorkloadView) -> None:
+    """Accept keys of ours that are spelt well, have a valid value, and stand where they are read.
+
+    Raises:
+        NotAllowed: one is unknown, has an unknown value, or stands on the workload although it is
+            read from the pod template; the message names the key that may be meant.
+    """
+    of_pods = {**template.labels, **template.annotations}
+    for key, value in ({**workload.marks, **of_pods} if workload.marks else of_pods).items():
+        if key not in labels.OWN_KEYS and labels.resembles_own_key(key):
+            near = difflib.get_close_matches(key, labels.OWN_KEYS, n=1, cutoff=0)
+            listed = sorted(labels.OWN_KEYS - labels.WRITTEN_KEYS)
+            raise NotAllowed(
+                "this key is unknown, so that it has no effect, and nothing is created until it is corrected",
+                field=f"annotation or label {key}",
+                value=value,
+                valid=f"{near[0]}, if that is meant, or no such key; all keys are {', '.join(listed)}",
+            )
+        if key in _VALUES and value not in ("", *_VALUES[key]):
+            raise NotAllowed(
+                "unknown value, and nothing is created until it is corrected",
+                field=f"annotation or label {key}",
+                value=value,
+                valid=", ".join(_VALUES[key]),
+            )
+    for key in sorted(labels.POD_KEYS & workload.marks.keys() - of_pods.keys()):
+        raise NotAllowed(
+            f"this annotation is read from the pod template, and {workload.kind} {workload.name} has it on itself",
+            field=f"metadata.annotations {key}",
+            value=workload.marks[key],
+            valid="the same annotation in the metadata of the pod template",
+        )

@@ -1,0 +1,80 @@
+"""Pools that none of their pods could use: refused, or made so that they can."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core import labels
+from tests.kinds.living import LONG
+from tests.kinds.plain import Plain, a_gpu_pod, a_tpu_pod
+from tests.lives.jobset_bodies import RUN_SECONDS, Job, alone, jobset
+
+if TYPE_CHECKING:
+    from tests.lives.cloud import Cloud
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+
+
+def submit_jobset(cloud: Cloud, name: str, pods: int) -> Plain:
+    """Create a JobSet of one 4x4 slice, which has four hosts, with so many pods."""
+    life = Plain(cloud, name, "JobSet")
+    life.create(alone(jobset(name, Job(topology="4x4", pods=pods, does={RUN_SECONDS: str(LONG)}))))
+    return life
+
+
+def ask(template: dict[str, Any], **requests: str) -> dict[str, Any]:
+    """Return the template of a pod that requests this too."""
+    resources = template["spec"]["containers"][0]["resources"]
+    resources["requests"] = {**resources.get("requests", {}), **requests}
+    return template
+
+
+@pytest.mark.parametrize("pods", [3, 8])
+def test_pods_that_are_not_one_for_each_host_get_no_pool(cloud: Cloud, pods: int) -> None:
+    life = submit_jobset(cloud, f"uneven{pods}", pods)
+    message = life.wait_refusal()
+    assert "[hosts_differ]" in message
+    assert "valid: 4; or" in message
+    assert life.calls() == []
+    life.delete()
+
+
+def test_a_slice_whose_author_leaves_hosts_idle_gets_its_pool(cloud: Cloud) -> None:
+    life = Plain(cloud, "idle", "JobSet")
+    does = {RUN_SECONDS: str(LONG), labels.PARTIAL_SLICE: "true"}
+    life.create(alone(jobset("idle", Job(topology="4x4", pods=3, does=does))))
+    life.wait_running(3)
+    assert len(life.pools()) == 1
+    life.end()
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+
+
+def test_a_pod_that_no_host_has_room_for_gets_no_pool(cloud: Cloud) -> None:
+    life = Plain(cloud, "roomless", "Job")
+    life.submit(ask(a_tpu_pod("roomless", "2x2"), cpu="1000"))
+    message = life.wait_refusal()
+    assert "[shape_unsupported]" in message
+    assert "at most cpu 179.18" in message
+    assert life.calls() == []
+    life.delete()
+
+
+def test_pods_with_much_ephemeral_storage_get_a_boot_disk_that_has_it(cloud: Cloud) -> None:
+    life = Plain(cloud, "roomy", "Job")
+    life.submit(ask(a_gpu_pod("roomy"), **{"ephemeral-storage": "120Gi"}))
+    life.wait_running(1)
+    life.end()
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+
+
+def test_a_misspelt_opt_out_buys_nothing(cloud: Cloud) -> None:
+    life = Plain(cloud, "misspelt", "Job")
+    template = a_tpu_pod("misspelt", "2x2")
+    template["metadata"]["annotations"]["tpu-provisioner.cloud.google.com/disable-autoprovision"] = "true"
+    life.submit(template)
+    message = life.wait_refusal()
+    assert f"valid: {labels.DISABLE_AUTOPROVISIONING}" in message
+    assert life.calls() == []
+    life.delete()

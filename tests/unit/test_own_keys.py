@@ -1,0 +1,101 @@
+"""Annotations and labels of ours: misspelt, with an unknown value, or in a place where nobody reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.decide.demands import decide_planned_demand
+from shared.core.decisions import Decision, Reason
+from shared.core.demand.demand import Demand
+from shared.core.kinds.jobset import JOBSET
+from shared.core.kinds.table import list_slices
+from shared.edges.workload_objects import read_template
+from tests.builders import CLUSTER, settings
+
+OWN = "tpu-provisioner.cloud.google.com/"
+
+
+def decide(
+    annotations: dict[str, str] | None = None,
+    *,
+    pod_labels: dict[str, str] | None = None,
+    of_jobset: dict[str, str] | None = None,
+) -> Demand | Decision:
+    """Decide the one slice of a JobSet with these keys."""
+    pod: dict[str, Any] = {
+        "metadata": {"annotations": annotations or {}, "labels": pod_labels or {}},
+        "spec": {
+            "nodeSelector": {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"},
+            "containers": [{"name": "c", "resources": {"limits": {labels.TPU_RESOURCE: 4}}}],
+        },
+    }
+    body = {
+        "metadata": {"namespace": "default", "name": "train", "uid": "u", "annotations": of_jobset or {}},
+        "spec": {"replicatedJobs": [{"name": "workers", "template": {"spec": {"template": pod}}}]},
+    }
+    workload = JOBSET.read(body, read_template)
+    return decide_planned_demand(CLUSTER, workload, list_slices(workload)[0], settings())
+
+
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [
+        (f"{OWN}disable-autoprovision", labels.DISABLE_AUTOPROVISIONING),
+        ("tpu-provisoner.cloud.google.com/disable-autoprovisioning", labels.DISABLE_AUTOPROVISIONING),
+        ("tpu-provisioner.google.com/disable-autoprovisioning", labels.DISABLE_AUTOPROVISIONING),
+        (f"{OWN}idle-second", labels.IDLE_SECONDS),
+        (f"{OWN}copy-label", labels.COPY_LABELS),
+        (f"{OWN}slice-selection", ""),
+    ],
+)
+@pytest.mark.parametrize("place", ["annotations", "pod_labels", "of_jobset"])
+def test_a_key_that_is_not_ours_to_the_letter_stops_the_purchase(key: str, near: str, place: str) -> None:
+    found = decide(**{place: {key: "true"}})
+    assert isinstance(found, Decision), found
+    assert found.reason == Reason.REQUEST_NOT_ALLOWED
+    assert f"annotation or label {key}: this key is unknown" in found.message
+    assert f"valid: {near}" in found.message
+
+
+@pytest.mark.parametrize("value", ["yes", "True", "gpu", "1"])
+@pytest.mark.parametrize("key", [labels.DISABLE_AUTOPROVISIONING, labels.PARTIAL_SLICE])
+def test_an_unknown_value_stops_the_purchase(key: str, value: str) -> None:
+    found = decide({key: value})
+    assert isinstance(found, Decision), found
+    assert (found.reason, "valid: true, false" in found.message) == (Reason.REQUEST_NOT_ALLOWED, True)
+    assert f"got '{value}'" in found.message
+
+
+def test_an_opt_out_counts_on_the_workload_too() -> None:
+    for place in ("annotations", "pod_labels", "of_jobset"):
+        found = decide(**{place: {labels.DISABLE_AUTOPROVISIONING: "true"}})
+        assert isinstance(found, Decision), place
+        assert found.reason == Reason.DEMAND_OPTED_OUT
+
+
+def test_an_annotation_in_a_place_where_it_is_not_read_is_told_its_place() -> None:
+    found = decide(of_jobset={labels.IDLE_SECONDS: "60"})
+    assert isinstance(found, Decision), found
+    assert (
+        f"metadata.annotations {labels.IDLE_SECONDS}: this annotation is read from the pod template"
+        in found.message
+    )
+    assert isinstance(decide({labels.IDLE_SECONDS: "0"}, of_jobset={labels.IDLE_SECONDS: "0"}), Demand)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "cloud.google.com/gke-tpu-topology-hint",
+        "example.com/tpu-provisioner",
+        "google.com/tpu-provisioner-idle",
+        "gke-gcsfuse/volumes",
+        "kueue.x-k8s.io/podset-preferred-topology",
+        "app.kubernetes.io/provisioned-by",
+    ],
+)
+def test_keys_of_others_are_not_ours_to_judge(key: str) -> None:
+    assert isinstance(decide({key: "x"}, pod_labels={key: "x"}, of_jobset={key: "x"}), Demand)

@@ -1,0 +1,98 @@
+"""What a node leaves to pods, and the boot disk that their ephemeral storage needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core.decide.demands import decide_demand
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.demand.demand import Demand
+from shared.core.nodepool import build_node_pool
+from shared.core.shapes.room import DISK_GB_MAX, GIB, Room, find_disk_size, measure_allocatable, measure_storage
+from tests.builders import CLUSTER, a_jobset, a_pod, a_template, settings
+
+if TYPE_CHECKING:
+    from shared.core.settings import Settings
+
+
+def decide(use: Settings | None = None, **template: Any) -> Demand | Decision:
+    """Decide one slice, 4x4 of v6e unless another shape is asked for."""
+    found = a_template(**template)
+    return decide_demand(CLUSTER, a_pod(template=found), a_jobset(template=found), use or settings())
+
+
+def disk_of(use: Settings | None = None, **template: Any) -> int | None:
+    demand = decide(use, **template)
+    assert isinstance(demand, Demand), demand
+    body = build_node_pool(demand, attempt=0, created_at=0, settings=use or settings())
+    size: int | None = body["config"].get("diskSizeGb")
+    return size
+
+
+def refused(use: Settings | None = None, **template: Any) -> Decision:
+    found = decide(use, **template)
+    assert isinstance(found, Decision), found
+    assert found.verdict == Verdict.REFUSE
+    return found
+
+
+@pytest.mark.parametrize(("disk_gb", "allocatable"), [(100, 47_060_071_478), (200, 104_638_878_617)])
+def test_a_boot_disk_leaves_what_nodes_of_gke_report(disk_gb: int, allocatable: int) -> None:
+    assert measure_storage(disk_gb) == pytest.approx(allocatable, rel=0.001)
+
+
+@pytest.mark.parametrize(("gib", "disk_gb"), [(0, 100), (43, 100), (45, 110), (80, 170), (120, 250), (600, 800)])
+def test_the_disk_is_the_smallest_that_has_the_storage(gib: int, disk_gb: int) -> None:
+    assert find_disk_size(gib * GIB, 100) == disk_gb
+    assert measure_storage(disk_gb) >= gib * GIB
+    assert disk_gb == 100 or measure_storage(disk_gb - 10) < gib * GIB
+
+
+def test_no_disk_has_room_for_everything() -> None:
+    assert find_disk_size(10**30, 100) > DISK_GB_MAX
+
+
+def test_daemonsets_take_their_share_of_cpu_and_memory() -> None:
+    whole = measure_allocatable(180, 720, Room())
+    shared = measure_allocatable(180, 720, Room(cpu_millis=300, memory_bytes=500))
+    assert (whole[0] - shared[0], whole[1] - shared[1]) == (300, 500)
+    assert 179_000 < shared[0] < 180_000
+
+
+def test_a_pod_that_no_host_has_room_for_is_refused_with_what_there_is() -> None:
+    found = refused(cpu_millis=1_000_000)
+    assert found.reason == Reason.SHAPE_UNSUPPORTED
+    assert "got 'cpu 1000, memory 0Gi'" in found.message
+    assert "at most cpu 179.18, memory 698.2Gi" in found.message
+    assert "180 vCPUs and 720 GiB" in found.message
+
+
+def test_memory_counts_like_cpu_and_the_daemonsets_share_is_the_operators() -> None:
+    _, memory = measure_allocatable(180, 720, Room())
+    assert isinstance(decide(settings(node_daemonsets_memory_mib=0), memory_bytes=memory), Demand)
+    assert refused(memory_bytes=memory).reason == Reason.SHAPE_UNSUPPORTED
+
+
+def test_a_machine_of_unknown_size_is_not_held_against_its_pods() -> None:
+    tiny: dict[str, Any] = {"accelerator": "tpu7x", "topology": "1x1x1", "chips": 1}
+    assert isinstance(decide(cpu_millis=1_000_000, **tiny), Demand)
+
+
+def test_the_disk_follows_the_pods_within_the_operators_bound() -> None:
+    assert disk_of() is None
+    assert disk_of(storage_bytes=40 * GIB) is None
+    assert disk_of(storage_bytes=80 * GIB) == 170
+    assert disk_of(settings(node_disk_size_gb=200), storage_bytes=80 * GIB) == 200
+    found = refused(settings(node_disk_size_gb_max=150), storage_bytes=80 * GIB)
+    assert found.reason == Reason.REQUEST_NOT_ALLOWED
+    assert "resources.requests.ephemeral-storage: a boot disk of 170 GB would be needed" in found.message
+    assert "node_disk_size_gb_max allows 150" in found.message
+    assert "at most 70Gi" in found.message
+
+
+def test_a_bound_below_the_usual_disk_means_no_larger_disk() -> None:
+    use = settings(node_disk_size_gb_max=0, node_disk_size_gb=200)
+    assert disk_of(use, storage_bytes=90 * GIB) == 200
+    assert "allows 200" in refused(use, storage_bytes=120 * GIB).message
