@@ -21,7 +21,7 @@ FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
 CORE_LINES_MAX = 10_160
 """Without the entries of kinds, each of which its file's limit bounds
-(docs/decisions/0035-room-and-hosts.md)."""
+(docs/decisions/0036-room-and-hosts.md)."""
 ENTRY_MODULES = {Path(sys.modules[kind.read.__module__].__file__ or "") for kind in KINDS}
 NAMES_OF_KINDS = re.compile(r"jobset|raycluster|ray\.io|leaderworkerset", re.IGNORECASE)
 ENTRY_LINES_MAX = 100
