@@ -59,6 +59,8 @@ class StackSettings:
     election."""
     kueue_admission_check: bool = False
     """Whether the functions answer Kueue's admission checks, for which they need further rights."""
+    capacity_first: bool = False
+    """Whether the functions resume suspended workloads, for which they need further rights."""
     images: tuple[str, ...] = ()
     """Images whose containers the kubelet runs as processes, each as NAME=FOLDER."""
 
@@ -226,6 +228,7 @@ def function(
             "TPU_PROVISIONER_CREDENTIALS": "anonymous",
             "TPU_PROVISIONER_ALLOWED_SHARED_RESERVATIONS": "capacity-project/*",  # as an example needs it
             "TPU_PROVISIONER_DEAD_LETTER_TOPIC": DEAD_LETTER_TOPIC,
+            "TPU_PROVISIONER_CAPACITY_FIRST": str(settings.capacity_first).lower(),
             "TPU_PROVISIONER_KUEUE_ADMISSION_CHECK": str(settings.kueue_admission_check).lower(),
             **_scaled_bounds(settings),
         },

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,14 +15,15 @@ from shared.core.kueue import CHECKED, CONTROLLER
 from shared.core.workloads import WorkloadView
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kueue_objects import KueueQueues
-from standins.controlplane.product_manifests import read_kustomization
 from tests.clusters import SPEED
+from tests.kinds.optional_rights import NAMESPACE, read_optional_rights
 from tests.kinds.queues import API, LONG, V6E, Queue
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import TOPOLOGY, Job, jobset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from standins.controlplane.plane import ControlPlane
 
@@ -35,21 +35,10 @@ pytestmark = [
     pytest.mark.slow,
 ]
 Json = dict[str, Any]
-CHECK, NAMESPACE = "capacity", "tpu-provisioner"
-MANIFESTS = Path(__file__).resolve().parents[2] / "infra/kubernetes/kueue"
+CHECK = "capacity"
+FOLDER = "kueue"
 GRACE_SECONDS = 20
 SWEEP = "tpu-provisioner-sweep"
-
-
-def objects() -> list[Json]:
-    """Return the optional rights, for the service accounts of the local stack."""
-    found = read_kustomization(MANIFESTS)
-    for each in found:
-        for subject in each.get("subjects", ()):
-            name = subject["name"].partition("@")[0]
-            subject.clear()
-            subject |= {"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +54,7 @@ def stack(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
         grace_virtual_seconds=GRACE_SECONDS * SPEED,
         kueue_admission_check=True,
     )
-    plane.apply(objects())
+    plane.apply(read_optional_rights(FOLDER))
     with Stack(tmp_path_factory.mktemp("check"), settings, plane=plane) as stack:
         yield stack
 
@@ -157,7 +146,7 @@ def account(plane: ControlPlane, cloud: Cloud, tmp_path: Path) -> Iterator[Kueue
     plane.write_account_kubeconfig(tmp_path / "kubeconfig", NAMESPACE, SWEEP)
     api = KubernetesApi(connection_from_kubeconfig(tmp_path / "kubeconfig"))
     yield KueueQueues(api)
-    plane.apply(objects())
+    plane.apply(read_optional_rights(FOLDER))
     api.close()
 
 
@@ -174,7 +163,7 @@ def _act(queues: KueueQueues, queue: Queue) -> None:
 
 RIGHTS = [
     (role["metadata"]["name"], index, resource, verb)
-    for role in read_kustomization(MANIFESTS)
+    for role in read_optional_rights(FOLDER)
     if role["kind"] == "ClusterRole"
     for index, rule in enumerate(role["rules"])
     for resource in rule["resources"]
@@ -189,14 +178,16 @@ def test_without_any_one_right_something_fails(plane: ControlPlane, cloud: Cloud
     wait_for("a check", lambda: queue.check_state(queue.workload))
     wait_for("the rights to be enough", lambda: not _find_denial(account, queue))
     for role, index, resource, verb in RIGHTS:
-        lesser = copy.deepcopy(next(each for each in objects() if each["metadata"]["name"] == role))
+        lesser = copy.deepcopy(
+            next(each for each in read_optional_rights(FOLDER) if each["metadata"]["name"] == role)
+        )
         lesser["rules"][index]["resources"].remove(resource)
         if not lesser["rules"][index]["resources"]:
             del lesser["rules"][index]
         plane.apply([lesser])
         said = wait_for(f"{verb} {resource} is missed", lambda: _find_denial(account, queue))
         assert resource.partition("/")[0] in said
-        plane.apply(objects())
+        plane.apply(read_optional_rights(FOLDER))
         wait_for("the rights to be enough", lambda: not _find_denial(account, queue))
     cloud.clear_fault(fault)
     queue.delete("JobSet")

@@ -1,0 +1,22 @@
+"""The optional roles of infra/kubernetes, for the service accounts of the local stack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from standins.controlplane.product_manifests import read_kustomization
+
+NAMESPACE = "tpu-provisioner"
+_KUBERNETES = Path(__file__).resolve().parents[2] / "infra/kubernetes"
+
+
+def read_optional_rights(folder: str) -> list[dict[str, Any]]:
+    """Return the roles and bindings of a folder; an account of Google is the stack's one of its name."""
+    found = read_kustomization(_KUBERNETES / folder)
+    for each in found:
+        for subject in each.get("subjects", ()):
+            name = subject["name"].partition("@")[0]
+            subject.clear()
+            subject |= {"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}
+    return found

@@ -1,0 +1,121 @@
+"""A suspended JobSet that waits for its capacity: it has pools for all slices before any pod, or none."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from demo.stack.clusters import ClusterKind
+from demo.stack.commands import StackSettings
+from demo.stack.stack import Stack
+from shared.core import labels
+from tests.clusters import SPEEDS
+from tests.kinds.living import LIVED, LONG, Life
+from tests.kinds.optional_rights import read_optional_rights
+from tests.lives.cloud import Cloud, wait_for
+from tests.lives.jobset_bodies import RUN_SECONDS, Job, jobset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from standins.controlplane.plane import ControlPlane
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+Json = dict[str, Any]
+FOLDER = "capacity-first"
+
+
+@pytest.fixture(scope="module")
+def own_plane(cluster_kind: ClusterKind, request: pytest.FixtureRequest) -> ControlPlane | None:
+    """A real control plane with the optional roles, which no other test gets; None for the embedded cluster."""
+    if cluster_kind is not ClusterKind.REAL:
+        return None
+    plane: ControlPlane = request.getfixturevalue("plane_with")()
+    plane.apply(read_optional_rights(FOLDER))
+    return plane
+
+
+@pytest.fixture(scope="module")
+def stack(
+    cluster_kind: ClusterKind, own_plane: ControlPlane | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stack]:
+    settings = StackSettings(speed=SPEEDS[cluster_kind], cluster=cluster_kind, capacity_first=True)
+    with Stack(tmp_path_factory.mktemp("first"), settings, plane=own_plane) as stack:
+        yield stack
+
+
+def suspended(life: Life, **marks: str) -> Json:
+    """Return a JobSet of two slices that asks for its capacity."""
+    asks = {labels.CAPACITY_FIRST: "true"} | marks
+    body = jobset(life.name, Job(replicas=2, does={RUN_SECONDS: str(LONG)}), suspend=True)
+    body["metadata"]["annotations"] = body["metadata"].get("annotations", {}) | asks
+    return body
+
+
+def read(life: Life) -> tuple[bool, Json]:
+    found = life.cloud.get(life.path) or {}
+    return found["spec"].get("suspend", False), found["metadata"].get("annotations", {})
+
+
+def test_a_suspended_jobset_is_resumed_once_when_all_of_its_pools_run(cloud: Cloud) -> None:
+    life = Life(cloud, "first", "JobSet")
+    life.create(suspended(life))
+
+    pools = wait_for("two pools", lambda: life.pools() if len(life.pools()) == 2 else None)
+    assert (read(life)[0], life.pods()) == (True, [])
+    assert life.pools_of(life.wait_running(4)) == set(pools) == set(life.pools())
+    held, marks = read(life)
+    assert (held, labels.CAPACITY_FIRST_RESUMED in marks) == (False, True)
+
+    life.change(suspend=True)  # by a person, who is not overruled
+    life.wait_nothing_left()
+    assert read(life)[0]
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (2, 2)
+    life.delete()
+
+
+def test_pools_that_do_not_all_run_in_time_are_given_back_and_the_jobset_stays_suspended(
+    cloud: Cloud, cluster_kind: ClusterKind
+) -> None:
+    life = Life(cloud, "part", "JobSet")
+    LIVED.remove(life)  # the wait is a minute of real time, in which a fast cluster is swept a dozen times
+    late = 70 * SPEEDS[cluster_kind]  # GKE deletes no pool that it still creates
+    fault = cloud.add_fault("duration", pool="part-slice-1-*", operation="create", seconds=late)
+    life.create(suspended(life, **{labels.CAPACITY_FIRST_SECONDS: "60"}))
+
+    wait_for("the next round", lambda: read(life)[1].get(labels.CAPACITY_FIRST_ROUND, "").startswith("1 from"))
+    life.wait_nothing_left()
+    assert (read(life)[0], life.pods()) == (True, [])
+    cloud.clear_fault(fault)
+    life.delete()
+
+
+def test_without_the_right_to_change_it_the_jobset_is_told_and_nothing_is_bought(
+    cloud: Cloud, own_plane: ControlPlane | None
+) -> None:
+    if own_plane is None:  # the embedded cluster knows no rights, so there is nothing to take away
+        life = Life(cloud, "free", "JobSet")
+        life.create(suspended(life))
+        life.wait_running(4)
+        life.end()
+        return
+    lesser = copy.deepcopy(read_optional_rights(FOLDER))
+    role = next(each for each in lesser if each["metadata"]["name"] == "tpu-provisioner-capacity-first")
+    role["rules"] = [rule for rule in role["rules"] if "jobsets" not in rule["resources"]]
+    own_plane.apply([role])
+    life = Life(cloud, "denied", "JobSet")
+    life.create(suspended(life))
+
+    said = wait_for("an Event about the right", lambda: [each for each in _list_messages(life) if "patch" in each])
+    assert "permission_denied" in said[0]
+    assert life.calls() == []
+    own_plane.apply(read_optional_rights(FOLDER))
+    life.wait_running(4)  # the sweep tries again
+    life.end()
+
+
+def _list_messages(life: Life) -> list[str]:
+    found = life.cloud.items(f"/api/v1/namespaces/{life.namespace}/events")
+    return [each["message"] for each in found]
