@@ -39,7 +39,11 @@ JOBSET = {
     "metadata": {"namespace": "default", "name": "train", "uid": JOBSET_UID},
     "spec": {
         "replicatedJobs": [
-            {"name": "workers", "replicas": 2, "template": {"spec": {"template": {"spec": TEMPLATE}}}}
+            {
+                "name": "workers",
+                "replicas": 2,
+                "template": {"spec": {"parallelism": 4, "template": {"spec": TEMPLATE}}},
+            }
         ]
     },
 }
