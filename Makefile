@@ -19,7 +19,7 @@ SEEDS ?= 0:5000
 PROGRAM ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scarce demo-kinds demo-ray ray up down status env quick simulate test fuzz test-tools test-terraform test-deploy test-image controlplane controllers test-cluster lint check format bench bench-field requirements clean
+.PHONY: help demo demo-scarce demo-kinds demo-ray ray up down status env quick simulate test fuzz test-tools test-terraform test-deploy test-image test-corpus controlplane controllers test-cluster lint check format bench bench-field requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -94,6 +94,9 @@ test-deploy: $(VENV)/.development ## Run the tests that deploy to a mock of Goog
 
 test-image: $(VENV)/.development ## Run the tests that build and run the exporter's image
 	@$(BIN)/python -m tests.run --image
+
+test-corpus: $(VENV)/.development ## Put public manifests to `plan` (from GitHub, or from clones in TPU_PROVISIONER_CORPUS)
+	@$(BIN)/python -m tests.run --corpus
 
 controlplane: $(VENV)/.demo ## Build a real Kubernetes control plane once (needs Go; 12 minutes and more)
 	@$(BIN)/python -m standins.controlplane build $(if $(NICE),--nice=$(NICE))

@@ -1,0 +1,84 @@
+"""Where the files of the corpus come from: git directories that a variable names, or GitHub."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from standins.controlplane.cache import default_cache
+from tests.corpus.corpus_rows import read_rows
+
+if TYPE_CHECKING:
+    from tests.corpus.corpus_rows import Row
+
+VARIABLE = "TPU_PROVISIONER_CORPUS"
+"""Names a folder with the git directory of each repository, as OWNER+NAME: clones, bare or not."""
+REMEDY = (
+    f"access to raw.githubusercontent.com, or {VARIABLE} naming a folder with a git clone of each, as OWNER+NAME"
+)
+_HOST = "https://raw.githubusercontent.com"
+_SECONDS = 30
+
+
+def find_corpus() -> bool:
+    """Return whether the files can be had: from the folder, if one is named, else from GitHub."""
+    rows = read_rows()
+    if folder := os.environ.get(VARIABLE):
+        firsts = {row.repository: row for row in rows}.values()
+        return all(_find_clone(Path(folder), row) for row in firsts)
+    if all(_cached(row).is_file() for row in rows):
+        return True
+    try:
+        with urllib.request.urlopen(_address(rows[0]), timeout=5):
+            return True
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def read_file(row: Row, folder: str) -> bytes:
+    """Return the text of a row's file at its commit.
+
+    Args:
+        row: the row.
+        folder: of git directories; empty for GitHub, whose files are kept in the user's cache.
+
+    Raises:
+        LookupError: the folder has no git directory of the repository with this commit.
+    """
+    if folder:
+        clone = _find_clone(Path(folder), row)
+        if clone is None:
+            raise LookupError(f"{folder}: has no clone of {row.repository} with {row.commit}; valid: OWNER+NAME")
+        command = ["git", f"--git-dir={clone}", "show", f"{row.commit}:{row.path}"]
+        return subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS).stdout
+    kept = _cached(row)
+    if not kept.is_file():
+        with urllib.request.urlopen(_address(row), timeout=_SECONDS) as answer:
+            text: bytes = answer.read()
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        draft = kept.with_name(f"{kept.name}.{os.getpid()}")
+        draft.write_bytes(text)
+        draft.replace(kept)
+    return kept.read_bytes()
+
+
+def _find_clone(folder: Path, row: Row) -> Path | None:
+    root = folder / row.repository.replace("/", "+")
+    clone = next((each for each in (root / ".git", root) if (each / "HEAD").is_file()), None)
+    if clone is None:
+        return None
+    command = ["git", f"--git-dir={clone}", "cat-file", "-e", row.commit]
+    return clone if subprocess.run(command, capture_output=True, check=False).returncode == 0 else None
+
+
+def _cached(row: Row) -> Path:
+    return default_cache().with_name("corpus") / row.repository / row.commit / row.path
+
+
+def _address(row: Row) -> str:
+    return f"{_HOST}/{row.repository}/{row.commit}/{urllib.parse.quote(row.path)}"

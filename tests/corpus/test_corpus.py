@@ -1,0 +1,44 @@
+"""`plan` says of real manifests what was derived by hand from the facts (tier `corpus`)."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.cli_world import run
+from tests.corpus.corpus_files import VARIABLE, read_file
+from tests.corpus.corpus_rows import Row, read_rows, write_outcomes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.corpus
+ZONE = "us-central1-a"
+"""For files that select none; no outcome depends on it."""
+
+
+def mark(row: Row) -> tuple[pytest.MarkDecorator, ...]:
+    """A row that is known to be wrong must fail, so that its end is noticed."""
+    return (pytest.mark.xfail(strict=True, raises=AssertionError, reason=row.wrong),) if row.wrong else ()
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name, marks=mark(row)) for row in read_rows()])
+def test_plan_says_what_the_facts_say(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / PurePosixPath(row.path).name
+    path.write_bytes(read_file(row, os.environ.get(VARIABLE, "")))
+    monkeypatch.delenv(VARIABLE, raising=False)  # it is no setting of the command
+
+    result = run("plan", str(path), "--zone", ZONE, "--json")
+
+    if row.unreadable:
+        assert result.exit_code == 2
+        assert row.unreadable in result.stderr
+    else:
+        assert result.stderr == ""
+    if row.gets:
+        said = json.loads(result.stdout)
+        assert write_outcomes([*said["slices"], *said["growth"]]) == row.wants
