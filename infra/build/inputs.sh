@@ -6,7 +6,7 @@ set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # Every input that a build file may pass. Others are refused, so that a misspelt one is noticed.
-INPUTS=(TF_STATE_BUCKET TF_STATE_PREFIX REGION TENSORBOARD_REGION ZONE ARTIFACT_REPOSITORY_BUCKET_NAME NETWORK_NAME
+INPUTS=(TF_STATE_BUCKET TF_STATE_PREFIX REGION SERVICES_REGION TENSORBOARD_REGION ZONE ARTIFACT_REPOSITORY_BUCKET_NAME NETWORK_NAME
     SUBNET_NAME CLUSTER_NAME NAMESPACE TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS JOBSET_API_VERSION KUEUE_API_VERSION
     CREATE_ENVIRONMENT CREATE_TENSORBOARD NAME MODE LIMIT_CHIPS CLUSTER_LOCATION CLUSTER_PROJECT NODE_SERVICE_ACCOUNTS
     TERRAFORM_VARIABLES FORCE DELETE_STATE DELETE_ARTIFACTS ALLOW_DELETE PLAN_ONLY)
@@ -66,6 +66,7 @@ default_inputs() {
     TF_STATE_BUCKET=${TF_STATE_BUCKET:-$PROJECT_ID-$NAME-state}
     TF_STATE_PREFIX=${TF_STATE_PREFIX:-$NAME}
     CLUSTER_LOCATION=${CLUSTER_LOCATION:-$REGION}
+    SERVICES_REGION=${SERVICES_REGION:-$REGION}
     CLUSTER_PROJECT=${CLUSTER_PROJECT:-$PROJECT_ID}
     BUILD_FOLDER=${BUILD_FOLDER:-$ROOT/build/deploy}
     TERRAFORM_ROOT=$ROOT/infra/terraform/complete
@@ -74,7 +75,7 @@ default_inputs() {
     mkdir -p "$BUILD_FOLDER"
     BUILD_FOLDER=$(cd "$BUILD_FOLDER" && pwd) # Terraform runs in another folder
     export PROJECT_ID NAME MODE CREATE_ENVIRONMENT CREATE_TENSORBOARD FORCE DELETE_STATE DELETE_ARTIFACTS PLAN_ONLY
-    export NAMESPACE TF_STATE_BUCKET TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT BUILD_FOLDER TERRAFORM_ROOT REPOSITORY
+    export SERVICES_REGION NAMESPACE TF_STATE_BUCKET TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT BUILD_FOLDER TERRAFORM_ROOT REPOSITORY
 }
 
 # These are the inputs that scripts need before Terraform runs. Terraform checks the others.
@@ -82,9 +83,9 @@ form_of() {
     local bool='^(true|false)$' project='^[a-z][-a-z0-9]{4,28}[a-z0-9]$' cluster='^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$'
     case $1 in
         PROJECT_ID | CLUSTER_PROJECT) FORM=$project VALID="a project id: 6 to 30 lower-case letters, digits and hyphens, beginning with a letter" ;;
-        REGION) FORM='^[a-z]+-[a-z]+[0-9]+$' VALID="a region such as us-east5" ;;
-        ZONE) FORM='^[a-z]+-[a-z]+[0-9]+-[a-z]$' VALID="a zone such as us-east5-b" ;;
-        CLUSTER_LOCATION) FORM='^[a-z]+-[a-z]+[0-9]+(-[a-z])?$' VALID="the cluster's region (us-east5), or its zone if it is zonal (us-east5-b)" ;;
+        REGION | SERVICES_REGION) FORM='^[a-z]+-[a-z]+[0-9]+$' VALID="a region such as us-east5" ;;
+        ZONE) FORM='^[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$' VALID="a zone such as us-east5-b or us-south1-ai1b" ;;
+        CLUSTER_LOCATION) FORM='^[a-z]+-[a-z]+[0-9]+(-[a-z0-9]+)?$' VALID="the cluster's region (us-east5), or its zone if it is zonal (us-east5-b)" ;;
         NAME) FORM='^[a-z]([-a-z0-9]{0,18}[a-z0-9])?$' VALID="1 to 20 lower-case letters, digits and hyphens, beginning with a letter" ;;
         CLUSTER_NAME) FORM=$cluster VALID="GKE's short name: at most 40 lower-case letters, digits and hyphens, beginning with a letter" ;;
         NAMESPACE) FORM='^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$' VALID="a Kubernetes namespace: lower-case letters, digits and hyphens" ;;

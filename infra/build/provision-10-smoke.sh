@@ -27,6 +27,6 @@ while IFS=$'\t' read -r key project location cluster <&3; do
     say "Sending test event $event for $cluster ($key)"
     gcloud pubsub topics publish "$topic" --attribute="$attributes" --message="$data"
     retry "${SMOKE_TRIES:-30}" 10 answered "$event" ||
-        fail "the function $NAME-provision did not answer for $cluster; read its log: gcloud functions logs read $NAME-provision --project=$PROJECT_ID --region=$REGION"
+        fail "the function $NAME-provision did not answer for $cluster; read its log: gcloud functions logs read $NAME-provision --project=$PROJECT_ID --region=$SERVICES_REGION"
     say "The function read $cluster and found nothing to do, as expected"
 done 3<"$BUILD_FOLDER/clusters"

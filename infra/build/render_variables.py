@@ -47,10 +47,11 @@ def render_variables(inputs: Mapping[str, str], more: Mapping[str, Any]) -> dict
     values["settings"] = {"mode": inputs.get("MODE") or "active"}
     if inputs.get("LIMIT_CHIPS"):
         values["settings"]["limit_chips"] = inputs["LIMIT_CHIPS"]
+    own = inputs.get("SERVICES_REGION", "")
     if inputs.get("CREATE_ENVIRONMENT", "true") == "true":
-        values |= _render_environment(inputs)
+        values |= _render_environment(inputs) | ({"services_region": own} if own else {})
     else:
-        values |= _render_cluster(inputs)
+        values |= _render_cluster(inputs) | ({"region": own} if own else {})
     for name in _JOINED:
         if name in more:
             values[name] = {**more[name], **values.get(name, {})}

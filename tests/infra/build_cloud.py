@@ -101,6 +101,8 @@ class Cloud:
             self.world["published"].append([plain[3], options["attribute"], options["message"]])
         elif plain[:2] == ["logging", "read"]:
             return "answered"
+        elif plain[1:] in (["locations", "list"], ["regions", "list"]):
+            return "us-central1\nus-east5"
         elif plain[0] == "scheduler":
             return self._scheduler(plain[2], plain[3])
         elif group == "pubsub subscriptions modify-push-config":

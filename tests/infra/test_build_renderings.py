@@ -69,6 +69,15 @@ def test_an_empty_input_leaves_terraforms_default() -> None:
     }  # fmt: skip
 
 
+def test_the_services_may_have_a_region_of_their_own() -> None:
+    elsewhere = {"_SERVICES_REGION": "us-central1"}
+    values = render_variables(inputs(OLD_COMMAND_LINE | elsewhere), {})
+    assert (values["region"], values["services_region"]) == ("us-east5", "us-central1")
+
+    values = render_variables(inputs(BESIDE_A_CLUSTER | elsewhere), {})
+    assert (values["region"], values["clusters"]["main"]["location"]) == ("us-central1", "us-east5")
+
+
 def test_a_value_with_quotes_and_dollars_stays_what_it_is() -> None:
     odd = '${file("/etc/passwd")}"\n'
     values = render_variables(inputs(OLD_COMMAND_LINE | {"_NETWORK_NAME": odd}), {})

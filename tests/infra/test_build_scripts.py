@@ -217,3 +217,13 @@ def test_the_deployer_gets_no_basic_role_and_a_second_time_changes_nothing(bench
     build_cloud.change(bench.world, calls=[], fail_at=0)
     assert bench.run("deployer.sh", inputs).returncode == 0
     assert not [call for call in build_cloud.read(bench.world)["calls"] if "create" in call]
+
+
+def test_a_region_without_a_service_is_refused_with_those_that_have_it(tmp_path: Path) -> None:
+    bench = Bench.make(tmp_path)
+    done = bench.run(
+        "provision-01-apis.sh", bench.environ(PROVISION, OLD_COMMAND_LINE | {"_SERVICES_REGION": "us-west1"})
+    )
+
+    assert done.returncode == 1
+    assert "SERVICES_REGION: Cloud Scheduler is not in us-west1; valid: us-central1, us-east5" in done.stderr

@@ -26,6 +26,7 @@ pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900)]
 INPUTS = {
     "PROJECT_ID": PROJECT,
     "REGION": "us-east5",
+    "SERVICES_REGION": "us-central1",
     "ZONE": "us-east5-b",
     "CLUSTER_NAME": "training",
     "NETWORK_NAME": "training",
@@ -115,6 +116,8 @@ def test_an_empty_project_gets_everything(project: Project) -> None:
     outputs = json.loads((project.build / "outputs.json").read_text())
     path = f"projects/{PROJECT}/locations/us-east5/clusters/training"
     assert outputs["clusters"]["value"]["environment"]["path"] == path
+    job = f"projects/{PROJECT}/locations/us-central1/jobs/tpu-provisioner-sweep"
+    assert outputs["scheduler_job"]["value"] == job
     assert len(project.list_addresses()) > 70
 
 

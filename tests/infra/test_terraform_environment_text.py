@@ -65,7 +65,7 @@ GIVEN = set(
 """What had no default in public."""
 PLACES = {"project_id", "region"}
 """What both modules want, each for its own things: the complete root describes it anew."""
-LINKED = {"clusters", "node_service_accounts", "settings"}
+LINKED = {"clusters", "node_service_accounts", "region", "settings"}
 """What the complete root adds something of the environment to before it passes it on."""
 
 

@@ -282,10 +282,23 @@ def test_the_page_names_every_grant_of_the_module(module: Configuration) -> None
 def test_only_those_who_create_pools_may_use_the_accounts_of_nodes(
     recorded: dict[str, set[str]], module: Configuration
 ) -> None:
-    (grant,) = module.of("resource", "google_service_account_iam_member")
+    (grant,) = [
+        each
+        for each in module.of("resource", "google_service_account_iam_member")
+        if each.body["role"] == "roles/iam.serviceAccountUser"
+    ]
     granted = set(re.findall(r'"(provision|collect|settle|sweep)"', grant.body["for_each"]))
 
     assert granted == {function for function, calls in recorded.items() if "CreateNodePool" in calls}
+
+
+def test_pubsubs_agent_makes_tokens_of_the_push_account_only(module: Configuration) -> None:
+    (grant,) = [
+        each for each in module.of("resource") if each.body.get("role") == "roles/iam.serviceAccountTokenCreator"
+    ]
+
+    assert grant.body["service_account_id"] == '${google_service_account.this["push"].name}'
+    assert grant.body["member"] == "${local.pubsub_agent}"
 
 
 def test_only_those_who_keep_dead_letters_may_publish_them(gke: str, module: Configuration) -> None:

@@ -65,7 +65,7 @@ module "provisioner" {
   source = "../modules/provisioner"
 
   project_id            = var.project_id
-  region                = var.region
+  region                = var.services_region == "" ? var.region : var.services_region
   clusters              = merge({ environment = module.environment.cluster }, var.clusters)
   node_service_accounts = concat([module.environment.node_service_account], var.node_service_accounts)
   name                  = var.name

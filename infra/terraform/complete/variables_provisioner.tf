@@ -92,3 +92,9 @@ variable "node_service_accounts" {
   description = "E-mail addresses of more accounts that nodes may run as. Pods request them by the annotation node-service-account. The environment's own account is always the first."
   default     = []
 }
+
+variable "services_region" {
+  description = "Region of the functions, the scheduler and the source bucket, where the environment's region lacks these services. Empty: the environment's region."
+  type        = string
+  default     = ""
+}

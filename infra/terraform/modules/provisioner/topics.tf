@@ -55,6 +55,14 @@ resource "google_pubsub_topic_iam_member" "functions" {
   member  = google_service_account.this[each.key].member
 }
 
+# The agent makes the tokens of the pushes by a role of its own, but not where it was created before April 2021
+# (https://cloud.google.com/pubsub/docs/authenticate-push-subscriptions). There it needs this, and elsewhere it has it.
+resource "google_service_account_iam_member" "push_tokens" {
+  service_account_id = google_service_account.this["push"].name
+  role               = "roles/iam.serviceAccountTokenCreator"
+  member             = local.pubsub_agent
+}
+
 resource "google_pubsub_subscription" "push" {
   for_each = local.pushed
 
@@ -95,6 +103,7 @@ resource "google_pubsub_subscription" "push" {
     google_cloud_run_v2_service_iam_binding.invokers,
     google_pubsub_subscription.dead_letters,
     google_pubsub_topic_iam_member.pubsub_agent,
+    google_service_account_iam_member.push_tokens,
     google_pubsub_topic_iam_member.functions,
   ]
 }

@@ -59,7 +59,7 @@ variable "clusters" {
   }
 
   validation {
-    condition     = alltrue([for each in var.clusters : can(regex("^[a-z]+-[a-z]+[0-9]+(-[a-z])?$", each.location))])
+    condition     = alltrue([for each in var.clusters : can(regex("^[a-z]+-[a-z]+[0-9]+(-[a-z0-9]+)?$", each.location))])
     error_message = "Every cluster's location must be its region (us-east5) or, for a zonal cluster, its zone (us-east5-b)."
   }
 
@@ -71,9 +71,14 @@ variable "clusters" {
   validation {
     condition = alltrue([
       for each in var.clusters :
-      each.zone == "" || can(regex("^${join("-", slice(split("-", each.location), 0, 2))}-[a-z]$", each.zone))
+      each.zone == "" || can(regex("^${join("-", slice(split("-", each.location), 0, 2))}-[a-z0-9]+$", each.zone))
     ])
     error_message = "Every cluster's zone must be a zone of the cluster's region, such as us-east5-b for us-east5, or be left out."
+  }
+
+  validation {
+    condition     = length(distinct([for each in var.clusters : "${coalesce(each.project, var.project_id)} ${each.location} ${each.name}"])) == length(var.clusters)
+    error_message = "Two keys of clusters name the same cluster: each cluster must have one key. The key environment is the environment's own cluster."
   }
 }
 

@@ -278,3 +278,16 @@ run "an_autopilot_cluster" {
 
   expect_failures = [data.google_container_cluster.served["main"]]
 }
+
+run "two_keys_of_one_cluster" {
+  command = plan
+
+  variables {
+    clusters = {
+      main  = { name = "train", location = "us-east5", zone = "us-east5-b" }
+      again = { name = "train", location = "us-east5", project = "training-project" }
+    }
+  }
+
+  expect_failures = [var.clusters]
+}

@@ -25,6 +25,7 @@ mock_data "google_container_cluster" {
 mock_resource "google_service_account" {
   defaults = {
     id     = "projects/training-project/serviceAccounts/an-account@training-project.iam.gserviceaccount.com"
+    name   = "projects/training-project/serviceAccounts/an-account@training-project.iam.gserviceaccount.com"
     email  = "an-account@training-project.iam.gserviceaccount.com"
     member = "serviceAccount:an-account@training-project.iam.gserviceaccount.com"
   }
