@@ -182,7 +182,7 @@ def is_forgiven(call: list[str]) -> bool:
     """Return whether a failure of this call may be got over by the script itself."""
     text = " ".join(call)
     retried = ("docker push", "docker pull", "gcloud logging read", "training-queue.json", " destroy ")
-    asked = ("artifacts repositories describe", "scheduler jobs describe")
+    asked = ("artifacts repositories describe", "scheduler jobs describe", "locations list", "regions list")
     return any(each in text for each in (*retried, *asked))
 
 
