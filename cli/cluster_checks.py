@@ -14,6 +14,7 @@ from shared.core import labels
 from shared.core.decisions import Reason
 from shared.core.errors import Denied, NotFound
 from shared.core.kinds.table import choose_kinds
+from shared.core.kueue import API_VERSION as KUEUE_VERSION
 from shared.core.times import parse_time
 from shared.edges.kubernetes_objects import JsonObject, Lease, Record
 from shared.edges.ledger_objects import NAME as LEDGER
@@ -41,10 +42,24 @@ verb. As `infra/kubernetes/base/functions-rights.yaml` grants it."""
 LEDGER_RIGHTS = (("", "create"), (LEDGER, "get"), (LEDGER, "update"))
 """What `provision` and `sweep` need in their own namespace if a limit is set: the name of the
 ConfigMap, verb. A create cannot be limited to a name."""
+_KUEUE = KUEUE_VERSION.partition("/")[0]
+FIRST_VERBS = ("patch", "list")
+"""What the functions need on the workloads that can be suspended, if `capacity_first` is on. As
+`infra/kubernetes/capacity-first` grants it."""
+KUEUE_RIGHTS = (
+    (_KUEUE, "workloads", "list"),
+    (_KUEUE, "resourceflavors", "get"),
+    (_KUEUE, "admissionchecks", "list"),
+    (_KUEUE, "admissionchecks/status", "patch"),
+    (_KUEUE, "workloads/status", "patch"),
+)
+"""What they need if `kueue_admission_check` is on. As `infra/kubernetes/kueue` grants it."""
 LEASE_SECONDS_MAX = 60.0
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}"
 _MANIFESTS = "kubectl apply -k infra/kubernetes/base"
+_ROLE = 'kubectl kustomize infra/kubernetes/{} | sed "s/PROJECT_ID/$PROJECT_ID/" | kubectl apply -f -'
+_FOLDERS = {"capacity_first": "capacity-first", "kueue_admission_check": "kueue"}
 
 
 class _ReviewStatus(Record):
@@ -59,6 +74,12 @@ def list_rights(kinds: Iterable[Kind]) -> tuple[tuple[str, str, str], ...]:
     """Return all that the functions need to serve some kinds of workload: group, resource, verb."""
     read = (each for kind in kinds for each in (kind, *kind.parents))
     return (*RIGHTS, *((each.group, each.plural, "get") for each in read))
+
+
+def list_first_rights(kinds: Iterable[Kind]) -> tuple[tuple[str, str, str], ...]:
+    """Return what suspended workloads of some kinds need: group, resource, verb."""
+    able = [kind for kind in kinds if kind.suspendable]
+    return tuple((kind.group, kind.plural, verb) for kind in able for verb in FIRST_VERBS)
 
 
 def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
@@ -78,6 +99,8 @@ def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
             )
         ),
         *look(f"{shown} rights", lambda: _check_rights(deployment, cluster, api, shown), _MANIFESTS),
+        *look(f"{shown} capacity first", lambda: _check_first(deployment, cluster, api, shown), _MANIFESTS),
+        *look(f"{shown} kueue", lambda: _check_kueue(deployment, cluster, api, shown), _MANIFESTS),
         *look(f"{shown} reservations", lambda: _check_ledger(deployment, cluster, api, shown), _MANIFESTS),
         *look(f"{shown} emergency stop", lambda: _check_stop(deployment, cluster, shown), _MANIFESTS),
         *look(f"{shown} exporter", lambda: _check_lease(deployment, api, shown), _MANIFESTS),
@@ -169,6 +192,38 @@ def _check_rights(deployment: Deployment, cluster: str, api: KubernetesApi, show
     yield Finding(check=f"{shown} rights", result=Result.OK, text=text)
 
 
+def _check_first(deployment: Deployment, cluster: str, api: KubernetesApi, shown: str) -> Iterator[Finding]:
+    rights = list_first_rights(choose_kinds(deployment.settings.kinds))
+    check, on = f"{shown} capacity first", deployment.settings.capacity_first
+    yield _check_role(
+        check, "capacity_first", api, rights if on else None, own=_is_functions_own(deployment, cluster)
+    )
+
+
+def _check_kueue(deployment: Deployment, cluster: str, api: KubernetesApi, shown: str) -> Iterator[Finding]:
+    check, on = f"{shown} kueue", deployment.settings.kueue_admission_check
+    rights = KUEUE_RIGHTS if on else None
+    yield _check_role(check, "kueue_admission_check", api, rights, own=_is_functions_own(deployment, cluster))
+
+
+def _check_role(
+    check: str, setting: str, api: KubernetesApi, rights: tuple[tuple[str, str, str], ...] | None, *, own: bool
+) -> Finding:
+    """Return whether an identity has the rights of an optional role, which a setting needs."""
+    if rights is None:
+        return Finding(check=check, result=Result.SKIPPED, text=f"not needed: the setting {setting} is off")
+    missing = [f"{verb} {resource}" for group, resource, verb in rights if not _may(api, group, resource, verb)]
+    if not missing:
+        text = f"this identity has all {len(rights)} rights that the setting {setting} needs"
+        return Finding(check=check, result=Result.OK, text=text)
+    return Finding(
+        check=check,
+        result=Result.BAD if own else Result.WARN,
+        text=f"the setting {setting} is on, but this identity does not have the rights: {', '.join(missing)}",
+        mend=_ROLE.format(_FOLDERS[setting]),
+    )
+
+
 def _is_functions_own(deployment: Deployment, cluster: str) -> bool:
     """Return whether the identity in use is the functions' own account."""
     return bool(deployment.settings.clusters[cluster].token_file) and not deployment.own.kubeconfig
@@ -198,7 +253,9 @@ def _check_ledger(deployment: Deployment, cluster: str, api: KubernetesApi, show
 
 
 def _may(api: KubernetesApi, group: str, resource: str, verb: str, *, namespace: str = "", name: str = "") -> bool:
-    asked = {"group": group, "resource": resource, "verb": verb, "namespace": namespace, "name": name}
+    resource, _, part = resource.partition("/")
+    asked = {"group": group, "resource": resource, "subresource": part, "verb": verb, "namespace": namespace}
+    asked["name"] = name
     body = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
