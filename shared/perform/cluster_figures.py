@@ -8,15 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from shared.core.decide.gangs import select_running
 from shared.core.decide.limits import count_pool_chips
-from shared.core.decide.sweep_figures import is_idle, lacks_capacity
+from shared.core.decide.sweep_figures import PAID, is_idle, lacks_capacity
+from shared.core.identity.pool_index import PoolIndex
 from shared.core.times import measure_seconds
+from shared.perform.outcome import describe_claim
 from shared.perform.pool_sizes import is_resizable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from shared.core.decide.attempts import AttemptDecision
+    from shared.core.decide.gangs import Gang
     from shared.core.decisions import Decision
+    from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.workloads import PodView
     from shared.perform.outcome import Outcome
@@ -48,9 +54,38 @@ class ClusterFigures:
         if pod.template.wants_accelerator:
             self._add_wait(claim, pod, now)
 
+    def add_gang(self, gang: Gang, pools: Sequence[PoolSnapshot], *, since: float | None, now: float) -> None:
+        """Add the slices of a suspended workload that waits for their capacity.
+
+        One without a running pool waits, and the pools of the others are idle.
+
+        Args:
+            gang: the demands of all of its slices.
+            pools: at least all pools of the workload.
+            since: when its round began, in unix seconds; None, or in the future, for no wait yet.
+            now: unix seconds.
+        """
+        index = PoolIndex.of(pools)
+        for demand in gang:
+            paid = [pool for pool in index.list_claimed(demand.claim.hash) if pool.status in PAID]
+            self._idle |= {pool.name: count_pool_chips(pool) for pool in paid}
+        running = select_running(gang, pools)
+        for demand in gang:
+            if demand not in running:
+                self._note_wait(_find_key(describe_claim(demand.claim)), since, now)
+
+    def settle_gang(self, gang: Gang, slices: Iterable[tuple[Demand, AttemptDecision]]) -> None:
+        """Leave out the slices whose answer is no lack of capacity, or that were not answered."""
+        lacking = {demand.claim.hash for demand, made in slices if lacks_capacity(made.decision)}
+        for demand in gang:
+            if demand.claim.hash not in lacking:
+                self._waits.pop(_find_key(describe_claim(demand.claim)), None)
+
     def _add_wait(self, claim: Mapping[str, str] | None, pod: PodView, now: float) -> None:
-        waited = measure_seconds(pod.unschedulable_since, now) or 0.0
-        key = tuple(claim.values()) if claim else pod.uid
+        self._note_wait(_find_key(claim) if claim else pod.uid, pod.unschedulable_since, now)
+
+    def _note_wait(self, key: object, since: float | None, now: float) -> None:
+        waited = measure_seconds(since, now) or 0.0
         self._waits[key] = max(waited, self._waits.get(key, 0.0))
 
     def describe(self) -> dict[str, Any]:
@@ -60,3 +95,7 @@ class ClusterFigures:
             "oldest_wait_seconds": round(max(self._waits.values(), default=0.0), 1),
             "idle_chips": sum(self._idle.values()),
         }
+
+
+def _find_key(claim: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(claim.values())

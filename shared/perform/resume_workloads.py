@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shared.core.decide.capacity_first import (
     Wish,
@@ -30,7 +30,7 @@ from shared.core.decide.error_answers import decide_failure
 from shared.core.decide.gangs import GangState, decide_late, list_missing, plan_gang
 from shared.core.decisions import Decision
 from shared.core.errors import Denied, ProvisionerError
-from shared.core.times import measure_seconds
+from shared.core.times import format_time, measure_seconds
 from shared.perform.emergency_stop import find_stop
 from shared.perform.explain import explain
 from shared.perform.gang_pools import describe_slices, give_back, give_pools
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from shared.core.ports import Ports
     from shared.core.workloads import PodView, WorkloadView
     from shared.perform.act_within_limits import Limits
+    from shared.perform.cluster_figures import ClusterFigures
     from shared.perform.creation_list import Creations
     from shared.perform.deletion_cap import DeletionCap
 
@@ -60,6 +61,7 @@ class SweepShare:
     cap: DeletionCap | None = None
     limits: Limits | None = None
     creations: Creations | None = None
+    figures: ClusterFigures | None = None
 
 
 def answer_named(cluster: str, name: ObjectName, ports: Ports) -> list[Outcome]:
@@ -121,15 +123,22 @@ def _answer(
     if isinstance(gang, Decision):
         return [_conclude(cluster, workload, gang)]
     pools = ports.pools.list(cluster) if pools is None else pools
+    facts = _describe_round(wish, now)
+    if share.figures:
+        # A forged begin from before the suspension would be a wait that nobody waited.
+        since = None if wish.begins_at is None else max(wish.begins_at, workload.suspended_since or 0.0)
+        share.figures.add_gang(gang, pools, since=since, now=now)
     decision: Decision | None = decide_pause(wish) if wish.is_paused(now) else None
     if decision is None:
         decision = decide_late(gang, pools, wish.seconds, since=wish.begins_at or 0.0, now=now)
         if decision is None:
-            return _go_on(cluster, workload, gang, wish, ports, pools, share)
+            outcome, *slices = _go_on(cluster, workload, gang, wish, ports, pools, share)
+            return [dataclasses.replace(outcome, facts=outcome.facts | facts), *slices]
         changed = _change(cluster, workload, decision, end_round(workload, wish.round, now), ports)
         if isinstance(changed, Decision):
             return [_conclude(cluster, workload, changed)]
-    return [_conclude(cluster, workload, decision), *give_back(cluster, workload, ports, pools=pools)]
+    outcome = _conclude(cluster, workload, decision, facts)
+    return [outcome, *give_back(cluster, workload, ports, pools=pools)]
 
 
 def _go_on(
@@ -147,6 +156,8 @@ def _go_on(
         said = write_round(wish.round, ports.clock.now())
         changed = _change(cluster, workload, decide_begun(len(gang)), said, ports)
         if isinstance(changed, Decision):
+            if share.figures:
+                share.figures.settle_gang(gang, ())
             return [_conclude(cluster, workload, changed)]
         workload = changed
     answer = give_pools(
@@ -159,6 +170,8 @@ def _go_on(
         limits=share.limits,
         creations=share.creations,
     )
+    if share.figures:
+        share.figures.settle_gang(gang, answer.slices)
     decision = answer.decision
     if answer.state == GangState.READY:
         decision = decide_resumed(len(gang))
@@ -259,8 +272,17 @@ def _change(
         raise
 
 
-def _conclude(cluster: str, workload: WorkloadView, decision: Decision) -> Outcome:
-    return Outcome(decision=decision, cluster=cluster, subject=str(workload), facts=_describe(cluster, workload))
+def _conclude(
+    cluster: str, workload: WorkloadView, decision: Decision, facts: Mapping[str, Any] | None = None
+) -> Outcome:
+    known = _describe(cluster, workload) | dict(facts or {})
+    return Outcome(decision=decision, cluster=cluster, subject=str(workload), facts=known)
+
+
+def _describe_round(wish: Wish, now: float) -> dict[str, Any]:
+    """Return the number of a round for the log, and in the pause before it when it begins."""
+    begins = {"next_try": format_time(wish.begins_at or 0.0)} if wish.is_paused(now) else {}
+    return {"round": wish.round + 1} | begins
 
 
 def _describe(cluster: str, workload: WorkloadView) -> dict[str, dict[str, str]]:

@@ -256,7 +256,7 @@ class _ClusterSweep:
 
     def _sweep_asking(self) -> None:
         """Answer the suspended workloads that wait for their capacity, if the setting is on."""
-        share = SweepShare(cap=self._cap, limits=self._limits, creations=self._creations)
+        share = SweepShare(cap=self._cap, limits=self._limits, creations=self._creations, figures=self._figures)
         try:
             answered = answer_asking(self._cluster, self._ports, share)
         except Exception as error:  # noqa: BLE001 -- the net of this list

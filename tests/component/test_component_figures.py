@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from shared.core import labels
 from shared.core.errors import Busy, Denied, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.settings import ClusterSettings
+from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_template, settings
 from tests.component.test_component_elastic import Elastic, a_waiting_pod
 from tests.component.world import Records, World
@@ -225,3 +227,69 @@ def test_leaders_that_cannot_be_listed_tell_nothing(world: World) -> None:
     world.cluster.before_next("list_waiting_leaders", fail)
 
     assert measure_all(world) == []
+
+
+def put_waiting(world: World, marks: dict[str, str] | None = None, **overrides: Any) -> None:
+    """Let the workload of two slices wait, suspended and without pods, for its capacity."""
+    world.use(capacity_first=True, **overrides)
+    world.cluster.pods.clear()
+    asked = {labels.CAPACITY_FIRST: "true"} | (marks or {})
+    world.cluster.add(a_jobset(suspended=True, suspended_since=NOW - 9000, marks=asked, version="1"))
+
+
+def test_the_slices_of_a_suspended_workload_wait_from_the_begin_of_the_round_until_they_have_pools(
+    world: World,
+) -> None:
+    put_waiting(world)
+
+    assert measure(world) == (2, 0.0, 0)
+    world.clock.advance(60)
+    assert measure(world) == (2, 60.0, 0)
+    world.pools.move(CLUSTER, build_pool_name(SECOND), "RUNNING")
+    assert measure(world) == (1, 60.0, CHIPS)
+    world.pools.move(CLUSTER, NAME, "RUNNING")
+    assert measure(world) == (0, 0.0, 2 * CHIPS)
+    assert not world.cluster.workloads["JobSet", "default", "train"].suspended
+    assert measure(world) == NOTHING
+
+
+def test_a_failed_creation_of_a_suspended_workload_waits_beside_idle_chips(world: World) -> None:
+    put_waiting(world, {labels.CAPACITY_FIRST_ROUND: f"2 from {format_time(NOW - 600)}"})
+    failed = a_pool("ERROR", claim=SECOND, error="[GCE_STOCKOUT]", age_seconds=5.0)
+    world.pools.add(CLUSTER, a_pool(age_seconds=300.0), failed)
+
+    assert measure(world) == (1, 600.0, CHIPS)
+
+
+def test_a_forged_begin_of_a_round_counts_from_the_suspension(world: World) -> None:
+    put_waiting(world, {labels.CAPACITY_FIRST_ROUND: f"2 from {format_time(NOW - 900_000)}"})
+
+    assert measure(world) == (2, 9000.0, 0)
+
+
+def test_in_the_pause_all_slices_wait_and_pools_that_still_run_are_idle(world: World) -> None:
+    put_waiting(world, {labels.CAPACITY_FIRST_ROUND: f"1 from {format_time(NOW + 300)}"})
+    world.pools.add(CLUSTER, a_pool(age_seconds=300.0))
+
+    assert measure(world) == (2, 0.0, CHIPS)  # it runs when this sweep begins, and is given back by it
+    assert measure(world) == (2, 0.0, 0)
+
+
+@pytest.mark.parametrize("overrides", [{"limit_chips": 16}, {"mode": "no-create"}, {"mode": "report-only"}])
+def test_what_the_operator_forbids_a_suspended_workload_does_not_wait_for_capacity(
+    world: World, overrides: dict[str, Any]
+) -> None:
+    put_waiting(world, **overrides)
+
+    assert measure(world) == NOTHING
+
+
+@pytest.mark.parametrize("method", ["create", "change_workload"])
+def test_a_suspended_workload_without_the_rights_waits(world: World, method: str) -> None:
+    def refuse() -> None:
+        raise Denied("no right")
+
+    put_waiting(world)
+    (world.pools if method == "create" else world.cluster).before_next(method, refuse)
+
+    assert measure(world) == (2, 0.0, 0)
