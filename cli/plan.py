@@ -14,6 +14,7 @@ from cli.printing import count
 from shared.core import labels
 from shared.core.decide.capacity_first import Wish, read_wish
 from shared.core.decide.demands import decide_namespace, decide_planned_demand, refuse_rejected
+from shared.core.decide.gangs import plan_gang
 from shared.core.decide.limits import Usage
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Decision, Reason, Verdict
@@ -131,7 +132,7 @@ def plan(
     made = _Made(cluster, settings, namespaces or Namespaces())
     for manifest in manifests:
         workload = dataclasses.replace(manifest.workload, uid=PLANNED_UID)
-        notes = (*manifest.notes, *_read_notes(workload, settings))
+        notes = (*manifest.notes, *_read_notes(workload, cluster, settings))
         awake = dataclasses.replace(workload, suspended=False)
         try:
             wanted = list_slices(awake)
@@ -246,9 +247,11 @@ def _decide_pool(demand: Demand, made: _Made, *, counted: bool) -> Decision:
     return decision
 
 
-def _read_notes(workload: WorkloadView, settings: Settings) -> tuple[str, ...]:
+def _read_notes(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[str, ...]:
     notes = []
     wish = read_wish(workload, settings)
+    gang = plan_gang(cluster, workload, settings) if isinstance(wish, Wish) else None
+    wish = gang if isinstance(gang, Decision) else wish
     if isinstance(wish, Wish):
         notes.append(
             "it starts suspended and gets its capacity first: it is resumed when all of its node pools run, and "

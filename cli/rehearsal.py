@@ -175,16 +175,16 @@ def rehearse_leaders(cluster: str, pools: list[PoolSnapshot], ports: Ports) -> I
 
 def rehearse_asking(
     cluster: str, pools: list[PoolSnapshot], ports: Ports
-) -> Iterator[tuple[WorkloadView, Outcome]]:
+) -> Iterator[tuple[WorkloadView, list[Outcome]]]:
     """Yield each suspended workload that waits for its capacity, with its decision.
 
-    The arguments are those of `rehearse_leaders`. Without the setting they are not listed, since
-    that needs a right.
+    What would be done for its slices, or its pools, follows the decision. The arguments are those
+    of `rehearse_leaders`. Without the setting they are not listed, since that needs a right.
     """
     if ports.settings.capacity_first:
         for workload in ports.clusters[cluster].list_asking_workloads():
             if workload.suspended:
-                yield workload, answer_workload(cluster, workload, ports, pools=pools)[0]
+                yield workload, answer_workload(cluster, workload, ports, pools=pools)
 
 
 def rehearse_pools(

@@ -19,6 +19,8 @@ from shared.perform.emergency_stop import read_stop
 from shared.perform.pool_sizes import measure_elastic
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from shared.core.identity.pools import PoolSnapshot
@@ -74,13 +76,15 @@ class PoolRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingRow:
-    """One slice whose leader pod is bound to no node."""
+    """One slice whose leader pod is bound to no node, or a workload that waits without pods."""
 
     cluster: str
     pod: str
+    """Empty for a workload that waits for the capacity of all of its slices."""
     namespace: str
     workload: str
     slice: str
+    """Empty for such a workload."""
     pool: str
     waiting_seconds: float | None
     decision: str
@@ -94,7 +98,9 @@ class WaitingRow:
     error: str
     """GKE's words about it."""
     next_try: str
-    """When the next attempt begins, in RFC 3339; empty if it begins now, or not by itself."""
+    """When the next attempt or round begins, in RFC 3339; empty if now, or not by itself."""
+    round: int | None = None
+    """The round of a workload that waits for its capacity, from 1; None for a slice."""
 
 
 @dataclass(slots=True)
@@ -149,8 +155,8 @@ def read_status(ports: Ports, *, namespace: str = "") -> Status:
             for pod, outcome in rehearse_leaders(cluster, pools, ports):
                 if outcome.decision.verdict != Verdict.NOTHING:
                     status.waiting.append(_waiting_row(cluster, pod, outcome, ports))
-            for workload, outcome in rehearse_asking(cluster, pools, ports):
-                status.waiting.append(_asking_row(cluster, workload, outcome, ports))
+            for workload, outcomes in rehearse_asking(cluster, pools, ports):
+                status.waiting.append(_asking_row(cluster, workload, outcomes, ports))
         except ProvisionerError as error:
             status.errors.append(f"{cluster}: {error}")
     _share_failures(status)
@@ -220,11 +226,20 @@ def _waiting_row(cluster: str, pod: PodView, outcome: Outcome, ports: Ports) -> 
         failure=outcome.facts.get("failure", ""),
         error=outcome.facts.get("error", ""),
         next_try=outcome.facts.get("next_try", ""),
+        round=outcome.facts.get("round"),
     )
 
 
-def _asking_row(cluster: str, workload: WorkloadView, outcome: Outcome, ports: Ports) -> WaitingRow:
-    """Return the row of a suspended workload that waits for its capacity; it has no pods."""
+def _asking_row(cluster: str, workload: WorkloadView, outcomes: Sequence[Outcome], ports: Ports) -> WaitingRow:
+    """Return the row of a suspended workload that waits for its capacity; it has no pods.
+
+    Attempt and failure are those of the slice that is tried again first.
+    """
+    outcome, *slices = outcomes
+    failed = [each.facts for each in slices if each.demand and each.facts.get("failure")]
+    first = min(failed, key=lambda facts: str(facts.get("next_try", "")), default={})
+    told = {key: first[key] for key in ("attempt", "failure", "error", "next_try") if key in first}
+    outcome = replace(outcome, facts=told | outcome.facts)
     pod = PodView(
         namespace=workload.namespace,
         name="",
@@ -303,7 +318,7 @@ def _tell_idle(row: PoolRow) -> str:
 def _waiting_cells(row: WaitingRow, *, wide: bool) -> list[Any]:
     waited = format_age(row.waiting_seconds)
     cells = [
-        row.slice,
+        row.slice or "(all)",
         f"{row.namespace}/{row.workload}",
         waited,
         styled(row.decision, "bad" if row.stuck else ""),
@@ -312,7 +327,7 @@ def _waiting_cells(row: WaitingRow, *, wide: bool) -> list[Any]:
         row.failure or "-",
         _format_next(row),
     ]
-    return cells + [short_cluster(row.cluster), row.pod, row.pool or "-", row.message] * wide
+    return cells + [short_cluster(row.cluster), row.pod or "-", row.pool or "-", row.message] * wide
 
 
 def _format_next(row: WaitingRow) -> str:

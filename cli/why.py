@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from cli.operator_access import Deployment
+    from cli.status import WaitingRow
     from shared.core.identity.pools import PoolSnapshot
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -219,13 +220,20 @@ def print_story(console: Console, story: Story, *, several: bool, wide: bool) ->
             styled(f"now: pool {row.pool} is {row.state}: {row.message} {tell_reason(row)}", _look(row.stuck)),
         )
     for waiting in story.now.waiting:
-        said = f"now: slice {waiting.slice} waits: {waiting.message} {tell_reason(waiting)}"
+        said = f"now: {_tell_who(waiting)}: {waiting.message} {tell_reason(waiting)}"
         print_line(console, styled(said, _look(waiting.stuck)))
     if not story.now.pools and not story.now.waiting:
         state = "has no pools and needs none" if story.exists else "does not exist, and has no pools"
         print_line(console, f"now: {story.kind or 'workload'} {story.namespace}/{story.name} {state}")
     for each in story.unread:
         print_line(console, styled(f"not read: {each}", "warn"))
+
+
+def _tell_who(waiting: WaitingRow) -> str:
+    if waiting.slice:
+        return f"slice {waiting.slice} waits"
+    number = f" (round {waiting.round})" if waiting.round else ""
+    return f"suspended until all slices have their capacity{number}"
 
 
 def _look(stuck: bool) -> str:  # noqa: FBT001 -- private, and named by its callers' rows

@@ -1,0 +1,244 @@
+"""A suspended workload that waits for its capacity has no pods, and each command tells of it all the same."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from shared.core import labels
+from shared.core.decide.attempts import find_pause
+from shared.core.times import format_minute, format_time, parse_time
+from shared.edges.kubernetes_api import Connection, KubernetesApi
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pool
+from tests.cli.cli_world import a_deployment, put_in_place, run, write
+from tests.cli.test_cli_plan import JOBSET
+from tests.component.world import Records, World
+from tests.contract.stand_ins import stand_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ASKS = {labels.CAPACITY_FIRST: "true"}
+SECOND = a_claim(slice_key="default/train-workers-1")
+BEGUN = {labels.CAPACITY_FIRST_ROUND: f"2 from {format_time(NOW - 600)}"}
+PAUSED = {labels.CAPACITY_FIRST_ROUND: f"1 from {format_time(NOW + 300)}"}
+ON = {"TPU_PROVISIONER_CAPACITY_FIRST": "true"}
+
+
+@pytest.fixture(scope="module")
+def kubernetes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesApi]:
+    """A cluster with the JobSet, for the dates that `why` reads."""
+    with stand_in(tmp_path_factory.mktemp("cluster"), "standins.cluster", "serve") as ports:
+        api = KubernetesApi(Connection(url=ports["url"]))
+        body = yaml.safe_load(suspended(ASKS))
+        body["metadata"]["namespace"] = "default"
+        api.create("/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets", body)
+        yield api
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, kubernetes: KubernetesApi) -> World:
+    """A suspended JobSet of two slices that asks, without pods, pools and Events."""
+    world = World(Records())
+    world.cluster.pods.clear()
+    put(world)
+    use(monkeypatch, world, kubernetes)
+    return world
+
+
+def use(monkeypatch: pytest.MonkeyPatch, world: World, kubernetes: KubernetesApi, **overrides: Any) -> None:
+    """Let the commands open a deployment with these settings."""
+    world.use(**{"capacity_first": True, **overrides})
+    deployment = a_deployment(world)
+    deployment.apis[CLUSTER] = kubernetes
+    put_in_place(monkeypatch, deployment)
+
+
+def put(world: World, marks: dict[str, str] | None = None, **overrides: Any) -> None:
+    asked: dict[str, Any] = {
+        "suspended": True,
+        "suspended_since": NOW - 900,
+        "marks": ASKS | (marks or {}),
+        "version": "1",
+    }
+    world.cluster.add(a_jobset(**asked | overrides))
+
+
+def a_half(world: World) -> str:
+    """The first slice has its pool, and the creation for the second one failed; return its next try."""
+    put(world, BEGUN)
+    failed = a_pool("ERROR", claim=SECOND, error="[GCE_STOCKOUT]", age_seconds=50)
+    world.pools.add(CLUSTER, a_pool(age_seconds=300), failed)
+    return format_time(NOW - 50 + find_pause(SECOND.hash, 0))
+
+
+def waiting() -> dict[str, Any]:
+    """The only waiting row of `status`."""
+    (row,) = json.loads(run("status", "--json").stdout)["waiting"]
+    found: dict[str, Any] = row
+    return found
+
+
+def why() -> tuple[int, str]:
+    """The exit code of `why`, and its line about the present."""
+    result = run("why", "train")
+    (line,) = [each for each in result.stdout.splitlines() if each.startswith("now: suspended")]
+    return result.exit_code, line
+
+
+def test_status_shows_one_row_for_all_slices_and_changes_nothing(world: World) -> None:
+    result = run("status")
+
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "WAITING SLICE   WORKLOAD        FOR   DECISION   REASON        ATTEMPT   FAILURE   NEXT TRY",
+        "(all)           default/train   15m   create     pool_absent   -         -         -",
+        "",
+        "0 pools with 0 chips, 1 slice waiting",
+    ]
+    row = waiting()
+    assert (row["slice"], row["pod"], row["round"], row["stuck"]) == ("", "", 1, False)
+    assert row["message"].startswith("0 of 2 slices have their node pools; train-workers-")
+    assert world.pools.names(CLUSTER) == []
+    assert world.cluster.workloads["JobSet", "default", "train"].marks == ASKS
+    assert world.cluster.notices == {}
+
+
+def test_status_tells_the_slice_that_holds_up_the_others(world: World) -> None:
+    next_try = a_half(world)
+
+    row = waiting()
+
+    told = {"round": 3, "attempt": 0, "failure": "stockout", "error": "[GCE_STOCKOUT]", "next_try": next_try}
+    assert {key: row[key] for key in told} == told
+    assert "1 of 2 slices have their node pools; train-workers-1: attempt 0 failed" in row["message"]
+    pools = json.loads(run("status", "--json").stdout)["pools"]
+    assert [each["decision"] for each in pools] == ["keep", "keep"]
+
+
+def test_status_tells_the_pause_with_the_next_round_and_what_becomes_of_the_pools(world: World) -> None:
+    put(world, PAUSED)
+    world.pools.add(CLUSTER, a_pool(age_seconds=300))
+
+    row = waiting()
+
+    assert (row["decision"], row["reason"], row["round"]) == ("wait", "gang_incomplete", 2)
+    assert row["next_try"] == format_time(NOW + 300)
+    assert row["message"].endswith(f"round 2 begins at {format_minute(NOW + 300)}")
+    line = next(each for each in run("status").stdout.splitlines() if each.startswith("(all)"))
+    assert line.endswith(f"gang_incomplete   -         -         {format_minute(NOW + 300)}")
+    (pool,) = json.loads(run("status", "--json").stdout)["pools"]
+    assert pool["decision"] == "delete"
+    assert world.pools.count("delete") == 0
+
+
+REFUSED = [
+    ({labels.CAPACITY_FIRST_SECONDS: "5"}, {}, "valid: 60 to 86400"),
+    ({labels.QUEUE_NAME: "q"}, {}, "leaves it to a queue"),
+    ({}, {"limit_chips": 16}, "no slice gets a node pool unless all do"),
+]
+
+
+@pytest.mark.parametrize(("marks", "overrides", "words"), REFUSED)
+def test_what_is_refused_needs_a_person(
+    world: World,
+    kubernetes: KubernetesApi,
+    monkeypatch: pytest.MonkeyPatch,
+    marks: dict[str, str],
+    overrides: dict[str, Any],
+    words: str,
+) -> None:
+    put(world, marks)
+    use(monkeypatch, world, kubernetes, **overrides)
+
+    result = run("status")
+
+    assert result.exit_code == 1
+    assert words in result.stdout.splitlines()[-1]
+    assert (waiting()["decision"], waiting()["stuck"]) == ("refuse", True)
+    code, line = why()
+    assert (code, words in line) == (1, True)
+
+
+def test_without_the_setting_status_lists_no_workload(
+    world: World, kubernetes: KubernetesApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, world, kubernetes, capacity_first=False)
+
+    assert json.loads(run("status", "--json").stdout)["waiting"] == []
+
+
+@pytest.mark.usefixtures("world")
+def test_why_says_what_a_workload_without_pods_waits_for() -> None:
+    code, line = why()
+
+    assert code == 0
+    said = "now: suspended until all slices have their capacity (round 1): 0 of 2 slices have their node pools; "
+    assert line.startswith(said)
+    assert line.endswith(" [pool_absent]")
+    (story,) = json.loads(run("why", "train", "--json").stdout)
+    assert (story["kind"], story["exists"], story["now"]["waiting"]) == ("JobSet", True, [waiting()])
+
+
+def test_why_says_the_round_and_the_next_try(world: World) -> None:
+    next_try = parse_time(a_half(world))
+
+    code, line = why()
+
+    assert code == 1  # a failed pool is for a person, as elsewhere
+    assert line.startswith("now: suspended until all slices have their capacity (round 3): 1 of 2 slices have")
+    assert next_try is not None
+    assert line.endswith(f"next try at {format_minute(next_try)} [stockout]")
+
+
+def test_why_says_in_the_pause_when_the_next_round_begins(world: World) -> None:
+    put(world, PAUSED)
+
+    code, line = why()
+
+    assert code == 0
+    assert line.startswith("now: suspended until all slices have their capacity (round 2): ")
+    assert line.endswith(f"all were given back; round 2 begins at {format_minute(NOW + 300)} [gang_incomplete]")
+
+
+def suspended(marks: dict[str, str], text: str = JOBSET) -> str:
+    said = json.dumps(marks)
+    return text.replace("suspend: false", "suspend: true").replace("annotations: {}", f"annotations: {said}")
+
+
+def test_plan_notes_that_the_capacity_comes_first_and_within_which_time(tmp_path: Path) -> None:
+    asks = suspended(ASKS | {labels.CAPACITY_FIRST_SECONDS: "3600"})
+
+    result = run("plan", write(tmp_path / "j.yaml", asks), environ=ON)
+
+    assert result.exit_code == 0
+    assert "3 pools with" in result.stdout
+    said = "it starts suspended and gets its capacity first: it is resumed when all of its node pools run"
+    assert f"team-a/train: {said}, and all are given back if that takes longer than 3600 s" in result.stdout
+    assert "a queue admits it" not in result.stdout
+
+
+FLEX = "nodeSelector:\n                cloud.google.com/gke-flex-start: 'true'"
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "words"),
+    [
+        (suspended({labels.CAPACITY_FIRST: "yes"}), ON, "valid: true, false"),
+        (suspended(ASKS | {labels.CAPACITY_FIRST_SECONDS: "5"}), ON, "valid: 60 to 86400"),
+        (suspended(ASKS), {}, "the setting capacity_first is off"),
+        (suspended(ASKS, JOBSET.replace("nodeSelector:", FLEX)), ON, "flex-start capacity, whose nodes only come"),
+    ],
+)
+def test_plan_notes_why_a_workload_cannot_wait_so(
+    text: str, environ: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    lines = run("plan", write(tmp_path / "j.yaml", text), environ=environ).stdout.splitlines()
+
+    (note,) = [line for line in lines if "refused:" in line and "team-a/train" in line]
+    assert words in note
+    assert not any("gets its capacity first" in line for line in lines)
