@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 _CALLS_PER_POOL_MAX = 8
 """As for a JobSet: lives of two slices have sixteen in `tests.lives.catalogue`."""
-_CALLS_PER_FURTHER_POD_MAX = 2
-"""One that asks for a pool that is there: of a slice that begins again, or a further one of an elastic pool. The
-create is refused and the pool looked at; or its size is looked at and set."""
+_CALLS_PER_FURTHER_MESSAGE_MAX = 2
+"""For a message about a pool that is there: of a slice that begins again, or of an elastic pool, whose pods ask
+again while they wait. The create is refused and the pool looked at; or its size is looked at and set."""
 _CALLS_PER_SHRINKING_MAX = 3
 """An elastic pool is read again before its nodes are marked, closed and removed."""
 _SWEEPS = 2
@@ -60,12 +60,12 @@ def _count(life: Lived) -> LifeOfKind:
     measured = measure(life.calls(), life.describe_end(), seconds=0)
     elastic = any("-any-" in each["pool"] for each in life.calls("CreateNodePool"))
     demands = (each for each in life.cloud.messages(TOPIC) if each["namespace"] == life.namespace)
-    asked = len({each["uid"] for each in demands if each["kind"] == "Pod"}) if measured.creates else 0
+    asked = sum(each["kind"] == "Pod" for each in demands) if measured.creates else 0
     further = max(0, asked - measured.creates)
     shrinks = measured.calls.get("compute.instanceGroupManagers.deleteInstances OK", 0)
     most = (
         _CALLS_PER_POOL_MAX * measured.creates
-        + _CALLS_PER_FURTHER_POD_MAX * further
+        + _CALLS_PER_FURTHER_MESSAGE_MAX * further
         + _CALLS_PER_SHRINKING_MAX * shrinks
     )
     return LifeOfKind(kind=life.kind, life=life.name, elastic=elastic, calls_most=most, measured=measured)
