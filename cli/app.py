@@ -19,7 +19,8 @@ from cli.plan import find_zone, summarize
 from cli.plan import plan as plan_manifests
 from cli.plan_table import print_plan
 from cli.printing import Format, choose_format, open_console, print_data
-from cli.status import print_status, read_status
+from cli.status import read_status
+from cli.status_table import print_status
 from shared.environment import name_variable
 from shared.version import VERSION
 
@@ -88,11 +89,14 @@ def status(namespace: Namespace = "", output: Output = Format.TABLE, *, as_json:
     """
     with told():
         form = choose_format(output, as_json=as_json)
-        found = read_status(open_deployment(os.environ).ports, namespace=namespace)
+        deployment = open_deployment(os.environ)
+        found = read_status(deployment.ports, namespace=namespace, open_logs=deployment.open_logs)
     if form.for_programs:
         print_data(found.as_data(), form)
     else:
         print_status(open_console(), found, wide=form is Format.WIDE)
+    for unread in found.unread:
+        typer.echo(f"not read: {unread}", err=True)
     for error in found.errors:
         typer.echo(f"error: {error}", err=True)
     end_with(Ending.UNREACHABLE if found.errors else Ending.FINDINGS if found.stuck else Ending.FINE)

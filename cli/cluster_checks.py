@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import urllib3
 
+from cli.endings import say
 from cli.findings import Finding, Result, look
-from cli.printing import short_cluster
+from cli.log_search import find_last_report
+from cli.printing import format_age, short_cluster
 from shared.core import labels
 from shared.core.decisions import Reason
 from shared.core.errors import Denied, NotFound
@@ -111,12 +113,13 @@ def check_exporter(deployment: Deployment) -> Iterator[Finding]:
     """Yield whether the exporter says that it is ready, where it can be asked."""
     url = deployment.own.exporter_url
     if not url:
+        yield from _check_reports(deployment)
         return
     try:
         answer = deployment.http.request("GET", f"{url.rstrip('/')}/readyz", timeout=5.0, retries=False)
     except urllib3.exceptions.HTTPError as error:
         yield Finding(
-            check="exporter", result=Result.BAD, text=f"there is no answer at {url}: {error}", mend=_LOGS
+            check="exporter", result=Result.BAD, text=f"there is no answer at {url}: {say(error)}", mend=_LOGS
         )
         return
     said = " ".join(answer.data.decode("utf-8", "replace").split())[:200]
@@ -127,6 +130,20 @@ def check_exporter(deployment: Deployment) -> Iterator[Finding]:
         text=f"{'ready' if ready else 'not ready'}: {said}",
         mend="" if ready else _LOGS,
     )
+
+
+def _check_reports(deployment: Deployment) -> Iterator[Finding]:
+    """Yield when the exporter last published an event, where logs can be read."""
+    if deployment.open_logs is None:
+        return
+    now = deployment.ports.clock.now()
+    last = find_last_report(deployment.open_logs, next(iter(deployment.settings.clusters)), now=now)
+    if last is None:
+        text = "published no event in the last day; this is right only if no workload asked or ended"
+        yield Finding(check="exporter", result=Result.WARN, text=text, mend=_LOGS)
+    else:
+        text = f"published its last event {format_age(max(0.0, now - last))} ago"
+        yield Finding(check="exporter", result=Result.OK, text=text)
 
 
 _LOGS = "kubectl --namespace=tpu-provisioner logs deployment/tpu-provisioner-exporter"

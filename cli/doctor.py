@@ -8,10 +8,14 @@ import urllib3
 
 from cli.cli_settings import PUSHED
 from cli.cluster_checks import check_cluster, check_exporter
-from cli.findings import Finding, Result, look
+from cli.creation_checks import check_creations
+from cli.endings import say
+from cli.findings import Finding, Result, look, merge_unanswered
+from cli.local_mends import mend_locally
 from cli.log_search import find_last_sweep
 from cli.message_checks import check_backlog, check_dead_letters, check_subscription, check_topic
-from shared.core.settings import Mode
+from cli.printing import count
+from shared.core.settings import Credentials, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +36,7 @@ def examine(deployment: Deployment) -> list[Finding]:
     findings = [*_check_settings(deployment)]
     for cluster in deployment.ports.clusters:
         findings += check_cluster(deployment, cluster)
+        findings += check_creations(deployment, cluster)
     findings += look("exporter", lambda: check_exporter(deployment))
     findings += look("topic", lambda: check_topic(deployment))
     for function in PUSHED:
@@ -41,7 +46,9 @@ def examine(deployment: Deployment) -> list[Finding]:
     for function in FUNCTIONS:
         findings += _check_function(deployment, function)
     findings += look("sweep", lambda: _check_sweep(deployment))
-    return findings
+    findings = merge_unanswered(findings)
+    local = deployment.settings.credentials is Credentials.ANONYMOUS
+    return [mend_locally(each) for each in findings] if local else findings
 
 
 def _check_settings(deployment: Deployment) -> Iterator[Finding]:
@@ -71,7 +78,7 @@ def _check_function(deployment: Deployment, function: str) -> Iterator[Finding]:
             "GET", f"{uri.rstrip('/')}/{_HARMLESS}", timeout=10.0, retries=False, redirect=False
         )
     except urllib3.exceptions.HTTPError as error:
-        yield Finding(check=check, result=Result.BAD, text=f"there is no answer at {uri}: {error}", mend=logs)
+        yield Finding(check=check, result=Result.BAD, text=f"there is no answer at {uri}: {say(error)}", mend=logs)
         return
     if answer.status >= _HTTP_SERVER_ERROR:
         text = f"answers HTTP {answer.status} at {uri}: it does not start"
@@ -89,10 +96,19 @@ def _check_sweep(deployment: Deployment) -> Iterator[Finding]:
     now = deployment.ports.clock.now()
     cluster = next(iter(deployment.settings.clusters))
     last = find_last_sweep(deployment.open_logs, cluster, now=now)
-    if last is not None and now - last <= SWEEP_SECONDS_MAX:
-        yield Finding(check="sweep", result=Result.OK, text=f"ran {max(0.0, now - last):.0f} s ago")
+    if last is not None and now - last.at <= SWEEP_SECONDS_MAX:
+        text = f"ran {max(0.0, now - last.at):.0f} s ago"
+        if last.errors:
+            yield Finding(
+                check="sweep",
+                result=Result.WARN,
+                text=f"{text}, and failed for {count(last.errors, 'object')}",
+                mend="tpu-provisioner status, or gcloud functions logs read NAME-sweep --gen2",
+            )
+            return
+        yield Finding(check="sweep", result=Result.OK, text=text)
         return
-    age = "no log record for a day" if last is None else f"it ran {now - last:.0f} s ago"
+    age = "no log record for a day" if last is None else f"it ran {now - last.at:.0f} s ago"
     text = f"{age}, but it must run every minute"
     yield Finding(
         check="sweep",

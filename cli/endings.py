@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -35,6 +36,21 @@ class Ending(IntEnum):
 EPILOG = "Exit codes: 0 fine; 1 a person must act; 2 wrong option, file or setting; 3 no answer, or refused."
 
 
+_PLACE = re.compile(r"HTTPS?Connection(?:Pool)?\(host='([^']*)', port=(\d+)\)")
+_CAUSE = re.compile(r"\[Errno -?\d+\] ([A-Za-z][\w ]*)|(timed out|CERTIFICATE_VERIFY_FAILED|Connection aborted)")
+
+
+def say(error: Exception | str) -> str:
+    """Return the text of an error; one without an answer names the address and the cause only."""
+    text = str(error)
+    place = _PLACE.search(text)
+    if place is None:
+        return text
+    cause = _CAUSE.search(text)
+    why = f" ({cause[1] or cause[2]})" if cause else ""
+    return f"{place[1]}:{place[2]} does not answer{why}"
+
+
 class BadInput(Exception):
     """Something that was given is wrong; the text names it, its value and what would be valid."""
 
@@ -53,7 +69,7 @@ def told() -> Iterator[None]:
     except ProvisionerError as error:
         request = find_request(error)
         where = f" [{request}]" if request else ""
-        typer.echo(f"error ({error.reason}): {error}{where}", err=True)
+        typer.echo(f"error ({error.reason}): {say(error)}{where}", err=True)
         raise typer.Exit(Ending.UNREACHABLE) from error
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from cli.endings import say
 from cli.printing import print_columns, print_line, styled
 from shared.core.errors import ProvisionerError
 
@@ -43,6 +44,10 @@ class Finding:
         return {key: str(value) for key, value in asdict(self).items()}
 
 
+NO_LOGIN = "there are no Google credentials"
+"""Such an error names its own remedy."""
+NO_ANSWER = "no answer"
+"""Begins the text of a check that could not ask."""
 Check = Callable[[], Iterable[Finding]]
 
 
@@ -57,7 +62,29 @@ def look(name: str, check: Check, mend: str = "") -> list[Finding]:
     try:
         return list(check())
     except ProvisionerError as error:
-        return [Finding(check=name, result=Result.BAD, text=f"no answer ({error.reason}): {error}", mend=mend)]
+        return [
+            Finding(check=name, result=Result.BAD, text=f"{NO_ANSWER} ({error.reason}): {say(error)}", mend=mend)
+        ]
+
+
+def merge_unanswered(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings; checks that could not ask for the same cause become one."""
+    alike: dict[str, list[Finding]] = {}
+    for each in findings:
+        if each.text.startswith(NO_ANSWER):
+            alike.setdefault(each.text, []).append(each)
+    merged = {}
+    for text, found in alike.items():
+        if len(found) > 1:
+            names = ", ".join(each.check for each in found[1:])
+            mend = "" if NO_LOGIN in text else found[0].mend
+            merged[text] = replace(found[0], text=f"{text}; for the same cause not checked: {names}", mend=mend)
+    told: list[Finding] = []
+    for each in findings:
+        one = merged.get(each.text, each)
+        if one not in told:
+            told.append(one)
+    return told
 
 
 _LOOKS = {Result.OK: "ok", Result.WARN: "warn", Result.BAD: "bad", Result.SKIPPED: "dim"}

@@ -6,6 +6,7 @@ https://cloud.google.com/logging/docs/reference/v2/rest/v2/entries/list
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from cli.history import Entry
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 DAY_SECONDS = 86_400.0
 ENTRIES_MAX = 500
+_TOLD = ("decision", "reason", "message", "pool", "zone", "failure")
 _LOUD = ("ERROR", "CRITICAL", "ALERT", "EMERGENCY", "WARNING")
 
 
@@ -57,14 +59,75 @@ def read_logs(open_logs: OpenLogs, cluster: str, namespace: str, name: str, *, n
     return [_describe(each) for each in _list(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX)]
 
 
-def find_last_sweep(open_logs: OpenLogs, cluster: str, *, now: float) -> float | None:
-    """Return when a sweep last ended, in unix seconds; None when none is found in the last day.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What a function answered about one slice, as its log record says."""
+
+    at: float
+    """Unix seconds."""
+    claim: dict[str, str]
+    decision: str
+    """A verdict; ``none`` if the answer failed with an error."""
+    reason: str
+    message: str
+    pool: str = ""
+    zone: str = ""
+    failure: str = ""
+    """The class of the failed creation that the answer follows."""
+
+
+def read_answers(open_logs: OpenLogs, cluster: str, *, now: float) -> list[Answered]:
+    """Return what was created or refused in a cluster: the newest 500 records of the last day.
+
+    Raises:
+        ProvisionerError: the logs could not be read.
+    """
+    wanted = f"severity>=NOTICE AND jsonPayload.claim.cluster={json.dumps(cluster)}"
+    found = []
+    for each in _list(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX):
+        said, at = each.payload, _read_moment(each)
+        if at is None or not isinstance(said, dict) or not isinstance(said.get("claim"), dict):
+            continue
+        texts = {
+            key: str(said.get(key) or "") for key in ("decision", "reason", "message", "pool", "zone", "failure")
+        }
+        claim = {str(key): str(value) for key, value in said["claim"].items()}
+        found.append(Answered(at=at, claim=claim, **texts))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """The end of one sweep."""
+
+    at: float
+    """Unix seconds."""
+    errors: int
+    """For how many objects it failed."""
+
+
+def find_last_sweep(open_logs: OpenLogs, cluster: str, *, now: float) -> Swept | None:
+    """Return the last sweep that ended; None when none is found in the last day.
 
     Raises:
         ProvisionerError: the logs could not be read.
     """
     wanted = 'jsonPayload.function="sweep" AND jsonPayload.message="swept"'
-    found = _list(open_logs, cluster, wanted, now=now, most=1)
+    for each in _list(open_logs, cluster, wanted, now=now, most=1):
+        counts = each.payload.get("counts") if isinstance(each.payload, dict) else None
+        errors = counts.get("errors") if isinstance(counts, dict) else None
+        at = _read_moment(each)
+        return None if at is None else Swept(at=at, errors=int(errors or 0))
+    return None
+
+
+def find_last_report(open_logs: OpenLogs, cluster: str, *, now: float) -> float | None:
+    """Return when the exporter last published an event, in unix seconds; None for none of a day.
+
+    Raises:
+        ProvisionerError: the logs could not be read.
+    """
+    found = _list(open_logs, cluster, 'jsonPayload.message="published"', now=now, most=1)
     return _read_moment(found[0]) if found else None
 
 

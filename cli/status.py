@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from cli.printing import count, format_age, print_columns, print_line, short_cluster, styled
+from cli.busy_hosts import count_busy_hosts
+from cli.endings import say
+from cli.failed_creations import FailureRow, find_failures, hash_of, name_slice, read_records, sum_up
 from cli.rehearsal import rehearse, rehearse_asking, rehearse_leaders, rehearse_pools
 from shared.core.decide.failures import classify_failure
 from shared.core.decide.limits import count_pool_chips
@@ -13,7 +15,6 @@ from shared.core.decide.warm_pools import find_idle_bound, find_idle_since
 from shared.core.decisions import FAILURE_REASONS, Reason, Verdict
 from shared.core.errors import ProvisionerError
 from shared.core.identity.pools import PoolStatus
-from shared.core.times import format_minute, parse_time
 from shared.core.workloads import PodTemplate, PodView
 from shared.perform.emergency_stop import read_stop
 from shared.perform.pool_sizes import measure_elastic
@@ -21,8 +22,8 @@ from shared.perform.pool_sizes import measure_elastic
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Console
-
+    from cli.failed_creations import Slice
+    from cli.log_search import OpenLogs
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Ports
     from shared.core.workloads import WorkloadView
@@ -72,6 +73,15 @@ class PoolRow:
     """How long a warm pool is idle; None if no sweep has seen it idle yet."""
     idle_seconds_max: int = 0
     """How long it may stay idle; 0 if it may not."""
+    hosts_busy: int | None = None
+    """How many of its nodes have accelerator pods; None if that is not known."""
+
+    @property
+    def chips_idle(self) -> int:
+        """Return the chips of the nodes without accelerator pods; 0 if that is not known."""
+        if self.hosts_busy is None or self.nodes < 1:
+            return 0
+        return self.chips * max(0, self.nodes - self.hosts_busy) // self.nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +111,10 @@ class WaitingRow:
     """When the next attempt or round begins, in RFC 3339; empty if now, or not by itself."""
     round: int | None = None
     """The round of a workload that waits for its capacity, from 1; None for a slice."""
+    candidate: str = ""
+    """Which entry of the list of capacities this is; empty if there is no list."""
+    zone: str = ""
+    """Where the decision creates the pool."""
 
 
 @dataclass(slots=True)
@@ -113,6 +127,12 @@ class Status:
     """What could not be asked."""
     stops: dict[str, str] = field(default_factory=dict)
     """By cluster: why its emergency stop is on, in a sentence."""
+    failures: list[FailureRow] = field(default_factory=list)
+    """The failed creations of the slices that wait."""
+    unread: list[str] = field(default_factory=list)
+    """Sources of further facts that could not be read."""
+    asked: int = 0
+    """How many clusters answered."""
 
     @property
     def stuck(self) -> int:
@@ -123,49 +143,108 @@ class Status:
     def troubles(self) -> list[str]:
         """Return what needs a person, a sentence each."""
         rows: list[PoolRow | WaitingRow] = [*self.pools, *self.waiting]
-        return [f"{row.namespace}/{row.workload}: {row.message} {tell_reason(row)}" for row in rows if row.stuck]
+        told = [f"{row.namespace}/{row.workload}: {row.message} {tell_reason(row)}" for row in rows if row.stuck]
+        stuck = {(row.cluster, row.namespace, row.workload, row.slice) for row in self.waiting if row.stuck}
+        new = [each for each in self.failures if each.lasts and each.key not in stuck]
+        return told + [f"{each.namespace}/{each.workload}: {tell_failures(each)}" for each in new]
 
     def as_data(self) -> dict[str, Any]:
         """Return it for programs."""
         return {
-            "pools": [asdict(row) for row in self.pools],
+            "pools": [asdict(row) | {"chips_idle": row.chips_idle} for row in self.pools],
             "waiting": [asdict(row) for row in self.waiting],
+            "failures": [row.as_data() for row in self.failures],
             "stuck": self.stuck,
             "errors": self.errors,
+            "unread": self.unread,
             "stops": self.stops,
         }
 
 
-def read_status(ports: Ports, *, namespace: str = "") -> Status:
+def read_status(ports: Ports, *, namespace: str = "", open_logs: OpenLogs | None = None) -> Status:
     """Return the status of every cluster. A cluster that does not answer is listed as an error.
 
     Args:
         ports: the deployment; nothing is changed.
         namespace: only what belongs to workloads of this namespace; empty: all.
+        open_logs: opens the functions' logs, which tell the requests that GKE refused. They are
+            read only while a slice waits.
     """
     ports = rehearse(ports)
     status = Status()
     for cluster in ports.clusters:
+        found = Status()
         try:
-            if stop := read_stop(cluster, ports):
-                status.stops[cluster] = f"the mode is {stop.mode}: {stop.cause}"
-            pools = ports.pools.list(cluster)
-            for pool, outcome in rehearse_pools(cluster, pools, ports):
-                status.pools.append(_pool_row(cluster, pool, outcome, ports))
-            for pod, outcome in rehearse_leaders(cluster, pools, ports):
-                if outcome.decision.verdict != Verdict.NOTHING:
-                    status.waiting.append(_waiting_row(cluster, pod, outcome, ports))
-            for workload, outcomes in rehearse_asking(cluster, pools, ports):
-                status.waiting.append(_asking_row(cluster, workload, outcomes, ports))
+            _read_cluster(cluster, ports, found, open_logs)
         except ProvisionerError as error:
-            status.errors.append(f"{cluster}: {error}")
+            status.errors.append(f"{cluster}: {say(error)}")
+        else:
+            status.asked += 1
+        status.pools += found.pools
+        status.waiting += found.waiting
+        status.failures += found.failures
+        status.unread += found.unread
+        status.stops |= found.stops
     _share_failures(status)
     if namespace:
         status.pools = [row for row in status.pools if row.namespace == namespace]
         status.waiting = [row for row in status.waiting if row.namespace == namespace]
+        status.failures = [row for row in status.failures if row.namespace == namespace]
     status.pools.sort(key=lambda row: (row.cluster, row.namespace, row.workload, row.slice, row.pool))
     status.waiting.sort(key=lambda row: (row.cluster, row.namespace, row.workload, row.slice))
+    status.failures.sort(key=lambda row: row.key)
     return status
+
+
+def _read_cluster(cluster: str, ports: Ports, status: Status, open_logs: OpenLogs | None) -> None:
+    if stop := read_stop(cluster, ports):
+        status.stops[cluster] = f"the mode is {stop.mode}: {stop.cause}"
+    pools = ports.pools.list(cluster)
+    busy = _read_busy_hosts(cluster, pools, ports, status)
+    for pool, outcome in rehearse_pools(cluster, pools, ports):
+        row = _pool_row(cluster, pool, outcome, ports)
+        status.pools.append(replace(row, hosts_busy=busy.get(pool.name)))
+    waiting: list[Outcome] = []
+    for pod, outcome in rehearse_leaders(cluster, pools, ports):
+        if outcome.decision.verdict != Verdict.NOTHING:
+            status.waiting.append(_waiting_row(cluster, pod, outcome, ports))
+            waiting.append(outcome)
+    for workload, outcomes in rehearse_asking(cluster, pools, ports):
+        status.waiting.append(_asking_row(cluster, workload, outcomes, ports))
+        waiting += outcomes
+    if waiting:
+        status.failures += _read_failures(cluster, waiting, ports, status, open_logs)
+
+
+def _read_busy_hosts(cluster: str, pools: Sequence[PoolSnapshot], ports: Ports, status: Status) -> dict[str, int]:
+    try:
+        return count_busy_hosts(ports.clusters[cluster], pools)
+    except ProvisionerError as error:
+        status.unread.append(f"busy hosts of {cluster}: {say(error)}")
+        return {}
+
+
+def _read_failures(
+    cluster: str, waiting: Sequence[Outcome], ports: Ports, status: Status, open_logs: OpenLogs | None
+) -> list[FailureRow]:
+    """Return the failed creations of the slices that wait."""
+    known: dict[str, Slice] = {}
+    zones: dict[Slice, str] = {}
+    for each in waiting:
+        if claim := each.facts.get("claim"):
+            known[hash_of(each.pool)] = name_slice(claim)
+            zones[name_slice(claim)] = str(each.facts.get("zone", ""))
+    now, creations, answers = ports.clock.now(), [], []
+    try:
+        creations = list(ports.pools.list_creations(cluster))
+    except ProvisionerError as error:
+        status.unread.append(f"GKE's operations of {cluster}: {say(error)}")
+    try:
+        answers = read_records(open_logs, cluster, now=now)
+    except ProvisionerError as error:
+        status.unread.append(f"the functions' logs: {say(error)}")
+    rows = sum_up(cluster, find_failures(creations, answers, known), zones, now=now)
+    return [row for home, row in rows.items() if home in zones]
 
 
 def _share_failures(status: Status) -> None:
@@ -227,6 +306,8 @@ def _waiting_row(cluster: str, pod: PodView, outcome: Outcome, ports: Ports) -> 
         error=outcome.facts.get("error", ""),
         next_try=outcome.facts.get("next_try", ""),
         round=outcome.facts.get("round"),
+        candidate=str(outcome.facts.get("candidate", "")),
+        zone=str(outcome.facts.get("zone", "")),
     )
 
 
@@ -254,90 +335,13 @@ def _read_claim(outcome: Outcome, field: str) -> str:
     return str(outcome.facts.get("claim", {}).get(field, ""))
 
 
-def print_status(console: Console, status: Status, *, wide: bool) -> None:
-    """Print the status for people: pools, then what waits, then one line that sums it up."""
-    if status.pools:
-        headings = ["POOL", "WORKLOAD", "STATE", "CHIPS", "AGE", "REASON"]
-        extra = ["ATTEMPT", "FAILURE", "CLUSTER", "SLICE", "NODES", "MACHINE", "TOPOLOGY", "MESSAGE"]
-        print_columns(console, headings + extra * wide, [_pool_cells(row, wide=wide) for row in status.pools])
-    if status.waiting:
-        if status.pools:
-            print_line(console)
-        headings = ["WAITING SLICE", "WORKLOAD", "FOR", "DECISION", "REASON", "ATTEMPT", "FAILURE", "NEXT TRY"]
-        extra = ["CLUSTER", "LEADER", "POOL", "MESSAGE"]
-        print_columns(console, headings + extra * wide, [_waiting_cells(row, wide=wide) for row in status.waiting])
-    if status.pools or status.waiting:
-        print_line(console)
-    chips = sum(row.chips for row in status.pools)
-    tail = f"; {status.stuck} need{'s' * (status.stuck == 1)} a person" if status.stuck else ""
-    print_line(
-        console,
-        f"{count(len(status.pools), 'pool')} with {count(chips, 'chip')}, "
-        f"{count(len(status.waiting), 'slice')} waiting{tail}",
-    )
-    for cluster, why in status.stops.items():
-        text = f"{short_cluster(cluster)}: {why}"
-        print_line(console, styled(text, "bad"))
-    for trouble in status.troubles:
-        print_line(console, styled(trouble, "warn"))
-
-
-def _pool_cells(row: PoolRow, *, wide: bool) -> list[Any]:
-    age = format_age(row.age_seconds)
-    look = "bad" if row.stuck else "ok" if row.state == "RUNNING" else "warn"
-    cells = [
-        row.pool,
-        f"{row.namespace}/{row.workload}",
-        styled(row.state, look),
-        str(row.chips),
-        age,
-        styled(row.reason + _tell_idle(row), "bad" if row.stuck else ""),
-    ]
-    extra = [
-        str(row.attempt),
-        row.failure or "-",
-        short_cluster(row.cluster),
-        row.slice or "-",
-        str(row.nodes),
-        row.machine_type,
-        row.topology or "-",
-        row.message,
-    ]
-    return cells + extra * wide
-
-
-def _tell_idle(row: PoolRow) -> str:
-    if not row.warm:
-        return ""
-    most = format_age(row.idle_seconds_max)
-    return (
-        f": up to {most}" if row.idle_seconds is None else f": idle for {format_age(row.idle_seconds)} of {most}"
-    )
-
-
-def _waiting_cells(row: WaitingRow, *, wide: bool) -> list[Any]:
-    waited = format_age(row.waiting_seconds)
-    cells = [
-        row.slice or "(all)",
-        f"{row.namespace}/{row.workload}",
-        waited,
-        styled(row.decision, "bad" if row.stuck else ""),
-        styled(row.reason, "bad" if row.stuck else ""),
-        "-" if row.attempt is None else str(row.attempt),
-        row.failure or "-",
-        _format_next(row),
-    ]
-    return cells + [short_cluster(row.cluster), row.pod or "-", row.pool or "-", row.message] * wide
-
-
-def _format_next(row: WaitingRow) -> str:
-    """Return when a failed creation is tried again; ``-`` if never by itself."""
-    at = parse_time(row.next_try)
-    if at is not None:
-        return format_minute(at)
-    return "now" if row.failure and row.decision == Verdict.CREATE else "-"
-
-
 def tell_reason(row: PoolRow | WaitingRow) -> str:
     """Return the reason of a row in brackets, and the class of its failure."""
     return f"[{row.reason}]" if row.failure in ("", row.reason) else f"[{row.reason}, failure: {row.failure}]"
+
+
+def tell_failures(row: FailureRow) -> str:
+    """Return how often the creation of a slice failed, since when, and GKE's last words."""
+    times = f"{row.count} x {row.failure}" if row.count > 1 else row.failure
+    where = f" in {row.zone}" if row.zone else ""
+    return f"slice {row.slice} got no node pool: {times}{where} since {row.since}, last at {row.last}: {row.error}"

@@ -19,7 +19,7 @@ from shared.core.decide.demands import (
 from shared.core.decide.error_answers import decide_failure
 from shared.core.decide.needed_pools import is_young, sort_own_attempts
 from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
-from shared.core.errors import Denied, ProvisionerError
+from shared.core.errors import Denied, ProvisionerError, Throttled
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.kinds.table import find_kind_of_pod
@@ -117,7 +117,7 @@ def provision_pod(
     try:
         made = _satisfy(found, pod, workload, ports, pools, turn, had_pool=had_pool)
     except ProvisionerError as error:
-        if overdue or isinstance(error, Denied):
+        if overdue or isinstance(error, Denied | Throttled):
             name = build_pool_name(found.claim, FIRST_ATTEMPT)
             failed = decide_failure(f"node pool {name} cannot be created", error)
             explain(live, failed, objects=(workload, pod))

@@ -14,7 +14,7 @@ import pytest
 import urllib3
 from google.auth.credentials import AnonymousCredentials
 
-from cli.log_search import find_last_sweep, open_logs, read_logs
+from cli.log_search import Swept, find_last_sweep, open_logs, read_answers, read_logs
 from shared.core.times import parse_time
 from standins.logging.filters import BadFilter, parse_filter
 from standins.logging.server import LoggingServer, Question
@@ -120,17 +120,32 @@ def test_google_s_client_reads_what_it_shows(tmp_path: Path, tmp_path_factory: A
         {"severity": "INFO", "time": f"2027-01-15T07:00:0{number}Z", "message": f"m{number}", "claim": claim}
         for number in range(3)
     ]
-    swept = {"severity": "INFO", "time": "2027-01-15T07:30:00Z", "message": "swept", "function": "sweep"}
-    lines = [json.dumps(each) for each in (*records, swept)]
+    swept: dict[str, Any] = {
+        "severity": "INFO",
+        "time": "2027-01-15T07:30:00Z",
+        "message": "swept",
+        "function": "sweep",
+    }
+    swept |= {"counts": {"errors": 2}}
+    throttled: dict[str, Any] = {
+        "severity": "WARNING",
+        "time": "2027-01-15T07:31:00Z",
+        "message": "no",
+        "claim": claim,
+    }
+    throttled |= {"decision": "none", "reason": "throttled"}
+    lines = [json.dumps(each) for each in (*records, swept, throttled)]
     (tmp_path / "sweep.log").write_text("\n".join(lines) + "\n")
     options = (f"--folder={tmp_path}", "--project=p")
     with stand_in(tmp_path_factory.mktemp("logging"), "standins.logging", "serve", *options) as ports:
         logs = partial(open_logs, ports["rest"], AnonymousCredentials())  # type: ignore[no-untyped-call]
         entries = read_logs(logs, CLUSTER, "n", "x", now=NOW)
         last_sweep = find_last_sweep(logs, CLUSTER, now=NOW)
+        (answer,) = read_answers(logs, CLUSTER, now=NOW)
 
-    assert [each.text for each in entries] == [": m2 []", ": m1 []", ": m0 []"]
-    assert last_sweep == parse_time("2027-01-15T07:30:00Z")
+    assert [each.text for each in entries] == ["none: no [throttled]", ": m2 []", ": m1 []", ": m0 []"]
+    assert last_sweep == Swept(at=parse_time("2027-01-15T07:30:00Z") or 0, errors=2)
+    assert (answer.claim, answer.decision, answer.reason) == (claim, "none", "throttled")
 
 
 def test_it_ends_cleanly_when_asked_to(folder: Path, tmp_path_factory: Any) -> None:

@@ -10,7 +10,8 @@ import yaml
 from rich.console import Console
 
 from cli.printing import format_age
-from cli.status import print_status, read_status
+from cli.status import read_status
+from cli.status_table import print_status
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.errors import Unavailable
@@ -50,9 +51,9 @@ def test_the_table_says_whose_each_pool_is_and_what_needs_a_person(
 
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
-        "POOL                            WORKLOAD        STATE     CHIPS   AGE   REASON",
-        f"{POOL}   default/train   RUNNING   16      5m    owner_live",
-        f"{failed}   default/train   ERROR     16      50s   pool_failed",
+        "POOL                            WORKLOAD        STATE     CHIPS   HOSTS   AGE   REASON",
+        f"{POOL}   default/train   RUNNING   16      -       5m    owner_live",
+        f"{failed}   default/train   ERROR     16      -       50s   pool_failed",
         "",
         "WAITING SLICE     WORKLOAD        FOR    DECISION   REASON     ATTEMPT   FAILURE    NEXT TRY",
         f"train-workers-1   default/train   1h8m   wait       stockout   0         stockout   {next_try}",
@@ -78,7 +79,7 @@ def test_a_warm_pool_is_shown_with_its_idle_time(world: World, monkeypatch: pyte
     world.cluster.add(a_jobset(terminal="Completed", terminal_since=NOW))
     world.cluster.nodes[POOL] = ["n"]
     put_in_place(monkeypatch, a_deployment(world))
-    line = f"{POOL}   default/train   RUNNING   16      1h0m   "
+    line = f"{POOL}   default/train   RUNNING   16      0/4     1h0m   "
 
     assert run("status").stdout.splitlines()[1] == f"{line}pool_warm: up to 30m"
     world.cluster.marks["n"] = SurplusMark(NOW - 720, closed=False)
@@ -154,6 +155,8 @@ def test_programs_get_everything(
         "warm": False,
         "idle_seconds": None,
         "idle_seconds_max": 0,
+        "hosts_busy": None,
+        "chips_idle": 0,
     }
     assert (data["stuck"], data["errors"]) == (2, [])
 
@@ -228,7 +231,7 @@ def test_a_pool_of_the_go_provisioner_has_no_age(monkeypatch: pytest.MonkeyPatch
     world.cluster.add(a_jobset(), a_pod(node_name="n"))
     put_in_place(monkeypatch, a_deployment(world))
 
-    assert "train-12345   default/train   RUNNING   16      ?" in run("status").stdout
+    assert "train-12345   default/train   RUNNING   16      -       ?" in run("status").stdout
 
 
 @pytest.mark.parametrize("wide", [False, True])
