@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from standins.googlecloud.mock_program import VARIABLE as MOCK_VARIABLE
 from standins.pubsub.tests.emulator_choice import REMEDY as EMULATOR_REMEDY
 from standins.pubsub.tests.emulator_choice import VARIABLE as EMULATOR_VARIABLE
 from standins.pubsub.tests.emulator_choice import EmulatorMissingError, choose_way
 from tests.corpus.corpus_files import REMEDY as CORPUS_REMEDY
 from tests.corpus.corpus_files import find_corpus
 from tests.failed_tests import VARIABLE as FAILURES_VARIABLE
-from tests.infra.mock_google_cloud import VARIABLE as MOCK_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,7 +121,7 @@ DEPLOY = (
     Tool(
         "a mock of Google Cloud",
         lambda: shutil.which(os.environ.get(MOCK_VARIABLE, "")) is not None,
-        f"{MOCK_VARIABLE} naming one; tests/infra/mock_google_cloud.py says how it is called",
+        f"{MOCK_VARIABLE} naming one; standins/googlecloud/README.md says how it is called",
     ),
 )
 
