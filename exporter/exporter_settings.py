@@ -35,6 +35,11 @@ class ExporterSettings:
     cluster: Annotated[str, _CLUSTER, "The cluster to watch. It is the source of every event."]
     topic: Annotated[str, _TOPIC, "The Pub/Sub topic that receives the events."]
     kinds: Annotated[KindNames, "The kinds of workload to watch, separated by commas."] = KIND_NAMES
+    kueue_admission_check: Annotated[
+        bool,
+        "Whether to watch Kueue's Workloads, so that the functions answer its admission check within seconds. It "
+        "needs a role of its own: docs/kueue.md.",
+    ] = False
     kubeconfig: Annotated[str, "Path of a kubeconfig file. Empty: the service account of the exporter's pod."] = ""
     http_host: Annotated[
         str,

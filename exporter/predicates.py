@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from shared.core import labels as label_keys
 from shared.core.decide.capacity_first import is_asking
 from shared.core.kinds.elastic import is_leader
-from shared.core.kinds.table import find_kind_of_pod
+from shared.core.kinds.table import find_kind, find_kind_of_pod
 from shared.core.messages import Observed
 from shared.core.times import format_time
 from shared.edges.workload_objects import view_pod
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from shared.core.kinds.kind import Kind
+    from shared.core.kueue import QueuedWorkload
     from shared.core.workloads import PodView, WorkloadView
     from shared.edges.kubernetes_objects import ObjectMeta
     from shared.edges.workload_objects import Pod
@@ -106,6 +107,17 @@ def ask_of(workload: WorkloadView) -> str:
         workload.marks.get(key, "") for key in (label_keys.CAPACITY_FIRST, label_keys.CAPACITY_FIRST_SECONDS)
     )
     return f"generation {workload.generation} {asked}"[:_INCARNATION_LENGTH_MAX]
+
+
+def quota_of(queued: QueuedWorkload) -> str:
+    """Return what tells one reservation of quota that waits for a check from the next, or nothing.
+
+    A message cannot name an owner of an unknown kind, which the sweep answers.
+    """
+    waits = queued.holds_quota and any(each.state == "Pending" for each in queued.checks)
+    if not waits or find_kind(queued.owner_kind) is None:
+        return ""
+    return f"quota since {format_time(queued.reserved_at)}"
 
 
 def wants_fewer(before: Mapping[str, int], now: Mapping[str, int]) -> bool:

@@ -73,7 +73,7 @@ class _Exporter:
         self._settings, self._stop = settings, stop
         self._failed = threading.Event()
         self._metrics = Metrics()
-        self._watched = list_watched(choose_kinds(settings.kinds))
+        self._watched = list_watched(choose_kinds(settings.kinds), queues=settings.kueue_admission_check)
         self._health = Health(tuple(kind.name for kind in self._watched))
         connection = (
             connection_from_kubeconfig(settings.kubeconfig) if settings.kubeconfig else connection_in_cluster()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from exporter.predicates import ask_of, has_surplus, is_demand, standing_of, wants_fewer
+from exporter.predicates import ask_of, has_surplus, is_demand, quota_of, standing_of, wants_fewer
 from shared.core.kinds.elastic import hint_slice
 from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.core.times import format_time
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from shared.core.kinds.kind import Kind
+    from shared.core.kueue import QueuedWorkload
     from shared.core.workloads import WorkloadView
     from shared.edges.workload_objects import Pod
 
@@ -329,6 +330,64 @@ class WorkloadSightings:
             observed=observed,
             incarnation=incarnation,
         )
+
+
+class QueueSightings:
+    """Kueue's Workloads that have quota and wait for a check: each reservation is reported once.
+
+    Which checks this provisioner answers is not known here; the receiver looks.
+    """
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._generations: _Generations[str] = _Generations()
+
+    def begin_listing(self) -> None:
+        """Start a listing."""
+        self._generations.begin()
+
+    def see(self, seen: QueuedWorkload) -> Iterable[Event]:
+        """Return the demand of the workload that a new reservation is for."""
+        self._generations.mark(seen.uid)
+        before = self._generations.entries.get(seen.uid, "")
+        waits = self._generations.entries[seen.uid] = quota_of(seen)
+        if waits in ("", before):
+            return ()
+        owner = ObjectName(
+            kind=seen.owner_kind, namespace=seen.namespace, name=seen.owner_name, uid=seen.owner_uid
+        )
+        return (
+            Event(
+                type=EventType.DEMAND,
+                cluster=self._cluster,
+                subject=owner,
+                observed=Observed.QUOTA_RESERVED,
+                incarnation=waits,
+            ),
+        )
+
+    def miss(self, uid: str) -> None:
+        """Note an unreadable object, as in `Sightings`."""
+        self._generations.miss(uid)
+
+    def lose(self, gone: QueuedWorkload) -> Iterable[Event]:
+        """Forget a Workload; its owner's own watch reports what that means."""
+        self._generations.entries.pop(gone.uid, None)
+        return ()
+
+    def finish_listing(self) -> Iterable[Event]:
+        """Forget the Workloads that the listing did not show."""
+        self._generations.sweep()
+        return ()
+
+    @property
+    def standing(self) -> int:
+        """How many wait for a check with quota."""
+        return sum(entry != "" for entry in self._generations.entries.values())
+
+    def __len__(self) -> int:
+        """Return how many Workloads are in the watch."""
+        return len(self._generations.entries)
 
 
 def _name(workload: WorkloadView) -> ObjectName:

@@ -43,6 +43,7 @@ ABSENT_SECONDS = 5.0
 SHORT_SECONDS = 1.0
 """A watch that ends sooner than this without a single event counts as a failure, so that it cannot
 spin."""
+BASE = "infra/kubernetes/base"
 _REASONS: tuple[tuple[type[ProvisionerError], str], ...] = (
     (Expired, "expired"),
     (Silence, "silence"),
@@ -252,7 +253,7 @@ class Follower(Generic[T]):
         if reason not in ("disconnected", "throttled") or self._pauses.failures > 1:
             self._version = ""
         self._health.note_lack(self._watched.name, self._advise(reason, error))
-        if reason == "absent" and self._watched.optional:
+        if (reason == "absent" and self._watched.optional) or (reason == "denied" and self._watched.role):
             self._health.note_settled(self._watched.name)
         _logger.log(
             self._severity(reason),
@@ -277,9 +278,9 @@ class Follower(Generic[T]):
         return logging.DEBUG if reason == "absent" and self._watched.optional else logging.WARNING
 
     def _advise(self, reason: str, error: ProvisionerError) -> str:
-        path = self._watched.path
+        path, role = self._watched.path, self._watched.role or BASE
         if reason == "absent":
             return f"{path} does not exist in the cluster: is the {self._watched.operator} operator installed?"
         if reason == "denied":
-            return f"the exporter's account may not list or watch {path}: apply infra/kubernetes/base ({error})"
+            return f"the exporter's account may not list or watch {path}: apply {role} ({error})"
         return str(error)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from exporter.sightings import PodSightings, WorkloadSightings
+from exporter.sightings import PodSightings, QueueSightings, WorkloadSightings
 from shared.core.kinds.table import KINDS, select_pods, select_workloads
+from shared.core.kueue import API_VERSION, QueuedWorkload, read_queued
 from shared.edges.workload_objects import Pod, read_template
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ class WatchedKind(Generic[T]):
     """Whether a cluster that does not know the list is as it should be."""
     params: dict[str, str] = field(default_factory=dict)
     """Selectors that the server applies."""
+    role: str = ""
+    """The folder of the optional role that allows it, without which the exporter is ready too;
+    empty if the base allows it."""
 
 
 def watch_pods(kind: Kind) -> WatchedKind[Pod]:
@@ -78,13 +82,33 @@ def watch_workloads(kind: Kind) -> WatchedKind[WorkloadView]:
     )
 
 
-def list_watched(kinds: Iterable[Kind]) -> tuple[WatchedKind[Any], ...]:
-    """Return the two watches of each kind, or one where the pods are the workloads."""
-    return tuple(
+def watch_queues() -> WatchedKind[QueuedWorkload]:
+    """Return the watch of Kueue's Workloads. No selector tells which of them have quota."""
+    return WatchedKind(
+        name="Kueue's workloads",
+        path=f"/apis/{API_VERSION}/workloads",
+        shape=msgspec.Raw,
+        read=_read_queued,
+        sightings=QueueSightings,
+        operator="Kueue",
+        optional=True,
+        role="infra/kubernetes/kueue",
+    )
+
+
+def list_watched(kinds: Iterable[Kind], *, queues: bool = False) -> tuple[WatchedKind[Any], ...]:
+    """Return the two watches of each kind, or one where the pods are the workloads.
+
+    Args:
+        kinds: to watch.
+        queues: whether to watch Kueue's Workloads too.
+    """
+    watched = tuple(
         watched
         for kind in kinds
         for watched in (watch_pods(kind), *((watch_workloads(kind),) if kind.watched else ()))
     )
+    return (*watched, watch_queues()) if queues else watched
 
 
 def _name_pods(kind: Kind) -> str:
@@ -100,3 +124,7 @@ def _keep(pod: Pod) -> Pod:
 
 def _read(kind: Kind, raw: msgspec.Raw) -> WorkloadView:
     return kind.read(_BODY.decode(raw), read_template)
+
+
+def _read_queued(raw: msgspec.Raw) -> QueuedWorkload:
+    return read_queued(_BODY.decode(raw))

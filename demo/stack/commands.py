@@ -182,6 +182,7 @@ def exporter(layout: Layout, settings: StackSettings, *, pubsub_grpc: str, port:
             ),
             "TPU_PROVISIONER_HTTP_PORT": str(port),
             "TPU_PROVISIONER_LEASE_SECONDS": str(settings.lease_seconds if real else 0),
+            "TPU_PROVISIONER_KUEUE_ADMISSION_CHECK": str(settings.kueue_admission_check).lower(),
             "PUBSUB_EMULATOR_HOST": pubsub_grpc,
         },
     )

@@ -33,7 +33,7 @@ class EventType(StrEnum):
     """What a message hints at; the value is the CloudEvents type."""
 
     DEMAND = "tpuprovisioner.demand.v1"
-    """A leader pod was first seen unschedulable, or a workload that waits for its capacity."""
+    """A leader pod was first seen unschedulable, or a workload waits for its capacity."""
     WORKLOAD_OVER = "tpuprovisioner.workload-over.v1"
     """A workload ended, is suspended, lost its last pods, is deleted or needs fewer slices."""
 
@@ -51,6 +51,8 @@ class Observed(StrEnum):
     """The workload needs fewer slices than before."""
     CAPACITY_FIRST = "capacity-first"
     """The workload is suspended, and asks for its capacity before it is resumed."""
+    QUOTA_RESERVED = "quota-reserved"
+    """Kueue has reserved quota for the workload, which waits for an admission check."""
 
 
 POD = "Pod"

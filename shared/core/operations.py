@@ -45,6 +45,8 @@ class EndedOperation:
     """True: a create that succeeded. False: a create that failed, or a delete. From
     ``protoPayload.methodName`` and the code in ``protoPayload.status``, which is absent or 0 after
     success."""
+    deleted: bool = False
+    """True: a delete, whatever came of it."""
 
 
 def parse_entry(data: bytes) -> EndedOperation | None:
@@ -68,6 +70,7 @@ def parse_entry(data: bytes) -> EndedOperation | None:
         cluster=f"projects/{project}/locations/{location}/clusters/{cluster}",
         pool=pool,
         created=method[1] == "Create" and _get(status, "protoPayload.status.code", int, 0) == 0,
+        deleted=method[1] == "Delete",
     )
 
 

@@ -155,6 +155,9 @@ class Queues(Protocol):
     def list_workloads(self) -> Iterable[QueuedWorkload]:
         """Return every Workload of Kueue."""
 
+    def list_owned(self, namespace: str, owner_uid: str) -> Iterable[QueuedWorkload]:
+        """Return the Workloads of one object, by its UID."""
+
     def view_admitted(self, workload: WorkloadView) -> WorkloadView | None:
         """Return a suspended workload as it will be resumed; None if Kueue has no quota for it."""
 

@@ -61,10 +61,14 @@ class KueueQueues:
         """Yield every Workload of the cluster, page by page."""
         return self._list("workloads", read_queued)
 
+    def list_owned(self, namespace: str, owner_uid: str) -> Iterator[QueuedWorkload]:
+        """Yield the Workloads that Kueue has made for one object, by its UID."""
+        path = f"namespaces/{namespace}/workloads"
+        return self._list(path, read_queued, {"labelSelector": f"{OWNER_UID}={owner_uid}"})
+
     def view_admitted(self, workload: WorkloadView) -> WorkloadView | None:
         """Return a suspended workload as Kueue will resume it; None if it holds no quota for it."""
-        path = f"namespaces/{workload.namespace}/workloads"
-        for queued in self._list(path, read_queued, {"labelSelector": f"{OWNER_UID}={workload.uid}"}):
+        for queued in self.list_owned(workload.namespace, workload.uid):
             if queued.holds_quota and (queued.owner_kind, queued.owner_uid) == (workload.kind, workload.uid):
                 return self.view_owner(queued)
         return None

@@ -28,12 +28,12 @@ from shared.perform.outcome import Outcome
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from shared.core.decide.admission_checks import CheckAnswer
     from shared.core.decide.gangs import GangAnswer
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.kueue import CheckState, QueuedWorkload
+    from shared.core.kueue import Check, CheckState, QueuedWorkload
     from shared.core.ports import Ports, Queues
     from shared.core.workloads import WorkloadView
     from shared.perform.act_within_limits import Limits
@@ -69,21 +69,22 @@ class Admission:
         for check in checks:
             if not check.active:
                 self.queues.mark_active(check)
-        names = [check.name for check in checks]
-        found = [
-            (each, state)
-            for each in (self.queues.list_workloads() if names else ())
-            if each.holds_quota and (state := each.find_pending(names))
-        ][:QUEUED_MAX]
-        tasks = [partial(self._admit, queued, state, pools) for queued, state in found]
+        found = _list_pending(self.queues.list_workloads() if checks else (), checks)[:QUEUED_MAX]
+        tasks = [partial(self.admit, queued, state, pools) for queued, state in found]
         done = get_runner(self.ports)(tasks, at_once=CALLS_AT_ONCE, until=self.ports.until)
         return [(str(queued), each) for (queued, _), each in zip(found, done, strict=True)]
 
-    def _admit(self, queued: QueuedWorkload, state: CheckState, pools: Sequence[PoolSnapshot]) -> list[Outcome]:
-        """Answer one workload.
+    def admit(self, queued: QueuedWorkload, state: CheckState, pools: Sequence[PoolSnapshot]) -> list[Outcome]:
+        """Answer one workload; the outcomes are empty if its owner is gone or replaced.
+
+        Args:
+            queued: as it was read just now; it has quota.
+            state: that of our check.
+            pools: every pool of the cluster, listed just now.
 
         Raises:
-            Retryable: something could not be read, or has changed; the next sweep answers.
+            Retryable: something could not be read, or has changed; a later look answers.
+            Denied: a permission is missing.
         """
         live, outcomes, owner = self.ports.clusters[self.cluster], list[Outcome](), None
         found: WorkloadView | Decision | None
@@ -101,12 +102,13 @@ class Admission:
             outcomes = describe_slices(self.cluster, made, self.ports)
             answer = answer_gang(made, uid=queued.uid, retries=state.retries, now=self.ports.clock.now())
         self._tell(queued, state, answer)
+        if answer.word == Word.PENDING and outcomes:
+            return outcomes
         if answer.word != Word.PENDING:
             explain(live, answer.decision, objects=(owner,))
-            facts = {"check": state.name, "state": str(answer.word)}
-            said = Outcome(decision=answer.decision, cluster=self.cluster, subject=str(queued), facts=facts)
-            outcomes = [*outcomes, said]
-        return outcomes
+        facts = {"check": state.name, "state": str(answer.word)}
+        said = Outcome(decision=answer.decision, cluster=self.cluster, subject=str(queued), facts=facts)
+        return [*outcomes, said]
 
     def _find_owner(self, queued: QueuedWorkload) -> WorkloadView | Decision | None:
         """Return the owner as it will be when Kueue resumes it; None if it is gone or replaced."""
@@ -146,3 +148,34 @@ class Admission:
         since = state.since if word == state.state else format_time(self.ports.clock.now())
         told = dataclasses.replace(state, state=word, message=message, since=since)
         self.queues.write_state(queued, told, retry_seconds=answer.retry_seconds)
+
+
+def answer_reserved(cluster: str, workload: WorkloadView, ports: Ports) -> list[Outcome]:
+    """Answer our check of a suspended workload that has quota of Kueue; empty without one.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        workload: as it was read just now.
+        ports: the outside world.
+
+    Raises:
+        Retryable: something could not be read, or has changed; deliver the message again.
+        Denied: a permission is missing.
+    """
+    queues = ports.queues.get(cluster)
+    if queues is None or not workload.suspended:
+        return []
+    reserved = [each for each in queues.list_owned(workload.namespace, workload.uid) if each.holds_quota]
+    found = _list_pending(reserved, queues.list_checks()) if reserved else []
+    if not found:
+        return []
+    admission, pools = Admission(cluster=cluster, queues=queues, ports=ports), ports.pools.list(cluster)
+    return [outcome for queued, state in found for outcome in admission.admit(queued, state, pools)]
+
+
+def _list_pending(
+    workloads: Iterable[QueuedWorkload], checks: Iterable[Check]
+) -> list[tuple[QueuedWorkload, CheckState]]:
+    """Return the workloads with quota for which one of our checks is Pending, with its state."""
+    names = [check.name for check in checks]
+    return [(each, state) for each in workloads if each.holds_quota and (state := each.find_pending(names))]

@@ -31,6 +31,7 @@ from shared.core.decide.gangs import GangState, decide_late, list_missing, plan_
 from shared.core.decisions import Decision
 from shared.core.errors import Denied, ProvisionerError
 from shared.core.times import format_time, measure_seconds
+from shared.perform.admit_workloads import answer_reserved
 from shared.perform.emergency_stop import find_stop
 from shared.perform.explain import explain
 from shared.perform.gang_pools import describe_slices, give_back, give_pools
@@ -65,7 +66,7 @@ class SweepShare:
 
 
 def answer_named(cluster: str, name: ObjectName, ports: Ports) -> list[Outcome]:
-    """Answer a message about a workload, as it is now.
+    """Answer a message about a suspended workload, as it is now: Kueue's check, or its own wish.
 
     Raises:
         Retryable: something could not be read or is in progress; deliver the message again.
@@ -76,7 +77,7 @@ def answer_named(cluster: str, name: ObjectName, ports: Ports) -> list[Outcome]:
         workload = ports.clusters[cluster].get_workload(name.kind, name.namespace, name.name)
     if workload is None or workload.uid != name.uid:
         return [Outcome(decision=decide_unasked(str(name)), cluster=cluster, subject=str(name))]
-    return answer_workload(cluster, workload, ports)
+    return answer_reserved(cluster, workload, ports) or answer_workload(cluster, workload, ports)
 
 
 def answer_workload(

@@ -18,6 +18,7 @@ from shared.core.errors import ProvisionerError
 from shared.core.identity.names import parse_pool_name
 from shared.core.kinds.elastic import is_leader
 from shared.core.kinds.table import find_kind_of_pod, get_kind
+from shared.perform.admit_workloads import answer_reserved
 from shared.perform.answer_demand import provision_pod
 from shared.perform.explain import explain
 from shared.perform.outcome import Outcome, describe_pool_outcome
@@ -69,20 +70,26 @@ def settle(ended: EndedOperation | None, ports: Ports) -> Sequence[Outcome]:
             outcomes.append(provision_pod(ended.cluster, pod, ports, answered=answered, had_pool=True))
         if answered:
             break
-    if pool is not None and not outcomes:
-        outcomes = _answer_owner(ended.cluster, pool, ports)
+    if not outcomes and not ended.deleted and _may_wait_without_pods(ended.cluster, ports):
+        pool = pool or ports.pools.get(ended.cluster, ended.pool)
+        outcomes = _answer_owner(ended.cluster, pool, ports) if pool else []
     return outcomes or [_conclude(ended, decide_unclaimed(ended.pool))]
 
 
 def _answer_owner(cluster: str, pool: PoolSnapshot, ports: Ports) -> list[Outcome]:
     """Answer the owner of a pool if it is suspended and waits for its capacity."""
-    owner = pool.owner
-    if owner is None or not ports.settings.capacity_first or owner.kind not in ports.settings.kinds:
+    owner, first = pool.owner, ports.settings.capacity_first
+    if owner is None or not _may_wait_without_pods(cluster, ports) or owner.kind not in ports.settings.kinds:
         return []
     workload = ports.clusters[cluster].get_workload(owner.kind, owner.namespace, owner.name)
-    if workload is None or not is_owner(owner, workload) or not (workload.suspended and is_asking(workload)):
+    if workload is None or not is_owner(owner, workload) or not workload.suspended:
         return []
-    return answer_workload(cluster, workload, ports)
+    reserved = answer_reserved(cluster, workload, ports)
+    return reserved or (answer_workload(cluster, workload, ports) if first and is_asking(workload) else [])
+
+
+def _may_wait_without_pods(cluster: str, ports: Ports) -> bool:
+    return ports.settings.capacity_first or cluster in ports.queues
 
 
 def _conclude(ended: EndedOperation, decision: Decision) -> Outcome:

@@ -80,6 +80,12 @@ class FakeQueues(Plans):
         self.begin("list_workloads")
         return list(self.workloads.values())
 
+    def list_owned(self, namespace: str, owner_uid: str) -> list[QueuedWorkload]:
+        self.begin("list_owned")
+        return [
+            each for each in self.workloads.values() if (each.namespace, each.owner_uid) == (namespace, owner_uid)
+        ]
+
     def view_admitted(self, workload: WorkloadView) -> WorkloadView | None:
         self.begin("view_admitted")
         queued = self.workloads.get(workload.name)

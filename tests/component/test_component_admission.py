@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from shared.core.errors import Denied, KindAbsent, StaleView
+from shared.core.errors import Denied, KindAbsent, ProvisionerError, StaleView
 from shared.core.labels import SPOT
-from tests.builders import CLUSTER, NOW, a_jobset, a_template
+from shared.core.messages import EventType, ObjectName, Observed
+from tests.audit_entries import STOCKOUT, an_entry, as_message
+from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_template, an_over_event
 from tests.component.fake_queues import FakeQueues
 from tests.component.world import Records, World
 
@@ -230,3 +232,103 @@ def test_after_the_end_of_a_delivery_kueue_is_asked_nothing(queued: tuple[World,
     assert counts["errors"] >= 1
     assert queues.writes == 0
     assert not queues.checks[0].active
+
+
+# --- by messages, within seconds ---------------------------------------------------------------------------------
+
+
+def reserved(world: World, **changes: str) -> int:
+    """Deliver that quota was reserved for the workload."""
+    named = {"kind": "JobSet", "namespace": "default", "name": "train", "uid": JOBSET_UID} | changes
+    event = an_over_event(type=EventType.DEMAND, observed=Observed.QUOTA_RESERVED, subject=ObjectName(**named))
+    return world.deliver(event).status
+
+
+def test_a_message_creates_the_pools_and_the_end_of_the_last_creation_makes_the_check_ready(
+    queued: tuple[World, FakeQueues],
+) -> None:
+    world, queues = queued
+    assert reserved(world) == 200
+    assert statuses(world) == ["PROVISIONING", "PROVISIONING"]
+    assert world.says() == ("create", "pool_absent")
+    assert "0 of 2 slices have their node pools" in queues.state("train").message
+
+    first, second = world.pools.names(CLUSTER)
+    world.pools.move(CLUSTER, first, "RUNNING")
+    assert world.deliver(as_message(an_entry(pool=first)), "settle").status == 200
+    assert queues.state("train").state == "Pending"
+    assert "1 of 2 slices have their node pools" in queues.state("train").message
+
+    world.pools.move(CLUSTER, second, "RUNNING")
+    assert world.deliver(as_message(an_entry(pool=second)), "settle").status == 200
+    assert queues.state("train").state == "Ready"
+    assert world.pools.count("create") == 2
+
+
+def test_the_end_of_a_creation_that_failed_gives_the_quota_back_at_once(queued: tuple[World, FakeQueues]) -> None:
+    world, queues = queued
+    reserved(world)
+    first, _ = world.pools.names(CLUSTER)
+    world.pools.fail(CLUSTER, first, "GCE_STOCKOUT: no capacity", ended_at=NOW)
+
+    assert world.deliver(as_message(an_entry(pool=first, status=STOCKOUT)), "settle").status == 200
+    assert queues.state("train").state == "Retry"
+    assert world.pools.count("create") == 2
+
+
+def test_the_same_message_again_changes_nothing(queued: tuple[World, FakeQueues]) -> None:
+    world, queues = queued
+    assert [reserved(world) for _ in range(3)] == [200] * 3
+    assert (world.pools.count("create"), queues.writes) == (2, 2), (
+        "the number that is ready, then that of those made"
+    )
+    assert world.says() == ("wait", "pool_in_progress")
+
+
+@pytest.mark.parametrize("change", ["no quota", "another uid", "resumed", "gone", "another check", "answered"])
+def test_a_message_that_is_not_true_any_more_does_nothing(queued: tuple[World, FakeQueues], change: str) -> None:
+    world, queues = queued
+    known, owner = queues.workloads["train"], world.cluster.workloads["JobSet", "default", "train"]
+    if change == "no quota":
+        queues.workloads["train"] = dataclasses.replace(known, holds_quota=False)
+    elif change == "resumed":
+        world.cluster.add(dataclasses.replace(owner, suspended=False))
+    elif change == "gone":
+        del world.cluster.workloads["JobSet", "default", "train"]
+    elif change == "another check":
+        queues.checks = []
+    elif change == "answered":
+        ready = dataclasses.replace(known.checks[0], state="Ready")
+        queues.workloads["train"] = dataclasses.replace(known, checks=(ready,))
+
+    assert reserved(world, uid="forged" if change == "another uid" else JOBSET_UID) == 200
+    assert world.says() == ("nothing", "demand_gone")
+    assert (world.pools.count("create"), queues.writes) == (0, 0)
+
+
+def test_without_the_setting_a_message_does_nothing(
+    queued: tuple[World, FakeQueues],
+) -> None:
+    world, queues = queued
+    world.ports = dataclasses.replace(world.ports, queues={})
+    assert reserved(world) == 200
+    assert world.says() == ("nothing", "demand_gone")
+    assert (world.pools.count("create"), queues.writes) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "error", "status"),
+    [
+        ("write_state", StaleView("it has changed"), 503),
+        ("list_owned", Denied("no right"), 500),
+        ("list_checks", Denied("no right"), 500),
+    ],
+)
+def test_a_message_comes_again_after_what_a_retry_or_a_person_repairs(
+    queued: tuple[World, FakeQueues], method: str, error: ProvisionerError, status: int
+) -> None:
+    world, queues = queued
+    queues.fail_next(method, error)
+    assert reserved(world) == status
+    assert reserved(world) == 200
+    assert statuses(world) == ["PROVISIONING", "PROVISIONING"]

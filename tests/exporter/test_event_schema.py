@@ -11,9 +11,10 @@ import jsonschema
 import msgspec
 import pytest
 
-from exporter.sightings import PodSightings, WorkloadSightings
+from exporter.sightings import PodSightings, QueueSightings, WorkloadSightings
 from shared.core.errors import MalformedEvent
 from shared.core.kinds.jobset import JOBSET
+from shared.core.kueue import read_queued
 from shared.core.labels import CAPACITY_FIRST
 from shared.core.messages import (
     KINDS_PLURAL,
@@ -27,6 +28,7 @@ from shared.core.messages import (
 from shared.edges.workload_objects import Pod, read_workload
 from shared.traces import add_trace
 from tests.exporter.exporter_builders import CLUSTER, SINCE, a_jobset, a_leader, completed, suspended
+from tests.unit.test_kueue import a_workload
 
 if TYPE_CHECKING:
     from shared.core.workloads import WorkloadView
@@ -61,6 +63,7 @@ def every_event() -> list[Event]:
         *jobsets.see(jobset("d", replicas=2)),
         *jobsets.see(jobset("d", replicas=1)),
         *jobsets.see(dataclasses.replace(jobset("e"), suspended=True, marks={CAPACITY_FIRST: "true"})),
+        *QueueSightings(CLUSTER).see(read_queued(a_workload())),
     ]
 
 

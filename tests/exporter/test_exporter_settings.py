@@ -24,6 +24,7 @@ def test_every_setting_is_read() -> None:
     found = read_exporter_settings(
         GOOD
         | {
+            "TPU_PROVISIONER_KUEUE_ADMISSION_CHECK": "true",
             "TPU_PROVISIONER_KUBECONFIG": "/k",
             "TPU_PROVISIONER_HTTP_HOST": "127.0.0.2",
             "TPU_PROVISIONER_HTTP_PORT": "0",
@@ -39,6 +40,7 @@ def test_every_setting_is_read() -> None:
         CLUSTER,
         TOPIC,
         KIND_NAMES,
+        True,
         "/k",
         "127.0.0.2",
         0,

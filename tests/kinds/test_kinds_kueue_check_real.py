@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.stack import Stack
+from exporter.watched_kinds import watch_queues
 from shared.core.errors import Denied
 from shared.core.kueue import CHECKED, CONTROLLER
 from shared.core.workloads import WorkloadView
@@ -38,7 +40,7 @@ Json = dict[str, Any]
 CHECK = "capacity"
 FOLDER = "kueue"
 GRACE_SECONDS = 20
-SWEEP = "tpu-provisioner-sweep"
+SWEEP, EXPORTER = "tpu-provisioner-sweep", "tpu-provisioner-exporter"
 
 
 @pytest.fixture(scope="module")
@@ -140,18 +142,34 @@ def test_what_can_never_be_is_rejected_with_its_reason(cloud: Cloud) -> None:
     queue.clear()
 
 
+@dataclasses.dataclass(frozen=True)
+class Accounts:
+    """Kueue as the sweep's own account and the exporter's see it."""
+
+    queues: KueueQueues
+    watching: KubernetesApi
+
+
 @pytest.fixture
-def account(plane: ControlPlane, cloud: Cloud, tmp_path: Path) -> Iterator[KueueQueues]:
-    """Kueue as the sweep's own account sees it, and one Workload with a check that is Pending."""
-    plane.write_account_kubeconfig(tmp_path / "kubeconfig", NAMESPACE, SWEEP)
-    api = KubernetesApi(connection_from_kubeconfig(tmp_path / "kubeconfig"))
-    yield KueueQueues(api)
+def accounts(plane: ControlPlane, cloud: Cloud, tmp_path: Path) -> Iterator[Accounts]:
+    apis = []
+    for name in (SWEEP, EXPORTER):
+        plane.write_account_kubeconfig(tmp_path / name, NAMESPACE, name)
+        apis.append(KubernetesApi(connection_from_kubeconfig(tmp_path / name)))
+    yield Accounts(KueueQueues(apis[0]), apis[1])
     plane.apply(read_optional_rights(FOLDER))
-    api.close()
+    for api in apis:
+        api.close()
 
 
-def _act(queues: KueueQueues, queue: Queue) -> None:
-    """Do all that the sweep asks of Kueue."""
+def _act(accounts: Accounts, queue: Queue) -> None:
+    """Do all that the sweep and the exporter ask of Kueue."""
+    watched = watch_queues()
+    (page, *_) = accounts.watching.list_pages(watched.path, watched.shape)
+    version = {"resourceVersion": page.metadata.resource_version, "timeoutSeconds": "1"}
+    with accounts.watching.watch(watched.path, version, watched.shape, silence_seconds=10) as watch:
+        list(watch)
+    queues = accounts.queues
     (check,) = queues.list_checks()
     queues.mark_active(check)
     queued = next(each for each in queues.list_workloads() if each.owner_name == queue.workload)
@@ -171,32 +189,32 @@ RIGHTS = [
 ]
 
 
-def test_without_any_one_right_something_fails(plane: ControlPlane, cloud: Cloud, account: KueueQueues) -> None:
+def test_without_any_one_right_something_fails(plane: ControlPlane, cloud: Cloud, accounts: Accounts) -> None:
     queue = Queue(cloud, "rights", V6E, check=CHECK)
     fault = cloud.add_fault("duration", pool="rights-*", operation="create", seconds=36_000)
     queue.submit("JobSet", jobset(queue.workload, Job(does=LONG)))
     wait_for("a check", lambda: queue.check_state(queue.workload))
-    wait_for("the rights to be enough", lambda: not _find_denial(account, queue))
+    wait_for("the rights to be enough", lambda: not _find_denial(accounts, queue))
     for role, index, resource, verb in RIGHTS:
         lesser = copy.deepcopy(
             next(each for each in read_optional_rights(FOLDER) if each["metadata"]["name"] == role)
         )
-        lesser["rules"][index]["resources"].remove(resource)
-        if not lesser["rules"][index]["resources"]:
+        lesser["rules"][index]["verbs"].remove(verb)
+        if not lesser["rules"][index]["verbs"]:
             del lesser["rules"][index]
         plane.apply([lesser])
-        said = wait_for(f"{verb} {resource} is missed", lambda: _find_denial(account, queue))
+        said = wait_for(f"{verb} {resource} is missed", lambda: _find_denial(accounts, queue))
         assert resource.partition("/")[0] in said
         plane.apply(read_optional_rights(FOLDER))
-        wait_for("the rights to be enough", lambda: not _find_denial(account, queue))
+        wait_for("the rights to be enough", lambda: not _find_denial(accounts, queue))
     cloud.clear_fault(fault)
     queue.delete("JobSet")
     queue.clear()
 
 
-def _find_denial(queues: KueueQueues, queue: Queue) -> str:
+def _find_denial(accounts: Accounts, queue: Queue) -> str:
     try:
-        _act(queues, queue)
+        _act(accounts, queue)
     except Denied as error:
         return str(error)
     return ""

@@ -36,22 +36,22 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("entry", "created"),
+    ("entry", "created", "deleted"),
     [
-        (an_entry(), True),
-        (an_entry(version="v1beta1"), True),
-        (an_entry(version="v1alpha1"), True),
-        (an_entry(status={"code": 0}), True),
-        (changed("protoPayload.status", None), True),
-        (an_entry(status=STOCKOUT), False),
-        (an_entry("Delete"), False),
-        (an_entry("Delete", status=STOCKOUT), False),
+        (an_entry(), True, False),
+        (an_entry(version="v1beta1"), True, False),
+        (an_entry(version="v1alpha1"), True, False),
+        (an_entry(status={"code": 0}), True, False),
+        (changed("protoPayload.status", None), True, False),
+        (an_entry(status=STOCKOUT), False, False),
+        (an_entry("Delete"), False, True),
+        (an_entry("Delete", status=STOCKOUT), False, True),
     ],
 )
 def test_the_end_of_a_create_or_delete_names_cluster_pool_and_success(
-    entry: dict[str, Any], created: bool
+    entry: dict[str, Any], created: bool, deleted: bool
 ) -> None:
-    assert parse(entry) == EndedOperation(cluster=CLUSTER, pool=POOL, created=created)
+    assert parse(entry) == EndedOperation(cluster=CLUSTER, pool=POOL, created=created, deleted=deleted)
 
 
 def test_the_location_is_the_clusters_for_a_zone_too() -> None:

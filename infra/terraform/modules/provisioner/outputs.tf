@@ -48,10 +48,14 @@ output "clusters" {
     for key, each in local.clusters : key => {
       path     = local.cluster_paths[key]
       endpoint = local.cluster_endpoints[key]
-      exporter_environment = {
-        TPU_PROVISIONER_CLUSTER = local.cluster_paths[key]
-        TPU_PROVISIONER_TOPIC   = google_pubsub_topic.workload_events.id
-      }
+      exporter_environment = merge(
+        {
+          TPU_PROVISIONER_CLUSTER = local.cluster_paths[key]
+          TPU_PROVISIONER_TOPIC   = google_pubsub_topic.workload_events.id
+        },
+        # The exporter watches Kueue's Workloads where the functions answer its check.
+        { for name in ["TPU_PROVISIONER_KUEUE_ADMISSION_CHECK"] : name => local.settings[name] if contains(keys(local.settings), name) },
+      )
     }
   }
 }

@@ -26,8 +26,24 @@ run "what_the_next_step_needs" {
   }
 
   assert {
+    condition     = length(output.clusters["main"].exporter_environment) == 2
+    error_message = "The exporter watches nothing of Kueue unless a setting says so."
+  }
+
+  assert {
     condition     = length(output.rbac_users) == 4
     error_message = "Four accounts need rights in the cluster."
+  }
+}
+
+run "the_exporter_watches_kueue_where_the_functions_answer_it" {
+  variables {
+    settings = { kueue_admission_check = "true" }
+  }
+
+  assert {
+    condition     = output.clusters["main"].exporter_environment.TPU_PROVISIONER_KUEUE_ADMISSION_CHECK == "true"
+    error_message = "The setting reaches the exporter."
   }
 }
 

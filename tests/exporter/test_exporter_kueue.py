@@ -1,0 +1,134 @@
+"""The watch of Kueue's Workloads: each reservation of quota that waits for a check is reported once."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Any
+
+import pytest
+
+from exporter.health import Role
+from exporter.sightings import QueueSightings
+from exporter.watched_kinds import list_watched, watch_queues
+from shared.core.kinds.table import KINDS
+from shared.core.kueue import QueuedWorkload, read_queued
+from shared.core.messages import Event, EventType, ObjectName, Observed
+from tests.exporter.exporter_builders import CLUSTER
+from tests.exporter.scripted_kubernetes import Listing, Refusal, ScriptedKubernetes, Stream
+from tests.exporter.test_exporter_watch import Follow, wait_until
+from tests.unit.test_kueue import CHECKS, OWNER, a_workload
+
+READY = [each | {"state": "Ready"} for each in CHECKS]
+LATER = 1_800_000_000.0
+FIRST = ("quota-reserved", "uid-of-train")
+
+
+def queued(**changes: Any) -> QueuedWorkload:
+    return read_queued(a_workload(**changes))
+
+
+def test_a_reservation_names_the_workload_that_it_is_for() -> None:
+    (event,) = QueueSightings(CLUSTER).see(queued())
+
+    assert event == Event(
+        type=EventType.DEMAND,
+        cluster=CLUSTER,
+        subject=ObjectName(kind="JobSet", namespace="default", name="train", uid="uid-of-train"),
+        observed=Observed.QUOTA_RESERVED,
+        incarnation="quota since 2026-11-23T11:00:00Z",
+    )
+
+
+def test_it_is_reported_once_and_again_when_the_quota_was_lost_and_is_back() -> None:
+    sightings, waits = QueueSightings(CLUSTER), queued()
+
+    assert len(list(sightings.see(waits))) == 1
+    assert not sightings.see(dataclasses.replace(waits, version="8"))
+    assert (sightings.standing, len(sightings)) == (1, 1)
+    assert not sightings.see(queued(conditions={"QuotaReserved": "False"}))
+    assert (sightings.standing, len(sightings)) == (0, 1)
+    (again,) = sightings.see(dataclasses.replace(waits, reserved_at=LATER))
+    assert again.incarnation == "quota since 2027-01-15T08:00:00Z"
+    assert not sightings.lose(waits)
+    assert (sightings.standing, len(sightings)) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"conditions": {}},
+        {"conditions": {"QuotaReserved": "True", "Evicted": "True"}},
+        {"checks": []},
+        {"checks": READY},
+        {"checks": [CHECKS[0], CHECKS[1] | {"state": "Retry"}]},
+        {"ownerReferences": []},
+        {"ownerReferences": [OWNER | {"kind": "MPIJob"}]},
+        {"deletionTimestamp": "2026-11-23T11:00:00Z"},
+    ],
+    ids=["no quota", "evicted", "no check", "ready", "retry", "no owner", "unknown kind", "deleted"],
+)
+def test_what_waits_for_nothing_is_not_reported(changes: dict[str, Any]) -> None:
+    assert not QueueSightings(CLUSTER).see(queued(**changes))
+
+
+def test_after_a_listing_nothing_is_kept_of_what_has_left_but_of_what_cannot_be_read() -> None:
+    sightings, other = QueueSightings(CLUSTER), dataclasses.replace(queued(), uid="other")
+    list(sightings.see(queued()))
+    list(sightings.see(other))
+
+    sightings.begin_listing()
+    sightings.miss("other")
+
+    assert not sightings.finish_listing()
+    assert len(sightings) == 1
+    assert not sightings.see(other)
+
+
+def test_it_is_watched_only_where_the_setting_says_so() -> None:
+    without, names = list_watched(KINDS), [each.name for each in list_watched(KINDS, queues=True)]
+
+    assert names == [*(each.name for each in without), "Kueue's workloads"]
+
+
+def test_it_follows_the_watch_and_passes_over_what_it_cannot_read(
+    kubernetes: ScriptedKubernetes, follow: Follow
+) -> None:
+    kubernetes.lists["workloads"].append(
+        Listing((a_workload(), a_workload(uid="bad") | {"status": {"conditions": 1}}))
+    )
+    later = a_workload(uid="w2", ownerReferences=[OWNER | {"uid": "second"}], resourceVersion="101")
+    kubernetes.watches["workloads"].append(Stream(({"type": "ADDED", "object": later},)))
+
+    following = follow(watch_queues())
+
+    following.wait_for(FIRST, ("quota-reserved", "second"))
+    (asked,) = kubernetes.asked("workloads", watch=False)
+    assert asked.path == "/apis/kueue.x-k8s.io/v1beta2/workloads"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "missing"),
+    [
+        (Refusal(404, "NotFound"), "is the Kueue operator installed?"),
+        (Refusal(403, "Forbidden"), "apply infra/kubernetes/kueue"),
+    ],
+)
+def test_without_kueue_or_the_role_the_exporter_is_ready_and_goes_on_when_it_comes(
+    kubernetes: ScriptedKubernetes,
+    follow: Follow,
+    refusal: Refusal,
+    missing: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    kubernetes.lists["workloads"].append(refusal)
+    following = follow(watch_queues())
+    following.health.role = Role.LEADER
+
+    wait_until(lambda: following.health.readiness()[0])
+
+    assert missing in str(following.health.readiness()[1])
+    warned = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert bool(warned) == (refusal.code == 403), "only what an operator has to mend is a warning"
+    kubernetes.lists["workloads"].append(Listing((a_workload(),)))
+    following.wait_for(FIRST)
