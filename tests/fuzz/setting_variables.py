@@ -94,6 +94,7 @@ _EXPORTER: dict[str, bytes] = {
     "cluster": CLUSTER.encode(),
     "topic": b"projects/p/topics/events",
     "kinds": b"JobSet,Job",
+    "kueue_admission_check": b"true",
     "kubeconfig": b"/tmp/kubeconfig",
     "http_host": b"127.0.0.1",
     "http_port": b"8080",
