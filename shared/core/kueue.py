@@ -11,7 +11,9 @@ import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shared.core.errors import Rejected
+from shared.core import labels
+from shared.core.counts import parse_count
+from shared.core.errors import NotAllowed, Rejected
 from shared.core.kinds.objects import (
     read_flag,
     read_held_conditions,
@@ -30,12 +32,14 @@ if TYPE_CHECKING:
 
 CONTROLLER = "tpu-provisioner.cloud.google.com/capacity"
 """``spec.controllerName`` of the admission checks that this provisioner answers."""
-CHECKED = "tpu-provisioner.cloud.google.com/capacity-checked"
-"""The label that pods get which were admitted after our check."""
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 OWNER_UID = "kueue.x-k8s.io/job-uid"
 """The label of a Workload with the UID of the object that it is for."""
 MESSAGE_LENGTH_MAX = 1024
+SECONDS, SECONDS_MIN, SECONDS_MAX = 1800, 60, 86_400
+"""For how long a part of the pools is held, from the creation of the first: by default, and the
+bounds. A creation that ends in a stockout takes up to 35 minutes."""
+_ANSWERED = "TPU Provisioner answers this check"
 
 
 class FlavorConflict(Rejected):
@@ -52,6 +56,17 @@ class Check:
     active: bool
     """Whether its condition ``Active`` is True, without which no queue uses it."""
     generation: int = 0
+    seconds: int = SECONDS
+    """For how long a part of the pools is held where the workload does not say it."""
+    problem: str = ""
+    """Why it cannot be answered; empty if it can."""
+    told: str = ""
+    """The message of that condition."""
+
+    @property
+    def is_told(self) -> bool:
+        """Return whether that condition says what it should."""
+        return (self.active, self.told) == (not self.problem, self.problem or _ANSWERED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +100,7 @@ class QueuedWorkload:
     flavors: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By pod set, the flavors whose node labels its pods get."""
     unmarked: tuple[str, ...] = ()
-    """The pod sets whose pods do not have the label `CHECKED` by themselves."""
+    """The pod sets whose pods do not have the label `CAPACITY_CHECKED` by themselves."""
     checks: tuple[CheckState, ...] = ()
     reserved_at: float | None = None
     """Unix seconds since when it has quota; None if the API does not say it."""
@@ -113,11 +128,38 @@ def read_check(body: Json) -> Check | None:
     """Return an AdmissionCheck; None if another controller answers it."""
     if read_text(body, "spec", "controllerName") != CONTROLLER:
         return None
+    said = (each for each in read_objects(body, "status", "conditions") if read_text(each, "type") == "Active")
+    seconds, problem = SECONDS, ""
+    try:
+        seconds = find_seconds(read_texts(body, "metadata", "annotations"), SECONDS)
+    except NotAllowed as error:
+        problem = str(error)
     return Check(
         name=read_text(body, "metadata", "name"),
         active="Active" in read_held_conditions(body),
         generation=read_number(body, "metadata", "generation"),
+        seconds=seconds,
+        problem=problem,
+        told=read_text(next(said, {}), "message"),
     )
+
+
+def find_seconds(marks: Mapping[str, str], default: int) -> int:
+    """Return for how long a part of the pools is held, by the annotation of a workload or a check.
+
+    Raises:
+        NotAllowed: the annotation is no number of seconds within the bounds.
+    """
+    asked = marks.get(labels.CAPACITY_CHECK_SECONDS)
+    seconds = default if asked is None else parse_count(asked)
+    if seconds is None or not SECONDS_MIN <= seconds <= SECONDS_MAX:
+        raise NotAllowed(
+            "not a number of seconds within the bounds",
+            field=f"annotation {labels.CAPACITY_CHECK_SECONDS}",
+            value=asked or "",
+            valid=f"{SECONDS_MIN} to {SECONDS_MAX}",
+        )
+    return seconds
 
 
 def read_flavor(body: Json) -> Flavor:
@@ -154,7 +196,7 @@ def read_queued(body: Json) -> QueuedWorkload:
         unmarked=tuple(
             read_text(each, "name")
             for each in read_objects(body, "spec", "podSets")
-            if CHECKED not in read_texts(each, "template", "metadata", "labels")
+            if labels.CAPACITY_CHECKED not in read_texts(each, "template", "metadata", "labels")
         ),
         checks=checks,
         reserved_at=held.get("QuotaReserved"),
@@ -226,7 +268,9 @@ def format_state(queued: QueuedWorkload, state: CheckState, *, retry_seconds: in
     if retry_seconds is not None:
         check["requeueAfterSeconds"] = retry_seconds
     if state.state == "Ready" and queued.unmarked:
-        check["podSetUpdates"] = [{"name": name, "labels": {CHECKED: "true"}} for name in queued.unmarked]
+        check["podSetUpdates"] = [
+            {"name": name, "labels": {labels.CAPACITY_CHECKED: "true"}} for name in queued.unmarked
+        ]
     identity = {
         "namespace": queued.namespace,
         "name": queued.name,
@@ -242,12 +286,12 @@ def format_state(queued: QueuedWorkload, state: CheckState, *, retry_seconds: in
 
 
 def format_active(check: Check, now: str) -> dict[str, Any]:
-    """Return the body of a server-side apply that says that a check is answered."""
+    """Return the body of a server-side apply that says whether a check is answered, and why not."""
     condition = {
         "type": "Active",
-        "status": "True",
-        "reason": "Active",
-        "message": "TPU Provisioner answers this check",
+        "status": "False" if check.problem else "True",
+        "reason": "InvalidAnnotation" if check.problem else "Active",
+        "message": check.problem or _ANSWERED,
         "observedGeneration": check.generation,
         "lastTransitionTime": now,
     }

@@ -55,6 +55,11 @@ CAPACITY_FIRST = "tpu-provisioner.cloud.google.com/capacity-first"
 """On a suspended workload: it is resumed when all of its slices have their node pools."""
 CAPACITY_FIRST_SECONDS = "tpu-provisioner.cloud.google.com/capacity-first-seconds"
 """For how long a part of the node pools is held before all are given back."""
+CAPACITY_CHECK_SECONDS = "tpu-provisioner.cloud.google.com/capacity-check-seconds"
+"""The same for a workload that waits for our admission check of Kueue, or on that AdmissionCheck
+for all workloads of its queues."""
+CAPACITY_CHECKED = "tpu-provisioner.cloud.google.com/capacity-checked"
+"""Written by Kueue on pods that were admitted after our check."""
 CAPACITY_FIRST_ROUND = "tpu-provisioner.cloud.google.com/capacity-first-round"
 """Written by us: the number of the round and when it begins, for example
 ``1 from 2026-11-23T12:00:00Z``."""
@@ -77,8 +82,11 @@ POD_KEYS = frozenset(
     }
 )
 """Annotations that are read from pods and pod templates only."""
-WRITTEN_KEYS = frozenset({CAPACITY_FIRST_ROUND, CAPACITY_FIRST_RESUMED})
-OWN_KEYS = POD_KEYS | WRITTEN_KEYS | {CAPACITY_FIRST, CAPACITY_FIRST_SECONDS, DISABLE_AUTOPROVISIONING}
+WRITTEN_KEYS = frozenset({CAPACITY_FIRST_ROUND, CAPACITY_FIRST_RESUMED, CAPACITY_CHECKED})
+_WORKLOAD_KEYS = frozenset(
+    {CAPACITY_FIRST, CAPACITY_FIRST_SECONDS, CAPACITY_CHECK_SECONDS, DISABLE_AUTOPROVISIONING}
+)
+OWN_KEYS = POD_KEYS | WRITTEN_KEYS | _WORKLOAD_KEYS
 """All keys of ours that pods and workloads may carry."""
 _OWN_DOMAIN = "tpu-provisioner.cloud.google.com/"
 _ALIKE = 0.8

@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.core.decide.admission_checks import (
-    WAIT_SECONDS_MAX,
     Word,
     answer_decision,
     answer_gang,
@@ -21,6 +20,7 @@ from shared.core.decide.demands import refuse_rejected
 from shared.core.decide.gangs import decide_late, plan_gang
 from shared.core.decisions import Decision
 from shared.core.errors import Rejected
+from shared.core.kueue import find_seconds
 from shared.core.times import format_time
 from shared.perform.explain import explain
 from shared.perform.gang_pools import describe_slices, give_pools
@@ -67,20 +67,23 @@ class Admission:
         """
         checks = self.queues.list_checks()
         for check in checks:
-            if not check.active:
+            if not check.is_told:
                 self.queues.mark_active(check)
         found = _list_pending(self.queues.list_workloads() if checks else (), checks)[:QUEUED_MAX]
-        tasks = [partial(self.admit, queued, state, pools) for queued, state in found]
+        tasks = [partial(self.admit, queued, state, pools, seconds) for queued, state, seconds in found]
         done = get_runner(self.ports)(tasks, at_once=CALLS_AT_ONCE, until=self.ports.until)
-        return [(str(queued), each) for (queued, _), each in zip(found, done, strict=True)]
+        return [(str(queued), each) for (queued, *_), each in zip(found, done, strict=True)]
 
-    def admit(self, queued: QueuedWorkload, state: CheckState, pools: Sequence[PoolSnapshot]) -> list[Outcome]:
+    def admit(
+        self, queued: QueuedWorkload, state: CheckState, pools: Sequence[PoolSnapshot], seconds: int
+    ) -> list[Outcome]:
         """Answer one workload; the outcomes are empty if its owner is gone or replaced.
 
         Args:
             queued: as it was read just now; it has quota.
             state: that of our check.
             pools: every pool of the cluster, listed just now.
+            seconds: for how long a part of the pools is held if the owner does not say it.
 
         Raises:
             Retryable: something could not be read, or has changed; a later look answers.
@@ -95,7 +98,7 @@ class Admission:
         if isinstance(found, Decision):
             made = found
         else:
-            owner, made = found, self._give(queued, found, pools)
+            owner, made = found, self._give(queued, found, pools, seconds)
         if isinstance(made, Decision):
             answer = answer_decision(made, uid=queued.uid, retries=state.retries)
         else:
@@ -119,14 +122,16 @@ class Admission:
         return owner if owner is not None and owner.uid == queued.owner_uid else None
 
     def _give(
-        self, queued: QueuedWorkload, owner: WorkloadView, pools: Sequence[PoolSnapshot]
+        self, queued: QueuedWorkload, owner: WorkloadView, pools: Sequence[PoolSnapshot], seconds: int
     ) -> GangAnswer | Decision:
+        try:
+            seconds = find_seconds(owner.marks, seconds)
+        except Rejected as error:
+            return refuse_rejected(error)
         gang = plan_gang(self.cluster, owner, self.ports.settings)
         if isinstance(gang, Decision):
             return gang
-        late = decide_late(
-            gang, pools, WAIT_SECONDS_MAX, since=queued.reserved_at or 0.0, now=self.ports.clock.now()
-        )
+        late = decide_late(gang, pools, seconds, since=queued.reserved_at or 0.0, now=self.ports.clock.now())
         if late is not None:
             return late
         return give_pools(
@@ -170,12 +175,21 @@ def answer_reserved(cluster: str, workload: WorkloadView, ports: Ports) -> list[
     if not found:
         return []
     admission, pools = Admission(cluster=cluster, queues=queues, ports=ports), ports.pools.list(cluster)
-    return [outcome for queued, state in found for outcome in admission.admit(queued, state, pools)]
+    return [
+        outcome for queued, state, seconds in found for outcome in admission.admit(queued, state, pools, seconds)
+    ]
 
 
 def _list_pending(
     workloads: Iterable[QueuedWorkload], checks: Iterable[Check]
-) -> list[tuple[QueuedWorkload, CheckState]]:
-    """Return the workloads with quota for which one of our checks is Pending, with its state."""
-    names = [check.name for check in checks]
-    return [(each, state) for each in workloads if each.holds_quota and (state := each.find_pending(names))]
+) -> list[tuple[QueuedWorkload, CheckState, int]]:
+    """Return the workloads with quota for which one of our checks is Pending.
+
+    Each comes with the state of the check, and for how long that lets a part of the pools be held.
+    """
+    known = {check.name: check.seconds for check in checks if not check.problem}
+    return [
+        (each, state, known[state.name])
+        for each in workloads
+        if each.holds_quota and (state := each.find_pending(known))
+    ]

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from shared.core.errors import StaleView
-from shared.core.kueue import Check, CheckState, QueuedWorkload
+from shared.core.kueue import Check, CheckState, QueuedWorkload, format_active
 from tests.component.plans import Plans
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ class FakeQueues(Plans):
 
     def mark_active(self, check: Check) -> None:
         self.begin("mark_active")
-        self.checks = [dataclasses.replace(each, active=each.active or each == check) for each in self.checks]
+        (said,) = format_active(check, "2027-01-15T08:00:00Z")["status"]["conditions"]
+        told = dataclasses.replace(check, active=said["status"] == "True", told=said["message"])
+        self.checks = [told if each.name == check.name else each for each in self.checks]
 
     def list_workloads(self) -> list[QueuedWorkload]:
         self.begin("list_workloads")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from shared.core.errors import Denied, KindAbsent, ProvisionerError, StaleView
-from shared.core.labels import SPOT
+from shared.core.labels import CAPACITY_CHECK_SECONDS, CAPACITY_CHECKED, SPOT
 from shared.core.messages import EventType, ObjectName, Observed
 from tests.audit_entries import STOCKOUT, an_entry, as_message
-from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_template, an_over_event
+from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, a_template, an_over_event
 from tests.component.fake_queues import FakeQueues
 from tests.component.world import Records, World
 
@@ -119,13 +119,57 @@ def test_what_is_not_complete_in_time_is_given_back(queued: tuple[World, FakeQue
 
 
 @pytest.mark.parametrize(
+    ("of_check", "of_owner", "seconds"), [(3600, None, 3600), (1800, "3600", 3600), (86_400, "60", 60)]
+)
+def test_the_workload_says_for_how_long_a_part_is_held_else_its_check(
+    records: Records, of_check: int, of_owner: str | None, seconds: int
+) -> None:
+    marks = {CAPACITY_CHECK_SECONDS: of_owner} if of_owner else {}
+    world, queues = make_world(records, a_jobset(replicas=2, suspended=True, marks=marks))
+    queues.checks = [dataclasses.replace(queues.checks[0], seconds=of_check)]
+    world.sweep()
+    world.clock.advance(seconds - 10)
+    world.sweep()
+    assert queues.state("train").state == "Pending"
+    world.clock.advance(11)
+    world.sweep()
+    assert queues.state("train").state == "Retry"
+    assert f"within {seconds} s" in queues.state("train").message
+
+
+def test_a_check_with_a_time_that_is_no_time_answers_nothing_until_it_is_mended(
+    queued: tuple[World, FakeQueues],
+) -> None:
+    world, queues = queued
+    queues.checks = [dataclasses.replace(queues.checks[0], problem="not a number of seconds")]
+    world.sweep()
+    assert reserved(world) == 200
+    assert (queues.checks[0].active, queues.checks[0].told) == (False, "not a number of seconds")
+    assert (world.pools.count("create"), queues.writes) == (0, 0)
+
+    queues.checks = [dataclasses.replace(queues.checks[0], problem="")]
+    world.sweep()
+    assert queues.checks[0].active
+    assert world.pools.count("create") == 2
+
+
+def test_a_pod_that_was_admitted_after_our_check_gets_another_pool_when_its_own_is_lost(world: World) -> None:
+    template = a_template()
+    template = dataclasses.replace(template, labels=template.labels | {CAPACITY_CHECKED: "true"})
+    world.cluster.add(a_pod(template=template), a_jobset(template=template))
+    world.sweep()
+    world.expect_one_pool()
+
+
+@pytest.mark.parametrize(
     ("jobset", "overrides", "words"),
     [
+        (a_jobset(suspended=True, marks={CAPACITY_CHECK_SECONDS: "30m"}), {}, "valid: 60 to 86400"),
         (a_jobset(suspended=True, template=a_template(topology="3x7")), {}, "3x7"),
         (a_jobset(suspended=True), {"allowed_accelerators": ("nvidia-l4",)}, "nvidia-l4"),
         (a_jobset(suspended=True), {"kinds": ("Job",)}, "valid: Job"),
     ],
-    ids=["shape", "accelerator", "kind"],
+    ids=["time", "shape", "accelerator", "kind"],
 )
 def test_what_can_never_be_is_rejected_with_its_reason(
     records: Records, jobset: Any, overrides: dict[str, Any], words: str

@@ -13,7 +13,8 @@ from demo.stack.commands import StackSettings
 from demo.stack.stack import Stack
 from exporter.watched_kinds import watch_queues
 from shared.core.errors import Denied
-from shared.core.kueue import CHECKED, CONTROLLER
+from shared.core.kueue import CONTROLLER
+from shared.core.labels import CAPACITY_CHECKED
 from shared.core.workloads import WorkloadView
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kueue_objects import KueueQueues
@@ -94,7 +95,7 @@ def test_all_pools_run_before_the_jobset_is_resumed_and_they_serve_its_pods(clou
     assert queue.conditions(queue.workload)["Admitted"] == "True Admitted"
     state = queue.check_state(queue.workload)
     assert (state["state"], "2 slices have their node pools" in state["message"]) == ("Ready", True)
-    assert {pod["metadata"]["labels"][CHECKED] for pod in pods} == {"true"}
+    assert {pod["metadata"]["labels"][CAPACITY_CHECKED] for pod in pods} == {"true"}
     assert queue.pools_of(pods) == queue.pools() == pools
     queue.delete("JobSet")
     queue.clear()

@@ -14,7 +14,6 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.table import KIND_NAMES, get_kind
 from shared.core.kueue import (
-    CHECKED,
     CONTROLLER,
     Check,
     CheckState,
@@ -27,6 +26,7 @@ from shared.core.kueue import (
     read_flavor,
     read_queued,
 )
+from shared.core.labels import CAPACITY_CHECK_SECONDS, CAPACITY_CHECKED
 from tests.builders import NOW, a_demand
 
 Json = dict[str, Any]
@@ -60,7 +60,7 @@ def a_workload(*, conditions: dict[str, str] | None = None, checks: list[Json] |
             "active": True,
             "podSets": [
                 {"name": "workers", "template": {"metadata": {}}},
-                {"name": "marked", "template": {"metadata": {"labels": {CHECKED: "mine"}}}},
+                {"name": "marked", "template": {"metadata": {"labels": {CAPACITY_CHECKED: "mine"}}}},
             ],
         },
         "status": {
@@ -125,10 +125,10 @@ def test_a_workload_of_a_wrong_type_is_an_error_that_names_the_field() -> None:
 
 def test_a_check_of_another_controller_is_not_ours() -> None:
     spec = {"metadata": {"name": "x"}, "spec": {"controllerName": CONTROLLER}}
-    active = {"status": {"conditions": [{"type": "Active", "status": "True"}]}}
+    active = {"status": {"conditions": [{"type": "Active", "status": "True", "message": "answered"}]}}
 
     assert read_check(spec) == Check(name="x", active=False)
-    assert read_check(spec | active) == Check(name="x", active=True)
+    assert read_check(spec | active) == Check(name="x", active=True, told="answered")
     assert read_check({"metadata": {"name": "x"}, "spec": {"controllerName": "kueue.x-k8s.io/multikueue"}}) is None
 
 
@@ -210,7 +210,36 @@ def test_pods_that_are_admitted_get_our_label_unless_they_have_it() -> None:
 
     (check,) = format_state(read_queued(a_workload()), state)["status"]["admissionChecks"]
 
-    assert check["podSetUpdates"] == [{"name": "workers", "labels": {CHECKED: "true"}}]
+    assert check["podSetUpdates"] == [{"name": "workers", "labels": {CAPACITY_CHECKED: "true"}}]
+
+
+@pytest.mark.parametrize("text", ["0", "59", "86401", "-60", "30m", "", "9" * 5000])
+def test_a_check_whose_time_is_no_time_is_not_active_and_says_what_is_valid(text: str) -> None:
+    annotations = {CAPACITY_CHECK_SECONDS: text}
+    body = {"metadata": {"name": "x", "annotations": annotations}, "spec": {"controllerName": CONTROLLER}}
+
+    check = read_check(body)
+
+    assert check is not None
+    assert not check.is_told
+    (condition,) = format_active(check, "2026-11-23T11:00:00Z")["status"]["conditions"]
+    assert (condition["status"], condition["reason"]) == ("False", "InvalidAnnotation")
+    assert "capacity-check-seconds" in condition["message"]
+    assert condition["message"].endswith("valid: 60 to 86400")
+    again = read_check(body | {"status": {"conditions": [condition]}})
+    assert again is not None
+    assert again.is_told
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("60", 60), ("86400", 86_400), (None, 1800)])
+def test_a_check_says_for_how_long_a_part_of_the_pools_is_held(text: str | None, seconds: int) -> None:
+    annotations = {CAPACITY_CHECK_SECONDS: text} if text else {}
+    body = {"metadata": {"name": "x", "annotations": annotations}, "spec": {"controllerName": CONTROLLER}}
+
+    check = read_check(body)
+
+    assert check is not None
+    assert (check.seconds, check.problem) == (seconds, "")
 
 
 def test_an_active_check_says_which_generation_of_it_was_seen() -> None:

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from shared.core.decide.gangs import GangAnswer
     from shared.core.kueue import QueuedWorkload
 
-WAIT_SECONDS_MAX = 1800.0
-"""How long a part of the pools is held before all are given back. A creation that ends in a
-stockout takes up to 35 minutes."""
 _RETRIES_MAX = 30
 _NEVER = frozenset(
     {
