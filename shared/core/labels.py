@@ -10,18 +10,18 @@ import difflib
 import re
 
 # --- the owner of a pool (node labels, written once at creation) ---
-MANAGER = "google.com/nodepool-manager"
+MANAGER = "google.com/nodepool-manager"  # always `tpu-provisioner`
 MANAGER_VALUE = "tpu-provisioner"
-PARENT_KIND = "google.com/tpu-provisioner-parent-kind"
-PARENT_NAME = "google.com/tpu-provisioner-parent-name"
-PARENT_NAMESPACE = "google.com/tpu-provisioner-parent-namespace"
+PARENT_KIND = "google.com/tpu-provisioner-parent-kind"  # kind of the object that owns the pool
+PARENT_NAME = "google.com/tpu-provisioner-parent-name"  # its name
+PARENT_NAMESPACE = "google.com/tpu-provisioner-parent-namespace"  # its namespace
 WORKLOAD_KIND = "google.com/tpu-provisioner-workload-kind"
 WORKLOAD_NAME = "google.com/tpu-provisioner-workload-name"
-OWNER_UID = "google.com/tpu-provisioner-owner-uid"
-CLAIM = "google.com/tpu-provisioner-claim"
-ATTEMPT = "google.com/tpu-provisioner-attempt"
-CREATED_AT = "google.com/tpu-provisioner-created-at"
-FINGERPRINT = "google.com/tpu-provisioner-fingerprint"
+OWNER_UID = "google.com/tpu-provisioner-owner-uid"  # UID of the workload
+CLAIM = "google.com/tpu-provisioner-claim"  # hash of whose slice this is
+ATTEMPT = "google.com/tpu-provisioner-attempt"  # number of the try
+CREATED_AT = "google.com/tpu-provisioner-created-at"  # unix seconds
+FINGERPRINT = "google.com/tpu-provisioner-fingerprint"  # hash of what the slice asked for
 CANDIDATE = "google.com/tpu-provisioner-candidate"
 """Which of a list of capacity: ``2-of-5-`` and a hash. Absent where there is no choice."""
 CLUSTER_UID = "google.com/tpu-provisioner-cluster"
@@ -43,14 +43,14 @@ def is_owner_key(key: str) -> bool:
 
 
 # --- what pods and workloads carry ---
-COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
-ADDITIONAL_NODE_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"
-NODE_SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"
-CAPACITY = "tpu-provisioner.cloud.google.com/capacity"
-IDLE_SECONDS = "tpu-provisioner.cloud.google.com/idle-seconds"
-FLEX_START_WAIT = "tpu-provisioner.cloud.google.com/flex-start-wait-seconds"
-PARTIAL_SLICE = "tpu-provisioner.cloud.google.com/partial-slice"
-DISABLE_AUTOPROVISIONING = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
+COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"  # keys of pod labels that become node labels
+ADDITIONAL_NODE_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"  # network:subnetwork pairs
+NODE_SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"  # Google account of the nodes
+CAPACITY = "tpu-provisioner.cloud.google.com/capacity"  # a list of ways to get capacity
+IDLE_SECONDS = "tpu-provisioner.cloud.google.com/idle-seconds"  # the pool stays for so long
+FLEX_START_WAIT = "tpu-provisioner.cloud.google.com/flex-start-wait-seconds"  # for its first node
+PARTIAL_SLICE = "tpu-provisioner.cloud.google.com/partial-slice"  # `true`: hosts of the slice may stay idle
+DISABLE_AUTOPROVISIONING = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"  # `true`: no pool
 CAPACITY_FIRST = "tpu-provisioner.cloud.google.com/capacity-first"
 """On a suspended workload: it is resumed when all of its slices have their node pools."""
 CAPACITY_FIRST_SECONDS = "tpu-provisioner.cloud.google.com/capacity-first-seconds"

@@ -1,0 +1,253 @@
+"""Writes the pages of docs/reference from the code; a test compares the two.
+
+Run as ``python -m infra.build.write_reference`` from the repository's root.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import re
+import sys
+import typing
+from enum import StrEnum
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.cli_settings import OperatorSettings
+from exporter.exporter_settings import ExporterSettings
+from shared.core import decisions, labels
+from shared.core.decisions import Decision, Reason, Verdict, find_event_reason
+from shared.core.settings import ClusterSettings, Settings, Valid
+from shared.environment import name_variable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "docs/reference"
+_ORIGIN = "`python -m infra.build.write_reference` writes this page from {};\ndo not edit it."
+_SETTINGS = """Each setting is an environment variable. With Terraform, a setting of the functions is a key of the
+variable `settings`: the name without the prefix, in small letters. A wrong or unknown variable
+stops the start with an error that names it and what is valid."""
+_REASONS = """Each decision has one of these reasons. The link leads to the heading of the
+[runbook](../runbook.md), which says what the provisioner does next and what you can do. The verdict
+decides which Event is written, except for the reasons that have an Event of their own."""
+_LABELS = """These are all keys that the provisioner reads or writes. The kind of a workload adds the keys of
+its controller ([kinds](../kinds.md))."""
+_STAND_IN_API = """A stand-in listens on 127.0.0.1 only. `*` is any name. The page of each one says what it does
+and what it refuses. The fake GKE and the local Pub/Sub serve the same calls over gRPC, except the
+paths below `/admin`."""
+_STAND_INS = {
+    "fakegke": ("The fake GKE", "../fake-gke.md"),
+    "pubsub": ("The local Pub/Sub", "../local-pubsub.md"),
+    "cluster": ("The embedded cluster", "../local-cluster.md"),
+    "logging": ("The local Cloud Logging", "../../standins/logging/README.md"),
+}
+_ROUTES = {"Route", "RestRoute", "_route", "_rule"}
+_REST_OF_KUBERNETES = "/{path:path}"
+_GROUP = re.compile(r"# --- (.+) ---|(?<=\n    )# (.+)(?=\n    [A-Z])")
+
+
+def write_pages() -> dict[str, str]:
+    """Return the text of each page, by its file name."""
+    return {
+        "settings.md": _write_settings(),
+        "reasons.md": _write_reasons(),
+        "labels.md": _write_labels(),
+        "stand-ins-api.md": _write_stand_ins(),
+    }
+
+
+def _write_settings() -> str:
+    parts = [
+        "# Settings",
+        _ORIGIN.format("the classes of settings"),
+        _SETTINGS,
+    ]
+    for title, note, kind in (
+        ("Functions", "The four functions have the same settings.", Settings),
+        ("One cluster", "These are the fields of each value of `TPU_PROVISIONER_CLUSTERS`.", ClusterSettings),
+        ("Exporter", "The deployment of the exporter sets these.", ExporterSettings),
+        ("Command", "`tpu-provisioner` reads these beside the settings of the functions.", OperatorSettings),
+    ):
+        rows = _list_settings(kind, variables=kind is not ClusterSettings)
+        parts += [f"## {title}", note, _table(("setting", "default", "valid", "meaning"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _list_settings(kind: type[Any], *, variables: bool) -> Iterator[tuple[str, ...]]:
+    notes = _read_notes(kind)
+    hints = typing.get_type_hints(kind, include_extras=True)
+    for field in dataclasses.fields(kind):
+        rules = getattr(hints[field.name], "__metadata__", ())
+        name = name_variable(field.name) if variables else field.name
+        meaning = next((each for each in rules if isinstance(each, str)), notes.get(field.name, ""))
+        valid = next((each.text for each in rules if isinstance(each, Valid)), _name_valid(field.default))
+        yield f"`{name}`", _show_default(field), valid, meaning
+
+
+def _show_default(field: dataclasses.Field[Any]) -> str:
+    if field.default_factory is not dataclasses.MISSING:
+        return "empty"
+    if field.default is dataclasses.MISSING:
+        return "required"
+    if isinstance(field.default, tuple):
+        text = ",".join(map(str, field.default))
+    else:
+        text = str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
+    return f"`{text}`" if text else "empty"
+
+
+def _name_valid(default: Any) -> str:
+    """What is valid for a setting without a rule, as far as its default shows it."""
+    if isinstance(default, StrEnum):
+        return ", ".join(type(default))
+    return "true or false" if isinstance(default, bool) else ""
+
+
+def _read_notes(kind: type[Any]) -> dict[str, str]:
+    """The text below each field of a class."""
+    found = {}
+    for body in (node.body for node in ast.parse(inspect.getsource(kind)).body if isinstance(node, ast.ClassDef)):
+        for field, note in pairwise(body):
+            if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+                continue
+            if isinstance(note, ast.Expr) and isinstance(note.value, ast.Constant):
+                found[field.target.id] = inspect.cleandoc(str(note.value.value))
+    return found
+
+
+def _write_reasons() -> str:
+    parts = [
+        "# Reasons",
+        _ORIGIN.format("`shared/core/decisions.py`"),
+        _REASONS,
+        "## Verdicts",
+        _table(("verdict", "Event"), ((f"`{each}`", _name_event(each)) for each in Verdict)),
+    ]
+    source = inspect.getsource(decisions.Reason)
+    usual = {find_event_reason(Decision(each, Reason.POOL_ABSENT, "")) for each in Verdict}
+    for title, lines in _split_groups(source):
+        rows = []
+        for name, meaning in re.findall(r'^    ([A-Z_]+) = \(?\s*"\w+"\s*#? ?(.*)', lines, re.MULTILINE):
+            reason = Reason[name]
+            event = find_event_reason(Decision(Verdict.NOTHING, reason, ""))
+            own = f"`{event}`" if event not in usual else ""
+            rows.append((f"[`{reason}`](../runbook.md#{reason})", meaning, own))
+        parts += [_title(title), _table(("reason", "meaning", "Event of its own"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _name_event(verdict: Verdict) -> str:
+    event = find_event_reason(Decision(verdict, Reason.POOL_ABSENT, ""))
+    return f"`{event}`" if event else "none"
+
+
+def _split_groups(source: str) -> Iterator[tuple[str, str]]:
+    """The parts of a source below each of its headings in comments."""
+    found = list(_GROUP.finditer(source))
+    for here, following in zip(found, [*found[1:], None], strict=True):
+        yield here[1] or here[2], source[here.end() : following.start() if following else None]
+
+
+def _write_labels() -> str:
+    parts = [
+        "# Labels and annotations",
+        _ORIGIN.format("`shared/core/labels.py`"),
+        _LABELS,
+    ]
+    for title, lines in _split_groups(inspect.getsource(labels)):
+        rows = ((f"`{key}`", note) for key, note in _list_keys(lines))
+        parts += [_title(title), _table(("key", "note"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _list_keys(lines: str) -> Iterator[tuple[str, str]]:
+    pattern = r'^([A-Z][A-Z_]+) = "([^"\s]+)"(?:  # (.+))?(?:\n"""([^"]+)""")?'
+    for match in re.finditer(pattern, lines, re.MULTILINE):
+        if not match[1].endswith("_VALUE"):
+            yield match[2], match[3] or match[4] or ""
+
+
+def _write_stand_ins() -> str:
+    parts = [
+        "# API of the stand-ins",
+        _ORIGIN.format("the routes of `standins/`"),
+        _STAND_IN_API,
+    ]
+    for package, (title, link) in _STAND_INS.items():
+        rows = sorted({(f"`{verb}`", f"`{path}`", rpc) for verb, path, rpc in _find_routes(package)})
+        parts += [f"## [{title}]({link})", _table(("verb", "path", "call"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _find_routes(package: str) -> Iterator[tuple[str, str, str]]:
+    """Verb, path and call of each route that a stand-in's source declares."""
+    for file in sorted((ROOT / "standins" / package).rglob("*.py")):
+        if "tests" in file.parts or file.name == "__main__.py":
+            continue
+        source = file.read_text(encoding="utf-8")
+        if not any(f"{each}(" in source for each in _ROUTES):
+            continue
+        module = importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _ROUTES:
+                yield from _read_route(node, vars(module))
+
+
+def _read_route(call: ast.Call, names: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """A route whose path is a constant; the others are made from these in a loop."""
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    texts = [text for each in call.args if isinstance(text := _evaluate(each, names), str)]
+    verbs = next((_evaluate(each.value, names) for each in call.keywords if each.arg == "methods"), None)
+    if name == "Route":
+        if texts and texts[0] != _REST_OF_KUBERNETES:
+            yield ", ".join(verbs or ["GET"]), texts[0], ""
+    elif len(texts) > 1:
+        prefix = "" if name == "_route" else "/v1/"
+        yield texts[0], prefix + _simplify(texts[1]), "".join(f"`{rpc}`" for rpc in texts[2:3])
+
+
+def _evaluate(node: ast.expr, names: dict[str, Any]) -> Any:
+    try:
+        return eval(ast.unparse(node), names)  # noqa: S307 -- the project's own source
+    except NameError:
+        return None
+
+
+def _simplify(pattern: str) -> str:
+    """A regular expression of a path as people write it."""
+    plain = re.sub(r"\[\^[/:]+\]\+", "*", pattern)
+    named = re.sub(r"\(\?P<(\w+)>\*\)", r"{\1}", plain)
+    return re.sub(r"\(\?P<\w+>([^()]*)\)", r"\1", named)
+
+
+def _title(text: str) -> str:
+    return f"## {text[0].upper()}{text[1:]}"
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """A docstring as a cell of a table."""
+    lines = re.sub(r"\n- ", "<br>• ", text.replace("``", "`"))
+    return re.sub(r"\s*\n\s*", " ", lines).replace("|", "\\|").strip()
+
+
+def main() -> None:
+    """Write the pages."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in write_pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+        sys.stdout.write(f"{FOLDER.relative_to(ROOT) / name}\n")
+
+
+if __name__ == "__main__":
+    main()
