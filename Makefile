@@ -19,7 +19,7 @@ SEEDS ?= 0:5000
 PROGRAM ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scarce demo-kinds demo-ray ray up down status env quick simulate test fuzz test-tools test-terraform test-deploy test-image test-corpus controlplane controllers test-cluster lint check format bench bench-field requirements clean
+.PHONY: help demo demo-scarce demo-kinds demo-ray ray up down status env quick simulate test fuzz test-tools test-terraform test-deploy test-image test-corpus test-docs controlplane controllers test-cluster lint check format bench bench-field docs docs-serve requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -98,6 +98,9 @@ test-image: $(VENV)/.development ## Run the tests that build and run the exporte
 test-corpus: $(VENV)/.development ## Put public manifests to `plan` (from GitHub, or from clones in TPU_PROVISIONER_CORPUS)
 	@$(BIN)/python -m tests.run --corpus
 
+test-docs: $(VENV)/.development $(VENV)/.docs ## Run the tests that build the site of the documentation
+	@$(BIN)/python -m tests.run --docs
+
 controlplane: $(VENV)/.demo ## Build a real Kubernetes control plane once (needs Go; 12 minutes and more)
 	@$(BIN)/python -m standins.controlplane build $(if $(NICE),--nice=$(NICE))
 
@@ -128,6 +131,13 @@ bench-field: $(VENV)/.development ## Same work for ours and for the Go TPU Provi
 	@$(BIN)/python -m benchmarks.field fan-out
 	@$(BIN)/python -m benchmarks.field page
 
+docs: $(VENV)/.docs ## Write the site of the documentation to build/site
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --quiet
+	@echo "The site is in build/site: begin with build/site/index.html"
+
+docs-serve: $(VENV)/.docs ## Show the site on http://127.0.0.1:8000 while you write
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs serve
+
 COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version=3.11 \
 	--custom-compile-command="make requirements"
 
@@ -138,6 +148,7 @@ requirements: $(VENV)/.development ## Pin all dependencies anew, within requirem
 		--output-file=exporter/requirements.txt
 	@$(COMPILE) requirements/cli.in --constraints=requirements/development.txt --output-file=cli/requirements.txt
 	@$(COMPILE) requirements/ray.in --output-file=demo/ray/requirements.txt
+	@$(COMPILE) requirements/docs.in --output-file=requirements/docs.txt
 	@$(COMPILE) requirements/demo.in --constraints=requirements/development.txt --output-file=demo/requirements.txt
 
 clean: ## Remove the virtual environment, caches and the local cloud's files
@@ -146,7 +157,8 @@ clean: ## Remove the virtual environment, caches and the local cloud's files
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps say what was installed from which lock; a second call finds them fresh and does nothing.
-INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes
+INSTALL_OPTIONS = --quiet --disable-pip-version-check --no-input --require-hashes
+INSTALL = $(BIN)/python -m pip install $(INSTALL_OPTIONS)
 
 $(BIN)/python:
 	@set -e; for python in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
@@ -168,4 +180,11 @@ $(VENV)/.demo: demo/requirements.txt | $(BIN)/python
 $(VENV)/.development: requirements/development.txt | $(BIN)/python
 	@echo "Installing the development dependencies from PyPI (about a minute, once)"
 	@$(INSTALL) -r requirements/development.txt
+	@touch $@
+
+# MkDocs has an environment of its own, because nothing of the project imports it.
+$(VENV)/.docs: requirements/docs.txt | $(BIN)/python
+	@echo "Installing MkDocs from PyPI into $(VENV)/docs (about half a minute, once)"
+	@$(BIN)/python -m venv $(VENV)/docs
+	@$(VENV)/docs/bin/python -m pip install $(INSTALL_OPTIONS) -r requirements/docs.txt
 	@touch $@

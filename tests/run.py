@@ -3,9 +3,10 @@
 The first tier needs nothing but PyPI. The tool tier (marker `tool`) needs gcloud, kubectl and Google's Pub/Sub
 emulator. The terraform tier (marker `terraform`) needs that program and the google provider. The image tier
 (marker `image`) needs a container engine. The deploy tier (marker `deploy`) needs gcloud, Terraform and a mock of
-Google Cloud. The corpus tier (marker `corpus`) needs public manifests, from GitHub or from clones. The cluster
-tier (marker `cluster`) needs Go, and builds a real control plane from its modules first. None skips quietly: asked
-for without what it needs, it fails and says how to get it.
+Google Cloud. The corpus tier (marker `corpus`) needs public manifests, from GitHub or from clones. The docs tier
+(marker `docs`) needs MkDocs in an environment of its own. The cluster tier (marker `cluster`) needs Go, and
+builds a real control plane from its modules first. None skips quietly: asked for without what it needs, it fails
+and says how to get it.
 """
 
 from __future__ import annotations
@@ -35,8 +36,15 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 _REGISTRY = "https://registry.terraform.io/.well-known/terraform.json"
-_TARGETS = {"tool": "tools", "terraform": "terraform", "image": "image", "deploy": "deploy", "corpus": "corpus"}
-_PROCESSES = {"cluster": 2, "image": 0, "deploy": 0, "corpus": 0}
+_TARGETS = {
+    "tool": "tools",
+    "terraform": "terraform",
+    "image": "image",
+    "deploy": "deploy",
+    "corpus": "corpus",
+    "docs": "docs",
+}
+_PROCESSES = {"cluster": 2, "image": 0, "deploy": 0, "corpus": 0, "docs": 0}
 """How many processes share a tier, where it is not one more than there are cores (tests wait more than they work):
 each of the cluster tier's runs control planes, and there is one engine for all images."""
 _ENVIRONMENTS = {"cluster": {"GOGC": "300"}}
@@ -137,7 +145,16 @@ IMAGE_TO_RUN = (
     ),
 )
 CORPUS = (Tool("the files of the corpus", find_corpus, CORPUS_REMEDY),)
-_NEEDS = {"tool": TOOLS, "terraform": TERRAFORM, "image": IMAGE_TO_RUN, "deploy": DEPLOY, "corpus": CORPUS}
+MKDOCS = Path(sys.prefix) / "docs/bin/mkdocs"
+DOCS = (Tool("MkDocs", MKDOCS.exists, "make docs"),)
+_NEEDS = {
+    "tool": TOOLS,
+    "terraform": TERRAFORM,
+    "image": IMAGE_TO_RUN,
+    "deploy": DEPLOY,
+    "corpus": CORPUS,
+    "docs": DOCS,
+}
 
 
 def main() -> int:
@@ -148,6 +165,7 @@ def main() -> int:
     tier.add_argument("--image", action="store_true", help="run the image tier only")
     tier.add_argument("--deploy", action="store_true", help="run the deploy tier only")
     tier.add_argument("--corpus", action="store_true", help="run the corpus tier only")
+    tier.add_argument("--docs", action="store_true", help="run the docs tier only")
     tier.add_argument("--cluster", action="store_true", help="run the cluster tier only")
     tier.add_argument("--all", action="store_true", help="run every tier but the cluster's, where it can")
     tier.add_argument("--missing", choices=sorted(_NEEDS), help="run nothing; print what a tier would still need")
@@ -160,13 +178,14 @@ def main() -> int:
         return _run_tier(chosen, _missing(_NEEDS[chosen]), rest)
     if options.cluster:
         return _run_cluster(_missing(TOOLS), rest)
-    code = _pytest("not tool and not terraform and not image and not deploy and not corpus and not cluster", rest)
+    code = _pytest(" and ".join(f"not {marker}" for marker in (*_NEEDS, "cluster")), rest)
     for marker, title, tools in (
         ("tool", "against gcloud, kubectl and Google's Pub/Sub emulator", TOOLS),
         ("terraform", "that run Terraform with the google provider", TERRAFORM),
         ("image", "that build and run the exporter's image", IMAGE),
         ("deploy", "that deploy to a mock of Google Cloud and destroy again", DEPLOY),
         ("corpus", "that put public manifests to `plan`", CORPUS),
+        ("docs", "that build the site of the documentation", DOCS),
     ):
         if options.all and not _missing(tools):
             code = code or _pytest(f"{marker} and not cluster", rest)
