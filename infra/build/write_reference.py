@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from cli.cli_settings import OperatorSettings
 from exporter.exporter_settings import ExporterSettings
 from shared.core import decisions, labels
-from shared.core.decisions import Decision, Reason, Verdict, find_event_reason
+from shared.core.decisions import EVENT_REASONS, EVENTS_OF_REASONS, Reason, Verdict
 from shared.core.settings import ClusterSettings, Settings, Valid
 from shared.environment import name_variable
 
@@ -127,24 +127,22 @@ def _write_reasons() -> str:
         _ORIGIN.format("`shared/core/decisions.py`"),
         _REASONS,
         "## Verdicts",
-        _table(("verdict", "Event"), ((f"`{each}`", _name_event(each)) for each in Verdict)),
+        _table(
+            ("verdict", "Event"), ((f"`{each}`", _code(EVENT_REASONS.get(each)) or "none") for each in Verdict)
+        ),
     ]
     source = inspect.getsource(decisions.Reason)
-    usual = {find_event_reason(Decision(each, Reason.POOL_ABSENT, "")) for each in Verdict}
     for title, lines in _split_groups(source):
         rows = []
         for name, meaning in re.findall(r'^    ([A-Z_]+) = \(?\s*"\w+"\s*#? ?(.*)', lines, re.MULTILINE):
             reason = Reason[name]
-            event = find_event_reason(Decision(Verdict.NOTHING, reason, ""))
-            own = f"`{event}`" if event not in usual else ""
-            rows.append((f"[`{reason}`](../runbook.md#{reason})", meaning, own))
+            rows.append((f"[`{reason}`](../runbook.md#{reason})", meaning, _code(EVENTS_OF_REASONS.get(reason))))
         parts += [_title(title), _table(("reason", "meaning", "Event of its own"), rows)]
     return "\n\n".join(parts) + "\n"
 
 
-def _name_event(verdict: Verdict) -> str:
-    event = find_event_reason(Decision(verdict, Reason.POOL_ABSENT, ""))
-    return f"`{event}`" if event else "none"
+def _code(text: str | None) -> str:
+    return f"`{text}`" if text else ""
 
 
 def _split_groups(source: str) -> Iterator[tuple[str, str]]:

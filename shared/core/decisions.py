@@ -172,17 +172,17 @@ FAILURE_REASONS = frozenset(
     }
 )
 """With these the Event is ``NodePoolCreationFailed`` for every verdict."""
+EVENTS_OF_REASONS = {
+    **dict.fromkeys(FAILURE_REASONS, EventReason.CREATION_FAILED),
+    Reason.POOL_CREATED: EventReason.CREATION_SUCCEEDED,
+    Reason.WORKLOAD_RESUMED: EventReason.RESUMED,
+}
+"""The Event of a reason that has one of its own, for every verdict."""
 
 
 def find_event_reason(decision: Decision) -> EventReason | None:
     """Return the reason of the Kubernetes Event for a decision, or None when none is written."""
-    if decision.reason in FAILURE_REASONS:
-        return EventReason.CREATION_FAILED
-    if decision.reason == Reason.POOL_CREATED:
-        return EventReason.CREATION_SUCCEEDED
-    if decision.reason == Reason.WORKLOAD_RESUMED:
-        return EventReason.RESUMED
-    return EVENT_REASONS.get(decision.verdict)
+    return EVENTS_OF_REASONS.get(decision.reason, EVENT_REASONS.get(decision.verdict))
 
 
 def is_warning(decision: Decision) -> bool:
