@@ -19,32 +19,13 @@ COLUMNS = 100
 SKIPPED_FOLDERS = {".venv", ".git", ".local", "build", "node_modules"}
 DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli")
 OLD_PAGES = {
-    "docs/benchmarks.md",
-    "docs/control-plane.md",
-    "docs/decisions/0001-names-and-labels-are-the-only-memory.md",
-    "docs/decisions/0002-clients.md",
-    "docs/decisions/0003-embedded-cluster.md",
-    "docs/decisions/0004-http-functions.md",
-    "docs/decisions/0005-waiting-is-acknowledged.md",
-    "docs/decisions/0006-settings.md",
     "docs/decisions/0007-size-of-the-core.md",
-    "docs/decisions/0008-jobset-and-kueue.md",
-    "docs/decisions/0009-pinning.md",
-    "docs/decisions/0010-cli.md",
-    "docs/decisions/0011-the-last-moment-before-a-delete.md",
-    "docs/decisions/0012-table-of-kinds.md",
-    "docs/decisions/0013-elastic-pools.md",
-    "docs/demo-ray.md",
     "docs/differences.md",
-    "docs/exporter-image.md",
     "docs/kinds-proof.md",
     "docs/lives-kinds.md",
     "docs/lives.md",
-    "docs/local-cluster.md",
     "docs/proof.md",
     "docs/rights.md",
-    "docs/surprises.md",
-    "examples/README.md",
 }
 """Pages that are not converted yet. This list only gets shorter."""
 OLD_STYLE = re.compile(
