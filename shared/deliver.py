@@ -31,6 +31,20 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("functions")
 SETTLE = "settle"
+CHARTED: Mapping[str, int] = dict.fromkeys(
+    map(
+        str,
+        (
+            Reason.OWNER_LIVE,
+            Reason.POOL_IN_PROGRESS,
+            Reason.GRACE_NOT_OVER,
+            Reason.PODS_STILL_BOUND,
+            Reason.POOL_FAILED,
+        ),
+    ),
+    0,
+)
+"""Reasons that a sweep counts without a case too, so that their charts fall to 0."""
 """The function that is sent entries of the audit log; all others are sent events."""
 REASON_ATTRIBUTE = "tpu-provisioner-reason"
 ERROR_ATTRIBUTE = "tpu-provisioner-error"
@@ -122,7 +136,7 @@ def deliver_sweep(ports: Ports, trace: Trace) -> tuple[Answer, dict[str, int]]:
     counts["errors"] = len(report.errors)
     if report.left:
         counts["left"] = report.left
-    _log(logging.INFO, "swept", "sweep", None, trace, {"counts": dict(counts), "reasons": dict(reasons)})
+    _log(logging.INFO, "swept", "sweep", None, trace, {"counts": dict(counts), "reasons": {**CHARTED, **reasons}})
     # An absent kind is a final answer: no retry installs it.
     repeatable = (error for _, error in report.errors if not isinstance(error, KindAbsent))
     worst = max((answer_error(error).status for error in repeatable), default=200)

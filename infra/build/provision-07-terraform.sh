@@ -34,6 +34,7 @@ if [ -f "$BUILD_FOLDER/no-state" ]; then
     printf 'terraform {\n  backend "local" {}\n}\n' >"$TERRAFORM_ROOT/backend_override.tf"
     terraform_here init -reconfigure
 fi
+say_what_is_not_set
 make_plan
 skip_in_plan_only "applying this plan"
 for ((pass = 1; ; pass++)); do

@@ -30,3 +30,4 @@ while IFS=$'\t' read -r key project location cluster <&3; do
         fail "the function $NAME-provision did not answer for $cluster; read its log: gcloud functions logs read $NAME-provision --project=$PROJECT_ID --region=$SERVICES_REGION"
     say "The function read $cluster and found nothing to do, as expected"
 done 3<"$BUILD_FOLDER/clusters"
+say_what_is_not_set

@@ -3,7 +3,7 @@
 
 Values never pass through a shell's or HCL's syntax. What has no input of its own comes from the
 JSON file that TERRAFORM_VARIABLES names; the inputs win, but for `settings` and `clusters`, which
-are joined.
+are joined. With --not-set it only says what is not set and would be missed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ _TO_VARIABLES = {
     "PROJECT_ID": "project_id",
     "REGION": "region",
     "NAME": "name",
+    "ALERT_EMAIL": "alert_email",
+    "RUNBOOK_URL": "runbook_url",
 }
 _TO_ENVIRONMENT_VARIABLES = {
     "ZONE": "zone",
@@ -36,6 +38,7 @@ _TO_ENVIRONMENT_VARIABLES = {
     "TENSORBOARD_REGION": "tensorboard_region",
 }
 _JOINED = ("settings", "clusters")
+_LIMITS = ("limit_chips", "limit_chips_per_namespace", "limit_slices")
 MAIN = "main"
 """The key of the one cluster that is served without an environment."""
 
@@ -56,6 +59,27 @@ def render_variables(inputs: Mapping[str, str], more: Mapping[str, Any]) -> dict
         if name in more:
             values[name] = {**more[name], **values.get(name, {})}
     return {**more, **values}
+
+
+def list_missed(values: Mapping[str, Any]) -> list[str]:
+    """Return a line for each thing that is not set and that nobody notices until it is needed."""
+    found = []
+    if not any(values["settings"].get(name) for name in _LIMITS):
+        found.append(
+            "no limit: only Google's quota limits how many chips this deployment buys; "
+            "set one with LIMIT_CHIPS (_LIMIT_CHIPS=256)"
+        )
+    if not values.get("alert_email") and not values.get("notification_channels"):
+        found.append(
+            "no notification channel: nobody is told of an alert, it is only shown in the console; "
+            "set one with ALERT_EMAIL (_ALERT_EMAIL=team@example.com)"
+        )
+    if not str(values.get("runbook_url", "")).startswith("https://"):
+        found.append(
+            "no address of the runbook: alerts name docs/runbook.md without a link; "
+            "set it with RUNBOOK_URL (_RUNBOOK_URL=https://...)"
+        )
+    return [f"Not set: {each}" for each in found]
 
 
 def _render_environment(inputs: Mapping[str, str]) -> dict[str, Any]:
@@ -96,7 +120,9 @@ def _read_more(path: str) -> dict[str, Any]:
 def main() -> int:
     """Write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, help="the .tfvars.json file to write")
+    wanted = parser.add_mutually_exclusive_group(required=True)
+    wanted.add_argument("--output", type=Path, help="the .tfvars.json file to write")
+    wanted.add_argument("--not-set", action="store_true", help="only say what is not set and would be missed")
     arguments = parser.parse_args()
     path = os.environ.get("TERRAFORM_VARIABLES", "")
     try:
@@ -105,6 +131,9 @@ def main() -> int:
         sys.stderr.write(f"error: TERRAFORM_VARIABLES: {path}: {error}\n")
         return 1
     values = render_variables(os.environ, more)
+    if arguments.not_set:
+        sys.stdout.writelines(f"{each}\n" for each in list_missed(values))
+        return 0
     arguments.output.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return 0
 

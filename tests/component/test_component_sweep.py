@@ -10,6 +10,7 @@ import pytest
 from shared.core.errors import Busy, ClusterNotFound, Denied, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.settings import ClusterSettings
+from shared.deliver import CHARTED
 from tests.builders import (
     CLUSTER,
     NOW,
@@ -122,9 +123,17 @@ def test_each_sweep_says_what_it_saw_in_one_record(world: World) -> None:
         {
             "message": "swept",
             "counts": {"delete": 1, "create": 1, "errors": 0},
-            "reasons": {"owner_gone": 1, "pool_absent": 1},
+            "reasons": {**CHARTED, "owner_gone": 1, "pool_absent": 1},
         },
     )
+
+
+def test_a_sweep_that_sees_nothing_counts_zero_for_each_chart(world: World) -> None:
+    world.cluster.pods.clear()
+    world.sweep()
+
+    world.records.expect_in_order({"message": "swept", "reasons": dict(CHARTED)})
+    assert set(CHARTED.values()) == {0}
 
 
 def test_a_live_pool_is_kept_silently(world: World) -> None:

@@ -19,7 +19,7 @@ from infra.build.render_training import (
     render_namespace,
     render_queue,
 )
-from infra.build.render_variables import render_variables
+from infra.build.render_variables import list_missed, render_variables
 from infra.build.smoke_event import build_event
 from infra.build.smoke_event import render as render_event
 from infra.build.third_party.versions import PRODUCTS, choose_version, list_versions
@@ -76,6 +76,25 @@ def test_the_services_may_have_a_region_of_their_own() -> None:
 
     values = render_variables(inputs(BESIDE_A_CLUSTER | elsewhere), {})
     assert (values["region"], values["clusters"]["main"]["location"]) == ("us-central1", "us-east5")
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "missed"),
+    [
+        ({}, {}, ["no limit", "no notification channel", "no address of the runbook"]),
+        ({"_LIMIT_CHIPS": "64"}, {}, ["no notification channel", "no address of the runbook"]),
+        ({}, {"settings": {"limit_slices": "4"}}, ["no notification channel", "no address of the runbook"]),
+        ({}, {"notification_channels": ["projects/p/notificationChannels/1"]}, ["no limit", "no address of the"]),
+        ({"_ALERT_EMAIL": "a@b.io", "_RUNBOOK_URL": "https://b.io/runbook.md"}, {}, ["no limit"]),
+    ],
+)
+def test_what_is_not_set_and_would_be_missed_is_told(
+    given: dict[str, str], more: dict[str, Any], missed: list[str]
+) -> None:
+    told = list_missed(render_variables(inputs(OLD_COMMAND_LINE | given), more))
+
+    assert len(told) == len(missed)
+    assert all(line.startswith(f"Not set: {each}") for line, each in zip(told, missed, strict=True))
 
 
 def test_a_value_with_quotes_and_dollars_stays_what_it_is() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.infra import build_cloud
-from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, DESTROY, OLD_COMMAND_LINE, PROVISION, Bench
+from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, DESTROY, OLD_COMMAND_LINE, PROVISION, Bench, list_scripts
 
 SCRIPTS = sorted(path.name for path in BUILD.glob("*.sh") if path.name != "inputs.sh")
 
@@ -71,6 +71,8 @@ def test_a_script_is_strict_and_executable(script: str) -> None:
         ({"_MODE": "on"}, "MODE: is not valid (got: on); valid: active, no-create or report-only"),
         ({"_NUM_OF_CHIPS": "many"}, "NUM_OF_CHIPS: is not valid (got: many); valid: a whole number"),
         ({"_CREATE_ENVIRONMENT": "yes"}, "CREATE_ENVIRONMENT: is not valid (got: yes); valid: true or false"),
+        ({"_ALERT_EMAIL": "a@b.io,c@d.io"}, "ALERT_EMAIL: is not valid (got: a@b.io,c@d.io); valid: one e-mail"),
+        ({"_RUNBOOK_URL": "docs/runbook.md"}, "RUNBOOK_URL: is not valid (got: docs/runbook.md); valid: the https://"),
         ({"_FORCE": "1"}, "FORCE: is not valid (got: 1); valid: true or false"),
         ({"_NAME": "x" * 21}, "NAME: is not valid"),
         ({"_CLUSTER_NAME": "a;touch /tmp/x"}, "CLUSTER_NAME: is not valid (got: a;touch /tmp/x)"),
@@ -199,6 +201,14 @@ def test_the_state_is_kept_while_it_names_anything(bench: Bench) -> None:
     assert done.returncode == 1
     assert "the state is kept, because it still has: module.provisioner" in done.stderr
     assert "gs://a-project-tpu-provisioner-state" in build_cloud.read(bench.world)["buckets"]
+
+
+def test_a_build_says_before_the_plan_and_in_its_last_lines_what_is_not_set(bench: Bench) -> None:
+    said = dict(zip([name for name, _ in list_scripts(PROVISION)], bench.run_all(PROVISION, OLD_COMMAND_LINE)))
+
+    for script in ("provision-07-terraform.sh", "provision-10-smoke.sh"):
+        assert "Not set: no notification channel" in said[script]
+        assert "Not set: no limit" in said[script]
 
 
 def test_the_deployer_gets_no_basic_role_and_a_second_time_changes_nothing(bench: Bench) -> None:

@@ -17,6 +17,7 @@ from exporter.exporter_settings import read_exporter_settings
 from shared.core.decisions import Reason, Verdict
 from shared.core.settings import Settings
 from shared.edges.google_session import CONNECTIONS_MAX
+from shared.deliver import CHARTED
 from shared.environment import PREFIX, read_settings
 from shared.perform.cluster_figures import ClusterFigures
 from shared.perform.side_by_side import CALLS_AT_ONCE, CLUSTERS_AT_ONCE
@@ -177,6 +178,19 @@ def test_every_reason_that_is_counted_or_alarms_is_one(module: Configuration) ->
     assert named <= set(Reason)
 
 
+def test_every_state_of_pools_is_counted_when_no_pool_has_it(module: Configuration) -> None:
+    assert set(module.locals["pool_states"].values()) == set(CHARTED)
+
+
+def test_every_failed_creation_that_alarms_is_a_reason_with_a_heading(module: Configuration) -> None:
+    runbook = (ROOT / "docs/runbook.md").read_text()
+    alarms = module.locals["failed_creations"]
+
+    assert set(alarms) <= set(Reason)
+    assert [each for each in alarms if f"### {each}\n" not in runbook] == []
+    assert not set(alarms) & {Reason.STOCKOUT, Reason.QUOTA_EXCEEDED}, "these have alerts of their own"
+
+
 def test_the_decisions_label_says_every_verdict(module: Configuration) -> None:
     labels = one(module, "google_logging_metric.decisions").body["metric_descriptor"][0]["labels"]
     said = next(each["description"] for each in labels if each["key"] == "decision")
@@ -202,7 +216,7 @@ def test_every_alert_names_a_heading_of_the_runbook(module: Configuration) -> No
     runbook = (ROOT / "docs/runbook.md").read_text()
     headings = {anchor(title) for title in re.findall(r"^#+ (.+)$", runbook, re.MULTILINE)}
 
-    assert len(named) == 10
+    assert len(named) == 14
     assert sorted(named - headings) == []
 
 

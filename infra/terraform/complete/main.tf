@@ -76,6 +76,9 @@ module "provisioner" {
   replay_days           = var.replay_days
   operation_events      = var.operation_events
   notification_channels = var.notification_channels
+  alert_email           = var.alert_email
+  idle_chips_max        = var.idle_chips_max
+  elastic_pools         = var.elastic_pools
   demand_wait_minutes   = var.demand_wait_minutes
   runbook_url           = var.runbook_url
 

@@ -83,6 +83,24 @@ variable "notification_channels" {
   default     = []
 }
 
+variable "alert_email" {
+  type        = string
+  description = "E-mail address that gets the alerts, by a notification channel of its own. Empty: only notification_channels get them."
+  default     = ""
+}
+
+variable "idle_chips_max" {
+  type        = number
+  description = "Chips of a cluster that may be paid for and idle for an hour before an alert. Raise it where slices stay warm on purpose (idle_seconds)."
+  default     = 0
+}
+
+variable "elastic_pools" {
+  type        = bool
+  description = "Whether the functions may read instance groups and take nodes out of them. Only elastic pools (docs/gpu.md) need it. The right is for all instance groups of a cluster's project."
+  default     = true
+}
+
 variable "demand_wait_minutes" {
   type        = number
   description = "Minutes for which a demand may wait for capacity before an alert. GKE alone tries for about 35 minutes in a stockout. Raise it where demands wait in line for capacity on purpose (flex-start)."

@@ -71,6 +71,7 @@ locals {
 resource "google_project_iam_custom_role" "pool_sizes" {
   for_each = {
     for pair in setproduct(local.cluster_projects, setintersection(keys(local.size_permissions), keys(local.functions))) : "${pair[0]}/${pair[1]}" => { project = pair[0], function = pair[1] }
+    if var.elastic_pools
   }
 
   project     = each.value.project

@@ -11,6 +11,12 @@ locals {
     key => "project_id=\"${each.project}\",location=\"${each.location}\",cluster=\"${each.name}\",namespace=\"${var.exporter_namespace}\""
   }
 
+  # What a person can mend, or must at least know of. A lack of capacity has an alert of its own (demands_wait).
+  failed_creations = [
+    "addresses_exhausted", "permission_denied", "policy_violated", "pool_failed", "request_invalid", "reservation_unfit",
+    "zone_unfit",
+  ]
+
   alerts = merge(
     {
       oldest_unacked = {
@@ -61,6 +67,38 @@ locals {
         text     = "A demand has waited for more than ${var.demand_wait_minutes} minutes, and GKE has not provided its node pool."
         heading  = "alert-demands-wait-without-capacity"
       }
+      creations_fail = {
+        title    = "creations of node pools fail"
+        severity = "ERROR"
+        duration = "600s"
+        query    = "sum by (reason) (increase(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",reason=~\"${join("|", local.failed_creations)}\"}[10m])) > 2"
+        text     = "Demands wait, because the creations of their node pools fail for a cause that is not a lack of capacity."
+        heading  = "alert-creations-of-node-pools-fail"
+      }
+      quota_used_up = {
+        title    = "the quota is used up"
+        severity = "ERROR"
+        duration = "600s"
+        query    = "sum(increase(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",reason=\"quota_exceeded\"}[10m])) > 2"
+        text     = "Demands wait, because Compute Engine's quota of the project is used up."
+        heading  = "quota_exceeded"
+      }
+      limit_reached = {
+        title    = "demands wait behind a limit"
+        severity = "WARNING"
+        duration = "1800s"
+        query    = "sum(increase(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",reason=\"limit_reached\"}[10m])) > 2"
+        text     = "Demands have waited for half an hour, because a limit on chips or slices of this deployment is reached."
+        heading  = "limit_reached"
+      }
+      idle_chips = {
+        title    = "chips are paid for and idle"
+        severity = "WARNING"
+        duration = "3600s"
+        query    = "${local.figure_queries.idle_chips} > ${var.idle_chips_max}"
+        text     = "For an hour, more than ${var.idle_chips_max} chips of a cluster have been paid for and have done no work."
+        heading  = "alert-chips-are-paid-for-and-idle"
+      }
       sweep_over_cap = {
         title    = "the sweep has more pools to delete than its cap"
         severity = "CRITICAL"
@@ -110,6 +148,15 @@ resource "google_monitoring_monitored_project" "of_clusters" {
   name          = each.key
 }
 
+resource "google_monitoring_notification_channel" "email" {
+  count = var.alert_email == "" ? 0 : 1
+
+  project      = var.project_id
+  display_name = "${var.name}: ${var.alert_email}"
+  type         = "email"
+  labels       = { email_address = var.alert_email }
+}
+
 resource "google_monitoring_alert_policy" "this" {
   for_each = local.alerts
 
@@ -117,7 +164,7 @@ resource "google_monitoring_alert_policy" "this" {
   display_name          = "${var.name}: ${each.value.title}"
   combiner              = "OR"
   severity              = each.value.severity
-  notification_channels = var.notification_channels
+  notification_channels = concat(var.notification_channels, google_monitoring_notification_channel.email[*].name)
 
   conditions {
     display_name = each.value.title
@@ -134,6 +181,16 @@ resource "google_monitoring_alert_policy" "this" {
     mime_type = "text/markdown"
     subject   = "${var.name}: ${each.value.title}"
     content   = "${each.value.text}\n\nWhat to do: ${var.runbook_url}#${each.value.heading}"
+
+    # A link must be absolute.
+    dynamic "links" {
+      for_each = startswith(var.runbook_url, "https://") ? [each.value.heading] : []
+
+      content {
+        display_name = "What to do"
+        url          = "${var.runbook_url}#${links.value}"
+      }
+    }
   }
 
   alert_strategy {

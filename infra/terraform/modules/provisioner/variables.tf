@@ -182,6 +182,34 @@ variable "notification_channels" {
   }
 }
 
+variable "alert_email" {
+  type        = string
+  description = "E-mail address that gets the alerts, by a notification channel of its own. Empty: only notification_channels get them."
+  default     = ""
+
+  validation {
+    condition     = var.alert_email == "" || can(regex("^[^@\\s,]+@[^@\\s,]+\\.[A-Za-z]+$", var.alert_email))
+    error_message = "Must be one e-mail address such as team@example.com, or be left out."
+  }
+}
+
+variable "idle_chips_max" {
+  type        = number
+  description = "Chips of a cluster that may be paid for and idle for an hour before an alert. Raise it where slices stay warm on purpose (idle_seconds)."
+  default     = 0
+
+  validation {
+    condition     = var.idle_chips_max >= 0 && floor(var.idle_chips_max) == var.idle_chips_max
+    error_message = "Must be a whole number of chips, 0 or more."
+  }
+}
+
+variable "elastic_pools" {
+  type        = bool
+  description = "Whether the functions may read instance groups and take nodes out of them. Only elastic pools (docs/gpu.md) need it. The right is for all instance groups of a cluster's project."
+  default     = true
+}
+
 variable "demand_wait_minutes" {
   type        = number
   description = "Minutes for which a demand may wait for capacity before an alert. GKE alone tries for about 35 minutes in a stockout. Raise it where demands wait in line for capacity on purpose (flex-start)."

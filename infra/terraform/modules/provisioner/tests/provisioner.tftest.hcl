@@ -76,6 +76,23 @@ run "one_cluster" {
   }
 }
 
+run "alerts_without_a_channel_or_an_address_of_the_runbook" {
+  assert {
+    condition     = length(google_monitoring_notification_channel.email) == 0 && alltrue([for each in google_monitoring_alert_policy.this : length(each.notification_channels) == 0 && length(each.documentation[0].links) == 0])
+    error_message = "Nothing that is not named may be notified or linked."
+  }
+
+  assert {
+    condition     = length(google_project_iam_member.pool_sizes) == 3
+    error_message = "Elastic pools are looked after unless they are switched off."
+  }
+
+  assert {
+    condition     = strcontains(google_monitoring_alert_policy.this["creations_fail"].conditions[0].condition_prometheus_query_language[0].query, "|pool_failed|")
+    error_message = "A failed creation raises an alert."
+  }
+}
+
 run "several_clusters_and_projects" {
   variables {
     clusters = {
@@ -155,6 +172,30 @@ run "another_name_and_no_sink" {
     operation_events    = false
     demand_wait_minutes = 90
     settings            = { mode = "report-only", limit_chips = "256" }
+    elastic_pools       = false
+    alert_email         = "team@example.com"
+    idle_chips_max      = 16
+    runbook_url         = "https://wiki.example.com/runbook.md"
+  }
+
+  assert {
+    condition     = length(google_project_iam_custom_role.pool_sizes) == 0 && length(google_project_iam_member.pool_sizes) == 0
+    error_message = "Without elastic pools nobody may change instance groups."
+  }
+
+  assert {
+    condition     = google_monitoring_notification_channel.email[0].labels["email_address"] == "team@example.com" && alltrue([for each in google_monitoring_alert_policy.this : each.notification_channels == tolist([google_monitoring_notification_channel.email[0].name])])
+    error_message = "Every alert must reach the address."
+  }
+
+  assert {
+    condition     = alltrue([for key, each in google_monitoring_alert_policy.this : each.documentation[0].links[0].url == "https://wiki.example.com/runbook.md#${local.alerts[key].heading}"])
+    error_message = "Every alert must have an absolute link to its heading."
+  }
+
+  assert {
+    condition     = endswith(google_monitoring_alert_policy.this["idle_chips"].conditions[0].condition_prometheus_query_language[0].query, " > 16")
+    error_message = "The alert about idle chips must have the wished number."
   }
 
   assert {

@@ -291,3 +291,23 @@ run "two_keys_of_one_cluster" {
 
   expect_failures = [var.clusters]
 }
+
+run "two_addresses_in_one" {
+  command = plan
+
+  variables {
+    alert_email = "a@example.com,b@example.com"
+  }
+
+  expect_failures = [var.alert_email]
+}
+
+run "less_than_no_idle_chips" {
+  command = plan
+
+  variables {
+    idle_chips_max = -1
+  }
+
+  expect_failures = [var.idle_chips_max]
+}
