@@ -4,13 +4,15 @@
 # second run changes nothing.
 #
 # Inputs: PROJECT_ID; optional NAME, CREATE_ENVIRONMENT, CREATE_TENSORBOARD, CLUSTER_PROJECT (the
-# roles on the clusters are granted there). The account may change grants of the project, because
-# Terraform does; so it has much power: let few people start builds. Neither build deletes it;
-# docs/deploy.md shows how to.
+# roles on the clusters are granted there), NODE_SERVICE_ACCOUNTS (those of other projects get a grant
+# of their own). The account may change grants of the project, because Terraform does; so it has much
+# power: let few people start builds. docs/rights.md explains each role, and how to limit what the
+# account may grant. Neither build deletes it; docs/deploy.md shows how to.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
 need PROJECT_ID NAME CLUSTER_PROJECT CREATE_ENVIRONMENT CREATE_TENSORBOARD
+allow NODE_SERVICE_ACCOUNTS
 account=$NAME-deployer@$PROJECT_ID.iam.gserviceaccount.com
 roles=(
     artifactregistry.admin              # the repository of the exporter's image, and that of the functions' images
@@ -28,6 +30,10 @@ roles=(
     storage.admin                       # the state's bucket, the functions' source, the artifacts
 )
 cluster_roles=(container.admin iam.roleAdmin logging.configWriter resourcemanager.projectIamAdmin)
+# What a cluster of another project needs: its exporter's metrics become visible here.
+across_roles=(monitoring.metricsScopesAdmin)
+# Workload policies of tpu7x slices. No role of Google's has these alone.
+policy_permissions=compute.resourcePolicies.create,compute.resourcePolicies.delete,compute.resourcePolicies.get,compute.resourcePolicies.list
 [ "$CREATE_ENVIRONMENT" = false ] || roles+=(compute.networkAdmin)
 [ "$CREATE_TENSORBOARD" = false ] || roles+=(aiplatform.admin)
 
@@ -40,16 +46,44 @@ if ! gcloud iam service-accounts describe "$account" --project="$PROJECT_ID" --f
     gcloud iam service-accounts create "$NAME-deployer" --project="$PROJECT_ID" --display-name="Builds of $NAME"
 fi
 grant() {
-    gcloud projects add-iam-policy-binding "$1" --member="serviceAccount:$account" --role="roles/$2" \
+    gcloud projects add-iam-policy-binding "$1" --member="serviceAccount:$account" --role="$2" \
         --condition=None --format=none --quiet
 }
-for role in "${roles[@]}"; do
-    say "$PROJECT_ID: roles/$role"
-    # An account that was just made may not be known for some seconds.
-    retry 10 5 grant "$PROJECT_ID" "$role"
-done
-for role in "${cluster_roles[@]}"; do
-    say "$CLUSTER_PROJECT: roles/$role"
-    retry 10 5 grant "$CLUSTER_PROJECT" "$role"
+grant_all() {
+    local project=$1 role
+    shift
+    for role in "$@"; do
+        say "$project: roles/$role"
+        # An account that was just made may not be known for some seconds.
+        retry 10 5 grant "$project" "roles/$role"
+    done
+}
+grant_account() {
+    gcloud iam service-accounts add-iam-policy-binding "$1" --member="serviceAccount:$account" \
+        --role=roles/iam.serviceAccountAdmin --project="$2" --condition=None --format=none --quiet
+}
+grant_all "$PROJECT_ID" "${roles[@]}"
+grant_all "$CLUSTER_PROJECT" "${cluster_roles[@]}"
+if [ "$CLUSTER_PROJECT" != "$PROJECT_ID" ]; then
+    grant_all "$PROJECT_ID" "${across_roles[@]}"
+    grant_all "$CLUSTER_PROJECT" "${across_roles[@]}"
+fi
+if [ "$CREATE_ENVIRONMENT" = true ]; then
+    role=${NAME//-/_}_deployer
+    if ! gcloud iam roles describe "$role" --project="$PROJECT_ID" --format='value(name)' >/dev/null 2>&1; then
+        say "Creating the role $role"
+        gcloud iam roles create "$role" --project="$PROJECT_ID" --title="$NAME: workload policies" \
+            --permissions="$policy_permissions" --format=none --quiet
+    fi
+    say "$PROJECT_ID: $role"
+    retry 10 5 grant "$PROJECT_ID" "projects/$PROJECT_ID/roles/$role"
+fi
+# The roles above are enough for node accounts of this project.
+for node in ${NODE_SERVICE_ACCOUNTS//,/ }; do
+    home=${node#*@}
+    home=${home%%.*}
+    [ "$home" != "$PROJECT_ID" ] || continue
+    say "$node: roles/iam.serviceAccountAdmin"
+    retry 10 5 grant_account "$node" "$home"
 done
 say "Run builds with: --service-account=projects/$PROJECT_ID/serviceAccounts/$account"

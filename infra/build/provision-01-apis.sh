@@ -2,16 +2,16 @@
 # Enables the APIs that everything else needs, creates Pub/Sub's service agent, and checks that
 # SERVICES_REGION has the services that run there. A second run changes nothing.
 #
-# Inputs: PROJECT_ID, REGION or SERVICES_REGION; CREATE_ENVIRONMENT and CREATE_TENSORBOARD add their APIs. Takes a minute or
+# Inputs: PROJECT_ID, REGION or SERVICES_REGION; CREATE_TENSORBOARD adds its API. Takes a minute or
 # two in a new project. The APIs stay enabled when the deployment is destroyed, because others may
 # use them.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
-need PROJECT_ID CREATE_ENVIRONMENT CREATE_TENSORBOARD SERVICES_REGION
-apis=(artifactregistry cloudbuild cloudfunctions cloudresourcemanager cloudscheduler container iam iamcredentials logging
-    monitoring pubsub run serviceusage storage)
-[ "$CREATE_ENVIRONMENT" = false ] || apis+=(compute)
+need PROJECT_ID CREATE_TENSORBOARD SERVICES_REGION
+# compute: the network, and the size of elastic pools, also of clusters in other projects.
+apis=(artifactregistry cloudbuild cloudfunctions cloudresourcemanager cloudscheduler compute container iam iamcredentials
+    logging monitoring pubsub run serviceusage storage)
 [ "$CREATE_TENSORBOARD" = false ] || apis+=(aiplatform)
 skip_in_plan_only "enabling ${#apis[@]} APIs in $PROJECT_ID"
 say "Enabling ${#apis[@]} APIs in $PROJECT_ID"

@@ -6,11 +6,15 @@
 #
 # Inputs: those of check-inputs.sh; needs BUILD_FOLDER/functions.zip. Writes
 # BUILD_FOLDER/outputs.json. A second run changes nothing. After a failure, run it again: Terraform's
-# state knows what exists, and what a killed build created is taken over (adopt.py).
+# state knows what exists, and what a killed build created is taken over (adopt.py). If Google does not
+know a new account, grant or API everywhere yet, it waits and applies again.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
 plan=$BUILD_FOLDER/terraform-plan
+# Google's words where an account, a grant or an API was made seconds ago and is not known everywhere yet.
+not_yet='Error 403.*([Pp]ermission|actAs)|[Ss]ervice account .* does not exist|[Pp]rincipal .* does not exist|has not been used in project'
+waits_max=6
 
 # Terraform reads a copy from now on, to which files can be added.
 copy_roots() {
@@ -37,15 +41,22 @@ fi
 say_what_is_not_set
 make_plan
 skip_in_plan_only "applying this plan"
+waits=0
 for ((pass = 1; ; pass++)); do
     if terraform_here apply -lock-timeout=5m "$plan" 2>"$BUILD_FOLDER/apply-errors"; then break; fi
     cat "$BUILD_FOLDER/apply-errors" >&2
     # A resource is met only when those that it needs are there, so one pass does not find all.
     [ "$pass" -lt 12 ] || fail "Terraform still meets resources that exist, in pass $pass"
     [ "$pass" -gt 1 ] || copy_roots
-    python3 "$ROOT/infra/build/adopt.py" --errors "$BUILD_FOLDER/apply-errors" --plan "$plan.json" --output "$TERRAFORM_ROOT/adopted.tf" ||
+    if python3 "$ROOT/infra/build/adopt.py" --errors "$BUILD_FOLDER/apply-errors" --plan "$plan.json" --output "$TERRAFORM_ROOT/adopted.tf"; then
+        say "What exists already is of a build that was killed, so it is taken over"
+    elif [ "$waits" -lt "$waits_max" ] && grep -q -E "$not_yet" "$BUILD_FOLDER/apply-errors"; then
+        waits=$((waits + 1))
+        say "A new account, grant or API may have no effect yet: wait $waits of $waits_max, 30 s"
+        sleep "${RETRY_PAUSE_SECONDS:-30}"
+    else
         fail "Terraform failed; correct what it says above, then run this build again"
-    say "What exists already is of a build that was killed, so it is taken over"
+    fi
     make_plan
 done
 cat "$BUILD_FOLDER/apply-errors" >&2

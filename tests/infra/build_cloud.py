@@ -30,6 +30,8 @@ EMPTY: dict[str, Any] = {
     "detached": [],
     "pools_removed": False,
     "published": [],
+    "unanswered": 0,
+    "apply_fails": [],
 }
 
 
@@ -100,7 +102,8 @@ class Cloud:
         elif group == "pubsub topics publish":
             self.world["published"].append([plain[3], options["attribute"], options["message"]])
         elif plain[:2] == ["logging", "read"]:
-            return "answered"
+            late, self.world["unanswered"] = self.world["unanswered"], max(0, self.world["unanswered"] - 1)
+            return "" if late else "answered"
         elif plain[1:] in (["locations", "list"], ["regions", "list"]):
             return "us-central1\nus-east5"
         elif plain[0] == "scheduler":
@@ -164,18 +167,22 @@ class Cloud:
         elif verb == "show":
             return Path(words[-1]).read_text()
         elif verb == "apply":
-            plan = json.loads(Path(words[-1]).read_text())
-            bucket, name = self.world["state_object"]
-            self.world["buckets"][bucket]["objects"] = [name]
-            if plan["whole"]:
-                self.world["terraform"] = deploy(plan["values"])
-            else:
-                self.world["unprotected"] = [each["address"] for each in plan["resource_changes"]]
+            self._apply(json.loads(Path(words[-1]).read_text()))
         elif verb == "destroy":
             self.world["terraform"] = {}
             self.world["paused"] = self.world["detached"] = []
         del options
         return ""
+
+    def _apply(self, plan: dict[str, Any]) -> None:
+        if self.world["apply_fails"]:
+            raise Gone(self.world["apply_fails"].pop(0))
+        bucket, name = self.world["state_object"]
+        self.world["buckets"][bucket]["objects"] = [name]
+        if plan["whole"]:
+            self.world["terraform"] = deploy(plan["values"])
+        else:
+            self.world["unprotected"] = [each["address"] for each in plan["resource_changes"]]
 
     def _state(self, words: list[str], deployed: dict[str, Any]) -> str:
         if words[2] == "list":

@@ -22,6 +22,7 @@ from tests.infra.build_scripts import (
 )
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
 DELETE_STATE = {"_DELETE_STATE": "true"}
@@ -84,6 +85,58 @@ def test_provisioning_an_environment_makes_what_it_should(tmp_path: Path, master
     assert f"{image}" in (folder / "exporter-environment/kustomization.yaml").read_text()
     jobset = (folder / "queueing/jobset/kustomization.yaml").read_text()
     assert "newName: registry.k8s.io/jobset/jobset\n    newTag: v0.11.1\n" in jobset
+
+
+ACT_AS = "Error: googleapi: Error 403: Permission 'iam.serviceaccounts.actAs' denied on service account x"
+UNKNOWN = "Error: googleapi: Error 400: Service account x@p.iam.gserviceaccount.com does not exist., badRequest"
+
+
+def apply_again(masters: dict[str, Path], folder: Path, *errors: str) -> subprocess.CompletedProcess[str]:
+    bench = copy_of(masters["beside"], folder)
+    build_cloud.change(bench.world, apply_fails=[f"\n{each}\n" for each in errors])
+    return bench.run("provision-07-terraform.sh", bench.environ(PROVISION, BESIDE_A_CLUSTER))
+
+
+def test_terraform_is_applied_again_until_a_new_grant_has_its_effect(
+    tmp_path: Path, masters: dict[str, Path]
+) -> None:
+    done = apply_again(masters, tmp_path, UNKNOWN, ACT_AS)
+
+    assert done.returncode == 0, done.stderr
+    assert "may have no effect yet: wait 2 of 6" in done.stdout
+    assert UNKNOWN in done.stderr
+    assert ACT_AS in done.stderr
+
+
+def test_a_grant_that_never_has_an_effect_ends_the_build(tmp_path: Path, masters: dict[str, Path]) -> None:
+    done = apply_again(masters, tmp_path, *[ACT_AS] * 7)
+
+    assert done.returncode == 1
+    assert "wait 6 of 6" in done.stdout
+    assert "Terraform failed; correct what it says above" in done.stderr
+
+
+def test_an_error_that_time_does_not_mend_is_not_tried_again(tmp_path: Path, masters: dict[str, Path]) -> None:
+    done = apply_again(masters, tmp_path, "Error: googleapi: Error 403: Quota 'CPUS' exceeded. Limit: 8.0")
+
+    assert done.returncode == 1
+    assert "wait 1 of" not in done.stdout
+
+
+@pytest.mark.parametrize(("unanswered", "published"), [(5, 1), (6, 2), (13, 3)])
+def test_the_smoke_test_publishes_again_instead_of_waiting_out_a_pause(
+    tmp_path: Path, masters: dict[str, Path], unanswered: int, published: int
+) -> None:
+    bench = copy_of(masters["beside"], tmp_path)
+    build_cloud.change(bench.world, unanswered=unanswered, published=[], calls=[])
+    done = bench.run("provision-10-smoke.sh", bench.environ(PROVISION, BESIDE_A_CLUSTER))
+
+    assert done.returncode == 0, done.stderr
+    world = build_cloud.read(bench.world)
+    assert len(world["published"]) == published
+    asked = [call[3] for call in world["calls"] if call[1:3] == ["logging", "read"]]
+    assert len(asked) == unanswered + 1
+    assert asked[-1].count(" OR ") == published - 1
 
 
 def test_beside_a_cluster_nothing_is_made_in_it_but_the_exporter(masters: dict[str, Path]) -> None:

@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.infra import build_cloud
-from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, DESTROY, OLD_COMMAND_LINE, PROVISION, Bench, list_scripts
+from tests.infra.build_scripts import (
+    BESIDE_A_CLUSTER,
+    BUILD,
+    DESTROY,
+    OLD_COMMAND_LINE,
+    PROVISION,
+    Bench,
+    list_scripts,
+)
 
 SCRIPTS = sorted(path.name for path in BUILD.glob("*.sh") if path.name != "inputs.sh")
 
@@ -72,7 +80,10 @@ def test_a_script_is_strict_and_executable(script: str) -> None:
         ({"_NUM_OF_CHIPS": "many"}, "NUM_OF_CHIPS: is not valid (got: many); valid: a whole number"),
         ({"_CREATE_ENVIRONMENT": "yes"}, "CREATE_ENVIRONMENT: is not valid (got: yes); valid: true or false"),
         ({"_ALERT_EMAIL": "a@b.io,c@d.io"}, "ALERT_EMAIL: is not valid (got: a@b.io,c@d.io); valid: one e-mail"),
-        ({"_RUNBOOK_URL": "docs/runbook.md"}, "RUNBOOK_URL: is not valid (got: docs/runbook.md); valid: the https://"),
+        (
+            {"_RUNBOOK_URL": "docs/runbook.md"},
+            "RUNBOOK_URL: is not valid (got: docs/runbook.md); valid: the https://",
+        ),
         ({"_FORCE": "1"}, "FORCE: is not valid (got: 1); valid: true or false"),
         ({"_NAME": "x" * 21}, "NAME: is not valid"),
         ({"_CLUSTER_NAME": "a;touch /tmp/x"}, "CLUSTER_NAME: is not valid (got: a;touch /tmp/x)"),
@@ -204,7 +215,8 @@ def test_the_state_is_kept_while_it_names_anything(bench: Bench) -> None:
 
 
 def test_a_build_says_before_the_plan_and_in_its_last_lines_what_is_not_set(bench: Bench) -> None:
-    said = dict(zip([name for name, _ in list_scripts(PROVISION)], bench.run_all(PROVISION, OLD_COMMAND_LINE)))
+    names = [name for name, _ in list_scripts(PROVISION)]
+    said = dict(zip(names, bench.run_all(PROVISION, OLD_COMMAND_LINE), strict=True))
 
     for script in ("provision-07-terraform.sh", "provision-10-smoke.sh"):
         assert "Not set: no notification channel" in said[script]

@@ -1,0 +1,157 @@
+"""The rights of the builds' account: the script that grants them, the page that explains them, who needs them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.infra import build_cloud
+from tests.infra.build_scripts import BUILD, Bench
+from tests.infra.terraform_cli import ROOT, TERRAFORM
+from tests.infra.terraform_text import read_configuration
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MODULES = ("modules/environment", "modules/environment/tpu_pools", "modules/provisioner")
+NEEDED = {
+    "google_artifact_registry_repository": "artifactregistry.admin",
+    "google_cloud_run_v2_service": "run.admin",
+    "google_cloud_scheduler_job": "cloudscheduler.admin",
+    "google_cloudfunctions2_function": "cloudfunctions.admin",
+    "google_compute_network": "compute.networkAdmin",
+    "google_compute_resource_policy": "NAME_deployer",
+    "google_compute_router": "compute.networkAdmin",
+    "google_compute_router_nat": "compute.networkAdmin",
+    "google_compute_subnetwork": "compute.networkAdmin",
+    "google_container_cluster": "container.admin",
+    "google_container_node_pool": "container.admin",
+    "google_logging_metric": "logging.configWriter",
+    "google_logging_project_sink": "logging.configWriter",
+    "google_monitoring_alert_policy": "monitoring.editor",
+    "google_monitoring_dashboard": "monitoring.editor",
+    "google_monitoring_monitored_project": "monitoring.metricsScopesAdmin",
+    "google_monitoring_notification_channel": "monitoring.editor",
+    "google_project": "resourcemanager.projectIamAdmin",
+    "google_project_iam_custom_role": "iam.roleAdmin",
+    "google_pubsub_subscription": "pubsub.admin",
+    "google_pubsub_topic": "pubsub.admin",
+    "google_service_account": "iam.serviceAccountAdmin",
+    "google_storage_bucket": "storage.admin",
+    "google_storage_bucket_object": "storage.admin",
+    "google_vertex_ai_tensorboard": "aiplatform.admin",
+}
+"""Which role the maker of each kind of resource needs; grants on a resource need that of the resource."""
+OF_SCRIPTS = {
+    "iam.serviceAccountUser",
+    "logging.logWriter",
+    "logging.viewer",
+    "serviceusage.serviceUsageAdmin",
+}
+"""What no resource needs, but the scripts, or Google's check of who may act as an account."""
+NODES = "nodes@clusters-project.iam.gserviceaccount.com"
+ACROSS = {
+    "PROJECT_ID": "home-project",
+    "CLUSTER_PROJECT": "clusters-project",
+    "CREATE_ENVIRONMENT": "false",
+    "NODE_SERVICE_ACCOUNTS": f"{NODES},more@home-project.iam.gserviceaccount.com",
+}
+
+
+def grant(folder: Path, **inputs: str) -> set[tuple[str, str]]:
+    """Run the script on a pretended cloud; return role and object of each grant."""
+    bench = Bench.make(folder)
+    done = bench.run("deployer.sh", inputs)
+    assert done.returncode == 0, done.stderr
+    found = set()
+    for call in build_cloud.read(bench.world)["calls"]:
+        if "add-iam-policy-binding" in call:
+            (role,) = [word.removeprefix("--role=") for word in call if word.startswith("--role=")]
+            found.add((role.removeprefix("roles/"), call[call.index("add-iam-policy-binding") + 1]))
+    return found
+
+
+@pytest.fixture(scope="module")
+def of_environment(tmp_path_factory: pytest.TempPathFactory) -> set[tuple[str, str]]:
+    return grant(tmp_path_factory.mktemp("e"), PROJECT_ID="home-project", CREATE_TENSORBOARD="true")
+
+
+@pytest.fixture(scope="module")
+def across(tmp_path_factory: pytest.TempPathFactory) -> set[tuple[str, str]]:
+    return grant(tmp_path_factory.mktemp("a"), **ACROSS)
+
+
+def test_every_kind_of_resource_has_its_role_and_no_role_is_for_nothing(
+    of_environment: set[tuple[str, str]], across: set[tuple[str, str]]
+) -> None:
+    kinds = {
+        re.sub(r"_iam_(member|binding)$", "", each.type)
+        for folder in MODULES
+        for each in read_configuration(TERRAFORM / folder).of("resource")
+    } - {"terraform_data"}
+    granted = {
+        role.replace("projects/home-project/roles/tpu_provisioner_deployer", "NAME_deployer")
+        for role, _ in of_environment | across
+    }
+
+    assert kinds == NEEDED.keys()
+    assert granted == set(NEEDED.values()) | OF_SCRIPTS
+
+
+def test_the_page_explains_each_role_with_what_it_is_on(
+    of_environment: set[tuple[str, str]], across: set[tuple[str, str]]
+) -> None:
+    section = (ROOT / "docs/rights.md").read_text().split("## Who deploys")[1]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
+    said = {(row[0].split("`")[1].removeprefix("roles/"), row[1].strip()) for row in rows}
+    own = {role for role, where in of_environment if where == "home-project"}
+    there = {role for role, where in across if where == "clusters-project"}
+    here = {role for role, where in across if where == "home-project"}
+
+    for role, where in said:
+        if where == "the project":
+            assert role in own | {"NAME_deployer"}, role
+            assert role not in there, role
+        elif where == "the project, and that of the cluster":
+            assert role in own & here & there, role
+        elif where == "the project of the cluster":
+            assert role in own & there, role
+            assert role not in here, role
+        elif where == "both projects":
+            assert role in here & there, role
+            assert role not in own, role
+        else:
+            assert (role, NODES) in across
+    named = {role for role, _ in said}
+    assert named - {"NAME_deployer"} == {role for role, _ in of_environment | across if "/" not in role}
+
+
+def test_only_node_accounts_of_other_projects_get_a_grant_of_their_own(across: set[tuple[str, str]]) -> None:
+    assert {where for role, where in across if "@" in where} == {NODES}
+    assert ("iam.serviceAccountAdmin", "clusters-project") not in across
+
+
+def test_the_role_for_policies_allows_nothing_else() -> None:
+    found = re.search(r"^policy_permissions=(\S+)$", (BUILD / "deployer.sh").read_text(), re.MULTILINE)
+
+    assert found
+    assert set(found[1].split(",")) == {
+        f"compute.resourcePolicies.{verb}" for verb in ("create", "delete", "get", "list")
+    }
+
+
+def test_the_apis_that_are_called_before_the_build_enables_any_are_named_on_the_page() -> None:
+    walk = (ROOT / "docs/deploy.md").read_text()
+    found = re.search(r"^\$ gcloud services enable (.*)$", walk, re.MULTILINE)
+    script = (BUILD / "provision-01-apis.sh").read_text()
+    listed = re.search(r"^apis=\((.*?)\)", script, re.MULTILINE | re.DOTALL)
+
+    assert found
+    assert listed
+    by_hand = {each.removesuffix(".googleapis.com") for each in found[1].split()}
+    # The build itself; grants and accounts of deployer.sh; what enables the others; the build's source.
+    assert by_hand == {"cloudbuild", "cloudresourcemanager", "iam", "serviceusage", "storage"}
+    assert by_hand <= set(listed[1].split())
+    assert "compute" in listed[1].split(), "the functions read the size of elastic pools"
