@@ -74,9 +74,7 @@ run "one_cluster" {
     condition     = length(output.replay_commands) == 3 && strcontains(output.replay_commands[0], "gcloud pubsub subscriptions seek tpu-provisioner-")
     error_message = "Every push subscription can be replayed."
   }
-}
 
-run "alerts_without_a_channel_or_an_address_of_the_runbook" {
   assert {
     condition     = length(google_monitoring_notification_channel.email) == 0 && alltrue([for each in google_monitoring_alert_policy.this : length(each.notification_channels) == 0 && length(each.documentation[0].links) == 0])
     error_message = "Nothing that is not named may be notified or linked."
