@@ -19,7 +19,7 @@ SEEDS ?= 0:5000
 PROGRAM ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scarce demo-kinds demo-ray ray up down status env quick simulate test fuzz test-tools test-terraform test-deploy test-image test-corpus test-docs controlplane controllers test-cluster lint check format bench bench-field docs docs-serve requirements clean
+.PHONY: help demo demo-scarce demo-kinds demo-ray ray up down status board env quick simulate test fuzz test-tools test-terraform test-deploy test-image test-corpus test-docs controlplane controllers test-cluster lint check format bench bench-field docs docs-serve requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -66,6 +66,9 @@ down: $(VENV)/.demo ## End the local cloud
 
 status: $(VENV)/.demo ## Show the processes of the local cloud
 	@$(BIN)/python -m demo.stack status
+
+board: $(VENV)/.demo ## Serve a live page about the local cloud, with buttons for faults and examples
+	@$(BIN)/python -m demo.board
 
 env: $(VENV)/.demo ## Print the variables that point kubectl, gcloud and tpu-provisioner at the local cloud
 	@$(BIN)/python -m demo.stack env

@@ -263,3 +263,24 @@ def doctor(output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
     else:
         print_findings(open_console(), findings)
     end_with(Ending.FINDINGS if any(each.result is Result.BAD for each in findings) else Ending.FINE)
+
+
+@app.command(epilog=EPILOG)
+def board(
+    namespace: Namespace = "",
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0: a free one.", min=0, max=65_535)] = 0,
+    every: Annotated[float, typer.Option(help="Seconds between two readings.", min=1, max=3600)] = 5.0,
+    *,
+    write: Annotated[bool, typer.Option("--write", help="Let the page replay and discard dead letters.")] = False,
+) -> None:
+    """Serve one live page about the deployment, for this computer only, until Ctrl-C.
+
+    The page reads with your credentials, and only while it is open. Without --write it changes
+    nothing.
+    """
+    from cli.board.listening import serve_board  # noqa: PLC0415 -- see open_deployment
+    from cli.board.site import Site  # noqa: PLC0415 -- see open_deployment
+
+    with told():
+        site = Site(open_deployment(os.environ), write=write, every=every, namespace=namespace)
+        serve_board(site, port=port, say=typer.echo)

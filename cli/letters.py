@@ -88,12 +88,15 @@ class Choice:
     most: int = 1000
     operations: bool = True
     """Whether the ends of node pool operations are meant too."""
+    message_id: str = ""
+    """The only letter that is meant; empty: all."""
 
     def fits(self, letter: DeadLetter) -> bool:
         """Return whether a letter is meant."""
         right_reason = not self.reasons or letter.reason in self.reasons
         return (
             right_reason
+            and self.message_id in ("", letter.message_id)
             and (not self.functions or letter.function in self.functions)
             and (self.operations or letter.function != SETTLE)
         )

@@ -1,0 +1,106 @@
+"""One reading of a deployment for the board, by the readers of the other commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from cli.board.acts import list_letters
+from cli.board.lanes import Lanes
+from cli.log_search import read_answers
+from cli.status import read_status
+from shared.core.decisions import Verdict
+from shared.core.errors import ProvisionerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cli.log_search import Answered
+    from cli.operator_access import Deployment
+    from shared.core.identity.creations import Creation
+
+SLOW_FACTOR = 6
+"""Logs and dead letters are read once in so many readings: Cloud Logging answers 60 questions a
+minute, and a letter that is read is held for a moment."""
+DECISIONS_MAX = 200
+
+
+@dataclass(slots=True)
+class Readings:
+    """Reads a deployment again and again, and remembers what one reading alone does not show.
+
+    Args:
+        deployment: what is read; nothing is changed.
+        namespace: only what belongs to workloads of this namespace; empty: all.
+    """
+
+    deployment: Deployment
+    namespace: str = ""
+    _lanes: Lanes = field(default_factory=Lanes)
+    _count: int = 0
+    _decisions: list[dict[str, Any]] = field(default_factory=list)
+    _letters: list[dict[str, Any]] = field(default_factory=list)
+    _slow_unread: list[str] = field(default_factory=list)
+
+    def forget_letters(self) -> None:
+        """Read the dead letters and the logs anew next time, because an act changed them."""
+        self._count = 0
+
+    def read(self) -> dict[str, Any]:
+        """Return everything that the page shows. A source that fails is named in ``unread``."""
+        ports = self.deployment.ports
+        status = read_status(ports, namespace=self.namespace, open_logs=self.deployment.open_logs)
+        unread = [*status.errors, *status.unread]
+        creations: dict[str, Sequence[Creation]] = {}
+        for cluster in ports.clusters:
+            try:
+                creations[cluster] = ports.pools.list_creations(cluster)
+            except ProvisionerError as error:
+                unread.append(f"GKE's operations: {error}")
+        now = ports.clock.now()
+        lanes = self._lanes.observe(status, creations, now)
+        if self._count % SLOW_FACTOR == 0:
+            self._read_slowly(now)
+        self._count += 1
+        return {
+            "now": now,
+            "clusters": list(ports.clusters),
+            "status": status.as_data() | {"troubles": status.troubles},
+            "lanes": [lane.as_data() for lane in lanes],
+            "decisions": self._decisions,
+            "letters": self._letters,
+            "unread": unread + self._slow_unread,
+        }
+
+    def _read_slowly(self, now: float) -> None:
+        self._slow_unread = []
+        open_logs = self.deployment.open_logs
+        if open_logs is None:
+            self._slow_unread.append("decisions: the settings name no logs")
+        else:
+            clusters = self.deployment.ports.clusters
+            reads = [partial(read_answers, open_logs, cluster, now=now) for cluster in clusters]
+            found = [each for read in reads for each in self._try("decisions", read)]
+            found.sort(key=lambda each: -each.at)
+            self._decisions = [_describe(each) for each in found[:DECISIONS_MAX]]
+        self._letters = [
+            each.as_data() for each in self._try("dead letters", lambda: list_letters(self.deployment))
+        ]
+
+    def _try(self, what: str, read: Callable[[], list[Any]]) -> list[Any]:
+        try:
+            return read()
+        except ProvisionerError as error:
+            self._slow_unread.append(f"{what}: {error}")
+            return []
+
+
+def _describe(answered: Answered) -> dict[str, Any]:
+    claim = answered.claim
+    return {
+        "at": answered.at,
+        "about": f"{claim.get('namespace', '')}/{claim.get('name', '')}",
+        "text": f"{answered.decision}: {answered.message} [{answered.reason}]",
+        "bad": answered.decision in (Verdict.REFUSE, "none"),
+    }

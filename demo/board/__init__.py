@@ -1,0 +1,1 @@
+"""The board of the local stack: that of `tpu-provisioner board`, with faults and examples."""

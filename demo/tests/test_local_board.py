@@ -1,0 +1,147 @@
+"""The board's buttons of the local stack: faults, a crash, examples; and the command without a stack."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from cli.board.acts import Act, ActFailed
+from cli.cli_settings import read_environment
+from demo.board import local_acts
+from demo.board.__main__ import app
+from demo.board.local_acts import EXAMPLES, LOST_REPLY, STOCKOUT, list_acts
+from demo.loop import applying
+from demo.stack.background import State
+from demo.stack.commands import Addresses, StackSettings
+from demo.stack.layout import CLUSTER, LOCATION, PROJECT, ZONE, Layout
+from demo.stack.operator_environment import operator_environment
+from demo.stack.supervisor import ProcessState
+from tests.contract.stand_ins import ask, stand_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NOWHERE = "http://127.0.0.1:9"
+
+
+def addresses(gke: str = NOWHERE) -> Addresses:
+    names = ("kubernetes", "kubeconfig", "gke_grpc", "pubsub_rest", "pubsub_grpc", "exporter", "logging")
+    return Addresses(**dict.fromkeys(names, NOWHERE), gke_rest=gke, functions={})
+
+
+def find(acts: list[Act], name: str) -> Act:
+    return next(act for act in acts if act.name == name)
+
+
+@pytest.fixture(scope="module")
+def gke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    where = (f"--project={PROJECT}", f"--location={LOCATION}", f"--cluster={CLUSTER}", f"--zone={ZONE}")
+    with stand_in(tmp_path_factory.mktemp("gke"), "standins.fakegke", "serve", *where) as ports:
+        yield ports["rest"]
+
+
+@pytest.mark.parametrize(("name", "fault"), [("stockout", STOCKOUT), ("lost-reply", LOST_REPLY)])
+def test_a_fault_is_added_and_cleared(tmp_path: Path, gke: str, name: str, fault: dict[str, Any]) -> None:
+    acts = list_acts(Layout(tmp_path), addresses(gke))
+
+    find(acts, name).perform()
+    (found,) = ask("GET", f"{gke}/admin/faults")["faults"]
+    find(acts, "clear-faults").perform()
+
+    assert fault.items() <= found.items()
+    assert ask("GET", f"{gke}/admin/faults")["faults"] == []
+
+
+@pytest.mark.parametrize("name", ["stockout", "clear-faults"])
+def test_a_stand_in_that_does_not_answer_is_told(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ActFailed, match="the fake GKE: "):
+        find(list_acts(Layout(tmp_path), addresses()), name).perform()
+
+
+def a_state(pid: int, exit_code: int | None = None) -> State:
+    process = ProcessState("exporter", pid, exit_code, 0)
+    return State(supervisor_pid=1, settings=StackSettings(), addresses=addresses(), processes=[process])
+
+
+def test_the_exporter_is_killed_as_a_crash_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    monkeypatch.setattr(local_acts, "read_state", lambda _layout: a_state(process.pid))
+
+    told = find(list_acts(Layout(tmp_path), addresses()), "kill-exporter").perform()
+
+    assert process.wait(20) == -9
+    assert told == "the exporter is killed; the supervisor starts it again"
+
+
+def test_an_exporter_that_has_ended_is_not_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_acts, "read_state", lambda _layout: a_state(1, exit_code=1))
+
+    with pytest.raises(ActFailed, match="does not run now"):
+        find(list_acts(Layout(tmp_path), addresses()), "kill-exporter").perform()
+
+
+def test_without_a_stack_nothing_is_killed(tmp_path: Path) -> None:
+    with pytest.raises(ActFailed):
+        find(list_acts(Layout(tmp_path), addresses()), "kill-exporter").perform()
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_is_created_under_a_new_name(monkeypatch: pytest.MonkeyPatch, example: str) -> None:
+    sent: list[dict[str, Any]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            served = [{"kind": "JobSet", "name": "jobsets", "namespaced": True}]
+            return httpx.Response(200, json={"resources": served})
+        body = httpx.Response(200, content=request.content).json()
+        if body["kind"] == "JobSet":
+            sent.append(body)
+        metadata = {"name": "made", "namespace": "default", "uid": "u"}
+        return httpx.Response(201, json=body | {"metadata": metadata})
+
+    client = httpx.Client(transport=httpx.MockTransport(answer), base_url=NOWHERE)
+    monkeypatch.setattr(applying, "open_client", lambda _kubeconfig, **_options: client)
+
+    told = local_acts.apply_example("kubeconfig", example)
+
+    assert told == "created default/made"
+    (metadata,) = [body["metadata"] for body in sent]
+    assert "name" not in metadata
+    assert metadata["generateName"].endswith("-")
+
+
+def test_a_cluster_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("no answer", request=request)
+
+    client = httpx.Client(transport=httpx.MockTransport(fail), base_url=NOWHERE)
+    monkeypatch.setattr(applying, "open_client", lambda _kubeconfig, **_options: client)
+
+    with pytest.raises(ActFailed, match="no answer"):
+        local_acts.apply_example("kubeconfig", EXAMPLES[0])
+
+
+def test_the_names_of_the_buttons_are_parts_of_an_address(tmp_path: Path) -> None:
+    names = [act.name for act in list_acts(Layout(tmp_path), addresses())]
+
+    assert len(names) == len(set(names)) > 4
+    assert all(name.replace("-", "").isalnum() and name == name.lower() for name in names)
+
+
+def test_without_a_stack_the_command_says_how_to_start_one(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["--home", str(tmp_path)])
+
+    assert result.exit_code == 2
+    assert "make up" in result.stderr
+
+
+def test_the_settings_of_a_stack_open_its_deployment(tmp_path: Path) -> None:
+    found = operator_environment(Layout(tmp_path), StackSettings(), addresses())
+
+    assert read_environment(found)[1].subscriptions["dead_letters"]

@@ -1,0 +1,165 @@
+"""What the board reads slowly: dead letters, shown, replayed or discarded one by one, and decisions."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from werkzeug.test import Client
+
+from cli.board.acts import discard_letter, list_letters, replay_letter
+from cli.board.readings import Readings
+from cli.board.site import TOKEN_HEADER, Site
+from cli.endings import BadInput
+from cli.log_search import open_logs
+from shared.core.errors import Misconfigured
+from shared.core.messages import format_message
+from shared.core.times import parse_time
+from shared.deliver import FUNCTION_ATTRIBUTE, REASON_ATTRIBUTE
+from tests.builders import CLUSTER, a_demand_event
+from tests.cli.cli_world import a_deployment
+from tests.component.world import Records, World
+from tests.contract.stand_ins import ask, stand_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cli.operator_access import Deployment
+
+TOPIC, LETTERS = "projects/p/topics/events", "projects/p/topics/letters"
+SUBSCRIPTION = "projects/p/subscriptions/letters"
+GOOD = format_message(a_demand_event())
+HOSTILE = "<b>x</b>"
+HERE = "http://127.0.0.1:4321"
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with stand_in(tmp_path_factory.mktemp("broker"), "standins.pubsub", "serve") as ports:
+        yield ports["rest"]
+
+
+@pytest.fixture
+def url(broker: str) -> Iterator[str]:
+    for topic in (TOPIC, LETTERS):
+        ask("PUT", f"{broker}/v1/{topic}", {"messageRetentionDuration": "86400s"})
+    ask("PUT", f"{broker}/v1/{SUBSCRIPTION}", {"topic": LETTERS, "ackDeadlineSeconds": 60})
+    yield broker
+    for name in (SUBSCRIPTION, TOPIC, LETTERS):
+        ask("DELETE", f"{broker}/v1/{name}")
+
+
+@pytest.fixture
+def deployment(url: str) -> Deployment:
+    world = World(Records())
+    world.clock.advance(10_000_000)  # after everything that the broker dates
+    return a_deployment(world, pubsub=url, topic=TOPIC, subscriptions={"dead_letters": SUBSCRIPTION})
+
+
+def bury(url: str, reason: str) -> str:
+    """Publish one dead letter; return its id."""
+    said = {REASON_ATTRIBUTE: reason, FUNCTION_ATTRIBUTE: "provision"}
+    body = {"data": base64.b64encode(GOOD.data).decode(), "attributes": GOOD.attributes | said}
+    return str(ask("POST", f"{url}/v1/{LETTERS}:publish", {"messages": [body]})["messageIds"][0])
+
+
+def published(url: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = ask("GET", f"{url}/admin/messages?topic={TOPIC}")["messages"]
+    return found
+
+
+def test_letters_are_shown_and_stay(url: str, deployment: Deployment) -> None:
+    ids = {bury(url, "cluster_unknown"), bury(url, "event_malformed")}
+
+    for _ in range(2):
+        found = list_letters(deployment)
+        assert {(each.message_id in ids, each.reason) for each in found} == {
+            (True, "cluster_unknown"),
+            (True, "event_malformed"),
+        }
+    assert published(url) == []
+
+
+def test_one_letter_is_replayed_and_the_others_stay(url: str, deployment: Deployment) -> None:
+    chosen, other = bury(url, "cluster_unknown"), bury(url, "cluster_unknown")
+
+    assert replay_letter(deployment, chosen) == f"dead letter {chosen} is published again"
+
+    assert [each["attributes"] for each in published(url)] == [GOOD.attributes]
+    assert [each.message_id for each in list_letters(deployment)] == [other]
+
+
+def test_one_letter_is_discarded_and_the_others_stay(url: str, deployment: Deployment) -> None:
+    chosen, other = bury(url, "cluster_unknown"), bury(url, "cluster_unknown")
+
+    assert discard_letter(deployment, chosen) == f"dead letter {chosen} is discarded"
+
+    assert published(url) == []
+    assert [each.message_id for each in list_letters(deployment)] == [other]
+
+
+def test_a_letter_that_is_gone_is_named_and_no_other_is_touched(url: str, deployment: Deployment) -> None:
+    kept = bury(url, "cluster_unknown")
+
+    for act in (replay_letter, discard_letter):
+        with pytest.raises(BadInput, match="there is no such dead letter now"):
+            act(deployment, "999999")
+    assert [each.message_id for each in list_letters(deployment)] == [kept]
+
+
+def test_a_deployment_without_their_subscription_says_so() -> None:
+    with pytest.raises(Misconfigured, match="dead_letters"):
+        list_letters(a_deployment())
+
+
+def test_the_page_s_own_post_discards(url: str, deployment: Deployment) -> None:
+    chosen = bury(url, "cluster_unknown")
+    site = Site(deployment, write=True)
+    site.port = 4321
+    assert [each["message_id"] for each in site._read()["letters"]] == [chosen]
+
+    answer = Client(site).post(
+        "/acts/discard-letter",
+        base_url=HERE,
+        headers={TOKEN_HEADER: site.token, "Origin": HERE},
+        content_type="application/json",
+        data=json.dumps({"message_id": chosen}),
+    )
+
+    assert (answer.status_code, answer.json) == (200, {"text": f"dead letter {chosen} is discarded"})
+    assert site._read()["letters"] == []  # read anew, because an act changed them
+
+
+def test_decisions_are_the_records_of_what_was_done_or_refused(tmp_path: Path) -> None:
+    claim = {"cluster": CLUSTER, "namespace": "ml", "name": HOSTILE}
+    done = {
+        "severity": "NOTICE",
+        "message": "creating",
+        "decision": "create",
+        "reason": "pool_absent",
+        "claim": claim,
+    }
+    refused = done | {"severity": "WARNING", "decision": "refuse", "message": "no"}
+    others = [done | {"severity": "INFO"}, done | {"claim": claim | {"cluster": "another"}}]
+    records = [{**each, "time": f"2026-01-01T00:00:0{at}Z"} for at, each in enumerate([done, refused, *others])]
+    (tmp_path / "provision.log").write_text("\n".join(map(json.dumps, records)))
+    now = parse_time("2026-01-01T01:00:00Z")
+    assert now is not None
+
+    world = World(Records())
+    world.clock.advance(now - world.clock.now())
+    with stand_in(tmp_path, "standins.logging", "serve", f"--folder={tmp_path}", "--project=p") as ports:
+        nobody = AnonymousCredentials()  # type: ignore[no-untyped-call]
+        logs = partial(open_logs, ports["rest"], nobody)
+        found = Readings(dataclasses.replace(a_deployment(world), open_logs=logs)).read()["decisions"]
+
+    assert [(each["about"], each["text"], each["bad"]) for each in found] == [
+        (f"ml/{HOSTILE}", "refuse: no [pool_absent]", True),
+        (f"ml/{HOSTILE}", "create: creating [pool_absent]", False),
+    ]
