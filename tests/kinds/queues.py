@@ -43,6 +43,8 @@ class Queue:
         shaped: Whether a flavor says the topology too; else the workload does.
         stopped: Whether the queue starts with admitting nothing.
         check: The name of an admission check that every workload has to pass.
+        beside: A queue in another namespace whose flavors it has too. Each may borrow the other's quota, and takes
+            back its own.
     """
 
     def __init__(
@@ -54,26 +56,32 @@ class Queue:
         shaped: bool = True,
         stopped: bool = False,
         check: str = "",
+        beside: Queue | None = None,
     ) -> None:
         self.cloud, self.name, self.namespace = cloud, name, f"queue-{name}"
         self.chips, self.shaped, self.kind = chips, shaped, "Job"
-        self._flavors = [f"{name}-{number}" for number in range(len(flavors))]
+        own = [f"{name}-{number}" for number in range(len(flavors))]
+        self._flavors: list[str] = beside._flavors if beside else own
         self._made: list[str] = []
         cloud.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
         account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
         wait_for("the namespace's default account", lambda: cloud.get(account))
-        for flavor, accelerator in zip(self._flavors, flavors, strict=True):
+        for flavor, accelerator in zip(self._flavors, flavors, strict=not beside):
             topology = {TOPOLOGY: "2x4"} if shaped else {}
             nodes = {ACCELERATOR: accelerator, LIFE: name} | topology
             self.make("resourceflavors", "ResourceFlavor", flavor, {"nodeLabels": nodes})
-        spec = {
+        spec: Json = {
             "namespaceSelector": {},
             "stopPolicy": HOLD if stopped else GO,
             "preemption": {"withinClusterQueue": "LowerPriority"},
-            "resourceGroups": self._groups(*[chips] * len(flavors)),
+            "resourceGroups": self._groups(*[chips] * len(self._flavors)),
         }
         if check:
             spec["admissionChecksStrategy"] = {"admissionChecks": [{"name": check}]}
+        if beside:
+            shared = {"cohortName": beside.name, "preemption": spec["preemption"] | {"reclaimWithinCohort": "Any"}}
+            cloud.patch(f"{API}/clusterqueues/{beside.name}", {"spec": shared})
+            spec |= shared
         self.make("clusterqueues", "ClusterQueue", name, spec)
         self.make(f"namespaces/{self.namespace}/localqueues", "LocalQueue", name, {"clusterQueue": name})
         LIVED.append(self)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import os
+import signal
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +15,7 @@ from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.stack import Stack
 from exporter.watched_kinds import watch_queues
-from shared.core.errors import Denied
+from shared.core.errors import Denied, StaleView
 from shared.core.kueue import CONTROLLER
 from shared.core.labels import CAPACITY_CHECKED
 from shared.core.workloads import WorkloadView
@@ -20,7 +23,7 @@ from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfi
 from shared.edges.kueue_objects import KueueQueues
 from tests.clusters import SPEED
 from tests.kinds.optional_rights import NAMESPACE, read_optional_rights
-from tests.kinds.queues import API, LONG, V6E, Queue
+from tests.kinds.queues import API, BODIES, LONG, V6E, Queue, a_jobset
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import TOPOLOGY, Job, jobset
 
@@ -30,10 +33,10 @@ if TYPE_CHECKING:
 
     from standins.controlplane.plane import ControlPlane
 
-KUEUE = "kueue-0.15"
+KUEUE, KUBERAY = "kueue-0.15", "kuberay-1.6"
 pytestmark = [
     pytest.mark.cluster,
-    pytest.mark.controller(KUEUE),
+    pytest.mark.controller(KUEUE, KUBERAY),
     pytest.mark.timeout(900),
     pytest.mark.slow,
 ]
@@ -41,12 +44,15 @@ Json = dict[str, Any]
 CHECK = "capacity"
 FOLDER = "kueue"
 GRACE_SECONDS = 20
+RELEASE_SECONDS = 5.0 * GRACE_SECONDS
+LONG_CREATION = 30 * SPEED
+"""Virtual seconds: longer than a preemption takes on a busy machine."""
 SWEEP, EXPORTER = "tpu-provisioner-sweep", "tpu-provisioner-exporter"
 
 
 @pytest.fixture(scope="module")
 def plane(plane_with: Callable[..., ControlPlane]) -> ControlPlane:
-    return plane_with(KUEUE)
+    return plane_with(KUEUE, KUBERAY)
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +127,113 @@ def test_a_stockout_of_one_slice_gives_the_other_pool_back_and_kueue_tries_again
     queue.delete("JobSet")
     queue.clear()
     assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (4, 4)
+
+
+def test_without_any_sweep_the_check_is_answered_by_messages(cloud: Cloud, stack: Stack) -> None:
+    queue = Queue(cloud, "swift", V6E, chips=16, check=CHECK)
+    with without_sweeps(stack):
+        queue.submit("JobSet", two_slices(queue.workload))
+        assert queue.pools_of(queue.wait_running(4)) == queue.pools()
+        assert queue.check_state(queue.workload)["state"] == "Ready"
+    queue.delete("JobSet")
+    queue.clear()
+    assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (2, 2)
+
+
+@contextmanager
+def without_sweeps(stack: Stack) -> Iterator[None]:
+    (pid,) = [each.pid for each in stack.supervisor.states() if each.name == "ticker"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_what_waits_for_quota_has_no_pools_and_gets_them_when_the_first_is_gone(cloud: Cloud) -> None:
+    queue = Queue(cloud, "short", V6E, check=CHECK)
+    queue.submit("JobSet", a_jobset("short-one"))
+    queue.wait_running(2, "short-one")
+    queue.submit("JobSet", a_jobset("short-two"))
+    wait_for("it waits for quota", lambda: queue.conditions("short-two").get("QuotaReserved") == "False Pending")
+    swept = count_sweeps(cloud)
+    wait_for("two sweeps", lambda: count_sweeps(cloud) >= swept + 2)
+    assert [each for each in queue.calls() if each["pool"].startswith("short-two-")] == []
+
+    queue.delete("JobSet", "short-one")
+    assert queue.pools_of(queue.wait_running(2, "short-two")) == queue.pools("short-two-")
+    queue.delete("JobSet", "short-two")
+    queue.clear()
+    assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (2, 2)
+
+
+def count_sweeps(cloud: Cloud) -> int:
+    return sum(each["method"] == "ListNodePools" for each in cloud.calls())
+
+
+@pytest.mark.proves("JobSet", "queued", on=(KUEUE, "jobset"))
+@pytest.mark.proves("Job", "queued", on=KUEUE)
+@pytest.mark.proves("RayCluster", "queued", on=(KUEUE, KUBERAY))
+def test_each_kind_with_a_suspension_gets_its_pools_before_its_pods(cloud: Cloud) -> None:
+    queues = {
+        kind: Queue(cloud, f"kind-{kind.lower()}", V6E, check=CHECK) for kind in ("JobSet", "Job", "RayCluster")
+    }
+    for kind, queue in queues.items():
+        queue.submit(kind, BODIES[kind](queue.workload))
+    for kind, queue in queues.items():
+        pods = queue.wait_running(2)
+        assert {pod["metadata"]["labels"][CAPACITY_CHECKED] for pod in pods} == {"true"}
+        assert queue.pools_of(pods) == queue.pools()
+        assert queue.check_state(queue.workload)["state"] == "Ready"
+        assert queue.accepted("CreateNodePool") == 1
+        queue.delete(kind)
+    for queue in queues.values():
+        queue.clear()
+
+
+def test_what_is_preempted_while_its_pools_are_made_gives_them_back_and_never_had_a_pod(cloud: Cloud) -> None:
+    queue = Queue(cloud, "rank", V6E, chips=16, check=CHECK, shaped=False)
+    queue.make("workloadpriorityclasses", "WorkloadPriorityClass", f"{queue.name}-urgent", {"value": 1000})
+    fault = cloud.add_fault("duration", pool="rank-low-*", operation="create", seconds=LONG_CREATION)
+    queue.submit("JobSet", a_jobset("rank-low", "2x4"))
+    wait_for("its pool is being made", lambda: queue.pools("rank-low-"))
+    queue.submit("JobSet", a_jobset("rank-high", "4x4"), priority=f"{queue.name}-urgent")
+
+    queue.wait_running(4, "rank-high")
+    assert queue.conditions("rank-low")["Evicted"] == "True Preempted"
+    assert queue.pods("rank-low") == []
+    cloud.clear_fault(fault)
+    wait_for("the pool of the preempted one goes", lambda: not queue.pools("rank-low-"), seconds=RELEASE_SECONDS)
+    queue.delete("JobSet", "rank-high")
+    assert queue.pools_of(queue.wait_running(2, "rank-low")) == queue.pools("rank-low-")
+    queue.delete("JobSet", "rank-low")
+    queue.clear()
+    assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (3, 3)
+
+
+def test_two_namespaces_borrow_from_each_other_and_what_was_borrowed_goes_back_with_its_pools(
+    cloud: Cloud,
+) -> None:
+    host = Queue(cloud, "host", V6E, check=CHECK)
+    guest = Queue(cloud, "guest", check=CHECK, beside=host)
+    for name in ("guest-one", "guest-two"):
+        guest.submit("JobSet", a_jobset(name))
+        guest.wait_running(2, name)
+    kept = guest.pools("guest-one-")
+    host.submit("JobSet", a_jobset(host.workload))
+
+    guest.wait_no_pods("guest-two")
+    assert guest.conditions("guest-two")["Evicted"] == "True Preempted"
+    assert host.pools_of(host.wait_running(2)) == host.pools()
+    wait_for("the borrowed pool goes", lambda: not guest.pools("guest-two-"), seconds=RELEASE_SECONDS)
+    assert guest.pools_of(guest.wait_running(2, "guest-one")) == kept
+    host.delete("JobSet")
+    guest.wait_running(2, "guest-two")
+    for name in ("guest-one", "guest-two"):
+        guest.delete("JobSet", name)
+    for queue in (guest, host):
+        queue.clear()
+    assert (guest.accepted("CreateNodePool"), host.accepted("CreateNodePool")) == (3, 1)
 
 
 def _find_state(queue: Queue, word: str) -> Json | None:
@@ -218,4 +331,6 @@ def _find_denial(accounts: Accounts, queue: Queue) -> str:
         _act(accounts, queue)
     except Denied as error:
         return str(error)
+    except StaleView:
+        pass  # a function has just answered, so the next look tells
     return ""
