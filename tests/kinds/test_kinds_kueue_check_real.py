@@ -211,29 +211,26 @@ def test_what_is_preempted_while_its_pools_are_made_gives_them_back_and_never_ha
     assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (3, 3)
 
 
-def test_two_namespaces_borrow_from_each_other_and_what_was_borrowed_goes_back_with_its_pools(
+def test_two_namespaces_share_quota_and_what_was_borrowed_goes_back_with_its_pool(
     cloud: Cloud,
 ) -> None:
-    host = Queue(cloud, "host", V6E, check=CHECK)
+    host = Queue(cloud, "host", V6E, check=CHECK, shaped=False)
     guest = Queue(cloud, "guest", check=CHECK, beside=host)
-    for name in ("guest-one", "guest-two"):
-        guest.submit("JobSet", a_jobset(name))
-        guest.wait_running(2, name)
-    kept = guest.pools("guest-one-")
-    host.submit("JobSet", a_jobset(host.workload))
+    guest.submit("JobSet", a_jobset(guest.workload, "4x4"))
+    assert guest.pools_of(guest.wait_running(4)) == guest.pools()
+    host.submit("JobSet", a_jobset(host.workload, "2x4"))
 
-    guest.wait_no_pods("guest-two")
-    assert guest.conditions("guest-two")["Evicted"] == "True Preempted"
+    guest.wait_no_pods()
+    assert guest.conditions(guest.workload)["Evicted"] == "True Preempted"
     assert host.pools_of(host.wait_running(2)) == host.pools()
-    wait_for("the borrowed pool goes", lambda: not guest.pools("guest-two-"), seconds=RELEASE_SECONDS)
-    assert guest.pools_of(guest.wait_running(2, "guest-one")) == kept
+    wait_for("the borrowed pool goes", lambda: not guest.pools(), seconds=RELEASE_SECONDS)
+    assert guest.is_suspended("JobSet")
     host.delete("JobSet")
-    guest.wait_running(2, "guest-two")
-    for name in ("guest-one", "guest-two"):
-        guest.delete("JobSet", name)
+    assert guest.pools_of(guest.wait_running(4)) == guest.pools()
+    guest.delete("JobSet")
     for queue in (guest, host):
         queue.clear()
-    assert (guest.accepted("CreateNodePool"), host.accepted("CreateNodePool")) == (3, 1)
+    assert (guest.accepted("CreateNodePool"), host.accepted("CreateNodePool")) == (2, 1)
 
 
 def _find_state(queue: Queue, word: str) -> Json | None:
