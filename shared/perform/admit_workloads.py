@@ -77,7 +77,7 @@ class Admission:
     def admit(
         self, queued: QueuedWorkload, state: CheckState, pools: Sequence[PoolSnapshot], seconds: int
     ) -> list[Outcome]:
-        """Answer one workload; the outcomes are empty if its owner is gone or replaced.
+        """Answer one workload; the outcomes are empty if its owner is gone.
 
         Args:
             queued: as it was read just now; it has quota.
@@ -114,12 +114,12 @@ class Admission:
         return [*outcomes, said]
 
     def _find_owner(self, queued: QueuedWorkload) -> WorkloadView | Decision | None:
-        """Return the owner as it will be when Kueue resumes it; None if it is gone or replaced."""
+        """Return the owner as Kueue will resume it; None if it is replaced or on its way out."""
         try:
             owner = self.queues.view_owner(queued)
         except Rejected as error:
             return refuse_rejected(error)
-        return owner if owner is not None and owner.uid == queued.owner_uid else None
+        return owner if owner and owner.uid == queued.owner_uid and not owner.deleting else None
 
     def _give(
         self, queued: QueuedWorkload, owner: WorkloadView, pools: Sequence[PoolSnapshot], seconds: int

@@ -329,7 +329,9 @@ def test_the_same_message_again_changes_nothing(queued: tuple[World, FakeQueues]
     assert world.says() == ("wait", "pool_in_progress")
 
 
-@pytest.mark.parametrize("change", ["no quota", "another uid", "resumed", "gone", "another check", "answered"])
+@pytest.mark.parametrize(
+    "change", ["no quota", "another uid", "resumed", "gone", "deleting", "another check", "answered"]
+)
 def test_a_message_that_is_not_true_any_more_does_nothing(queued: tuple[World, FakeQueues], change: str) -> None:
     world, queues = queued
     known, owner = queues.workloads["train"], world.cluster.workloads["JobSet", "default", "train"]
@@ -339,6 +341,8 @@ def test_a_message_that_is_not_true_any_more_does_nothing(queued: tuple[World, F
         world.cluster.add(dataclasses.replace(owner, suspended=False))
     elif change == "gone":
         del world.cluster.workloads["JobSet", "default", "train"]
+    elif change == "deleting":
+        world.cluster.add(dataclasses.replace(owner, deleting=True))
     elif change == "another check":
         queues.checks = []
     elif change == "answered":
