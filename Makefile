@@ -19,7 +19,7 @@ SEEDS ?= 0:5000
 PROGRAM ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scarce demo-kinds demo-ray ray up down status board env quick simulate test fuzz test-tools test-terraform test-deploy test-image test-corpus test-docs controlplane controllers test-cluster lint check format bench bench-field docs docs-serve requirements clean
+.PHONY: help demo demo-scarce demo-deploy demo-kinds demo-ray ray up down status board env quick simulate test fuzz test-tools test-terraform test-deploy test-image test-corpus test-docs controlplane controllers test-cluster lint check format bench bench-field docs docs-serve requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -46,6 +46,9 @@ demo-scarce: $(VENV)/.demo ## Run three JobSets where the reservation and spot h
 	@$(BIN)/python -m demo.loop examples/scarce/three-jobsets.yaml --faults=examples/scarce/capacity.yaml \
 		--speed=$(or $(SPEED),60) $(if $(CLUSTER),--cluster=$(CLUSTER)) \
 		$(foreach path,$(REPORT),--report=$(path)) $(if $(TIMEOUT),--timeout=$(TIMEOUT))
+
+demo-deploy: $(VENV)/.demo ## Let Terraform deploy to a mock of Google Cloud, run that, destroy it (MOCK_GOOGLE_CLOUD=program)
+	@$(BIN)/python -m demo.deploy $(JOBSET) $(if $(SPEED),--speed=$(SPEED))
 
 demo-kinds: $(VENV)/.demo ## Run one manifest of each kind of workload, with its controller (make controlplane controllers first)
 	@$(BIN)/python -m demo.kinds $(JOBSET) $(if $(SPEED),--speed=$(SPEED)) \

@@ -129,7 +129,7 @@ DEPLOY = (
     Tool(
         "a mock of Google Cloud",
         lambda: shutil.which(os.environ.get(MOCK_VARIABLE, "")) is not None,
-        f"{MOCK_VARIABLE} naming one; standins/googlecloud/README.md says how it is called",
+        f"standins/googlecloud/build.sh FOLDER, which names it; then {MOCK_VARIABLE}=FOLDER/mock-google-cloud",
     ),
 )
 

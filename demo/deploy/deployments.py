@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from shared.core.errors import Misconfigured
+from shared.environment import read_settings
+
 Json = dict[str, Any]
 
 INVOKER, PUBLISHER, SUBSCRIBER = "roles/run.invoker", "roles/pubsub.publisher", "roles/pubsub.subscriber"
@@ -107,14 +110,21 @@ class Deployment:
         for subscription in self.subscriptions:
             problems += self._check_subscription(subscription)
         for sink in self.sinks:
-            problems += self._check_topic(
+            problems += self.check_publisher(
                 sink["destination"].partition("/")[2], self._agent("logging"), sink["name"]
             )
         for function in by_address.values():
+            problems += _check_variables(function)
             topic = function.environment.get("TPU_PROVISIONER_DEAD_LETTER_TOPIC", "")
             if topic:
-                problems += self._check_topic(topic, f"serviceAccount:{function.account}", function.name)
+                problems += self.check_publisher(topic, f"serviceAccount:{function.account}", function.name)
         return problems
+
+    def check_publisher(self, topic: str, member: str, who: str) -> list[str]:
+        """Return a line if a member may not publish to a topic."""
+        if member in self._members(f"pubsub.googleapis.com/{topic}", PUBLISHER):
+            return []
+        return [f"{who}: {member} may not publish to {topic} ({PUBLISHER})"]
 
     def _check_caller(self, caller: Caller, by_address: dict[str, Function]) -> list[str]:
         function = by_address.get(caller.address)
@@ -137,15 +147,10 @@ class Deployment:
                 problems.append(f"{name}: Pub/Sub may make no token of {account} ({TOKEN_CREATOR})")
         topic = subscription.get("deadLetterPolicy", {}).get("deadLetterTopic", "")
         if topic:
-            problems += self._check_topic(topic, agent, name)
+            problems += self.check_publisher(topic, agent, name)
             if agent not in self._members(f"pubsub.googleapis.com/{name}", SUBSCRIBER):
                 problems.append(f"{name}: Pub/Sub may not take dead letters from it ({SUBSCRIBER})")
         return problems
-
-    def _check_topic(self, topic: str, member: str, who: str) -> list[str]:
-        if member in self._members(f"pubsub.googleapis.com/{topic}", PUBLISHER):
-            return []
-        return [f"{who}: {member} may not publish to {topic} ({PUBLISHER})"]
 
     def _members(self, resource: str, role: str) -> set[str]:
         bindings = self.policies.get(resource, {}).get("bindings", [])
@@ -153,6 +158,14 @@ class Deployment:
 
     def _agent(self, service: str) -> str:
         return f"serviceAccount:service-{self.number}@{_AGENTS[service]}.iam.gserviceaccount.com"
+
+
+def _check_variables(function: Function) -> list[str]:
+    try:
+        read_settings(function.environment)
+    except Misconfigured as error:
+        return [f"{function.name}: its start stops: {' '.join(str(error).split())}"]
+    return []
 
 
 def _read_function(body: Json) -> Function:

@@ -129,7 +129,9 @@ def logging(layout: Layout) -> Command:
     )
 
 
-def fake_gke(layout: Layout, settings: StackSettings, *, pubsub_rest: str) -> Command:
+def fake_gke(
+    layout: Layout, settings: StackSettings, *, pubsub_rest: str, operations_topic: str = OPERATIONS_TOPIC
+) -> Command:
     """Return the command of the fake GKE: nodes go to Kubernetes, the audit log to Pub/Sub."""
     faults = (f"--faults={settings.faults}",) if settings.faults else ()
     return _module(
@@ -143,7 +145,7 @@ def fake_gke(layout: Layout, settings: StackSettings, *, pubsub_rest: str) -> Co
         f"--seed={settings.seed}",
         f"--kubernetes={layout.kubeconfig}",
         f"--pubsub={pubsub_rest}",
-        f"--operations-topic={OPERATIONS_TOPIC}",
+        f"--operations-topic={operations_topic}",
         f"--ports-file={layout.ports_file('fakegke')}",
         *faults,
     )

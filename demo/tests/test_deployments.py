@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,10 @@ def a_function(key: str) -> dict[str, Any]:
             "uri": URI.format(key),
             "service": f"{PARENT}/services/{key}",
             "serviceAccountEmail": f"{key}@a-project.iam.gserviceaccount.com",
-            "environmentVariables": {"TPU_PROVISIONER_DEAD_LETTER_TOPIC": DEAD} if key == "collect" else {},
+            "environmentVariables": {
+                "TPU_PROVISIONER_CLUSTERS": json.dumps({f"{PARENT}/clusters/a": {"endpoint": "https://a"}}),
+                **({"TPU_PROVISIONER_DEAD_LETTER_TOPIC": DEAD} if key == "collect" else {}),
+            },
         },
     }
 
@@ -112,9 +116,15 @@ def push(deployment: Deployment) -> dict[str, Any]:
         ),
         (
             lambda each: each.functions[0]["serviceConfig"]["environmentVariables"].update(
-                TPU_PROVISIONER_DEAD_LETTER_TOPIC="other"
+                TPU_PROVISIONER_DEAD_LETTER_TOPIC="projects/a-project/topics/other"
             ),
-            "collect: serviceAccount:collect@a-project.iam.gserviceaccount.com may not publish to other",
+            "collect@a-project.iam.gserviceaccount.com may not publish to projects/a-project/topics/other",
+        ),
+        (
+            lambda each: each.functions[1]["serviceConfig"]["environmentVariables"].update(
+                TPU_PROVISIONER_MOD="x"
+            ),
+            "sweep: its start stops: settings are wrong: - TPU_PROVISIONER_MOD",
         ),
     ],
 )

@@ -91,6 +91,13 @@ def mutate(roots: Path, file: str, old: str, new: str) -> None:
             [f"projects/{PROJECT}/locations/{REGION}/jobs/tpu-provisioner-sweep: 'tpu-provisioner-scheduler@"],
             id="the scheduler's binding is gone",
         ),
+        pytest.param(
+            FUNCTIONS,
+            "TPU_PROVISIONER_OWN_NAMESPACE                 = var",
+            "TPU_PROVISIONER_NAMESPACE                     = var",
+            [f"tpu-provisioner-{name}: its start stops" for name in ("collect", "provision", "settle", "sweep")],
+            id="a variable is no setting",
+        ),
     ],
 )
 def test_a_contradiction_that_every_api_accepts_is_found(

@@ -1,0 +1,95 @@
+"""``python -m demo.deploy``: Terraform deploys, what was deployed runs a JobSet, and is destroyed.
+
+Exit codes: 0 the loop has closed and nothing is left, 1 it has not, 2 something is missing or wrong
+on this machine.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import httpx
+import typer
+
+from demo.deploy.closed_loop import ClosedLoop, Contradiction
+from demo.deploy.terraform_root import TerraformFailed
+from demo.deploy.workload_run import run_workload
+from demo.loop.demo_manifests import BadManifest, load
+from demo.stack.layout import PROJECT_ROOT
+from demo.stack.readiness import NotReady
+from demo.stack.supervisor import ProcessDied
+from standins.googlecloud.mock_program import VARIABLE, find_program
+from standins.processes.ending import exit_on_sigterm
+
+DEFAULT_MANIFEST = PROJECT_ROOT / "examples" / "v6e-two-slices.yaml"
+ROOTS = PROJECT_ROOT / "infra" / "terraform"
+_REMEDIES = {
+    "terraform": "terraform: install 1.11 or newer from https://developer.hashicorp.com/terraform/install",
+    VARIABLE: "a mock of Google Cloud: standins/googlecloud/build.sh FOLDER, and then: "
+    f"export {VARIABLE}=FOLDER/mock-google-cloud",
+}
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def demo(
+    manifests: Annotated[
+        list[str] | None, typer.Argument(help="Manifests with JobSets. Default: a two-slice v6e JobSet.")
+    ] = None,
+    speed: Annotated[float, typer.Option(help="Virtual seconds per real second.", min=0.1, max=1000)] = 30.0,
+    terraform: Annotated[
+        Path, typer.Option(help="The folder with the Terraform roots.", exists=True, file_okay=False)
+    ] = ROOTS,
+) -> None:
+    """Deploy, run, destroy, and verify that nothing is left."""
+    exit_on_sigterm()
+    program = find_program()
+    missing = [] if shutil.which("terraform") else [_REMEDIES["terraform"]]
+    missing += [] if program else [_REMEDIES[VARIABLE]]
+    if program is None or missing:
+        _refuse("missing on this machine:\n  - " + "\n  - ".join(missing))
+    try:
+        documents = load(manifests or [str(DEFAULT_MANIFEST)])
+    except BadManifest as error:
+        _refuse(str(error))
+    home = Path(tempfile.mkdtemp(prefix="tpu-provisioner-deploy-"))
+    say = _Progress()
+    try:
+        with ClosedLoop(home, program=program, roots=terraform, say=say, speed=speed) as loop:
+            loop.open_project()
+            loop.deploy()
+            loop.start()
+            problems = run_workload(loop, documents, say)
+            problems += loop.destroy()
+    except (Contradiction, TerraformFailed, NotReady, ProcessDied, BadManifest, httpx.HTTPError) as error:
+        problems = [str(error)]
+    if problems:
+        typer.echo("The loop has not closed:\n  - " + "\n  - ".join(problems), err=True)
+        typer.echo(f"The logs of every process are in {home}", err=True)
+        raise typer.Exit(1)
+    shutil.rmtree(home, ignore_errors=True)
+    say("the loop has closed: deployed, run, destroyed, and nothing is left")
+
+
+class _Progress:
+    """Writes each step with the seconds since the start."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def __call__(self, text: str) -> None:
+        typer.echo(f"{time.monotonic() - self._began:6.1f} s  {text}")
+
+
+def _refuse(text: str) -> NoReturn:
+    typer.echo(f"error: {text}", err=True)
+    raise typer.Exit(2)
+
+
+if __name__ == "__main__":
+    app()

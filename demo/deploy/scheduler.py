@@ -1,0 +1,66 @@
+"""Cloud Scheduler: calls what a job names, as the account that it names, again and again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import httpx
+
+from standins.pubsub.push.tokens import TokenSigner
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from demo.deploy.deployments import Caller
+
+EVERY_SECONDS = 5.0
+"""In place of a minute: functions are not sped up, and more would only race with each other."""
+_CALL_SECONDS_MAX = 60.0
+
+
+class Scheduler:
+    """One job, while its ``with`` block runs.
+
+    Args:
+        job: What it calls, for which audience, and as whom.
+        doors: By a function's address: where that is on this machine.
+    """
+
+    def __init__(self, job: Caller, doors: Mapping[str, str]) -> None:
+        self._job, self._doors = job, doors
+        self._signer = TokenSigner(time.time)
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
+        self.jwks = self._signer.jwks()
+        self.failures: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ending.set()
+        self._thread.join(_CALL_SECONDS_MAX)
+
+    def _run(self) -> None:
+        while not self._ending.wait(EVERY_SECONDS):
+            token = self._signer.token(email=self._job.account, audience=self._job.audience)
+            address = self._doors.get(self._job.address, self._job.address)
+            try:
+                said = httpx.post(
+                    address,
+                    headers={"Authorization": f"Bearer {token}", "User-Agent": "Google-Cloud-Scheduler"},
+                    timeout=_CALL_SECONDS_MAX,
+                    trust_env=False,
+                )
+            except httpx.HTTPError as error:
+                self.failures.append(repr(error))
+            else:
+                if said.is_error:
+                    self.failures.append(f"{said.status_code} {said.text[:200]}")
