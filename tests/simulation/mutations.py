@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from shared.core.decide import attempts, collect, needed_pools, pool_facts, pool_use, provision, warm_pools
+from shared.core.decide import (
+    attempts,
+    capacity_first,
+    collect,
+    gangs,
+    needed_pools,
+    pool_facts,
+    pool_use,
+    provision,
+    warm_pools,
+)
 from shared.core.decide.attempts import AttemptDecision
 from shared.core.decide.pool_facts import PoolPods
 from shared.core.decisions import Decision, Reason, Verdict
@@ -165,6 +175,22 @@ def _forget_marks(plain: Function) -> Function:
     return decide
 
 
+def _resume_with_a_part(plain: Function) -> Function:
+    """Take a gang for complete when one slice has its pool."""
+
+    def judge(slices: Any) -> Any:
+        found = plain(slices)
+        some = any(made.decision.reason == Reason.POOL_SERVES for _, made in slices)
+        return dataclasses.replace(found, state=gangs.GangState.READY) if some else found
+
+    return judge
+
+
+def _forget_resume(plain: Function) -> Function:
+    """Leave no mark of a resume."""
+    return lambda now: dict.fromkeys(plain(now))
+
+
 MUTATIONS = (
     Mutation("no UID check", ((pool_facts, "classify_owner", _ignore_uid),)),
     Mutation("no second look", ((release_pools, "release_pool", _look_once),)),
@@ -205,4 +231,8 @@ MUTATIONS = (
     Mutation("create first for old pods", ((needed_pools, "is_young", _believe_any_age),)),
     Mutation("idle pools deleted at once", ((warm_pools, "decide_warm", _forget_marks),)),
     Mutation("stale views believed", ((make_attempt, "_look_and_decide", _believe_stale_views),)),
+    Mutation("part of a gang held for ever", ((gangs, "decide_late", lambda _: lambda *_, **__: None),)),
+    Mutation("resumed with a part", ((gangs, "judge_gang", _resume_with_a_part),)),
+    Mutation("resume forgotten", ((capacity_first, "write_resumed", _forget_resume),)),
+    Mutation("part of a JobSet kept", ((capacity_first, "decide_partial", lambda _: lambda *_, **__: None),)),
 )

@@ -21,6 +21,7 @@ PLAIN = (
     {"stock": ()},
     {"candidates": 0},
     {"idle_seconds": 0},
+    {"release_seconds": 0},
     {"versions": 1},
     {"skew_seconds": 0.0},
 )

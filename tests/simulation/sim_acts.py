@@ -13,8 +13,9 @@ from shared.core.kinds import jobset
 from shared.core.kinds.table import list_slices
 from shared.core.messages import Message
 from tests.simulation.sim_pools import Pool
+from tests.simulation.sim_shapes import OTHER, SHAPES, Shape
 from tests.simulation.sim_story import CLUSTERS
-from tests.simulation.sim_workloads import NAMESPACE, OTHER, SHAPES, Shape, Workload
+from tests.simulation.sim_workloads import NAMESPACE, Workload
 from tests.simulation.sim_world import Sent, build_push
 
 if TYPE_CHECKING:
@@ -56,8 +57,23 @@ def _create(world: World, cluster: SimCluster, act: Act) -> None:
         _add(world, cluster, act.kind, act.name, act.shape, act.count, pinned=act.flag)
 
 
+def _ask(world: World, cluster: SimCluster, act: Act) -> None:
+    """Create a suspended workload that waits for its capacity."""
+    if _find(cluster, act.name) is None:
+        said = {labels.CAPACITY_FIRST: "true", labels.CAPACITY_FIRST_SECONDS: str(world.story.gang_seconds)}
+        _add(world, cluster, act.kind, act.name, act.shape, act.count, pinned=act.flag, asks=said)
+
+
 def _add(
-    world: World, cluster: SimCluster, kind: str, name: str, shape: str, replicas: int, *, pinned: bool
+    world: World,
+    cluster: SimCluster,
+    kind: str,
+    name: str,
+    shape: str,
+    replicas: int,
+    *,
+    pinned: bool,
+    asks: dict[str, str] | None = None,
 ) -> None:
     base, _, tier = shape.partition("+")
     uid, now = world.make_uid("uid"), world.time.now
@@ -65,7 +81,10 @@ def _add(
         kind, name, uid, SHAPES[base], replicas, pinned, made_at=now + world.story.skew_seconds, changed_at=now
     )
     made.spot, made.tolerates = bool(tier), tier != "spot-intolerant"
+    made.marks = dict(asks or {})
     cluster.add_workload(made)
+    if asks:
+        cluster.suspend(made)
 
 
 def _delete(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
@@ -110,25 +129,14 @@ def _name_shape(made: Workload) -> str:
 
 
 def _suspend(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
-    if made.kind not in SUSPENDED or made.suspended or made.terminal:
-        return
-    made.suspended, made.generation, made.suspended_at = True, made.generation + 1, world.time.now
-
-    def say() -> None:
-        if made.suspended:
-            made.suspended_since = float(int(world.time.now + world.story.skew_seconds))
-            cluster.note_workload(made)
-
-    cluster.note_workload(made)
-    if not act.flag:  # else the controller never says since when
-        world.time.after(1.0, say)
+    del world
+    if made.kind in SUSPENDED and not made.suspended and not made.terminal:
+        cluster.suspend(made, says=not act.flag)
 
 
-def _resume(world: World, cluster: SimCluster, made: Workload, _act: Act) -> None:
+def _resume(_world: World, cluster: SimCluster, made: Workload, _act: Act) -> None:
     if made.suspended:
-        made.suspended, made.suspended_since, made.generation = False, None, made.generation + 1
-        made.changed_at = world.time.now
-        cluster.note_workload(made)
+        cluster.resume(made)
 
 
 def _scale(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
@@ -311,6 +319,7 @@ def _send_rubbish(world: World, cluster: SimCluster, act: Act) -> None:
 
 _ON_WORLD: dict[str, Callable[[World, SimCluster, Act], None]] = {
     "create": _create,
+    "ask": _ask,
     "bystander": _add_bystander,
     "exporter-down": _stop_exporter,
     "replay": _replay,

@@ -12,6 +12,8 @@ from shared.core.workloads import PodView
 from tests.simulation.sim_workloads import NAMESPACE, Workload, list_pods
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from shared.core.kinds.kind import Kind
     from shared.core.ports import Ledger, Notice, SurplusMark
     from tests.simulation.sim_pools import Pool
@@ -102,6 +104,35 @@ class SimCluster:
         if made.uid not in self._reconciling:
             self._reconciling.add(made.uid)
             self.world.time.after(0.5 + self.world.rng.random(), lambda: self._reconcile(made))
+
+    def suspend(self, made: Workload, *, says: bool = True) -> None:
+        """Suspend a workload; its controller says since when a moment later, or never."""
+        now, ahead = self.world.time.now, self.world.story.skew_seconds
+        made.suspended, made.generation, made.suspended_at = True, made.generation + 1, now
+
+        def say() -> None:
+            if made.suspended:
+                made.suspended_since = float(int(self.world.time.now + ahead))
+                self.note_workload(made)
+
+        self.note_workload(made)
+        if says:
+            self.world.time.after(1.0, say)
+
+    def resume(self, made: Workload) -> None:
+        """Let a suspended workload go on."""
+        made.suspended, made.suspended_since, made.generation = False, None, made.generation + 1
+        made.changed_at = self.world.time.now
+        self.note_workload(made)
+
+    def change_workload(self, made: Workload, marks: Mapping[str, str | None], suspended: bool | None) -> None:
+        """Change annotations of a workload, and whether it is suspended."""
+        kept = {**made.marks, **marks}
+        made.marks = {key: value for key, value in kept.items() if value is not None}
+        if suspended is not None and suspended != made.suspended:
+            (self.suspend if suspended else self.resume)(made)
+        else:
+            self.note_workload(made)
 
     def remove_workload(self, made: Workload) -> None:
         """Take a workload away; its pods follow."""

@@ -205,6 +205,10 @@ class FaultTable:
             for each in self._open
         )
 
+    def is_short(self, cluster: str) -> bool:
+        """Return whether stock or quota is missing anywhere now."""
+        return any(each.kind in STILL and CLUSTERS[each.cluster] == cluster for each in self._open)
+
     def take_message_fault(self, cluster: str) -> Fault | None:
         """Return what becomes of the message that is published now; None if it arrives."""
         for fault in self._armed:

@@ -184,9 +184,9 @@ class Judge:
     def _judge_foreign(self, act: str, pool: Pool) -> None:
         """Count a change of a pool whose labels a person removed just now; report any other."""
         run = self._get_run()
-        found = [run.pool_reads.get((pool.cluster, name)) for name in ("", pool.name)]
-        reads = [each for each in found if each is not None]
-        last = max(reads, key=lambda each: each.answered_at, default=PoolRead(run.began, run.began))
+        # A list of all pools that came after the look at this one was read for something else.
+        found = [run.pool_reads.get((pool.cluster, name)) for name in (pool.name, "")]
+        last = next((each for each in found if each is not None), PoolRead(run.began, run.began))
         if last.shows >= pool.relabelled_at:
             self.report("foreign pools", f"{act} of {pool.name}, whose labels are not ours")
         elif run.call_began - last.answered_at > LOOK_SECONDS_MAX:
@@ -245,7 +245,8 @@ class Judge:
         if owner is None or made is None or owner.owner_uid != made.uid:
             return
         if made.suspended and not made.terminal and made.deleting_since is None:
-            self._judge_suspension(pool, made)
+            judge = self._world.gangs.see_return if made.waits else self._judge_suspension
+            judge(pool, made)
         if made.over:
             return
         if pool.healthy_since is None or self._list_pods_on(pool) or not fits(pool, made):

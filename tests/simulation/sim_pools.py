@@ -52,6 +52,8 @@ class Pool:
     error: str = ""
     healthy_since: float | None = None
     """Since when all of its nodes are there."""
+    runs_since: float | None = None
+    """Since when GKE says that it runs."""
     used_at: float = 0.0
     """When a pod with accelerators was last on it."""
     relabelled_at: float = 0.0
@@ -239,6 +241,9 @@ class GkePools:
         """Change a pool, if it still exists."""
         if self.pools[pool.cluster].get(pool.name) is not pool:
             return
+        if status != pool.status:
+            self.world.gangs.see_status(pool)
+            pool.runs_since = self.world.time.now if status == PoolStatus.RUNNING else None
         pool.status, pool.error, pool._snapshot = status, error, None
         made = self.creations.get((pool.cluster, pool.name))
         if made is not None and not made.ended:

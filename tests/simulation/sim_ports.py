@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.core import labels
+from shared.core.decide.capacity_first import is_asking
 from shared.core.errors import StaleView
 from shared.core.kinds.table import is_pod_of, select_pods_of
 from shared.core.ports import BoundPod, Ledger, Namespace, SurplusMark
@@ -108,8 +109,9 @@ class ClusterPort:
         return [pod.view for pod in waiting if pod.kind and pod.kind.name == kind]
 
     def list_asking_workloads(self) -> list[WorkloadView]:
-        """Return none: the stories have no suspended workload that asks for its capacity."""
-        return []
+        """Return the workloads that ask for their capacity."""
+        found = [made.view for made in self._begin("list_asking_workloads").workloads.values()]
+        return [each for each in found if is_asking(each)]
 
     def change_workload(
         self,
@@ -118,9 +120,17 @@ class ClusterPort:
         *,
         suspended: bool | None = None,
     ) -> WorkloadView:
-        """Refuse: nothing asks for it in these stories."""
-        del marks, suspended
-        raise StaleView(f"{workload} has changed")
+        """Change a workload in place of the version that was read."""
+        lost = self.world.faults.begin("change_workload", self.name)
+        truth = self.world.find_answering(self.name)
+        made = truth.workloads.get((workload.kind, workload.name))
+        if made is None or (made.uid, str(made.version)) != (workload.uid, workload.version):
+            raise StaleView(f"{workload} has changed")
+        self.world.gangs.see_change(truth, made, suspended=suspended)
+        truth.change_workload(made, marks, suspended)
+        if lost is not None:
+            raise lost
+        return made.view
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return the pods of a workload."""

@@ -34,11 +34,13 @@ Truth = dict[str, tuple[tuple[str, str, int], ...]]
 def judge_rest(world: World) -> None:
     """Report what is not as it should be now that nothing happens any more."""
     for sent in world.sent:
-        under_way = sent.function == "settle" and not sent.attempts  # where creations fail for ever
+        under_way = sent.function == "settle" and sent.attempts <= (world.running > 0)  # creations fail for ever
         if not (sent.answered or under_way):
             world.judge.report("no message lost", f"no answer after {sent.attempts} deliveries: {sent.text}")
     for cluster in world.clusters.values():
         _judge_demands(world, cluster)
+        for made in [each for each in cluster.workloads.values() if each.waits]:
+            world.gangs.judge_rest(cluster, made)
         if world.story.mode != "report-only":
             _judge_pools(world, cluster)
 
@@ -86,12 +88,13 @@ def _is_left_without(world: World, cluster: SimCluster, pods: list[SimPod], late
     """
     made, name = pods[0].workload, pods[0].plan.slice_name
     hosts = sum(plan.slice_name == name for plan in list_pods(made))
-    zones = [f"us-east5-{letter}" for letter in "abc"[: world.story.candidates]] or [ZONE]
+    zones = [f"us-east5-{letter}" for letter in "abc"[: world.story.candidates] if not made.spot] or [ZONE]
     stocked = any(
         world.gke.find_room(cluster.name, zone) >= hosts and not world.faults.is_out_of_stock(cluster.name, zone)
         for zone in zones
     )
-    return stocked and read_reason(latest) == "stockout" and "PROVISIONING" not in what
+    moves = any(each.waits for each in cluster.workloads.values())  # its rounds take room and leave it
+    return stocked and not moves and read_reason(latest) == "stockout" and "PROVISIONING" not in what
 
 
 def _keeps_wrong_shape(world: World, cluster: SimCluster, made: Workload, what: str) -> bool:
@@ -177,11 +180,11 @@ def _judge_pools(world: World, cluster: SimCluster) -> None:
             _report_orphan(world, cluster, pool, "its owner is over")
         elif made.suspended and owner.created_at is None and not tells_suspension(world, made):
             continue  # neither the pool says its age nor the workload since when it is suspended
-        elif made.suspended:
+        elif made.suspended and not made.waits:
             _report_orphan(world, cluster, pool, "its owner is suspended")
         elif made.deleting_since is not None:
             _report_orphan(world, cluster, pool, "its owner is being deleted")
-        else:
+        elif not made.waits:
             _judge_live(world, cluster, pool, made)
 
 

@@ -61,6 +61,9 @@ def run_story(story: Story, *, tell: bool = False) -> Result:
         "changes after a stale answer": world.judge.stale_changes,
         "labels removed after the look": world.judge.late_edits,
         "second pools on their way": world.judge.late_creates,
+        "workloads resumed with their capacity": world.gangs.resumes,
+        "workloads suspended with a part of it": world.gangs.releases,
+        "pools given back with the others": world.gangs.returns,
     }
     return result
 
@@ -106,7 +109,8 @@ def _is_calm(world: World) -> bool:
     """Return whether nothing goes on by itself; a failed pool may wait for its next attempt."""
     pools = (pool for found in world.gke.pools.values() for pool in found.values())
     pausing = any(pool.status == PoolStatus.ERROR and pool.owner for pool in pools)
-    return world.time.next_moment is None and not pausing
+    waiting = any(made.waits for cluster in world.clusters.values() for made in cluster.workloads.values())
+    return world.time.next_moment is None and not pausing and not waiting
 
 
 def _replay(world: World) -> None:

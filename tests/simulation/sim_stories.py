@@ -15,6 +15,7 @@ LIST_SHARE = 0.2
 SCARCE_SHARE = 0.06
 STOCK_SHARE = 0.5
 WARM_SHARE = 0.1
+GANG_SHARE, GANG_LENGTH_SECONDS = 0.05, 1500.0
 _KINDS = (
     ("JobSet", 30),
     ("RayCluster", 20),
@@ -61,6 +62,9 @@ def make_story(seed: int) -> Story:
     _add_scarcity(seed, acts, faults, sweeps, candidates)
     stock = _make_stock(seed, candidates, sweeps)
     idle_seconds, tight = _add_warmth(seed, acts, sweeps)
+    gang_seconds, release_seconds, dry = _add_gang(seed, acts, sweeps)
+    if dry and not stock and not any(act.shape.endswith(("spot", "spot-intolerant")) for act in acts):
+        stock, candidates = dry, max(candidates, 2)  # the policy's list is none for pods that select spot
     drawn = rng.random()
     mode = "report-only" if drawn < 0.03 else "no-create" if drawn < 0.05 else "active"
     return Story(
@@ -74,6 +78,8 @@ def make_story(seed: int) -> Story:
         limit_chips=rng.choice((8, 16)) if rng.random() < 0.06 else tight,
         candidates=candidates,
         stock=stock,
+        gang_seconds=gang_seconds,
+        release_seconds=release_seconds,
         idle_seconds=idle_seconds,
         versions=2 if rng.random() < 0.08 else 1,
         skew_seconds=rng.choice((120.0, 3600.0, 3600.0)) if rng.random() < 0.05 else 0.0,
@@ -245,6 +251,35 @@ def _add_warmth(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[int, i
         other = {"one": "two", "two": "one", "gpu": "one"}[shape] + spot + rest
         acts.append(Act(_round(at + rng.random() * 60), "create", first.cluster, "tight", "JobSet", other, 1))
     return idle_seconds, tight
+
+
+def _add_gang(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[int, int, tuple[Stock, ...]]:
+    """Let a workload of several slices wait for its capacity in some stories, and others run.
+
+    Often there is room for a part of it only. Return how long a part is held, and of a running
+    JobSet, and the machines of zones.
+    """
+    rng = Random(f"gang {seed}")
+    if rng.random() >= GANG_SHARE:
+        return 0, 0, ()
+    cluster, at = acts[0].cluster, _round(rng.random() * 300)
+    kind, shape = rng.choices(("JobSet", "RayCluster", "Job"), (6, 3, 1))[0], rng.choice(("one", "two", "two"))
+    pinned = kind == "RayCluster" or rng.random() < 0.7
+    acts.append(Act(at, "ask", cluster, "gang", kind, shape, rng.randint(1, 3), pinned))
+    if rng.random() < 0.5:
+        late = _round(at + rng.random() * 600)
+        acts.append(Act(late, "create", cluster, "part", "JobSet", shape, rng.randint(2, 3), rng.random() < 0.7))
+    verbs = ("suspend", "suspend", "resume", "preempt", "remove-pool", "restart", "scale", "delete", "degrade")
+    for _ in range(rng.randint(0, 3)):
+        name, when = rng.choice(("gang", "gang", "part")), _round(at + 60 + rng.random() * GANG_LENGTH_SECONDS)
+        acts.append(Act(when, rng.choice(verbs), cluster, name, count=rng.randint(0, 3), flag=rng.random() < 0.3))
+    rows: list[Stock] = []
+    if rng.random() < 0.7:
+        moments = (0.0, *(_round(rng.random() * GANG_LENGTH_SECONDS) for _ in range(rng.randint(1, 2))))
+        rows = [Stock(moment, zone, rng.choice((0, 1, 2, 3, 4, 6, 30))) for moment in moments for zone in "ab"]
+    sweeps += [_round(each + rng.random()) for each in range(60, int(GANG_LENGTH_SECONDS), 120)]
+    stock = tuple(sorted(rows, key=lambda each: each.at))
+    return rng.choice((300, 700)), rng.choice((0, 120, 400)), stock
 
 
 def _make_once(rng: Random, at: float, cluster: int) -> Fault:

@@ -83,6 +83,11 @@ class Story:
     """How many zones the operator's policy lists."""
     stock: tuple[Stock, ...] = ()
     """The machines of zones. A zone without such a row has enough."""
+    gang_seconds: int = 0
+    """How long a part of the slices of a workload that waits for its capacity is held; 0: no
+    workload of the story does, and the setting is off."""
+    release_seconds: int = 0
+    """How long a part of a running JobSet's slices is held; 0: for ever."""
     idle_seconds: int = 0
     """How long pools may stay without use."""
     versions: int = 1
@@ -105,6 +110,8 @@ class Story:
             heading.append(f"limit_chips {self.limit_chips}")
         if self.candidates:
             heading.append(f"{self.candidates} candidates")
+        if self.gang_seconds:
+            heading.append(f"parts held for {self.gang_seconds} s, of running JobSets {self.release_seconds} s")
         if self.idle_seconds:
             heading.append(f"idle_seconds {self.idle_seconds}")
         if self.versions > 1:

@@ -18,44 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from shared.core.workloads import PodTemplate, WorkloadView
+    from tests.simulation.sim_shapes import Shape
 
 Json = dict[str, Any]
 NAMESPACE = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What the pods of a slice ask for, and what GKE's machines for it are."""
-
-    accelerator: str
-    topology: str
-    units: int
-    """Chips or GPUs of each pod."""
-    hosts: int
-    machine_type: str
-    gpu: bool = False
-
-    @property
-    def selectors(self) -> dict[str, str]:
-        """Return the node selectors of its pods."""
-        if self.gpu:
-            return {labels.GPU_ACCELERATOR: self.accelerator}
-        return {labels.ACCELERATOR: self.accelerator, labels.TOPOLOGY: self.topology}
-
-
-SHAPES = {
-    "one": Shape("tpu-v4-podslice", "2x2x1", 4, 1, "ct4p-hightpu-4t"),
-    "one-other": Shape("tpu-v6e-slice", "2x2", 4, 1, "ct6e-standard-4t"),
-    "two": Shape("tpu-v4-podslice", "2x2x2", 4, 2, "ct4p-hightpu-4t"),
-    "two-other": Shape("tpu-v6e-slice", "2x4", 4, 2, "ct6e-standard-4t"),
-    "gpu": Shape("nvidia-l4", "", 1, 1, "g2-standard-4", gpu=True),
-    "gpu-other": Shape("nvidia-tesla-t4", "", 1, 1, "n1-standard-4", gpu=True),
-}
-OTHER = {"one": "one-other", "two": "two-other", "gpu": "gpu-other"} | {
-    "one-other": "one",
-    "two-other": "two",
-    "gpu-other": "gpu",
-}
 ELASTIC_KINDS = ("Deployment", "StatefulSet", "Pod")
 
 
@@ -84,6 +52,9 @@ class Workload:
     restarts: int = 0
     active: int = 0
     ended: set[int] = field(default_factory=set)
+    marks: dict[str, str] = field(default_factory=dict)
+    """Its own annotations about its capacity."""
+    version: int = 0
     made_at: float = 0.0
     changed_at: float = 0.0
     """When its spec last changed."""
@@ -92,6 +63,7 @@ class Workload:
 
     def touch(self) -> None:
         """Forget what was read of it: it has changed."""
+        self.version += 1
         self._view = None
 
     def respec(self) -> None:
@@ -117,6 +89,12 @@ class Workload:
     def elastic(self) -> bool:
         """Return whether its pods share one pool of changing size."""
         return self.shape.gpu or (self.kind in ELASTIC_KINDS and self.shape.hosts == 1)
+
+    @property
+    def waits(self) -> bool:
+        """Return whether it is suspended and waits for its capacity."""
+        asks = labels.CAPACITY_FIRST in self.marks and labels.CAPACITY_FIRST_RESUMED not in self.marks
+        return asks and self.suspended and not self.terminal and self.deleting_since is None
 
     @property
     def over(self) -> bool:
@@ -146,7 +124,9 @@ class Workload:
             "namespace": NAMESPACE,
             "uid": self.uid,
             "generation": self.generation,
+            "resourceVersion": str(self.version),
             "creationTimestamp": format_time(self.made_at),
+            "annotations": dict(self.marks),
         }
         if self.deleting_since is not None:
             metadata["deletionTimestamp"] = format_time(self.deleting_since)
@@ -162,8 +142,10 @@ class Workload:
 
 def _build_jobset(made: Workload, metadata: Json) -> Json:
     if made.pinned:
-        said = {jobset.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset.NODE_SELECTOR_STRATEGY: "true"}
-        metadata["annotations"] = said
+        metadata["annotations"] |= {
+            jobset.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL,
+            jobset.NODE_SELECTOR_STRATEGY: "true",
+        }
     job = {"parallelism": made.shape.hosts, "completions": made.shape.hosts, "template": made.build_template()}
     replicated = {"name": "w", "replicas": made.replicas, "template": {"spec": job}}
     status: Json = {"conditions": made.list_conditions(), "restarts": made.restarts}
@@ -188,7 +170,7 @@ def _build_ray(made: Workload, metadata: Json) -> Json:
 
 def _build_lws(made: Workload, metadata: Json) -> Json:
     if made.pinned:
-        metadata["annotations"] = {leaderworkerset.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL}
+        metadata["annotations"][leaderworkerset.EXCLUSIVE_TOPOLOGY] = labels.NODE_POOL
     template = {"size": made.shape.hosts, "workerTemplate": made.build_template()}
     spec = {"replicas": made.replicas, "leaderWorkerTemplate": template}
     return {"metadata": metadata, "spec": spec, "status": {"replicas": min(made.active, made.replicas)}}

@@ -20,6 +20,7 @@ from tests.audit_entries import an_entry, as_message
 from tests.simulation.sim_cluster import SimCluster
 from tests.simulation.sim_exporter import SimExporter
 from tests.simulation.sim_faults import Crash, FaultTable, Invocation
+from tests.simulation.sim_gangs import GangJudge
 from tests.simulation.sim_idle import judge_idle_pools
 from tests.simulation.sim_judge import Judge
 from tests.simulation.sim_pools import GkePools
@@ -54,7 +55,15 @@ class Sent:
 
 @functools.lru_cache(maxsize=64)
 def build_settings(
-    clusters: int, mode: str, *, cap: int, limit_chips: int, candidates: int, idle_seconds: int
+    clusters: int,
+    mode: str,
+    *,
+    cap: int,
+    limit_chips: int,
+    candidates: int,
+    idle_seconds: int,
+    gangs: bool,
+    release_seconds: int,
 ) -> Settings:
     """Return the settings of a story's deployment."""
     zones = tuple(f"us-east5-{letter}" for letter in "abc"[:candidates])
@@ -65,6 +74,8 @@ def build_settings(
         limit_chips=limit_chips,
         capacity_policies=(CapacityPolicy(priorities=(Priority(zones=zones),)),) if zones else (),
         idle_seconds=idle_seconds,
+        capacity_first=gangs,
+        release_partial_gang_seconds=release_seconds,
     )
 
 
@@ -83,6 +94,7 @@ class World:
         self.cluster_names = CLUSTERS[: story.clusters]
         self.faults = FaultTable(self.time, self.rng, self.tell)
         self.judge = Judge(self)
+        self.gangs = GangJudge(self)
         self.gke = GkePools(self, {name: {} for name in self.cluster_names})
         self.clusters = {name: SimCluster(self, name) for name in self.cluster_names}
         self.exporters = {name: SimExporter(self, name) for name in self.cluster_names}
@@ -103,6 +115,8 @@ class World:
                 limit_chips=story.limit_chips,
                 candidates=story.candidates,
                 idle_seconds=story.idle_seconds,
+                gangs=story.gang_seconds > 0,
+                release_seconds=story.release_seconds,
             ),
             pools=self.gke,
             clusters={name: ClusterPort(self, name) for name in self.cluster_names},
@@ -233,6 +247,7 @@ class World:
                     self.judge.errors_at_rest += 1
                 elif self.settled and not run.swapped:
                     judge_idle_pools(self, began)
+                self.gangs.see_sweep(run, clean=not counts.get("errors"))
                 self.tell(f"answers {answer.status}")
             except Crash:
                 self.tell("crashes")

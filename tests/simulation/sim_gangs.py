@@ -1,0 +1,212 @@
+"""Judges what is done for workloads whose slices are of use only together.
+
+A *gang* is one that waits, suspended, for the capacity of all its slices, or a running JobSet of
+which only a part has its pools.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from shared.core import labels
+from shared.core.identity.pools import PoolStatus
+from tests.simulation.sim_faults import Invocation
+from tests.simulation.sim_workloads import list_pods, list_wanted
+
+if TYPE_CHECKING:
+    from tests.simulation.sim_cluster import SimCluster, SimPod
+    from tests.simulation.sim_pools import Pool
+    from tests.simulation.sim_workloads import Workload
+    from tests.simulation.sim_world import World
+
+STALE_SECONDS = 300.0
+"""The oldest answer of GKE in any story."""
+WAIT_SECONDS = 1800
+"""How long a part is held where the workload does not say it."""
+PAUSE_SECONDS_MAX = 2300.0
+"""A little more than the longest pause between two rounds."""
+CHANGE_SECONDS = 30.0
+"""What changed so shortly before a sweep is left to the next one."""
+CURRENT_SECONDS = 3600.0
+"""How long API servers keep Events."""
+
+
+class GangJudge:
+    """Judges each resume, each suspension and each return of pools, and what sweeps leave."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.resumes = self.releases = self.returns = 0
+        self._had: set[str] = set()
+        """The UIDs of workloads that had their one resume."""
+        self._ran_until: dict[tuple[str, str], float] = {}
+        """When a pool of a slice last ceased to run, by the owner's UID and the slice."""
+        self._held: dict[tuple[str, str], float] = {}
+        """Since which sweep a running pool of an incomplete gang is known, by cluster and name."""
+        self._oldest: dict[str, float] = {}
+        """The first creation of a pool, by the owner's UID."""
+        self._ended_at: dict[str, float] = {}
+        """When a round without success was last seen to be over, by the owner's UID."""
+
+    # --- each act ---------------------------------------------------------------------------------
+
+    def see_status(self, pool: Pool) -> None:
+        """Note that a pool is about to have another status."""
+        if pool.status == PoolStatus.RUNNING and pool.owner is not None:
+            self._ran_until[pool.owner.owner_uid, pool.owner.slice_name] = self._world.time.now
+
+    def see_change(self, cluster: SimCluster, made: Workload, *, suspended: bool | None) -> None:
+        """Judge a change of a workload by the product, which is about to be done."""
+        run, report = self._world.time.get_owner(), self._world.judge.report
+        since = (
+            run.began - (STALE_SECONDS if "stale" in run.notes else 0.0) if isinstance(run, Invocation) else 0.0
+        )
+        slices = {plan.slice_name for plan in list_wanted(made)}
+        running = set(self._find_running(cluster, made))
+        known = {name for name in slices if self._ran_until.get((made.uid, name), -1.0) >= since}
+        if self._world.story.mode == "report-only":
+            report("mode", f"{made.kind} {made.name} is changed in mode report-only")
+        if suspended is True:
+            self.releases += 1
+            self._had.discard(made.uid)
+            self._ended_at[made.uid] = self._world.time.now
+            if slices <= running:
+                report("gangs", f"{made.name} is suspended, and all {len(slices)} slices have their pools")
+        elif suspended is False:
+            self.resumes += 1
+            lacking = sorted(slices - running - known)
+            if lacking:
+                report("gangs", f"{made.name} is resumed, and {len(lacking)} of {len(slices)} slices have no pool")
+            if made.uid in self._had:
+                report("gangs", f"{made.name} is resumed twice")
+            self._had.add(made.uid)
+
+    def see_return(self, pool: Pool, made: Workload) -> None:
+        """Judge the delete of a pool whose workload waits for its capacity."""
+        cluster, now = self._world.clusters[pool.cluster], self._world.time.now
+        slices = {plan.slice_name for plan in list_wanted(made)}
+        self.returns += 1
+        if pool.owner is None or pool.owner.slice_name not in slices or pool.status != PoolStatus.RUNNING:
+            return
+        owned = [each for each in self._world.gke.pools[pool.cluster].values() if _is_of(each, made)]
+        oldest = min(self._oldest.get(made.uid, now), *(each.made_at for each in owned))
+        self._oldest[made.uid] = oldest
+        if slices <= set(self._find_running(cluster, made)):
+            # The last pool may be ready only when the others are being given back.
+            if now - self._ended_at.get(made.uid, 0.0) > PAUSE_SECONDS_MAX:
+                self._world.judge.report("gangs", f"{pool.name} is given back, and all slices have their pools")
+            return
+        self._ended_at[made.uid] = now
+        if now - oldest < min(_read_bound(made), self._world.story.release_seconds or math.inf) - 1:
+            text = f"{pool.name} is given back {now - oldest:.0f} s after the first creation"
+            self._world.judge.report("gangs", text)
+
+    # --- sweeps -----------------------------------------------------------------------------------
+
+    def see_sweep(self, run: Invocation, *, clean: bool) -> None:
+        """Judge what a sweep leaves; after one with errors nothing is known."""
+        story = self._world.story
+        if not story.gang_seconds:
+            return
+        doubtful = run.swapped or "stale" in run.notes or story.mode == "report-only"
+        if not clean or doubtful or self._world.faults.was_swapped(run.began):
+            self._held.clear()
+            return
+        held: dict[tuple[str, str], float] = {}
+        for cluster in self._world.clusters.values():
+            if cluster.stop_mode or cluster.stopped_at > run.began:
+                continue
+            for made in cluster.workloads.values():
+                if made.waits:
+                    held |= self._judge_held(cluster, made, run.began)
+                elif not made.suspended and made.changed_at < run.began - CHANGE_SECONDS:
+                    self._note_awake(made)
+                    self._judge_running(cluster, made, run.began)
+        self._held = held
+
+    def _note_awake(self, made: Workload) -> None:
+        if labels.CAPACITY_FIRST in made.marks:
+            self._had.add(made.uid)
+
+    def _judge_held(self, cluster: SimCluster, made: Workload, began: float) -> dict[tuple[str, str], float]:
+        """Report each pool of an incomplete gang that is held past its time; return those held."""
+        running = self._find_running(cluster, made)
+        if {plan.slice_name for plan in list_wanted(made)} <= running.keys():
+            return {}
+        found = {}
+        for pool in running.values():
+            if self._is_used(cluster, pool):
+                continue
+            since = self._held.get((cluster.name, pool.name), self._world.time.now)
+            found[cluster.name, pool.name] = since
+            if began - since >= _read_bound(made):
+                lacks = f"{len(running)} of its slices have pools"
+                text = f"{pool.name} of {made.name} is held for {began - since:.0f} s, and only {lacks}"
+                self._world.judge.report("gangs", text)
+        return found
+
+    def _judge_running(self, cluster: SimCluster, made: Workload, began: float) -> None:
+        """Report a running JobSet of which only a part has had its pools for too long."""
+        story, seconds = self._world.story, self._world.story.release_seconds
+        if not seconds or made.kind != "JobSet" or made.over or made.shape.gpu or story.skew_seconds:
+            return
+        running = self._find_running(cluster, made)
+        long = [pool for pool in running.values() if pool.made_at < began - seconds - CHANGE_SECONDS]
+        if not any(pool.runs_since is not None and pool.runs_since < began for pool in long):
+            return
+        for pod in cluster.list_pods_of(made):
+            ran = self._ran_until.get((made.uid, pod.plan.slice_name), -1.0) >= began
+            if pod.leads and not ran and pod.plan.slice_name not in running and _waits(pod, began - seconds - 1):
+                text = f"{pod.plan.slice_name} has no pool for {seconds} s, and {made.name} keeps {len(running)}"
+                self._world.judge.report("gangs", text)
+
+    def _find_running(self, cluster: SimCluster, made: Workload) -> dict[str, Pool]:
+        """Return a pool that runs of each slice that has one."""
+        return {
+            pool.owner.slice_name: pool
+            for pool in self._world.gke.pools[cluster.name].values()
+            if pool.owner is not None and _is_of(pool, made) and pool.status == PoolStatus.RUNNING
+        }
+
+    def _is_used(self, cluster: SimCluster, pool: Pool) -> bool:
+        return any(pod.units for node in cluster.nodes.values() if node.pool is pool for pod in node.pods)
+
+    # --- at rest ----------------------------------------------------------------------------------
+
+    def judge_rest(self, cluster: SimCluster, made: Workload) -> None:
+        """Report a workload that waits without a word, or although there is capacity for it."""
+        world = self._world
+        events = cluster.events.get(made.uid, {}).items()
+        told = [(at, message) for (_, message), at in events if world.time.now - at <= CURRENT_SECONDS]
+        if not told:
+            world.judge.report("every demand answered", f"silence for {made.kind} {made.name}, which waits")
+        plain = world.story.mode == "active" and not world.story.limit_chips and made.tolerates
+        short = world.faults.is_short(cluster.name)
+        if told and plain and not short and self._has_room(cluster, made):
+            text = f"{max(told)[1]!r} is the last word for {made.kind} {made.name}, and there is room"
+            world.judge.report("served when there is capacity", text)
+
+    def _has_room(self, cluster: SimCluster, made: Workload) -> bool:
+        """Return whether one zone has room for all slices, whatever zone each would take first."""
+        story, gke = self._world.story, self._world.gke
+        zones = [f"us-east5-{letter}" for letter in "abc"[: story.candidates]] or ["us-east5-b"]
+        own = dict.fromkeys(zones, 0)
+        for pool in gke.pools[cluster.name].values():
+            if _is_of(pool, made) and pool.status != PoolStatus.ERROR:
+                own[pool.zone] += pool.size
+        return any(gke.find_room(cluster.name, zone) + own[zone] >= len(list_wanted(made)) for zone in zones)
+
+
+def _read_bound(made: Workload) -> float:
+    return float(made.marks.get(labels.CAPACITY_FIRST_SECONDS, WAIT_SECONDS))
+
+
+def _is_of(pool: Pool, made: Workload) -> bool:
+    return pool.owner is not None and pool.owner.owner_uid == made.uid
+
+
+def _waits(pod: SimPod, before: float) -> bool:
+    since = pod.view.unschedulable_since
+    wanted = any(plan.key == pod.plan.key for plan in list_pods(pod.workload))
+    return wanted and pod.live and pod.node is None and since is not None and since < before
