@@ -20,6 +20,7 @@ from shared.core.errors import ProvisionerError
 from shared.core.kinds.makers import GENERATED, MAKERS
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.table import KINDS, get_kind
+from shared.core.labels import GPU_RESOURCE, TPU_RESOURCE
 from shared.edges.workload_objects import read_workload
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ _VARIABLE = re.compile(r"\$\{|\$[A-Za-z_]|<[A-Za-z_ -]+>|\{\{")
 _SHOWN_MAX = 60
 _LIST_DEPTH_MAX = 50
 _QUEUE = "kueue.x-k8s.io/queue-name"
+_BY_CLAIMS = (
+    "; what it asks for by resourceClaims gets no pools: for TPUs or GPUs, request "
+    f"{TPU_RESOURCE} or {GPU_RESOURCE} in the limits of a container instead"
+)
 T = TypeVar("T", "Kind", "Maker")
 
 
@@ -233,6 +238,8 @@ def _add_one(found: Found, where: Place, body: dict[str, Any]) -> None:
     else:
         why = "needs no accelerators" if named.get("spec") else "has no spec"
         near = next(filter(None, (find_near_key(each) for each in _list_templates(workload))), None)
+        if any(each.claims_devices for each in _list_templates(workload)):
+            why += _BY_CLAIMS
         if near:
             why += f"; but no node has the label {near[0]} that it selects: is it {near[1]}?"
         found.others.append(f"{kind.name} {workload.name} ({why})")

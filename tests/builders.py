@@ -19,8 +19,9 @@ from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.messages import Event, EventType, Message, ObjectName, Observed, format_message
 from shared.core.settings import ClusterSettings, Settings
-from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+from shared.core.workloads import PodTemplate, PodView, SliceGroup, Toleration, WorkloadView
 
+TOLERATES_TPUS = (Toleration(key=labels.TPU_RESOURCE, operator="Exists"),)
 OWNER_KEYS = labels.OWNER_KEYS | {jobset_keys.JOBSET_NAME, jobset_keys.JOBSET_NAMESPACE}
 """What every pool of a JobSet says of its owner."""
 CLUSTER = "projects/p/locations/us-east5/clusters/c"
@@ -44,12 +45,14 @@ def a_template(
     selectors: dict[str, str] | None = None,
     **overrides: Any,
 ) -> PodTemplate:
-    """What a pod asks of its node; None leaves a selector out."""
+    """What a pod asks of its node; None leaves a selector out. Without chips it tolerates TPU nodes."""
+    asked = chips if isinstance(chips, tuple) else (chips,)
     wanted = {labels.ACCELERATOR: accelerator, labels.TOPOLOGY: topology, **(selectors or {})}
     return PodTemplate(
         **{
             "node_selector": {key: value for key, value in wanted.items() if value is not None},
-            "container_chips": chips if isinstance(chips, tuple) else (chips,),
+            "container_chips": asked,
+            "tolerations": () if any(asked) else TOLERATES_TPUS,
             **overrides,
         }
     )

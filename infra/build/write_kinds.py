@@ -42,6 +42,7 @@ on its workload, in a log record (field `reason`, which the log-based metrics co
 |---|---|---|
 | the number of pods for each slice (`numOfHosts`, `size`, `replicas`, `parallelism`) is not the number of hosts of the topology | `hosts_differ` | workload and pod |
 | chips that match no machine; an unknown accelerator or topology | `shape_unsupported` | workload and pod |
+| pods that select TPU nodes and neither request chips nor tolerate the taint `google.com/tpu`, also beside pods with chips; pods that ask for chips only by `resourceClaims` | `shape_unsupported` | workload and pod |
 | an unknown GPU type | `gpu_unknown` | workload and pod |
 | more GPUs than any machine of the type has | `shape_unsupported` | workload and pod |
 | chips or GPUs that are no whole number: `google.com/tpu: 1.5` | `shape_unsupported` | workload and pod; the API server refuses most of them first |
@@ -86,7 +87,8 @@ needs no pool. A head that selects the nodes of its workers (`colocate_head_with
 to their first slice: one pool for each slice, and none for the head. Since version 0.11, JobSet
 keeps exclusive workers off a pool on which a pod of another Job with the same priority runs, and so
 off the pool of their own head. Give the workers their own priority class
-(`workers[].priorityClassName`); otherwise the head gets its own pool. Our tests do not run the
+(`workers[].priorityClassName`); otherwise the head gets its own pool. Such a head needs a
+toleration of `google.com/tpu` in `controller.template`, because it requests no chips. Our tests do not run the
 PathwaysJob controller. They use the JobSets that it creates.
 
 ## A further kind

@@ -121,6 +121,18 @@ def test_what_libyaml_reads_and_null_fields_are_planned(tmp_path: Path) -> None:
     assert len(planned(tabs, tmp_path)) == len(planned(nulls, tmp_path)) == 3
 
 
+@pytest.mark.parametrize("selector", ["{}", "{cloud.google.com/gke-accelerator: nvidia-l4}"])
+def test_devices_that_are_only_claimed_get_no_pools_and_the_author_is_told(selector: str, tmp_path: Path) -> None:
+    pods = f"spec: {{nodeSelector: {selector}, resourceClaims: [{{name: gpus}}], containers: [{{name: c}}]}}"
+    text = f"kind: Deployment\napiVersion: apps/v1\nmetadata: {{name: web}}\nspec: {{template: {{{pods}}}}}"
+
+    result = run("plan", write(tmp_path / "claims.yaml", text))
+
+    assert result.exit_code == 0
+    assert "Deployment web (needs no accelerators; what it asks for by resourceClaims gets no" in result.stdout
+    assert "request google.com/tpu or nvidia.com/gpu" in result.stdout
+
+
 def test_lists_of_any_kind_are_planned_item_by_item(tmp_path: Path) -> None:
     body = yaml.safe_load(JOBSET)
     untyped = {key: body[key] for key in ("metadata", "spec")}
@@ -194,6 +206,8 @@ def test_a_rayjob_on_a_cluster_that_exists_makes_none(tmp_path: Path) -> None:
 def test_the_jobset_of_a_pathwaysjob_is_planned(mode: str, tmp_path: Path) -> None:
     # With a priority of their own, JobSet lets the workers share the nodes of the head.
     text = PATHWAYS.replace("default", mode).replace("numSlices: 2", "numSlices: 2, priorityClassName: high")
+    # Nothing adds the toleration to a head that requests no chips.
+    text = text.replace("containers:", "tolerations: [{key: google.com/tpu, operator: Exists}], containers:")
 
     slices = planned(text, tmp_path)
 

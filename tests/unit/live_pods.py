@@ -37,7 +37,9 @@ def a_body(*, chips: int = 4, gpus: int = 0, selectors: dict[str, str] | None = 
     chosen = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "4x4"} if selectors is None else selectors
     limits = {labels.TPU_RESOURCE: chips, labels.GPU_RESOURCE: gpus}
     asked = {key: str(value) for key, value in limits.items() if value} | requests
-    return {"metadata": {}, "spec": {"nodeSelector": chosen, "containers": [{"resources": {"limits": asked}}]}}
+    free = [] if chips else [{"key": labels.TPU_RESOURCE, "operator": "Exists"}]
+    spec = {"nodeSelector": chosen, "tolerations": free, "containers": [{"resources": {"limits": asked}}]}
+    return {"metadata": {}, "spec": spec}
 
 
 OF_CPU = a_body(chips=0, selectors={})

@@ -36,7 +36,9 @@ def a_job(
 ) -> dict[str, Any]:
     """A replicated job; the annotations stand on its pods, where Pathways writes them."""
     container = {"name": "c", "resources": {"limits": {labels.TPU_RESOURCE: chips}} if chips else {}}
-    spec = {"nodeSelector": ON_SLICE if selector is None else selector, "containers": [container], **pod}
+    free = [] if chips else [{"key": labels.TPU_RESOURCE, "operator": "Exists"}]
+    chosen = ON_SLICE if selector is None else selector
+    spec = {"nodeSelector": chosen, "tolerations": free, "containers": [container], **pod}
     template = {"metadata": {"annotations": annotations or {}}, "spec": spec}
     pods = {"parallelism": 4 if chips else 1, "completions": 4 if chips else 1}
     return {"name": name, "replicas": replicas, "template": {"spec": pods | {"template": template}}}

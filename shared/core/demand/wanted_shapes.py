@@ -12,6 +12,7 @@ from shared.core.shapes.gpus import find_gpu_shape, selects_gpu
 from shared.core.shapes.room import describe_size, measure_allocatable
 from shared.core.shapes.tpu_catalogue import BY_ACCELERATOR, MACHINES
 from shared.core.shapes.tpus import count_chips, find_shape, list_topologies
+from shared.core.workloads import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _CORES_PER_POD = 8
 _WAYS_SHOWN = 4
+TPU_TAINT = Taint(labels.TPU_RESOURCE, "present", "NoSchedule")
+"""GKE gives it to every TPU node."""
 
 
 def find_wanted_shape(found: SliceOfPod, template: PodTemplate, workload: WorkloadView, room: Room) -> Shape:
@@ -66,6 +69,9 @@ def _find_tpus(found: SliceOfPod, template: PodTemplate, workload: WorkloadView)
     if found.group.elastic:
         shape = _fit_elastic(found, shape)
     _check_hosts(found, template, shape)
+    for each in (template, *_list_sharers(found, template, workload)):
+        if not each.units:
+            _check_chipless(each, workload)
     return shape
 
 
@@ -158,6 +164,47 @@ def _is_half_used(pods: int, shape: Shape) -> bool:
     take one pod for each eight cores, also where a chip has one core and a host has four chips.
     """
     return BY_ACCELERATOR[shape.accelerator].counted_per_chip == 1 and pods * _CORES_PER_POD == shape.chips
+
+
+def _list_sharers(found: SliceOfPod, template: PodTemplate, workload: WorkloadView) -> Iterator[PodTemplate]:
+    """Yield the templates of the pods that share a slice with pods of a template that have chips.
+
+    What a webhook adds to a pod is not in its template, so a pod without chips speaks for itself.
+    """
+    if not template.units:
+        return
+    yield from (each.template for each in workload.groups if each.beside and each.beside == found.group.name)
+    yield from (each for each in workload.templates.values() if _select_alike(each, template))
+
+
+def _select_alike(one: PodTemplate, other: PodTemplate) -> bool:
+    return all(one.list_values(key) == other.list_values(key) for key in (labels.ACCELERATOR, labels.TOPOLOGY))
+
+
+def _check_chipless(template: PodTemplate, workload: WorkloadView) -> None:
+    """Accept pods without chips only if they can run on TPU nodes, beside pods that have chips.
+
+    GKE's admission adds the toleration of the taint only to pods that request chips:
+    https://cloud.google.com/kubernetes-engine/docs/concepts/tpus. GKE has no automatic node pools
+    for claims of devices: https://cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra.
+    """
+    if template.claims_devices and not find_chips_of_peers(template, workload):
+        raise UnsupportedShape(
+            "the pod asks for TPU chips only by its resourceClaims, which need nodes with a driver that this "
+            "provisioner does not install",
+            field="spec.resourceClaims",
+            valid=f"{labels.TPU_RESOURCE} in the limits of a container, in place of the claim; or a node pool of "
+            f"your own, selected by {labels.NODE_POOL}",
+        )
+    if not any(each.covers(TPU_TAINT) for each in template.tolerations):
+        raise UnsupportedShape(
+            f"the pod selects TPU nodes and requests no chips, and does not tolerate their taint "
+            f"{TPU_TAINT}, so it could not run on them",
+            field=f"resources.{labels.TPU_RESOURCE} (sum over containers)",
+            value="0",
+            valid=f"{labels.TPU_RESOURCE} in the limits of a container; or, for a pod that needs no chips itself, "
+            f"a toleration with key {labels.TPU_RESOURCE} and operator Exists; or no selector of TPU nodes",
+        )
 
 
 def _check_size(template: PodTemplate, shape: Shape, room: Room) -> None:

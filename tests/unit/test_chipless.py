@@ -1,0 +1,129 @@
+"""Pods that select TPU nodes and request no chips: they must be able to run there, beside pods that have chips."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.decide.demands import decide_demand, decide_planned_demand
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.demand.demand import Demand
+from shared.core.kinds.table import KIND_NAMES, list_slices
+from tests.builders import CLUSTER, settings
+from tests.unit.live_pods import ONE_HOST, a_body, a_leader, a_workload
+
+if TYPE_CHECKING:
+    from shared.core.workloads import PodView, WorkloadView
+
+Json = dict[str, Any]
+CLAIMS = [{"name": "chips", "resourceClaimTemplateName": "all-chips"}]
+SAID = (
+    "requests no chips",
+    "google.com/tpu=present:NoSchedule",
+    "google.com/tpu in the limits",
+    "operator Exists",
+)
+
+
+def change(body: Json, **spec: Any) -> Json:
+    """Return a pod template with other fields of its pods' spec."""
+    changed = copy.deepcopy(body)
+    changed["spec"] |= spec
+    return changed
+
+
+def plan(workload: WorkloadView) -> list[Demand | Decision]:
+    return [decide_planned_demand(CLUSTER, workload, each, settings()) for each in list_slices(workload)]
+
+
+def decide(pod: PodView, workload: WorkloadView) -> Demand | Decision:
+    return decide_demand(CLUSTER, pod, workload, settings())
+
+
+def is_refused(found: Demand | Decision, *said: str) -> bool:
+    return (
+        isinstance(found, Decision)
+        and (found.verdict, found.reason) == (Verdict.REFUSE, Reason.SHAPE_UNSUPPORTED)
+        and all(each in found.message for each in said)
+    )
+
+
+CHIPLESS = change(a_body(chips=0, selectors=ONE_HOST["spec"]["nodeSelector"]), tolerations=[])
+
+
+@pytest.mark.parametrize("kind", KIND_NAMES)
+def test_pods_that_could_not_run_on_tpu_nodes_get_none_in_plan_and_live(kind: str) -> None:
+    workload = a_workload(kind, CHIPLESS, hosts=1)
+
+    assert [is_refused(each, *SAID) for each in plan(workload)] == [True]
+    assert is_refused(decide(a_leader(kind, CHIPLESS), workload), *SAID)
+
+
+@pytest.mark.parametrize("kind", KIND_NAMES)
+@pytest.mark.parametrize(
+    "toleration",
+    [
+        {"key": "google.com/tpu", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "google.com/tpu", "operator": "Equal", "value": "present"},
+        {"operator": "Exists"},
+    ],
+)
+def test_pods_that_tolerate_the_taint_are_served_as_ever(kind: str, toleration: Json) -> None:
+    found = plan(a_workload(kind, change(CHIPLESS, tolerations=[toleration]), hosts=1))
+
+    assert [isinstance(each, Demand) for each in found] == [True], found
+
+
+@pytest.mark.parametrize("kind", KIND_NAMES)
+@pytest.mark.parametrize("tolerations", [[], [{"operator": "Exists"}]])
+def test_pods_that_claim_their_chips_are_told_what_to_change(kind: str, tolerations: list[Json]) -> None:
+    body = change(CHIPLESS, tolerations=tolerations, resourceClaims=CLAIMS)
+    workload = a_workload(kind, body, hosts=1)
+
+    for each in (*plan(workload), decide(a_leader(kind, body), workload)):
+        assert is_refused(each, "spec.resourceClaims", "google.com/tpu in the limits", labels.NODE_POOL), each
+
+
+def test_claims_beside_requested_chips_are_for_other_devices() -> None:
+    (found,) = plan(a_workload("Job", change(a_body(), resourceClaims=CLAIMS)))
+
+    assert isinstance(found, Demand)
+
+
+def led(head: Json) -> WorkloadView:
+    """A LeaderWorkerSet of four workers with chips and this leader on their slice."""
+    return a_workload("LeaderWorkerSet", a_body(), leader=head)
+
+
+def headed(head: Json) -> WorkloadView:
+    """A JobSet whose head is on the slice of its workers, as Pathways makes it."""
+    workers = a_workload("JobSet", a_body()).groups[0]
+    guest = a_workload("JobSet", head, hosts=1).groups[0]
+    groups = (dataclasses.replace(guest, name="head", beside=workers.name), workers)
+    return dataclasses.replace(a_workload("JobSet", a_body()), groups=groups)
+
+
+@pytest.mark.parametrize("make", [led, headed])
+def test_a_slice_is_not_bought_if_its_head_could_not_run_there(make: Any) -> None:
+    workload = make(change(a_body(chips=0), tolerations=[]))
+
+    assert [is_refused(each, *SAID) for each in plan(workload)] == [True]
+
+
+@pytest.mark.parametrize("make", [led, headed])
+@pytest.mark.parametrize("claims", [[], CLAIMS])
+def test_a_head_that_tolerates_the_nodes_is_served_with_claims_too(make: Any, claims: list[Json]) -> None:
+    (found,) = plan(make(change(a_body(chips=0), resourceClaims=claims)))
+
+    assert isinstance(found, Demand), found
+    assert found.shape.node_count == 4
+
+
+def test_a_leader_to_which_a_webhook_added_the_toleration_is_served() -> None:
+    workload = led(change(a_body(chips=0), tolerations=[]))
+
+    assert isinstance(decide(a_leader("LeaderWorkerSet", a_body(chips=0)), workload), Demand)
