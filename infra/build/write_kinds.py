@@ -88,21 +88,20 @@ to their first slice: one pool for each slice, and none for the head. Since vers
 keeps exclusive workers off a pool on which a pod of another Job with the same priority runs, and so
 off the pool of their own head. Give the workers their own priority class
 (`workers[].priorityClassName`); otherwise the head gets its own pool. Such a head needs a
-toleration of `google.com/tpu` in `controller.template`, because it requests no chips. Our tests do not run the
-PathwaysJob controller. They use the JobSets that it creates.
+toleration of `google.com/tpu` in `controller.template`, because it requests no chips.
+
+Our tests do not run the PathwaysJob controller, but use the JobSets that it creates. Other
+controllers are built from their Go modules. This one cannot be: its `go.mod` declares the path
+`pathways-job`, which is no address, so the Go tools refuse it as `github.com/google/pathways-job`,
+and the module proxy that our builds reach answers "not available" (403) for v0.1.4 (2026-11-23).
 
 ## A further kind
 
-1. `shared/core/kinds/<kind>.py`: one constant of type `Kind`. Its fields explain themselves.
-   `jobset.py` is the pattern; `objects.py` reads JSON.
-2. Its name in `KINDS`, before any kind whose objects it creates. Its `mark`, the label on
-   everything that it creates, keeps these objects out of the later kinds' lists.
-3. `tests/unit/test_kind_<kind>.py`; its name in `docs/events.schema.json`; `python -m
-   infra.build.write_kinds`. Scenarios in `tests/kinds`, marked with what they prove (`proves`, see
-   the end of [kinds-proof.md](kinds-proof.md)); `python -m tests.kinds.proofs --write`. Run them,
-   and `python -m tests.lives.table --write kinds` for [GKE's calls](lives-kinds.md).
-4. The rights to get, list and watch it in `infra/kubernetes/base`. The tests of rights and `doctor`
-   read them there.
+The list is frozen. [One more kind](develop/add-a-kind.md) is one module, one row of the table and
+its rights, in your own copy. A kind of this project also has a test `test_kind_<kind>.py` in
+`tests/unit`, and scenarios in `tests/kinds`, marked with what they prove (`proves`, see the end of
+[kinds-proof.md](kinds-proof.md)): `python -m tests.kinds.proofs --write`. For
+[GKE's calls](lives-kinds.md), run `python -m tests.lives.table --write kinds`.
 """
 
 
