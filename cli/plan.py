@@ -20,7 +20,7 @@ from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.wanted_shapes import count_idle_hosts
 from shared.core.errors import LabelBudgetExceeded, Rejected
-from shared.core.kinds.table import SLICES_MAX, list_slices
+from shared.core.kinds.table import SLICES_MAX, get_kind, list_slices
 from shared.core.nodepool import build_labels, build_node_pool, describe_placement
 
 if TYPE_CHECKING:
@@ -142,6 +142,7 @@ def plan(
             planned.append(dataclasses.replace(refused, where=manifest.where, needs=manifest.needs))
             continue
         needs = _find_needs(wanted, awake, manifest)
+        before = len(planned)
         for each, later in [*((each, 0) for each in wanted), *more]:
             found = _plan_slice(each, awake, made, later=later)
             if found.decision.reason not in QUIET:
@@ -149,7 +150,21 @@ def plan(
                 own = list_pool_needs(found.demand) if found.demand and found.creates else ()
                 place, asked = manifest.where, (*needs, *own)
                 planned.append(dataclasses.replace(found, notes=said, where=place, needs=asked, later=later))
+        planned[before:] = _tell_cut(planned[before:], awake)
     return planned
+
+
+def _tell_cut(planned: list[PlannedSlice], workload: WorkloadView) -> list[PlannedSlice]:
+    """Return the slices of a workload with a note if a limit leaves only some of its pools."""
+    now = [each for each in planned if not each.later]
+    made = sum(each.creates for each in now)
+    cut = sum(each.decision.reason == Reason.LIMIT_REACHED for each in now)
+    if not (made and cut):
+        return planned
+    useless = any(group.together for group in workload.groups) or get_kind(workload.kind).gang
+    why = ", and its pools are of use only together" if useless else ""
+    note = f"a limit leaves {made} of its {count(made + cut, 'pool')}{why}"
+    return [dataclasses.replace(each, notes=(*each.notes, note)) for each in planned]
 
 
 def _list_growth(workload: WorkloadView, wanted: Sequence[SliceOfPod]) -> list[tuple[SliceOfPod, int]]:

@@ -78,6 +78,7 @@ class Reason(StrEnum):
     CAPACITY_CONFLICT = "capacity_conflict"  # GKE does not offer this combination of capacity
     REQUEST_NOT_ALLOWED = "request_not_allowed"  # a setting of the operator does not allow it
     LABELS_OVER_BUDGET = "labels_over_budget"  # GKE does not accept node labels this long
+    NAME_UNFIT = "name_unfit"  # a name is too long for the node labels that name the workload
     ZONE_MISSING = "zone_missing"  # neither the pod nor the settings name a zone
     MODE_NO_CREATE = "mode_no_create"  # the mode is no-create
     MODE_REPORT_ONLY = "mode_report_only"  # the mode is report-only

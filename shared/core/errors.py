@@ -128,6 +128,12 @@ class LabelBudgetExceeded(Rejected):
     reason = "labels_over_budget"
 
 
+class NameUnfit(LabelBudgetExceeded):
+    """A name of the workload or of its slice is no value of a node label."""
+
+    reason = "name_unfit"
+
+
 class Retryable(ProvisionerError):
     """A later try may succeed; `retry_after_seconds` is the pause that the server advised."""
 

@@ -172,6 +172,13 @@ def test_labels_over_budget_are_refused_before_they_are_applied(tmp_path: Path) 
     assert {each["reason"] for each in slices} == {"labels_over_budget"}
 
 
+def test_a_name_that_is_too_long_is_refused_for_its_own_reason(tmp_path: Path) -> None:
+    slices = planned(JOBSET.replace("{name: train,", f"{{name: {'train' * 12},"), tmp_path)
+
+    assert {each["reason"] for each in slices} == {"name_unfit"}
+    assert all("a shorter name" in each["message"] for each in slices)
+
+
 def test_the_zone_that_a_jobset_selects_is_taken_for_a_cluster_that_nobody_named(tmp_path: Path) -> None:
     marker = "                cloud.google.com/gke-tpu-topology: 4x4"
     zone = "                topology.kubernetes.io/zone: europe-west4-b"

@@ -18,6 +18,8 @@ from tests.component.world import Records, World
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from shared.core.identity.pools import PoolSnapshot
+
 SETTINGS = {
     "TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9", "zone": "us-east5-b"}})
 }
@@ -163,6 +165,71 @@ def test_the_difference_to_what_runs_is_shown(world: World, tmp_path: Path) -> N
         "+ team-a/train-workers-2",
         "- team-a/train-workers-9",
     ]
+
+
+def a_rayjob() -> str:
+    spec = RAY.replace("kind: RayCluster", "kind: RayJob").replace("spec: {", "spec: {rayClusterSpec: {", 1)
+    return f"{spec.strip()[:-1]}}}}}"
+
+
+def test_a_made_workload_is_compared_with_each_that_may_be_of_the_manifest(world: World, tmp_path: Path) -> None:
+    first, second = planned(a_rayjob(), tmp_path, "--zone", "us-east5-b")
+    same = first["node_pool"]["config"]["labels"][labels.FINGERPRINT]
+
+    def a_ray_pool(cluster: str, slice_name: str) -> PoolSnapshot:
+        key = f"default/{slice_name.replace('ray-xxxxx', cluster)}"
+        claim = a_claim(kind="RayCluster", name=cluster, slice_key=key)
+        return a_pool(claim=claim, fingerprint=same)
+
+    runs = [
+        a_ray_pool(each, first["slice"]) for each in ("ray-b2c4d", "ray-x9zzz", "ray-small", "ray-head-of-b2c4d")
+    ]
+    world.pools.add(CLUSTER, *runs, a_ray_pool("ray-b2c4d", second["slice"]))
+    result = run("plan", write(tmp_path / "r.yaml", a_rayjob()), "--diff", "--json", environ=SETTINGS)
+
+    said = sorted(line.partition(": ")[0] for line in json.loads(result.stdout)["diff"])
+    kept = [each["slice"].removeprefix("ray-xxxxx") for each in (first, second)]
+    kept_of_one = [f"= default/ray-b2c4d{each}" for each in kept]
+    assert said == sorted([*kept_of_one, f"= default/ray-x9zzz{kept[0]}", f"+ default/ray-x9zzz{kept[1]}"])
+
+
+def test_a_made_workload_of_which_none_runs_is_new(world: World, tmp_path: Path) -> None:
+    assert world.pools.names(CLUSTER) == []
+    result = run("plan", write(tmp_path / "r.yaml", a_rayjob()), "--diff", "--json", environ=SETTINGS)
+
+    assert [line.split()[0] for line in json.loads(result.stdout)["diff"]] == ["+", "+"]
+
+
+SERVING = """
+{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: serve}, spec: {replicas: 1,
+  leaderWorkerTemplate: {size: 3, leaderTemplate: {spec: {
+    nodeSelector: {cloud.google.com/gke-accelerator: nvidia-l4},
+    containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}]}}, workerTemplate: {spec: {
+    nodeSelector: {cloud.google.com/gke-accelerator: nvidia-tesla-t4},
+    containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "said"),
+    [
+        (SERVING, "2", "a limit leaves 1 of its 2 pools, and its pools are of use only together"),
+        (JOBSET, "40", "a limit leaves 2 of its 3 pools, and its pools are of use only together"),
+        (RAY, "16", "a limit leaves 1 of its 2 pools"),
+        (SERVING, "3", ""),
+        (SERVING, "0", ""),
+    ],
+)
+def test_a_limit_that_cuts_a_workload_is_said(text: str, limit: str, said: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "w.yaml", text)
+
+    slices = json.loads(run("plan", path, "--json", environ={"TPU_PROVISIONER_LIMIT_CHIPS": limit}).stdout)[
+        "slices"
+    ]
+
+    assert len(slices) > 1
+    for each in slices:
+        assert [note for note in each["notes"] if "a limit leaves" in note] == ([said] if said else [])
 
 
 def test_a_difference_needs_a_deployment(tmp_path: Path) -> None:

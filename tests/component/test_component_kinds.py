@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shared.core import labels
-from shared.core.errors import LabelBudgetExceeded
+from shared.core.errors import NameUnfit
 from shared.core.identity.names import build_owner_labels, parse_owner
 from tests.builders import CLUSTER, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
 
@@ -55,8 +55,20 @@ def test_hosts_that_differ_from_the_topology_are_refused_where_the_kind_says_how
 def test_a_name_that_is_no_label_value_is_refused_and_never_cut(name: str) -> None:
     claim = a_claim(slice_key=f"default/{name}")
 
-    with pytest.raises(LabelBudgetExceeded, match=r"metadata\.name: .* no value of a label"):
+    with pytest.raises(NameUnfit, match=r"metadata\.name: .* no value of a label"):
         build_owner_labels(claim, attempt=0, created_at=1, fingerprint="1-a")
+
+
+def test_a_name_that_is_too_long_has_its_own_reason_and_costs_no_call(world: World) -> None:
+    name = "train" * 10
+    pod = a_pod(jobset=name, job="workers-of-eu")
+    world.cluster.add(pod, a_jobset(name=name, job="workers-of-eu"))
+
+    world.deliver(a_demand_event(pod))
+
+    assert world.says() == ("refuse", "name_unfit")
+    assert "a shorter name" in world.last["message"]
+    assert world.pools.calls == []
 
 
 def test_a_pool_of_a_kind_that_this_version_does_not_know_is_not_ours_to_touch(world: World) -> None:

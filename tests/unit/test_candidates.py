@@ -273,7 +273,11 @@ LENT = "- reservations: {specific: [{name: train, project: lender-1}]}"
 
 @pytest.mark.parametrize(
     ("allowed", "shown"),
-    [((), "none; the list is empty"), (("lender-2/*",), "lender-2/*"), (("lender-1/other",), "lender-1/other")],
+    [
+        ((), "none; an operator can add to the list"),
+        (("lender-2/*",), "lender-2/*"),
+        (("lender-1/other",), "lender-1/other"),
+    ],
 )
 @pytest.mark.parametrize(
     "shape",

@@ -250,7 +250,8 @@ def test_a_refusal_for_a_limit_says_what_how_much_and_which_setting() -> None:
     assert (decision.verdict, decision.reason) == (Verdict.REFUSE, Reason.LIMIT_REACHED)
     assert (
         decision.message
-        == "with this node pool there would be 24 chips in the cluster; the setting limit_chips is 20"
+        == "with this node pool there would be 24 chips in the cluster; the setting limit_chips is 20; end other "
+        "workloads, ask for less, or let an operator raise the setting"
     )
 
 

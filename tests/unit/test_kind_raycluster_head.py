@@ -121,9 +121,9 @@ def test_a_head_with_tpus_is_refused_and_no_worker_gets_a_pool_for_it() -> None:
     workload = a_cluster(a_group(maxReplicas=1, replicas=1), head=head)
     worker = a_pod(head, "worker", "tpu")
 
-    with pytest.raises(SliceUnknown, match="a head without TPUs"):
+    with pytest.raises(SliceUnknown, match="no TPUs in the head; move its work"):
         list_slices(workload)
-    for pod, said in ((a_pod(head), "request TPUs in a worker group"), (worker, "a head without TPUs")):
+    for pod, said in ((a_pod(head), "request TPUs in a worker group"), (worker, "no TPUs in the head")):
         found = decide_demand(GKE_CLUSTER, pod, workload, settings())
         assert isinstance(found, Decision)
         assert found.reason == Reason.SLICE_UNKNOWN

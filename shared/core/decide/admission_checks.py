@@ -33,6 +33,7 @@ _NEVER = frozenset(
         Reason.CAPACITY_CONFLICT,
         Reason.REQUEST_NOT_ALLOWED,
         Reason.LABELS_OVER_BUDGET,
+        Reason.NAME_UNFIT,
         Reason.ZONE_MISSING,
         Reason.IDENTITY_MISMATCH,
         Reason.DEMAND_OPTED_OUT,

@@ -69,7 +69,8 @@ def decide_other_cluster() -> Decision:
         Verdict.REFUSE,
         Reason.CLUSTER_UNPROVEN,
         "no node pool is created: the endpoint in the settings is the Kubernetes API of another cluster, because "
-        "no node there belongs to a node pool of this cluster",
+        "no node there belongs to a node pool of this cluster; an operator must correct the endpoint in the "
+        "setting clusters",
     )
 
 

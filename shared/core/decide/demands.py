@@ -247,7 +247,8 @@ def _decide_owner(kind: Kind | None, workload: WorkloadView | None, *, pod: PodV
     if workload.part_of:
         return _refuse(
             Reason.OWNER_KIND_UNKNOWN,
-            f"the {name} is part of {workload.part_of}, which is not a supported kind of workload",
+            f"the {name} is part of {workload.part_of}, which is not a supported kind of workload; valid: "
+            f"a {name} without controller, or one that a supported kind creates",
         )
     return _find_first(
         (

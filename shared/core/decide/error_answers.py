@@ -20,6 +20,11 @@ Decided = Busy | Denied | InvalidRequest | LabelBudgetExceeded | NoCapacity
 """Errors that become a decision. `shared.answer` handles every other error."""
 REFUSED_BY_GKE = frozenset({Reason(NoCapacity.reason), Reason(InvalidRequest.reason)})
 """Reasons of a creation that GKE did not accept; another tier, zone or reservation may succeed."""
+_REMEDIES = {
+    Reason.QUOTA_EXCEEDED: "; end other workloads, or let an operator ask Google for more quota",
+    Reason.REQUEST_INVALID: "; correct what GKE names, in the pods or in the operator's settings",
+    Reason.PERMISSION_DENIED: "; an operator must grant this right to the functions",
+}
 
 
 def decide_gke_answer(pool_name: str, act: str, error: Decided) -> Decision:
@@ -30,7 +35,8 @@ def decide_gke_answer(pool_name: str, act: str, error: Decided) -> Decision:
     reason = Reason(error.reason)
     if isinstance(error, Busy):
         return Decision(Verdict.WAIT, reason, f"node pool {pool_name} cannot be {act} yet: {error}")
-    return Decision(Verdict.REFUSE, reason, f"node pool {pool_name} cannot be {act}: {error}")
+    remedy = _REMEDIES.get(reason, "")
+    return Decision(Verdict.REFUSE, reason, f"node pool {pool_name} cannot be {act}: {error}{remedy}")
 
 
 def decide_failure(act: str, error: ProvisionerError) -> Decision:
@@ -40,7 +46,7 @@ def decide_failure(act: str, error: ProvisionerError) -> Decision:
     failure has the same text in every sweep.
     """
     if isinstance(error, Denied):
-        return Decision(Verdict.REFUSE, Reason(error.reason), f"{act}: {error}")
+        return Decision(Verdict.REFUSE, Reason(error.reason), f"{act}: {error}{_REMEDIES[Reason(error.reason)]}")
     said = leave_out_operations(str(error))
     return Decision(Verdict.WAIT, Reason(error.reason), f"{act} yet, and is tried again: {said}")
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from shared.core import labels
 from shared.core.decide.demands import decide_namespace, decide_planned_demand, refuse_rejected
 from shared.core.decide.needed_pools import LOST
 from shared.core.decide.provision import decide_provision
@@ -88,7 +89,10 @@ def plan_gang(cluster: str, workload: WorkloadView, settings: Settings) -> Gang 
             return Decision(Verdict.REFUSE, Reason.CAPACITY_CONFLICT, message)
         demands.append(found)
     if not demands:
-        message = f"no slice of {workload} needs accelerators, so there is no capacity to wait for"
+        message = (
+            f"no slice of {workload} needs accelerators, so there is no capacity to wait for; remove the "
+            f"annotation {labels.CAPACITY_FIRST}"
+        )
         return Decision(Verdict.REFUSE, Reason.NOT_AN_ACCELERATOR_DEMAND, message)
     return tuple(demands)
 

@@ -64,7 +64,10 @@ def decide_limit(demand: Demand, settings: Settings, usage: Usage | None) -> Dec
     )
     for limit, setting, wanted, what in rows:
         if limit and wanted > limit:
-            message = f"with this node pool there would be {wanted} {what}; the setting {setting} is {limit}"
+            message = (
+                f"with this node pool there would be {wanted} {what}; the setting {setting} is {limit}; end other "
+                "workloads, ask for less, or let an operator raise the setting"
+            )
             return Decision(Verdict.REFUSE, Reason.LIMIT_REACHED, message)
     return None
 

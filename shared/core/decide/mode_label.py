@@ -66,4 +66,6 @@ def decide_stop(act: Decision, stop: Stop | None) -> Decision | None:
     if stop is None or (stop.mode == Mode.NO_CREATE and not adds_nodes):
         return None
     verdict = Verdict.REFUSE if adds_nodes else Verdict.KEEP
-    return Decision(verdict, stop.reason, f"not done: {act.message}; the mode is {stop.mode}: {stop.cause}")
+    remedy = "; an operator must correct that first" if adds_nodes else ""
+    message = f"not done: {act.message}; the mode is {stop.mode}: {stop.cause}{remedy}"
+    return Decision(verdict, stop.reason, message)

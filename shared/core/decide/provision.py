@@ -63,13 +63,18 @@ def decide_created(decision: Decision, pool_name: str) -> Decision:
     return Decision(decision.verdict, decision.reason, f"{decision.message}: node pool {pool_name}")
 
 
+def refuse_by_mode(act: str, mode: Mode) -> Decision:
+    """Return the refusal of an act that adds nodes, because the settings are not to add any."""
+    reason = Reason.MODE_REPORT_ONLY if mode == Mode.REPORT_ONLY else Reason.MODE_NO_CREATE
+    message = f"would {act}; the mode is {mode}, and an operator must set the mode active first"
+    return Decision(Verdict.REFUSE, reason, message)
+
+
 def _decide_absent(demand: Demand, settings: Settings, usage: Usage | None) -> Decision:
     mode = settings.find_mode(demand.claim.namespace)
     size = f"{demand.shape}, {demand.place}"
-    if mode == Mode.REPORT_ONLY:
-        return Decision(Verdict.REFUSE, Reason.MODE_REPORT_ONLY, f"would create {size}; the mode is report-only")
-    if mode == Mode.NO_CREATE:
-        return Decision(Verdict.REFUSE, Reason.MODE_NO_CREATE, f"would create {size}; the mode is no-create")
+    if mode != Mode.ACTIVE:
+        return refuse_by_mode(f"create {size}", mode)
     create = Decision(Verdict.CREATE, Reason.POOL_ABSENT, describe_creation(demand))
     return decide_limit(demand, settings, usage) or create
 

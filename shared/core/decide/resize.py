@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.core.decide.limits import decide_limit
+from shared.core.decide.provision import refuse_by_mode
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.settings import Mode
 
@@ -59,8 +60,7 @@ def decide_growth(
     change = f"node pool {pool_name} from {size} to {wanted} nodes"
     mode = settings.find_mode(demand.claim.namespace)
     if mode != Mode.ACTIVE:
-        reason = Reason.MODE_REPORT_ONLY if mode == Mode.REPORT_ONLY else Reason.MODE_NO_CREATE
-        return Decision(Verdict.REFUSE, reason, f"would resize {change}; the mode is {mode}")
+        return refuse_by_mode(f"resize {change}", mode)
     resize = Decision(Verdict.RESIZE, Reason.POOL_GROWS, f"resizing {change}")
     return decide_limit(demand, settings, usage) or resize
 

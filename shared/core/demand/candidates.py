@@ -180,7 +180,11 @@ def _check_tier(capacity: Capacity, template: PodTemplate, shape: Shape, cluster
     if capacity.tier == Tier.RESERVATION:
         _check_names(capacity)
         if pinned is not None and read_capacity(template, shape, cluster, settings) != capacity:
-            raise CapacityConflict("the pods select another reservation", value=capacity.reservation_path)
+            raise CapacityConflict(
+                "the pods select another reservation",
+                value=capacity.reservation_path,
+                valid="the selected one, or no selector of a reservation",
+            )
     if capacity.tier == Tier.FLEX_START:
         check_flex_start(capacity.max_run_duration_seconds, shape)
     # GKE adds the toleration to pods that select spot nodes.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from shared.core import labels
 from shared.core.counts import parse_count
 from shared.core.errors import NotAllowed, Rejected
-from shared.core.settings import FLEX_WAIT_SECONDS, is_allowed
+from shared.core.settings import FLEX_WAIT_SECONDS, is_allowed, name_listed
 from shared.core.shapes.tpu_catalogue import list_flex_start_generations
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def check_shared(capacity: Capacity, cluster: str, settings: Settings) -> None:
             "the setting allowed_shared_reservations does not list this reservation of another project",
             field=labels.RESERVATION_PROJECT,
             value=shared,
-            valid=", ".join(settings.allowed_shared_reservations) or "none; the list is empty",
+            valid=name_listed(settings.allowed_shared_reservations),
         )
 
 

@@ -26,7 +26,7 @@ from shared.core.errors import NotAllowed, Rejected
 from shared.core.identity.names import Claim
 from shared.core.kinds.elastic import list_elastic
 from shared.core.kinds.table import get_kind
-from shared.core.settings import Settings, is_allowed
+from shared.core.settings import Settings, is_allowed, name_listed
 
 if TYPE_CHECKING:
     from shared.core.kinds.kind import SliceOfPod
@@ -236,7 +236,7 @@ def _check_allowed(namespace: str, template: PodTemplate, settings: Settings) ->
             "the setting allowed_namespaces does not list this namespace",
             field="metadata.namespace",
             value=namespace,
-            valid=", ".join(settings.allowed_namespaces),
+            valid=name_listed(settings.allowed_namespaces),
         )
     accelerator = template.find_selector(labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR)
     if accelerator and not is_allowed(accelerator, settings.allowed_accelerators):
@@ -244,7 +244,7 @@ def _check_allowed(namespace: str, template: PodTemplate, settings: Settings) ->
             "the setting allowed_accelerators does not list this accelerator",
             field=labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR,
             value=accelerator,
-            valid=", ".join(settings.allowed_accelerators),
+            valid=name_listed(settings.allowed_accelerators),
         )
 
 

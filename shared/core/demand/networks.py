@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from shared.core import labels
 from shared.core.demand.node_selectors import UnsupportedSelector
 from shared.core.errors import NotAllowed
-from shared.core.settings import is_allowed
+from shared.core.settings import is_allowed, name_listed
 
 if TYPE_CHECKING:
     from shared.core.settings import Settings
@@ -118,5 +118,5 @@ def check_listed(value: str, patterns: tuple[str, ...], annotation: str, setting
             f"the setting {setting} does not list this value",
             field=f"annotation {annotation}",
             value=value,
-            valid=", ".join(patterns) or "none; the list is empty",
+            valid=name_listed(patterns),
         )

@@ -193,7 +193,7 @@ def _read_selector(key: str, value: str, shape: Shape, pins: Mapping[str, str]) 
             "this provisioner cannot set this label on nodes",
             field="spec.nodeSelector",
             value=f"{key}={value}",
-            valid="a key of your own domain, or one of the documented accelerator and capacity selectors",
+            valid="no such selector, a key of your own domain, or a documented accelerator or capacity selector",
         )
     return {key: value}
 

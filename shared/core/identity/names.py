@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.counts import SECONDS_MAX, parse_count
-from shared.core.errors import Broken, LabelBudgetExceeded
+from shared.core.errors import Broken, NameUnfit
 from shared.core.kinds.table import KINDS, find_kind
 
 if TYPE_CHECKING:
@@ -168,8 +168,8 @@ def build_owner_labels(
     Without a choice of candidates, the UID of the cluster or idle time there is no label for it.
 
     Raises:
-        LabelBudgetExceeded: a name is not a valid label value. It is never cut, because pools are
-            found by it.
+        NameUnfit: a name is not a valid label value. It is never cut, because pools are found by
+            it.
     """
     kind = find_kind(claim.kind)
     if kind is None:
@@ -241,12 +241,13 @@ def _find_kind(found: Mapping[str, str]) -> Kind | None:
 def _check_label_values(found: Mapping[str, str]) -> None:
     for key, value in found.items():
         if not _LABEL_VALUE.fullmatch(value):
-            raise LabelBudgetExceeded(
-                f"the pool's nodes name their workload in labels, and this is no value of a label ({key})",
+            raise NameUnfit(
+                f"the nodes of the pool name their workload and slice in labels, and this is no value of a label "
+                f"({key}; {len(value)} characters)",
                 field="metadata.name",
                 value=value,
-                valid="a name that has at most 63 letters, digits, '-', '_' and '.' with all that is appended to "
-                "it, the first and last a letter or digit",
+                valid="a shorter name of the workload or of its group: with all that is appended to it at most 63 "
+                "letters, digits, '-', '_' and '.', the first and last a letter or digit",
             )
 
 

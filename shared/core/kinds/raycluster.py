@@ -254,7 +254,7 @@ def _refuse_head(workload: WorkloadView) -> None:
         raise SliceUnknown(
             f"the head of {NAME} {workload.name} requests TPUs, and only workers get them",
             field="spec.headGroupSpec.template",
-            valid="a head without TPUs, which a worker group requests instead",
+            valid="no TPUs in the head; move its work that needs them to a worker group",
         )
 
 

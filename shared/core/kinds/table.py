@@ -60,7 +60,10 @@ def list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
     wanted = sum(max(group.replicas, 0) for group in slices.groups)
     if wanted > SLICES_MAX:
         raise TooManySlices(
-            "too many slices for one workload", field="spec", value=str(wanted), valid=f"at most {SLICES_MAX}"
+            "too many slices for one workload",
+            field="spec",
+            value=str(wanted),
+            valid=f"at most {SLICES_MAX}: fewer replicas, or several workloads",
         )
     kind = get_kind(workload.kind)
     return [*(kind.list_slices(slices) if slices.groups else ()), *list_elastic(workload)]

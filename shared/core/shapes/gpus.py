@@ -15,7 +15,7 @@ from shared.core import labels
 from shared.core.counts import parse_count
 from shared.core.errors import UnknownGpu, UnsupportedShape
 from shared.core.shapes.gpu_catalogue import BY_GPU, CLIENTS_MAX, CLIENTS_MIN, DRIVERS, RETIRED, SHARING
-from shared.core.shapes.room import Room, measure_allocatable, measure_storage
+from shared.core.shapes.room import Room, describe_size, measure_allocatable, measure_storage
 from shared.core.shapes.shape import GpuSharing, Placement, Shape
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = ANY_ROOM) -
             "one node pool cannot have this many nodes",
             field="pods",
             value=f"{nodes} nodes",
-            valid=f"at most {NODES_MAX} nodes",
+            valid=f"at most {NODES_MAX} nodes: fewer pods, or several workloads",
         )
     return Shape(
         generation=machine.name.split("-", 1)[0],
@@ -184,7 +184,7 @@ def _find_machine(template: PodTemplate, family: GpuFamily, gpus: int, room: Roo
         raise UnsupportedShape(
             f"no machine with {family.accelerator} has this much CPU and memory for pods",
             field="resources.requests",
-            value=f"cpu {template.cpu_millis}m, memory {template.memory_bytes}",
+            value=describe_size(template.cpu_millis, template.memory_bytes),
             valid=f"less than the {largest.cpus} vCPUs and {largest.memory_gb:g} GiB of {largest.name}",
         )
     return min(roomy, key=lambda each: (each.gpus, each.cpus, each.memory_gb))
