@@ -1,7 +1,8 @@
 """List prices of TPU chips in US dollars an hour: one dated table, with its source.
 
-What is not in the table is unknown, never guessed: GPUs, reservations and flex-start, whose prices
-depend on a commitment or a contract.
+What is not in the table is unknown, never guessed. Reservations and flex-start depend on a
+commitment or a contract. Of GPUs the source has on-demand prices below those of spot (A100 80GB in
+us-central1), so none of its rows for them is taken.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ SOURCE = (
 """It is made from Google's Cloud Billing Catalog. Its rows are whole slices; a row here is such a
 price divided by the chips of the slice. Spot prices change up to once a day."""
 HOURS_PER_MONTH = 730
-_V5E, _V5P, _V6E = "tpu-v5-lite-podslice", "tpu-v5p-slice", "tpu-v6e-slice"
-CHIP_HOURS: dict[tuple[str, str], tuple[float, float]] = {
+_V4, _V5E, _V5P, _V6E = "tpu-v4-podslice", "tpu-v5-lite-podslice", "tpu-v5p-slice", "tpu-v6e-slice"
+CHIP_HOURS: dict[tuple[str, str], tuple[float, float | None]] = {
+    (_V4, "us-central2"): (3.22, 0.9215),
     (_V5E, "asia-east1"): (1.3895, 0.5558),
     (_V5E, "asia-northeast1"): (1.5410, 0.4244),
     (_V5E, "asia-southeast1"): (1.56, 0.78),
@@ -31,7 +33,7 @@ CHIP_HOURS: dict[tuple[str, str], tuple[float, float]] = {
     (_V5E, "europe-west3"): (1.416, 0.3900),
     (_V5E, "europe-west4"): (1.56, 0.4450),
     (_V5E, "northamerica-northeast1"): (1.3213, 0.3639),
-    (_V5E, "southamerica-west1"): (1.716, 0.2363),
+    (_V5E, "southamerica-west1"): (1.716, 0.4726),
     (_V5E, "us-central1"): (1.20, 0.2449),
     (_V5E, "us-east1"): (1.20, 0.2449),
     (_V5E, "us-east4"): (1.20, 0.60),
@@ -49,6 +51,7 @@ CHIP_HOURS: dict[tuple[str, str], tuple[float, float]] = {
     (_V6E, "asia-south1"): (3.24, 2.27),
     (_V6E, "asia-southeast1"): (2.97, 0.3629),
     (_V6E, "europe-west4"): (2.97, 1.0375),
+    (_V6E, "southamerica-west1"): (2.70, None),
     (_V6E, "us-central1"): (2.70, 0.5442),
     (_V6E, "us-east1"): (2.70, 0.5442),
     (_V6E, "us-east4"): (2.70, 0.5777),
@@ -56,7 +59,7 @@ CHIP_HOURS: dict[tuple[str, str], tuple[float, float]] = {
     (_V6E, "us-south1"): (2.70, 1.35),
     (_V6E, "us-west1"): (2.70, 0.5442),
 }
-"""By accelerator and region: on-demand, spot."""
+"""By accelerator and region: on-demand, spot; None where the source has only a placeholder."""
 
 
 def find_price(demand: Demand) -> float | None:
@@ -66,7 +69,8 @@ def find_price(demand: Demand) -> float | None:
     tiers = {Tier.ON_DEMAND: 0, Tier.SPOT: 1}
     if row is None or demand.capacity.tier not in tiers:
         return None
-    return round(row[tiers[demand.capacity.tier]] * demand.shape.chips, 2)
+    rate = row[tiers[demand.capacity.tier]]
+    return None if rate is None else round(rate * demand.shape.chips, 2)
 
 
 def write_price(per_hour: float | None) -> str:
