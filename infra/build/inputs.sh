@@ -9,7 +9,8 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 INPUTS=(TF_STATE_BUCKET TF_STATE_PREFIX REGION SERVICES_REGION TENSORBOARD_REGION ZONE ARTIFACT_REPOSITORY_BUCKET_NAME NETWORK_NAME
     SUBNET_NAME CLUSTER_NAME NAMESPACE TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS JOBSET_API_VERSION KUEUE_API_VERSION
     CREATE_ENVIRONMENT CREATE_TENSORBOARD NAME MODE LIMIT_CHIPS CLUSTER_LOCATION CLUSTER_PROJECT NODE_SERVICE_ACCOUNTS
-    TERRAFORM_VARIABLES FORCE DELETE_STATE DELETE_ARTIFACTS ALLOW_DELETE PLAN_ONLY ALERT_EMAIL RUNBOOK_URL)
+    TERRAFORM_VARIABLES FORCE DELETE_STATE DELETE_ARTIFACTS ALLOW_DELETE PLAN_ONLY ALERT_EMAIL RUNBOOK_URL
+    FUNCTIONS_ARCHIVE REBUILD_EXPORTER)
 
 fail() {
     printf 'error: %s\n' "$*" >&2
@@ -62,6 +63,7 @@ default_inputs() {
     DELETE_STATE=${DELETE_STATE:-false}
     DELETE_ARTIFACTS=${DELETE_ARTIFACTS:-false}
     PLAN_ONLY=${PLAN_ONLY:-false}
+    REBUILD_EXPORTER=${REBUILD_EXPORTER:-false}
     NAMESPACE=${NAMESPACE:-tpu-training}
     TF_STATE_BUCKET=${TF_STATE_BUCKET:-$PROJECT_ID-$NAME-state}
     TF_STATE_PREFIX=${TF_STATE_PREFIX:-$NAME}
@@ -74,7 +76,7 @@ default_inputs() {
     REPOSITORY=$REGION-docker.pkg.dev/$PROJECT_ID/$NAME-images
     mkdir -p "$BUILD_FOLDER"
     BUILD_FOLDER=$(cd "$BUILD_FOLDER" && pwd) # Terraform runs in another folder
-    export PROJECT_ID NAME MODE CREATE_ENVIRONMENT CREATE_TENSORBOARD FORCE DELETE_STATE DELETE_ARTIFACTS PLAN_ONLY
+    export PROJECT_ID NAME MODE CREATE_ENVIRONMENT CREATE_TENSORBOARD FORCE DELETE_STATE DELETE_ARTIFACTS PLAN_ONLY REBUILD_EXPORTER
     export SERVICES_REGION NAMESPACE TF_STATE_BUCKET TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT BUILD_FOLDER TERRAFORM_ROOT REPOSITORY
 }
 
@@ -93,11 +95,12 @@ form_of() {
         TF_STATE_PREFIX) FORM='^[A-Za-z0-9][-A-Za-z0-9_./]*$' VALID="a folder in the state bucket: letters, digits and - _ . /" ;;
         MODE) FORM='^(active|no-create|report-only)$' VALID="active, no-create or report-only" ;;
         NUM_TPU_POOLS | NUM_OF_CHIPS | LIMIT_CHIPS) FORM='^[0-9]{1,7}$' VALID="a whole number" ;;
-        CREATE_ENVIRONMENT | CREATE_TENSORBOARD | FORCE | DELETE_STATE | DELETE_ARTIFACTS | PLAN_ONLY) FORM=$bool VALID="true or false" ;;
+        CREATE_ENVIRONMENT | CREATE_TENSORBOARD | FORCE | DELETE_STATE | DELETE_ARTIFACTS | PLAN_ONLY | REBUILD_EXPORTER) FORM=$bool VALID="true or false" ;;
         JOBSET_API_VERSION | KUEUE_API_VERSION) FORM='^(v[0-9]+\.[0-9]+\.[0-9]+|none)$' VALID="a version such as v0.11.1, none, or nothing for the default" ;;
         TPU_TYPE | NETWORK_NAME | SUBNET_NAME | TENSORBOARD_REGION) FORM='^[a-z][-a-z0-9]*$' VALID="lower-case letters, digits and hyphens" ;;
         NODE_SERVICE_ACCOUNTS) FORM='^[-a-z0-9@., ]+$' VALID="e-mail addresses, separated by spaces or commas" ;;
         ALLOW_DELETE) FORM='^[-a-z0-9_./, ]+$' VALID="names as the refusal prints them, such as cluster/training, separated by spaces or commas" ;;
+        FUNCTIONS_ARCHIVE) FORM='^functions-[0-9a-f]{16}\.zip$' VALID="the name of a kept archive, as the last lines of a build print it: functions-0123456789abcdef.zip" ;;
         ALERT_EMAIL) FORM='^[^@[:space:],]+@[^@[:space:],]+\.[A-Za-z]+$' VALID="one e-mail address such as team@example.com" ;;
         RUNBOOK_URL) FORM='^https://[^[:space:]#]+$' VALID="the https:// address of docs/runbook.md as your people read it, without #" ;;
         TERRAFORM_VARIABLES) FORM='^[^/].*\.json$' VALID="the path of a .json file in the source, relative to its top" ;;
@@ -133,6 +136,16 @@ retry() {
         say "Attempt $attempt of $times failed; the next one is in $pause s"
         sleep "$pause"
     done
+}
+
+# Where the archives of functions that answered are kept, for a rollback.
+archives() {
+    printf 'gs://%s/%s/functions' "$TF_STATE_BUCKET" "$TF_STATE_PREFIX"
+}
+
+# The name of an archive, from its content; Terraform uploads it by the same name.
+name_of_archive() {
+    printf 'functions-%s.zip' "$(sha256sum "$1" | cut -c 1-16)"
 }
 
 # What is not set and would be missed, for the one who reads the build's output.

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # Builds the exporter's image, pushes it, and writes its name with digest to
 # BUILD_FOLDER/exporter-image. A second run changes nothing: the tag is a hash of the source, and an
-# existing image is not built again, because a new build has another digest.
+# existing image is not built again, because a new build has another digest. With
+# REBUILD_EXPORTER=true it is built again from the present base images, which have the fixes of their
+# distribution, and gets a second tag with the day.
 #
-# Inputs: PROJECT_ID, REGION; optional NAME. Needs docker with BuildKit, and the right to push: by
+# Inputs: PROJECT_ID, REGION; optional NAME, REBUILD_EXPORTER. Needs docker with BuildKit, and the right to push: by
 # hand, run `gcloud auth configure-docker REGION-docker.pkg.dev` first. The digest is deployed,
 # never a tag.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
-need PROJECT_ID REGION NAME
+need PROJECT_ID REGION NAME REBUILD_EXPORTER
 image=$REPOSITORY/exporter
 skip_in_plan_only "building $image if this source has no image"
 list_sources() {
@@ -18,7 +20,14 @@ list_sources() {
 }
 hash=$(cd "$ROOT" && list_sources | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c 1-16)
 tag=$image:source-$hash
-if docker pull --quiet "$tag"; then
+if [ "$REBUILD_EXPORTER" = true ]; then
+    dated=$tag-built-$(date -u +%Y%m%d)
+    say "Building $dated from the present base images"
+    DOCKER_BUILDKIT=1 docker build --pull --no-cache --platform=linux/amd64 --file="$ROOT/exporter/Dockerfile" \
+        --tag="$tag" --tag="$dated" "$ROOT"
+    retry 5 5 docker push "$tag"
+    retry 5 5 docker push "$dated"
+elif docker pull --quiet "$tag"; then
     say "The image of this source exists"
 else
     say "Building $tag"

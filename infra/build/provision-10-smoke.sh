@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Publishes one event about a pod that does not exist, for each served cluster, and waits for the
 # function's answer in its log. This proves topic, subscription, push account, function, and its
-# rights in the cluster. It creates nothing.
+# rights in the cluster. Then it keeps the functions' archive beside the state, for a rollback. It
+# creates nothing else.
 #
-# Inputs: PROJECT_ID, NAME; needs BUILD_FOLDER/outputs.json. SMOKE_TRIES (default 30), every 10 s.
+# Inputs: PROJECT_ID, NAME; needs BUILD_FOLDER/outputs.json and BUILD_FOLDER/functions.zip.
+# SMOKE_TRIES (default 30), every 10 s.
 # In a new project, grants need minutes to take effect, and Pub/Sub waits longer after each refusal.
 # So a new event is published every minute, and the answer to any of them is enough.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
@@ -40,4 +42,7 @@ while IFS=$'\t' read -r key project location cluster <&3; do
         fail "the function $NAME-provision did not answer for $cluster ($key); read its log: gcloud functions logs read $NAME-provision --project=$PROJECT_ID --region=$SERVICES_REGION"
     say "The function read $cluster and found nothing to do, as expected"
 done 3<"$BUILD_FOLDER/clusters"
+archive=$(name_of_archive "$BUILD_FOLDER/functions.zip")
+gcloud storage cp "$BUILD_FOLDER/functions.zip" "$(archives)/$archive" --no-clobber --quiet
+say "These functions are kept. To come back to them: _FUNCTIONS_ARCHIVE=$archive"
 say_what_is_not_set

@@ -130,6 +130,8 @@ class Cloud:
             elif verb == "delete":
                 del buckets[name]
             return name
+        if plain[1] == "cp":
+            return self._copy(plain[2], plain[3])
         bucket, _, prefix = plain[2].removeprefix("gs://").partition("/")
         held = buckets[f"gs://{bucket}"]["objects"]
         matching = [each for each in held if each.startswith(prefix.removesuffix("**"))]
@@ -138,6 +140,22 @@ class Cloud:
         if plain[1] == "rm":
             buckets[f"gs://{bucket}"]["objects"] = [each for each in held if each not in matching]
         return "\n".join(matching)
+
+    def _copy(self, source: str, target: str) -> str:
+        """Keep an object in a folder of its own for the test, or give it back."""
+        store = Path(os.environ[WORLD]).with_name("objects")
+        bucket, name = (target if target.startswith("gs://") else source).removeprefix("gs://").split("/", 1)
+        held = self.world["buckets"][f"gs://{bucket}"]["objects"]
+        path = store / name.replace("/", "_")
+        if target.startswith("gs://"):
+            store.mkdir(exist_ok=True)
+            path.write_bytes(Path(source).read_bytes())
+            self.world["buckets"][f"gs://{bucket}"]["objects"] = sorted({*held, name})
+        elif name not in held:
+            raise Gone("ERROR: (gcloud.storage.cp) The following URLs matched no objects or files")
+        else:
+            Path(target).write_bytes(path.read_bytes())
+        return ""
 
     def _repository(self, verb: str, name: str) -> None:
         repositories = self.world["repositories"]
@@ -178,7 +196,8 @@ class Cloud:
         if self.world["apply_fails"]:
             raise Gone(self.world["apply_fails"].pop(0))
         bucket, name = self.world["state_object"]
-        self.world["buckets"][bucket]["objects"] = [name]
+        held = self.world["buckets"][bucket]["objects"]
+        self.world["buckets"][bucket]["objects"] = sorted({*held, name})
         if plan["whole"]:
             self.world["terraform"] = deploy(plan["values"])
         else:

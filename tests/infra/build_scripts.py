@@ -20,7 +20,7 @@ PROVISION = ROOT / "cloudbuild.provision.yaml"
 DESTROY = ROOT / "cloudbuild.destroy.yaml"
 NEEDED = (
     *("bash", "sh", "sed", "grep", "cat", "mv", "rm", "mkdir", "touch", "basename", "dirname", "head", "sleep"),
-    *("find", "sort", "xargs", "sha256sum", "cut", "cp"),
+    *("find", "sort", "xargs", "sha256sum", "cut", "cp", "date"),
 )
 """What the scripts use beside the stubs: what every image of the build has."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import runpy
 import shutil
 from typing import TYPE_CHECKING
@@ -69,7 +71,10 @@ def test_provisioning_an_environment_makes_what_it_should(tmp_path: Path, master
     world, folder = build_cloud.read(bench.world), bench.folder / "build"
 
     assert world["buckets"] == {
-        "gs://old-state-bucket": {"versioned": True, "objects": ["tpu-environment/default.tfstate"]}
+        "gs://old-state-bucket": {
+            "versioned": True,
+            "objects": ["tpu-environment/default.tfstate", f"tpu-environment/functions/{archive_of(bench)}"],
+        }
     }
     assert world["repositories"] == ["a-project/tpu-provisioner-images"]
     names = (
@@ -85,6 +90,65 @@ def test_provisioning_an_environment_makes_what_it_should(tmp_path: Path, master
     assert f"{image}" in (folder / "exporter-environment/kustomization.yaml").read_text()
     jobset = (folder / "queueing/jobset/kustomization.yaml").read_text()
     assert "newName: registry.k8s.io/jobset/jobset\n    newTag: v0.11.1\n" in jobset
+
+
+def archive_of(bench: Bench) -> str:
+    content = (bench.folder / "build/functions.zip").read_bytes()
+    return f"functions-{hashlib.sha256(content).hexdigest()[:16]}.zip"
+
+
+def test_the_functions_of_an_earlier_build_are_deployed_again(tmp_path: Path, masters: dict[str, Path]) -> None:
+    bench = copy_of(masters["beside"], tmp_path)
+    earlier, packed = archive_of(bench), bench.folder / "build/functions.zip"
+    content = packed.read_bytes()
+    packed.write_bytes(b"the functions of a later source")
+    back = BESIDE_A_CLUSTER | {"_FUNCTIONS_ARCHIVE": earlier}
+    said = bench.run_all(PROVISION, back)
+
+    assert packed.read_bytes() == content
+    assert any(f"The functions are those of {earlier}, not those of this source" in each for each in said)
+    assert f"_FUNCTIONS_ARCHIVE={earlier}" in said[-1]
+    bench.run_all(DESTROY, back | DELETE_STATE)
+    assert build_cloud.state_of(bench.world)["buckets"] == {}
+
+
+@pytest.mark.parametrize(
+    ("script", "complaint"),
+    [
+        ("provision-02-state-bucket.sh", "is not kept; list those that are with: gcloud storage ls -l gs://"),
+        ("provision-03-functions.sh", "was changed after it was kept"),
+    ],
+)
+def test_an_archive_that_is_not_the_kept_one_is_not_deployed(
+    tmp_path: Path, masters: dict[str, Path], script: str, complaint: str
+) -> None:
+    bench = copy_of(masters["beside"], tmp_path)
+    before = (bench.folder / "build/functions.zip").read_bytes()
+    (bench.folder / "build/functions-kept.zip").write_bytes(b"something else")
+    absent = {"_FUNCTIONS_ARCHIVE": "functions-0123456789abcdef.zip"}
+    done = bench.run(script, bench.environ(PROVISION, BESIDE_A_CLUSTER | absent))
+
+    assert done.returncode == 1
+    assert "FUNCTIONS_ARCHIVE: " in done.stderr
+    assert complaint in done.stderr
+    assert (bench.folder / "build/functions.zip").read_bytes() == before
+
+
+def test_the_exporters_image_is_built_again_by_flag_and_its_tags_say_source_and_day(
+    tmp_path: Path, masters: dict[str, Path]
+) -> None:
+    bench = copy_of(masters["beside"], tmp_path)
+    (plain,) = build_cloud.read(bench.world)["images"]
+    build_cloud.change(bench.world, calls=[])
+    again = BESIDE_A_CLUSTER | {"_REBUILD_EXPORTER": "true"}
+    done = bench.run("provision-05-exporter-image.sh", bench.environ(PROVISION, again))
+
+    assert done.returncode == 0, done.stderr
+    world = build_cloud.read(bench.world)
+    (dated,) = set(world["images"]) - {plain}
+    assert re.fullmatch(rf"{re.escape(plain)}-built-\d{{8}}", dated)
+    (build,) = [call for call in world["calls"] if call[1] == "build"]
+    assert {"--pull", "--no-cache", f"--tag={plain}", f"--tag={dated}"} <= set(build)
 
 
 ACT_AS = "Error: googleapi: Error 403: Permission 'iam.serviceaccounts.actAs' denied on service account x"

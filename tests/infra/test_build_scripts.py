@@ -84,6 +84,11 @@ def test_a_script_is_strict_and_executable(script: str) -> None:
             {"_RUNBOOK_URL": "docs/runbook.md"},
             "RUNBOOK_URL: is not valid (got: docs/runbook.md); valid: the https://",
         ),
+        (
+            {"_FUNCTIONS_ARCHIVE": "../x.zip"},
+            "FUNCTIONS_ARCHIVE: is not valid (got: ../x.zip); valid: the name of",
+        ),
+        ({"_REBUILD_EXPORTER": "yes"}, "REBUILD_EXPORTER: is not valid (got: yes); valid: true or false"),
         ({"_FORCE": "1"}, "FORCE: is not valid (got: 1); valid: true or false"),
         ({"_NAME": "x" * 21}, "NAME: is not valid"),
         ({"_CLUSTER_NAME": "a;touch /tmp/x"}, "CLUSTER_NAME: is not valid (got: a;touch /tmp/x)"),

@@ -86,6 +86,11 @@ run "one_cluster" {
   }
 
   assert {
+    condition     = length(regexall("\\[(1h|5m|6h|30m)\\]", google_monitoring_alert_policy.this["errors_burn"].conditions[0].condition_prometheus_query_language[0].query)) == 8 && length(regexall("> 0[.](144|06)( and |\\))", google_monitoring_alert_policy.this["errors_burn"].conditions[0].condition_prometheus_query_language[0].query)) == 4
+    error_message = "A burn is looked for over two times at two rates."
+  }
+
+  assert {
     condition     = strcontains(google_monitoring_alert_policy.this["creations_fail"].conditions[0].condition_prometheus_query_language[0].query, "|pool_failed|")
     error_message = "A failed creation raises an alert."
   }
