@@ -78,6 +78,8 @@ module "provisioner" {
   notification_channels = var.notification_channels
   alert_email           = var.alert_email
   idle_chips_max        = var.idle_chips_max
+  dead_letter_bucket    = var.dead_letter_bucket
+  budget                = var.budget
   elastic_pools         = var.elastic_pools
   demand_wait_minutes   = var.demand_wait_minutes
   runbook_url           = var.runbook_url

@@ -101,6 +101,22 @@ variable "elastic_pools" {
   default     = true
 }
 
+variable "dead_letter_bucket" {
+  type        = string
+  description = "Name of an existing bucket that gets a copy of every dead letter as an Avro file. Empty: dead letters are kept for 31 days only."
+  default     = ""
+}
+
+variable "budget" {
+  type = object({
+    billing_account = string
+    amount          = number
+    currency        = optional(string, "USD")
+  })
+  description = "A monthly budget for everything in the clusters' projects, whose alerts go to the notification channels. null: none. The deployer needs roles/billing.costsManager on the billing account, and the project the API billingbudgets.googleapis.com."
+  default     = null
+}
+
 variable "demand_wait_minutes" {
   type        = number
   description = "Minutes for which a demand may wait for capacity before an alert. GKE alone tries for about 35 minutes in a stockout. Raise it where demands wait in line for capacity on purpose (flex-start)."

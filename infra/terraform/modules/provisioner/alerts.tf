@@ -11,6 +11,8 @@ locals {
     key => "project_id=\"${each.project}\",location=\"${each.location}\",cluster=\"${each.name}\",namespace=\"${var.exporter_namespace}\""
   }
 
+  channels = concat(var.notification_channels, google_monitoring_notification_channel.email[*].name)
+
   # The objective: in thirty days, 99 of 100 calls of the functions end without 5xx. At the first rate two hundredths of
   # the month's errors happen in an hour, at the second five in six hours (https://sre.google/workbook/alerting-on-slos).
   # The short time ends the alert soon after the errors.
@@ -184,7 +186,7 @@ resource "google_monitoring_alert_policy" "this" {
   display_name          = "${var.name}: ${each.value.title}"
   combiner              = "OR"
   severity              = each.value.severity
-  notification_channels = concat(var.notification_channels, google_monitoring_notification_channel.email[*].name)
+  notification_channels = local.channels
 
   conditions {
     display_name = each.value.title

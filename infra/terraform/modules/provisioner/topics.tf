@@ -37,6 +37,52 @@ resource "google_pubsub_subscription" "dead_letters" {
   }
 }
 
+# For longer than that: files in a bucket that its owner made, so that destroying a deployment loses none. Only Avro
+# holds the attributes, which say the reason (https://cloud.google.com/pubsub/docs/cloudstorage).
+resource "google_storage_bucket_iam_member" "archive_writer" {
+  count = var.dead_letter_bucket == "" ? 0 : 1
+
+  bucket = var.dead_letter_bucket
+  role   = "roles/storage.objectCreator"
+  member = local.pubsub_agent
+}
+
+resource "google_storage_bucket_iam_member" "archive_reader" {
+  count = var.dead_letter_bucket == "" ? 0 : 1
+
+  bucket = var.dead_letter_bucket
+  role   = "roles/storage.legacyBucketReader"
+  member = local.pubsub_agent
+}
+
+resource "google_pubsub_subscription" "dead_letter_archive" {
+  count = var.dead_letter_bucket == "" ? 0 : 1
+
+  project = var.project_id
+  name    = "${var.name}-dead-letter-archive"
+  topic   = google_pubsub_topic.dead_letters.id
+
+  cloud_storage_config {
+    bucket          = var.dead_letter_bucket
+    filename_prefix = "${var.name}/"
+    filename_suffix = ".avro"
+    max_duration    = "300s"
+
+    avro_config {
+      write_metadata = true
+    }
+  }
+
+  expiration_policy {
+    ttl = ""
+  }
+
+  depends_on = [
+    google_storage_bucket_iam_member.archive_reader,
+    google_storage_bucket_iam_member.archive_writer,
+  ]
+}
+
 # Without this Pub/Sub keeps failing messages silently, so it comes before the subscriptions that need it.
 resource "google_pubsub_topic_iam_member" "pubsub_agent" {
   project = var.project_id

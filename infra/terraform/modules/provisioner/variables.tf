@@ -210,6 +210,37 @@ variable "elastic_pools" {
   default     = true
 }
 
+variable "dead_letter_bucket" {
+  type        = string
+  description = "Name of an existing bucket that gets a copy of every dead letter as an Avro file. Empty: dead letters are kept for 31 days only."
+  default     = ""
+
+  validation {
+    condition     = var.dead_letter_bucket == "" || can(regex("^[a-z0-9][-a-z0-9_.]{1,61}[a-z0-9]$", var.dead_letter_bucket))
+    error_message = "Must be a bucket's name without gs://: 3 to 63 lower-case letters, digits, hyphens, underscores and dots."
+  }
+}
+
+variable "budget" {
+  type = object({
+    billing_account = string
+    amount          = number
+    currency        = optional(string, "USD")
+  })
+  description = "A monthly budget for everything in the clusters' projects, whose alerts go to the notification channels. null: none. The deployer needs roles/billing.costsManager on the billing account, and the project the API billingbudgets.googleapis.com."
+  default     = null
+
+  validation {
+    condition     = var.budget == null || can(regex("^[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}$", var.budget.billing_account))
+    error_message = "The budget's billing_account must be an id such as 012345-6789AB-CDEF01; list them with: gcloud billing accounts list"
+  }
+
+  validation {
+    condition     = var.budget == null || try(var.budget.amount >= 1 && floor(var.budget.amount) == var.budget.amount, false)
+    error_message = "The budget's amount must be a whole number of the currency, 1 or more."
+  }
+}
+
 variable "demand_wait_minutes" {
   type        = number
   description = "Minutes for which a demand may wait for capacity before an alert. GKE alone tries for about 35 minutes in a stockout. Raise it where demands wait in line for capacity on purpose (flex-start)."

@@ -76,6 +76,11 @@ run "one_cluster" {
   }
 
   assert {
+    condition     = length(google_pubsub_subscription.dead_letter_archive) == 0 && length(google_billing_budget.this) == 0
+    error_message = "An archive and a budget are made only if they are asked for."
+  }
+
+  assert {
     condition     = length(google_monitoring_notification_channel.email) == 0 && alltrue([for each in google_monitoring_alert_policy.this : length(each.notification_channels) == 0 && length(each.documentation[0].links) == 0])
     error_message = "Nothing that is not named may be notified or linked."
   }
@@ -178,7 +183,19 @@ run "another_name_and_no_sink" {
     elastic_pools       = false
     alert_email         = "team@example.com"
     idle_chips_max      = 16
+    dead_letter_bucket  = "letters"
+    budget              = { billing_account = "012345-6789AB-CDEF01", amount = 5000 }
     runbook_url         = "https://wiki.example.com/runbook.md"
+  }
+
+  assert {
+    condition     = google_pubsub_subscription.dead_letter_archive[0].topic == google_pubsub_topic.dead_letters.id && google_pubsub_subscription.dead_letter_archive[0].cloud_storage_config[0].bucket == "letters" && google_pubsub_subscription.dead_letter_archive[0].cloud_storage_config[0].avro_config[0].write_metadata
+    error_message = "The bucket must get dead letters with the reason in their attributes."
+  }
+
+  assert {
+    condition     = google_billing_budget.this[0].budget_filter[0].projects == toset(["projects/123456789"]) && google_billing_budget.this[0].amount[0].specified_amount[0].units == "5000" && google_billing_budget.this[0].all_updates_rule[0].monitoring_notification_channels == tolist([google_monitoring_notification_channel.email[0].name])
+    error_message = "The budget must count the clusters' projects, and tell the same people as the alerts."
   }
 
   assert {

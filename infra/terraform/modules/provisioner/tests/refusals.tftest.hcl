@@ -311,3 +311,33 @@ run "less_than_no_idle_chips" {
 
   expect_failures = [var.idle_chips_max]
 }
+
+run "a_bucket_as_an_address" {
+  command = plan
+
+  variables {
+    dead_letter_bucket = "gs://letters"
+  }
+
+  expect_failures = [var.dead_letter_bucket]
+}
+
+run "a_billing_account_by_its_name" {
+  command = plan
+
+  variables {
+    budget = { billing_account = "billingAccounts/012345-6789AB-CDEF01", amount = 100 }
+  }
+
+  expect_failures = [var.budget]
+}
+
+run "a_budget_of_nothing" {
+  command = plan
+
+  variables {
+    budget = { billing_account = "012345-6789AB-CDEF01", amount = 0 }
+  }
+
+  expect_failures = [var.budget]
+}
