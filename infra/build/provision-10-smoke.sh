@@ -21,14 +21,15 @@ publish() {
     python3 "$ROOT/infra/build/smoke_event.py" "$1" >"$BUILD_FOLDER/smoke-event"
     { read -r event && read -r attributes && read -r data; } <"$BUILD_FOLDER/smoke-event"
     say "Sending test event $event for $1"
-    gcloud pubsub topics publish "$topic" --attribute="$attributes" --message="$data" || return 1
+    gcloud pubsub topics publish "$topic" --attribute="$attributes" --message="$data" ||
+        fail "the test event cannot be published to $topic"
     events="${events:+$events OR }\"$event\""
 }
 
 # The cluster's full name.
 ask() {
     local found
-    if ((asked % 6 == 0)); then publish "$1" || return 1; fi
+    if ((asked % 6 == 0)); then publish "$1"; fi
     asked=$((asked + 1))
     found=$(gcloud logging read "jsonPayload.event_id=($events) AND jsonPayload.reason=\"demand_gone\"" \
         --project="$PROJECT_ID" --freshness=1h --limit=1 --format='value(jsonPayload.message)')
