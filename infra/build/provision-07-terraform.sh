@@ -7,7 +7,7 @@
 # Inputs: those of check-inputs.sh; needs BUILD_FOLDER/functions.zip. Writes
 # BUILD_FOLDER/outputs.json. A second run changes nothing. After a failure, run it again: Terraform's
 # state knows what exists, and what a killed build created is taken over (adopt.py). If Google does not
-know a new account, grant or API everywhere yet, it waits and applies again.
+# know a new account, grant or API everywhere yet, it waits and applies again.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
