@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 JOBSET ?=
 SPEED ?=
 REPORT ?=
+BOARD ?=
 TIMEOUT ?=
 FAULTS ?=
 CLUSTER ?=
@@ -19,7 +20,7 @@ SEEDS ?= 0:5000
 PROGRAM ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scarce demo-deploy demo-kinds demo-ray ray up down status board env quick simulate test fuzz test-tools test-terraform test-deploy test-image test-corpus test-docs controlplane controllers test-cluster lint check format bench bench-field docs docs-serve requirements clean
+.PHONY: help demo demo-scarce demo-deploy demo-kinds demo-ray ray up down status board env quick simulate test fuzz test-tools test-terraform test-deploy test-image test-browser test-corpus test-docs controlplane controllers test-cluster lint check format bench bench-field docs docs-serve requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -29,6 +30,7 @@ help: ## List the targets
 	@echo "  JOBSET=\"a.yaml dir/ *.yaml\"  what make demo runs (default: two v6e slices)"
 	@echo "  SPEED=30                     virtual seconds per real second; 1 is real time"
 	@echo "  REPORT=\"out.json out.svg\"    reports to write: .json, .html, .svg"
+	@echo "  BOARD=1                      make demo serves the board of the run (docs/board.md)"
 	@echo "  TIMEOUT=120                  give up after this many real seconds"
 	@echo "  FAULTS=faults.yaml           faults of the fake GKE (docs/fake-gke.md)"
 	@echo "  RECORD=docs/demo-ray.md      make demo-ray writes its timeline there"
@@ -39,7 +41,7 @@ help: ## List the targets
 	@echo "  NICE=19                      make controlplane and controllers step back behind others"
 
 demo: $(VENV)/.demo ## Run a two-slice JobSet on a local cloud and show how it gets its node pools
-	@$(BIN)/python -m demo.loop $(JOBSET) $(STACK_OPTIONS) \
+	@$(BIN)/python -m demo.loop $(JOBSET) $(STACK_OPTIONS) $(if $(BOARD),--board) \
 		$(foreach path,$(REPORT),--report=$(path)) $(if $(TIMEOUT),--timeout=$(TIMEOUT))
 
 demo-scarce: $(VENV)/.demo ## Run three JobSets where the reservation and spot have room for one slice each (docs/capacity.md)
@@ -101,6 +103,9 @@ test-deploy: $(VENV)/.development ## Run the tests that deploy to a mock of Goog
 test-image: $(VENV)/.development ## Run the tests that build and run the exporter's image
 	@$(BIN)/python -m tests.run --image
 
+test-browser: $(VENV)/.browser ## Run the tests that open the board in the system's Chromium
+	@$(BIN)/python -m tests.run --browser
+
 test-corpus: $(VENV)/.development ## Put public manifests to `plan` (from GitHub, or from clones in TPU_PROVISIONER_CORPUS)
 	@$(BIN)/python -m tests.run --corpus
 
@@ -153,6 +158,8 @@ requirements: $(VENV)/.development ## Pin all dependencies anew, within requirem
 	@$(COMPILE) requirements/exporter.in --constraints=requirements/development.txt \
 		--output-file=exporter/requirements.txt
 	@$(COMPILE) requirements/cli.in --constraints=requirements/development.txt --output-file=cli/requirements.txt
+	@$(COMPILE) requirements/browser.in --constraints=requirements/development.txt \
+		--output-file=requirements/browser.txt
 	@$(COMPILE) requirements/ray.in --output-file=demo/ray/requirements.txt
 	@$(COMPILE) requirements/docs.in --output-file=requirements/docs.txt
 	@$(COMPILE) requirements/demo.in --constraints=requirements/development.txt --output-file=demo/requirements.txt
@@ -186,6 +193,11 @@ $(VENV)/.demo: demo/requirements.txt | $(BIN)/python
 $(VENV)/.development: requirements/development.txt | $(BIN)/python
 	@echo "Installing the development dependencies from PyPI (about a minute, once)"
 	@$(INSTALL) -r requirements/development.txt
+	@touch $@
+
+$(VENV)/.browser: requirements/browser.txt | $(VENV)/.development
+	@echo "Installing the driver of the browser tests from PyPI (about a minute, once)"
+	@$(INSTALL) -r requirements/browser.txt
 	@touch $@
 
 # MkDocs has an environment of its own, because nothing of the project imports it.

@@ -3,10 +3,10 @@
 The first tier needs nothing but PyPI. The tool tier (marker `tool`) needs gcloud, kubectl and Google's Pub/Sub
 emulator. The terraform tier (marker `terraform`) needs that program and the google provider. The image tier
 (marker `image`) needs a container engine. The deploy tier (marker `deploy`) needs gcloud, Terraform and a mock of
-Google Cloud. The corpus tier (marker `corpus`) needs public manifests, from GitHub or from clones. The docs tier
-(marker `docs`) needs MkDocs in an environment of its own. The cluster tier (marker `cluster`) needs Go, and
-builds a real control plane from its modules first. None skips quietly: asked for without what it needs, it fails
-and says how to get it.
+Google Cloud. The browser tier (marker `browser`) needs the system's Chromium, Playwright, and axe-core from npm.
+The corpus tier (marker `corpus`) needs public manifests, from GitHub or from clones. The docs tier (marker `docs`)
+needs MkDocs in an environment of its own. The cluster tier (marker `cluster`) needs Go, and builds a real control
+plane from its modules first. None skips quietly: asked for without what it needs, it fails and says how to get it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,14 @@ from standins.googlecloud.mock_program import VARIABLE as MOCK_VARIABLE
 from standins.pubsub.tests.emulator_choice import REMEDY as EMULATOR_REMEDY
 from standins.pubsub.tests.emulator_choice import VARIABLE as EMULATOR_VARIABLE
 from standins.pubsub.tests.emulator_choice import EmulatorMissingError, choose_way
+from tests.browser.browser_tools import (
+    AXE_REMEDY,
+    CHROMIUM_REMEDY,
+    DRIVER_REMEDY,
+    find_axe,
+    find_chromium,
+    find_driver,
+)
 from tests.corpus.corpus_files import REMEDY as CORPUS_REMEDY
 from tests.corpus.corpus_files import find_corpus
 from tests.failed_tests import VARIABLE as FAILURES_VARIABLE
@@ -36,15 +44,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 _REGISTRY = "https://registry.terraform.io/.well-known/terraform.json"
-_TARGETS = {
-    "tool": "tools",
-    "terraform": "terraform",
-    "image": "image",
-    "deploy": "deploy",
-    "corpus": "corpus",
-    "docs": "docs",
+_TARGETS = {"tool": "tools"} | {
+    name: name for name in ("terraform", "image", "deploy", "browser", "corpus", "docs")
 }
-_PROCESSES = {"cluster": 2, "image": 0, "deploy": 0, "corpus": 0, "docs": 0}
+_PROCESSES = {"cluster": 2, "image": 0, "deploy": 0, "browser": 0, "corpus": 0, "docs": 0}
 """How many processes share a tier, where it is not one more than there are cores (tests wait more than they work):
 each of the cluster tier's runs control planes, and there is one engine for all images."""
 _ENVIRONMENTS = {"cluster": {"GOGC": "300"}}
@@ -144,6 +147,12 @@ IMAGE_TO_RUN = (
         "a machine that lets root mount file systems and make namespaces",
     ),
 )
+BROWSER = (
+    Tool("Chromium", lambda: bool(find_chromium()), CHROMIUM_REMEDY),
+    Tool("Playwright", find_driver, DRIVER_REMEDY),
+)
+BROWSER_TO_RUN = (*BROWSER, Tool("axe-core", lambda: bool(find_axe()), AXE_REMEDY))
+"""To look for axe-core is to fetch it."""
 CORPUS = (Tool("the files of the corpus", find_corpus, CORPUS_REMEDY),)
 MKDOCS = Path(sys.prefix) / "docs/bin/mkdocs"
 DOCS = (Tool("MkDocs", MKDOCS.exists, "make docs"),)
@@ -152,6 +161,7 @@ _NEEDS = {
     "terraform": TERRAFORM,
     "image": IMAGE_TO_RUN,
     "deploy": DEPLOY,
+    "browser": BROWSER_TO_RUN,
     "corpus": CORPUS,
     "docs": DOCS,
 }
@@ -164,6 +174,7 @@ def main() -> int:
     tier.add_argument("--terraform", action="store_true", help="run the terraform tier only")
     tier.add_argument("--image", action="store_true", help="run the image tier only")
     tier.add_argument("--deploy", action="store_true", help="run the deploy tier only")
+    tier.add_argument("--browser", action="store_true", help="run the browser tier only")
     tier.add_argument("--corpus", action="store_true", help="run the corpus tier only")
     tier.add_argument("--docs", action="store_true", help="run the docs tier only")
     tier.add_argument("--cluster", action="store_true", help="run the cluster tier only")
@@ -184,6 +195,7 @@ def main() -> int:
         ("terraform", "that run Terraform with the google provider", TERRAFORM),
         ("image", "that build and run the exporter's image", IMAGE),
         ("deploy", "that deploy to a mock of Google Cloud and destroy again", DEPLOY),
+        ("browser", "that open the board in Chromium", BROWSER),
         ("corpus", "that put public manifests to `plan`", CORPUS),
         ("docs", "that build the site of the documentation", DOCS),
     ):

@@ -11,12 +11,12 @@ from cli.board.listening import serve_board
 from cli.board.site import Site
 from cli.endings import told
 from cli.operator_access import open_deployment
+from demo.board.beside_run import EVERY_SECONDS
 from demo.board.local_acts import list_acts
 from demo.stack.background import NothingRuns, read_state
 from demo.stack.layout import DEFAULT_HOME, Layout
 from demo.stack.operator_environment import operator_environment
 
-EVERY_SECONDS = 1.0
 _CANNOT_RUN = 2
 
 Home = Annotated[Path, typer.Option(help="The folder of the stack.")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -28,6 +29,8 @@ from demo.stack.supervisor import ProcessDied
 from standins.processes.ending import exit_on_sigterm
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from demo.loop.run_outcome import Outcome
 
 DEFAULT_MANIFEST = PROJECT_ROOT / "examples" / "v6e-two-slices.yaml"
@@ -54,6 +57,7 @@ Cluster = Annotated[
     ClusterKind,
     typer.Option(help="The Kubernetes to use: embedded, or the real control plane (see docs/control-plane.md)."),
 ]
+Board = Annotated[bool, typer.Option("--board", help="Serve the board of the run, and print its address.")]
 
 
 app = typer.Typer(add_completion=False)
@@ -70,6 +74,7 @@ def demo(
     cluster: Cluster = ClusterKind.EMBEDDED,
     *,
     expect_all: ExpectAll = False,
+    board: Board = False,
 ) -> None:
     """Start a stack, apply the manifests, show the run, verify that nothing is left, stop all."""
     exit_on_sigterm()
@@ -83,7 +88,7 @@ def demo(
     faults_file = str(Path(faults).resolve()) if faults else ""
     settings = StackSettings(speed=speed, seed=seed, faults=faults_file, cluster=cluster)
     options = RunOptions(timeout_seconds=timeout, expect_all=expect_all)
-    outcome = _run(console, documents, settings, options)
+    outcome = _run(console, documents, settings, options, board=board)
     print_outcome(console, outcome)
     for path in paths:
         write_report(path, outcome)
@@ -92,12 +97,14 @@ def demo(
         raise typer.Exit(1)
 
 
-def _run(console: Console, documents: list[Document], settings: StackSettings, options: RunOptions) -> Outcome:
+def _run(
+    console: Console, documents: list[Document], settings: StackSettings, options: RunOptions, *, board: bool
+) -> Outcome:
     home = Path(tempfile.mkdtemp(prefix="tpu-provisioner-demo-"))
     view: View = LiveView(console, settings.speed) if console.is_terminal else PlainView(console)
     outcome = None
     try:
-        with Stack(home, settings, say=view.say) as stack:
+        with Stack(home, settings, say=view.say) as stack, _board_of(stack, view) if board else nullcontext():
             view.start()
             try:
                 outcome = Run(stack, view, options).perform(documents)
@@ -117,6 +124,12 @@ def _run(console: Console, documents: list[Document], settings: StackSettings, o
     else:
         typer.echo(f"The logs of every process are in {_describe_logs(home, settings)}")
     return outcome
+
+
+def _board_of(stack: Stack, view: View) -> AbstractContextManager[None]:
+    from demo.board.beside_run import board_beside  # noqa: PLC0415 -- half a second that other runs need not wait
+
+    return board_beside(stack, view.say)
 
 
 def _describe_logs(home: Path, settings: StackSettings) -> str:

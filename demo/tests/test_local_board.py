@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -14,6 +16,7 @@ from cli.board.acts import Act, ActFailed
 from cli.cli_settings import read_environment
 from demo.board import local_acts
 from demo.board.__main__ import app
+from demo.board.beside_run import board_beside
 from demo.board.local_acts import EXAMPLES, LOST_REPLY, STOCKOUT, list_acts
 from demo.loop import applying
 from demo.stack.background import State
@@ -28,6 +31,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NOWHERE = "http://127.0.0.1:9"
+KUBECONFIG = f"""
+apiVersion: v1
+kind: Config
+current-context: local
+clusters: [{{name: local, cluster: {{server: {NOWHERE}}}}}]
+contexts: [{{name: local, context: {{cluster: local, user: local}}}}]
+users: [{{name: local, user: {{token: t}}}}]
+"""
 
 
 def addresses(gke: str = NOWHERE) -> Addresses:
@@ -139,6 +150,24 @@ def test_without_a_stack_the_command_says_how_to_start_one(tmp_path: Path) -> No
 
     assert result.exit_code == 2
     assert "make up" in result.stderr
+
+
+def test_a_demo_s_board_is_served_and_changes_nothing(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG)
+    reached = dataclasses.replace(addresses(), kubeconfig=str(kubeconfig))
+    stack: Any = SimpleNamespace(layout=Layout(tmp_path), settings=StackSettings(), addresses=reached)
+    said: list[str] = []
+
+    with board_beside(stack, said.append):
+        url = said[0].removeprefix("the board: ")
+        token, origin = url.partition("token=")[2], url.partition("/?")[0]
+        page = httpx.get(url)
+        headers = {"X-Board-Token": token, "Origin": origin, "Content-Type": "application/json"}
+        act = httpx.post(f"{origin}/acts/replay-letter", headers=headers, content='{"message_id": "1"}')
+
+    assert (page.status_code, "<title>" in page.text) == (200, True)
+    assert (act.status_code, "read-only" in act.text) == (403, True)
 
 
 def test_the_settings_of_a_stack_open_its_deployment(tmp_path: Path) -> None:

@@ -1,0 +1,28 @@
+"""The board of a stack that a demo runs: it only shows, because faults would fail the demo."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from cli.board.listening import listening
+from cli.board.site import Site
+from cli.operator_access import open_deployment
+from demo.stack.operator_environment import operator_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from demo.stack.stack import Stack
+
+EVERY_SECONDS = 1.0
+
+
+@contextmanager
+def board_beside(stack: Stack, say: Callable[[str], None]) -> Iterator[None]:
+    """Serve the board of a running stack until the end of the block, and say its address."""
+    environment = operator_environment(stack.layout, stack.settings, stack.addresses)
+    site = Site(open_deployment(environment), every=EVERY_SECONDS)
+    with listening(site):
+        say(f"the board: {site.address}")
+        yield
