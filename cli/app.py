@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextvars import ContextVar
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli import config_commands
 from cli.cli_settings import read_plan_settings
+from cli.contexts import Choice, resolve
 from cli.differences import compare
 from cli.endings import EPILOG, BadInput, Ending, end_with, told
 from cli.findings import Result, print_findings
@@ -33,14 +36,20 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Look at a deployment of TPU Provisioner, plan, replay messages, and find problems. "
-    "The settings are the functions' environment variables, TPU_PROVISIONER_*. "
-    'For the local stack: eval "$(make -s env)".',
+    "The deployment is chosen by the options below, else by the environment (TPU_PROVISIONER_*), "
+    "else by `config set`, else it is the local stack of this folder, else the current context of "
+    "the kubeconfig.",
     epilog=EPILOG,
 )
+app.add_typer(config_commands.app, name="config", epilog=EPILOG)
 
 Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Show only workloads of this namespace.")]
+
+
+_CHOICE = ContextVar("choice", default=Choice())  # noqa: B039 -- it is frozen
+"""What the command line says of the deployment."""
 
 
 class PlanForm(StrEnum):
@@ -71,14 +80,32 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
     return open_now(environ)
 
 
+def choose_environment(*, always: bool = True) -> Mapping[str, str]:
+    """Return the variables of the deployment that the command line and the machine name.
+
+    Without `always`, those of the environment alone unless the command line chooses one.
+    """
+    choice = _CHOICE.get()
+    if not always and not choice.given:
+        return os.environ
+    return resolve(os.environ, choice, say=lambda text: typer.echo(text, err=True))
+
+
 @app.callback()
 def tpu_provisioner(
     *,
+    project: Annotated[str, typer.Option(help="Only clusters of this project.")] = "",
+    cluster: Annotated[
+        str, typer.Option(help="This cluster: its name, or projects/P/locations/L/clusters/C.")
+    ] = "",
+    context: Annotated[str, typer.Option(help="The cluster of this context of the kubeconfig.")] = "",
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
     ] = False,
 ) -> None:
-    """Take the options that belong to no command."""
+    """Take the options that choose the deployment, for every command."""
+    del version  # its callback has answered
+    _CHOICE.set(Choice(project=project, cluster=cluster, context=context))
 
 
 @app.command(epilog=EPILOG)
@@ -89,7 +116,7 @@ def status(namespace: Namespace = "", output: Output = Format.TABLE, *, as_json:
     """
     with told():
         form = choose_format(output, as_json=as_json)
-        deployment = open_deployment(os.environ)
+        deployment = open_deployment(choose_environment())
         found = read_status(deployment.ports, namespace=namespace, open_logs=deployment.open_logs)
     if form.for_programs:
         print_data(found.as_data(), form)
@@ -119,7 +146,7 @@ def why(
     with told():
         form = choose_format(output, as_json=as_json)
         home, name = parse_workload(workload, namespace)
-        deployment = open_deployment(os.environ)
+        deployment = open_deployment(choose_environment())
         stories = [tell(deployment, cluster, home, name) for cluster in deployment.ports.clusters]
         for story in stories:
             add_present(story, deployment)
@@ -176,12 +203,13 @@ def plan(
         shown = choose_format(output, as_json=as_json)
         found = read_manifests(files, recursive=recursive)
         guess = "" if cluster else find_zone(found.workloads)
-        settings = read_plan_settings(os.environ, cluster=cluster, zone=zone, guess=guess)
+        environ = choose_environment(always=False)
+        settings = read_plan_settings(environ, cluster=cluster, zone=zone, guess=guess)
         name = next(iter(settings.clusters))
-        asked = name_variable("clusters") in os.environ and bool(cluster or diff)
+        asked = name_variable("clusters") in environ and bool(cluster or diff or environ is not os.environ)
         if diff and not asked:
             raise BadInput(f"--diff: needs {name_variable('clusters')}; valid: the settings of a deployment")
-        ports = open_deployment(os.environ).ports if asked else None
+        ports = open_deployment(environ).ports if asked else None
         namespaces = Namespaces(ports.clusters[name] if ports else None)
         planned = plan_manifests(found.workloads, name, settings, namespaces)
         changes = compare(planned, ports.pools.list(name)) if ports and diff else []
@@ -243,7 +271,7 @@ def replay(
         )
         replaying.check(request)
         form = choose_format(output, as_json=as_json)
-        ending = replaying.run(request, open_deployment(os.environ), open_console(), form)
+        ending = replaying.run(request, open_deployment(choose_environment()), open_console(), form)
     end_with(ending)
 
 
@@ -257,7 +285,7 @@ def doctor(output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
 
     with told():
         form = choose_format(output, as_json=as_json)
-        findings = examine(open_deployment(os.environ))
+        findings = examine(open_deployment(choose_environment()))
     if form.for_programs:
         print_data([each.as_data() for each in findings], form)
     else:

@@ -51,6 +51,8 @@ class OperatorSettings:
     kubeconfig: str = ""
     """Kubeconfig file for the one cluster, used in place of its endpoint; for stand-ins with
     accounts."""
+    context: str = ""
+    """The context of that kubeconfig. Empty: its current one."""
     logging_endpoint: str = "https://logging.googleapis.com"
     """Base URL of the Cloud Logging API. Empty: logs are not read."""
     monitoring_endpoint: str = "https://monitoring.googleapis.com"

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LAPTOP_HINT = (
-    'For the local stack: `make up`, then `eval "$(make -s env)"`. '
-    "In the cloud: docs/cli.md shows how to get the settings from Terraform."
+    "For the local stack: `make up`, and call the command in that folder. "
+    "In the cloud: docs/cli.md shows how to choose a deployment."
 )
 
 

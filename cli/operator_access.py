@@ -103,7 +103,8 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
 
 
 def _open_kubernetes(cluster: ClusterSettings, own: OperatorSettings, token: Callable[[], str]) -> KubernetesApi:
-    connection = (
-        connection_from_kubeconfig(own.kubeconfig) if own.kubeconfig else connection_from_settings(cluster, token)
-    )
+    if own.kubeconfig:
+        connection = connection_from_kubeconfig(own.kubeconfig, own.context)
+    else:
+        connection = connection_from_settings(cluster, token)
     return KubernetesApi(connection, user_agent=_USER_AGENT)

@@ -72,7 +72,7 @@ def up(
         cluster=_present(cluster),
     )
     try:
-        state = background.start(home, settings)
+        state = background.start(home, settings, typer.echo)
     except AlreadyRuns as error:
         typer.echo(str(error))
         return
@@ -88,7 +88,7 @@ def up(
     typer.echo("Then, for example:")
     typer.echo("  kubectl apply -f examples/v6e-two-slices.yaml")
     typer.echo("  gcloud container node-pools list --region=us-east5 --cluster=demo")
-    typer.echo("  python -m cli status")
+    typer.echo("  tpu-provisioner status    (or: python -m cli status)")
     typer.echo("Stop it with:  make down")
 
 

@@ -24,6 +24,7 @@ from demo.stack.supervisor import ProcessState  # noqa: TC001 -- msgspec reads t
 from standins.processes.child import last_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from typing import IO
 
@@ -68,10 +69,15 @@ def read_state(layout: Layout) -> State:
         raise NothingRuns(f"the stack in {layout.home} is being started or ended; wait a moment") from error
 
 
-def start(home: Path, settings: StackSettings) -> State:
+def start(home: Path, settings: StackSettings, say: Callable[[str], None] = lambda _: None) -> State:
     """Start a stack in the background and return once all of it is ready.
 
     Whatever keeps it from becoming ready, Ctrl-C too, ends all of it.
+
+    Args:
+        home: its folder.
+        settings: of the stack.
+        say: is told what happens, from the first moment on.
 
     Raises:
         AlreadyRuns: one runs there.
@@ -83,6 +89,7 @@ def start(home: Path, settings: StackSettings) -> State:
     layout.logs.mkdir(parents=True, exist_ok=True)
     layout.state.unlink(missing_ok=True)
     log = layout.log(SUPERVISOR)
+    say(f"starting a stack in {layout.home}; its log: {log}")
     with log.open("wb") as output:
         supervisor = subprocess.Popen(
             _run_command(layout, settings),
@@ -93,7 +100,15 @@ def start(home: Path, settings: StackSettings) -> State:
             start_new_session=True,
         )
 
+    told = 0
+
     def check() -> None:
+        nonlocal told
+        *lines, _ = log.read_text(errors="replace").split("\n")
+        for line in lines[told:]:
+            if line.startswith("starting "):
+                say(line)
+        told = len(lines)
         if supervisor.poll() is not None:
             raise StartFailed("the stack did not start:\n" + "\n".join(last_lines(log, 30)))
 

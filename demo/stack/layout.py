@@ -90,6 +90,11 @@ class Layout:
         """What runs, written by the supervisor whenever it changes."""
         return self.home / "stack.json"
 
+    @property
+    def operator(self) -> Path:
+        """The variables of `tpu-provisioner`, which finds the running stack by this file."""
+        return self.home / "operator.json"
+
     def log(self, name: str) -> Path:
         """Return the log file of one process."""
         return self.logs / f"{name}.log"
@@ -105,7 +110,7 @@ class Layout:
         for folder in (self.bundle, self.control_plane, self.accounts):
             shutil.rmtree(folder, ignore_errors=True)
         logs = [path for path in self.logs.glob("*.log") if path != self.log(SUPERVISOR)]
-        for path in (self.state, self.kubeconfig, *self.ports.glob("*.json"), *logs):
+        for path in (self.state, self.operator, self.kubeconfig, *self.ports.glob("*.json"), *logs):
             path.unlink(missing_ok=True)
 
     def drop_control_plane(self) -> None:

@@ -21,6 +21,7 @@ from demo.stack.commands import Addresses, StackSettings
 from demo.stack.cpu_node import register_cpu_node
 from demo.stack.layout import FUNCTIONS, PROJECT_ROOT, Layout
 from demo.stack.local_subscriptions import create_subscriptions
+from demo.stack.operator_environment import operator_environment
 from demo.stack.own_namespace import create_own_namespace
 from demo.stack.readiness import NotReady, answers, listens, read_ports, wait_until
 from demo.stack.supervisor import Supervisor
@@ -102,6 +103,7 @@ class Stack:
         self._say("ending the stack")
         self.supervisor.end_all()
         self.layout.state.unlink(missing_ok=True)
+        self.layout.operator.unlink(missing_ok=True)
         self.layout.drop_control_plane()
 
     @property
@@ -152,6 +154,8 @@ class Stack:
         )
         self._start_functions(function_ports)
         self._start_exporter(function_ports["exporter"])
+        variables = operator_environment(self.layout, self.settings, self._addresses)
+        self.layout.operator.write_text(json.dumps(variables, indent=2) + "\n", encoding="utf-8")
         self._started = True
         self._write_state()
 

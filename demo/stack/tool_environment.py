@@ -22,6 +22,7 @@ def tool_environment(layout: Layout, addresses: Addresses) -> dict[str, str]:
         "CLOUDSDK_COMPUTE_REGION": LOCATION,
         "CLOUDSDK_CONTAINER_CLUSTER": CLUSTER,
         "PUBSUB_EMULATOR_HOST": addresses.pubsub_grpc,
+        "FAKEGKE_URL": addresses.gke_rest,
     }
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import pytest
 
 from shared.environment import PREFIX
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)
@@ -19,3 +23,11 @@ def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = [name for name in os.environ if name.startswith(PREFIX)]  # `make env` may stand in the shell
     for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "COLUMNS", *ours):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _nobody_s_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No file of the person who runs the tests chooses a deployment."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "no-kubeconfig"))
+    monkeypatch.setattr("cli.contexts.LOCAL_STACK", tmp_path / "no-stack.json")

@@ -32,7 +32,7 @@ def test_nothing_set_says_how_to_get_the_settings() -> None:
 
     assert result.exit_code == 2
     assert "TPU_PROVISIONER_CLUSTERS: is required" in result.stderr
-    assert 'eval "$(make -s env)"' in result.stderr
+    assert "`make up`, and call the command in that folder" in result.stderr
 
 
 def test_terraforms_outputs_are_taken_as_they_are() -> None:
