@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from contextvars import ContextVar
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli import config_commands
+from cli import config_commands, letter_commands
 from cli.cli_settings import read_plan_settings
-from cli.contexts import Choice, resolve
+from cli.contexts import Choice
+from cli.deployment_choice import CHOICE, choose_environment, open_deployment
 from cli.differences import compare
 from cli.endings import EPILOG, BadInput, Ending, end_with, told
+from cli.explaining import explain
 from cli.findings import Result, print_findings
 from cli.github_notes import print_notes
 from cli.manifests import read_manifests
@@ -22,15 +23,14 @@ from cli.plan import find_zone, summarize
 from cli.plan import plan as plan_manifests
 from cli.plan_table import print_plan
 from cli.printing import Format, choose_format, open_console, print_data
+from cli.repeating import repeat
 from cli.status import read_status
 from cli.status_table import print_status
 from shared.environment import name_variable
 from shared.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cli.operator_access import Deployment
+    from cli.status import Status
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -42,14 +42,12 @@ app = typer.Typer(
     epilog=EPILOG,
 )
 app.add_typer(config_commands.app, name="config", epilog=EPILOG)
+app.command(epilog=EPILOG)(explain)
+app.add_typer(letter_commands.app, name="letters", epilog=EPILOG)
 
 Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Show only workloads of this namespace.")]
-
-
-_CHOICE = ContextVar("choice", default=Choice())  # noqa: B039 -- it is frozen
-"""What the command line says of the deployment."""
 
 
 class PlanForm(StrEnum):
@@ -73,24 +71,6 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001 -- how typer calls it
         raise typer.Exit
 
 
-def open_deployment(environ: Mapping[str, str]) -> Deployment:
-    """Return the deployment. Its libraries take half a second to load, and a plan needs none."""
-    from cli.operator_access import open_deployment as open_now  # noqa: PLC0415 -- see above
-
-    return open_now(environ)
-
-
-def choose_environment(*, always: bool = True) -> Mapping[str, str]:
-    """Return the variables of the deployment that the command line and the machine name.
-
-    Without `always`, those of the environment alone unless the command line chooses one.
-    """
-    choice = _CHOICE.get()
-    if not always and not choice.given:
-        return os.environ
-    return resolve(os.environ, choice, say=lambda text: typer.echo(text, err=True))
-
-
 @app.callback()
 def tpu_provisioner(
     *,
@@ -105,11 +85,19 @@ def tpu_provisioner(
 ) -> None:
     """Take the options that choose the deployment, for every command."""
     del version  # its callback has answered
-    _CHOICE.set(Choice(project=project, cluster=cluster, context=context))
+    CHOICE.set(Choice(project=project, cluster=cluster, context=context))
 
 
 @app.command(epilog=EPILOG)
-def status(namespace: Namespace = "", output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
+def status(
+    namespace: Namespace = "",
+    output: Output = Format.TABLE,
+    *,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Show it again every 5 seconds, until Ctrl-C.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Show each node pool with its owner, and each waiting slice, with the decision and the reason.
 
     The exit code is 1 if something needs a person.
@@ -117,52 +105,57 @@ def status(namespace: Namespace = "", output: Output = Format.TABLE, *, as_json:
     with told():
         form = choose_format(output, as_json=as_json)
         deployment = open_deployment(choose_environment())
-        found = read_status(deployment.ports, namespace=namespace, open_logs=deployment.open_logs)
+        if watch and form.for_programs:
+            raise BadInput(f"--watch: contradicts --output={form}; valid: table or wide")
+
+        def look() -> Status:
+            return read_status(deployment.ports, namespace=namespace, open_logs=deployment.open_logs)
+
+        for found in repeat(look, endless=watch):
+            ending = _show_status(found, form, clear=watch)
+    end_with(ending)
+
+
+def _show_status(found: Status, form: Format, *, clear: bool) -> Ending:
+    """Print a status and return the exit code that it means."""
+    console = open_console()
+    if clear and console.is_terminal:
+        console.clear()
     if form.for_programs:
         print_data(found.as_data(), form)
     else:
-        print_status(open_console(), found, wide=form is Format.WIDE)
+        print_status(console, found, wide=form is Format.WIDE)
     for unread in found.unread:
         typer.echo(f"not read: {unread}", err=True)
     for error in found.errors:
         typer.echo(f"error: {error}", err=True)
-    end_with(Ending.UNREACHABLE if found.errors else Ending.FINDINGS if found.stuck else Ending.FINE)
+    return Ending.UNREACHABLE if found.errors else Ending.FINDINGS if found.stuck else Ending.FINE
 
 
 @app.command(epilog=EPILOG)
 def why(
     workload: Annotated[str, typer.Argument(help="NAME or NAMESPACE/NAME of a workload of any kind.")],
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the workload.")] = "",
+    since: Annotated[str, typer.Option(help="Leave out what is older: RFC 3339, or 15m, 2h, 3d.")] = "",
     output: Output = Format.TABLE,
     *,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens, until Ctrl-C.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the history of one workload in order of time: Events, pods, pools, operations, logs.
 
     The exit code is 1 if the workload is unknown, or if one of its slices needs a person.
     """
-    from cli.why import add_present, parse_workload, print_story, tell  # noqa: PLC0415 -- see open_deployment
+    from cli.asking_why import ask_why  # noqa: PLC0415 -- see open_deployment
 
     with told():
         form = choose_format(output, as_json=as_json)
-        home, name = parse_workload(workload, namespace)
-        deployment = open_deployment(choose_environment())
-        stories = [tell(deployment, cluster, home, name) for cluster in deployment.ports.clusters]
-        for story in stories:
-            add_present(story, deployment)
-    known = [story for story in stories if story.known]
-    if form.for_programs:
-        print_data([story.as_data() for story in known], form)
-    console = open_console()
-    for story in known:
-        if not form.for_programs:
-            print_story(console, story, several=len(deployment.ports.clusters) > 1, wide=form is Format.WIDE)
-    if not known:
-        typer.echo(f"workload {home}/{name} is unknown: no object, Event, pool or log names it", err=True)
-        for unread in (each for story in stories for each in story.unread):
-            typer.echo(f"not read: {unread}", err=True)
-    stuck = any(story.now.stuck for story in known)
-    end_with(Ending.FINE if known and not stuck else Ending.FINDINGS)
+        if follow and form.for_programs:
+            raise BadInput(f"--follow: contradicts --output={form}; valid: table or wide")
+        ending = ask_why(
+            open_deployment(choose_environment()), workload, namespace, since=since, form=form, follow=follow
+        )
+    end_with(ending)
 
 
 @app.command(epilog=EPILOG)
@@ -249,13 +242,14 @@ def replay(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Change nothing; show what would be decided now.")
     ] = False,
+    sure: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Deliver messages again: since a time, from a snapshot, or dead letters. This is always safe.
 
     A function decides from the present state, never from the content of a message. Give exactly one
-    of --since, --snapshot and --dead-letters. The exit code is 1 if no message can be delivered
-    again, or if --dry-run shows a refusal.
+    of --since, --snapshot and --dead-letters. It asks first. The exit code is 1 if no message can
+    be delivered again, or if --dry-run shows a refusal.
     """
     from cli import replay as replaying  # noqa: PLC0415 -- see open_deployment
 
@@ -268,6 +262,7 @@ def replay(
             functions=tuple(str(each) for each in function or ()),
             most=most,
             dry_run=dry_run,
+            sure=sure,
         )
         replaying.check(request)
         form = choose_format(output, as_json=as_json)

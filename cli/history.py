@@ -44,6 +44,8 @@ class Entry:
     """The provisioner's own message, which is the same in Events and logs."""
     detail: bool = False
     """Kubernetes' own steps, and repetitions: the wide story only."""
+    owner_uid: str = ""
+    """The UID of the workload that it is about; empty if that is not told."""
 
     def as_data(self) -> dict[str, Any]:
         """Return it for programs."""
@@ -65,6 +67,7 @@ class _Dated(Record):
 class _Involved(Record):
     kind: str = ""
     name: str = ""
+    uid: str = ""
 
 
 class _Source(Record):
@@ -161,6 +164,7 @@ def _read_event(event: _Event, name: str) -> Iterator[Entry]:
         bad=event.type == "Warning",
         message=event.message if ours else "",
         detail=(about.kind not in KIND_NAMES or about.name != name) and not ours,
+        owner_uid=about.uid if about.kind in KIND_NAMES and about.name == name else "",
     )
 
 
@@ -179,6 +183,7 @@ def read_pools(pools: Iterable[PoolSnapshot]) -> list[Entry]:
                     about=pool.name,
                     text=f"{said}: {pool.error}" if pool.error else said,
                     bad=bool(pool.error),
+                    owner_uid=owner.owner_uid,
                 )
             )
     return found
@@ -233,7 +238,8 @@ def _read_dates(source: str, about: str, metadata: ObjectMeta) -> Iterator[Entry
     ):
         at = parse_time(said)
         if at is not None:
-            yield Entry(at=at, source=source, about=about, text=text)
+            uid = "" if source == "pod" else metadata.uid
+            yield Entry(at=at, source=source, about=about, text=text, owner_uid=uid)
 
 
 def _read_conditions(source: str, about: str, conditions: Iterable[Condition]) -> Iterator[Entry]:

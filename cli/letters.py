@@ -77,6 +77,9 @@ class LetterReport:
     """Seen and left where they are: not chosen, or newer than this run."""
     bounded: bool = False
     """There may be more: the bound was reached."""
+    empty: int = 0
+    """Chosen and left where they are: Pub/Sub accepts no message without data and attributes."""
+    discarded: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,18 +88,18 @@ class Choice:
 
     reasons: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    """Of messages; empty: all."""
     most: int = 1000
     operations: bool = True
     """Whether the ends of node pool operations are meant too."""
-    message_id: str = ""
-    """The only letter that is meant; empty: all."""
 
     def fits(self, letter: DeadLetter) -> bool:
         """Return whether a letter is meant."""
         right_reason = not self.reasons or letter.reason in self.reasons
         return (
             right_reason
-            and self.message_id in ("", letter.message_id)
+            and (not self.ids or letter.message_id in self.ids)
             and (not self.functions or letter.function in self.functions)
             and (self.operations or letter.function != SETTLE)
         )
@@ -182,6 +185,37 @@ def strip(message: Message) -> Message:
     return Message(message.data, kept)
 
 
+def is_publishable(message: Message) -> bool:
+    """Return whether Pub/Sub accepts a message: it must have data or an attribute.
+
+    https://cloud.google.com/pubsub/docs/reference/rest/v1/PubsubMessage
+    """
+    return bool(message.data or message.attributes)
+
+
+def read_letters(box: LetterBox, choice: Choice) -> tuple[LetterReport, list[Letter]]:
+    """Return the chosen letters, which all stay where they are."""
+    report, found = LetterReport(), []
+    try:
+        for batch in box.pull_batches(choice, report):
+            found += [letter for letter, _ in batch]
+    finally:
+        box.give_back()
+    return report, found
+
+
+def discard(box: LetterBox, choice: Choice) -> LetterReport:
+    """Take the chosen letters away for good."""
+    report = LetterReport()
+    try:
+        for batch in box.pull_batches(choice, report):
+            box.acknowledge([letter for letter, _ in batch])
+            report.discarded += len(batch)
+    finally:
+        box.give_back()
+    return report
+
+
 def publish_again(
     box: LetterBox,
     topic: PubsubTopic,
@@ -203,13 +237,17 @@ def publish_again(
     choice = replace(choice, operations=operations is not None)
     try:
         for batch in box.pull_batches(choice, report):
+            empty = [letter for letter, _ in batch if not is_publishable(strip(letter.message))]
+            report.empty += len(empty)
+            batch = [(letter, read) for letter, read in batch if letter not in empty]  # noqa: PLW2901 -- the rest of it
             events = [strip(letter.message) for letter, read in batch if read.function != SETTLE]
             ends = [strip(letter.message) for letter, read in batch if read.function == SETTLE]
             if events:
                 topic.publish(events)
             if operations is not None and ends:
                 operations.publish(ends)
-            box.acknowledge([letter for letter, _ in batch])
+            if batch:
+                box.acknowledge([letter for letter, _ in batch])
             report.published += len(batch)
             progress(report.published)
     finally:

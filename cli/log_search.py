@@ -155,6 +155,7 @@ def _describe(entry: Any) -> Entry:
         text=f"{decision}: {said.get('message', '')} [{said.get('reason', '')}]",
         bad=entry.severity in _LOUD,
         message=f"{said.get('message', '')} [{said.get('reason', '')}]",
+        owner_uid=str(claim.get("owner_uid") or "") if isinstance(claim := said.get("claim"), dict) else "",
     )
 
 

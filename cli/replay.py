@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cli.cli_settings import DEAD_LETTERS, find_subscription, find_topic
+from cli.asking import confirm
+from cli.cli_settings import DEAD_LETTERS, find_subscription, find_topic, list_pushed
 from cli.endings import BadInput, Ending
-from cli.letters import GIVEN_UP, Choice, LetterBox, LetterReport, publish_again, rehearse_letters
-from cli.moments import parse_since
-from cli.printing import Format, print_columns, print_data, print_line, styled
+from cli.letters import (
+    GIVEN_UP,
+    Choice,
+    LetterBox,
+    LetterReport,
+    publish_again,
+    read_letters,
+    rehearse_letters,
+)
+from cli.moments import format_moment, parse_since
+from cli.printing import Format, count, print_columns, print_data, print_line, styled
 from cli.rehearsal import rehearse
-from cli.seeking import Foreseen, Sought, foresee, seek_to_snapshot, seek_to_time
+from cli.seeking import Foreseen, Sought, describe_kept, foresee, seek_to_snapshot, seek_to_time
 from shared.core.decisions import Reason, Verdict
 from shared.edges.pubsub_topic import PubsubTopic
 
@@ -33,8 +43,11 @@ class Request:
     dead_letters: bool = False
     reasons: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
     most: int = 1000
     dry_run: bool = False
+    sure: bool = False
+    """Nobody is asked."""
 
 
 def check(request: Request) -> None:
@@ -51,7 +64,16 @@ def check(request: Request) -> None:
         )
     if request.reasons and not request.dead_letters:
         raise BadInput(f"--reason: works only with --dead-letters (got {given[0]}); valid: no --reason")
-    for reason in request.reasons:
+    check_reasons(request.reasons)
+
+
+def check_reasons(reasons: tuple[str, ...]) -> None:
+    """Accept what a dead letter can have as its reason.
+
+    Raises:
+        BadInput: it names the wrong one.
+    """
+    for reason in reasons:
         if reason not in REASONS:
             raise BadInput(f"--reason: is not a reason (got {reason!r}); valid: {', '.join(REASONS)}")
 
@@ -61,8 +83,14 @@ def run(request: Request, deployment: Deployment, console: Console, form: Format
     if request.dead_letters:
         return _run_letters(request, deployment, console, form)
     admin, own = deployment.pubsub, deployment.own
+    now = deployment.ports.clock.now()
+    moment = parse_since(request.since, now=now) if request.since else 0.0
+    if not request.dry_run and not request.sure:
+        functions = request.functions or list_pushed(own)
+        to = format_moment(moment) if request.since else request.snapshot
+        kept = describe_kept(admin, own, functions, moment, now=now) if request.since else ""
+        confirm(f"Set {', '.join(functions)} back to {to}?{kept} Pub/Sub cannot count the messages.", sure=False)
     if request.since:
-        moment = parse_since(request.since, now=deployment.ports.clock.now())
         sought = seek_to_time(admin, own, request.functions, moment, dry_run=request.dry_run)
     else:
         sought = seek_to_snapshot(admin, own, request.functions, request.snapshot, dry_run=request.dry_run)
@@ -98,9 +126,11 @@ def _print_sought(console: Console, sought: list[Sought], foreseen: list[Foresee
 
 
 def _run_letters(request: Request, deployment: Deployment, console: Console, form: Format) -> Ending:
-    choice = Choice(reasons=request.reasons, functions=request.functions, most=request.most)
-    subscription = find_subscription(deployment.own, DEAD_LETTERS)
-    box = LetterBox(deployment.pubsub, subscription, now=deployment.ports.clock.now())
+    choice = Choice(reasons=request.reasons, functions=request.functions, ids=request.ids, most=request.most)
+    box = open_box(deployment)
+    if not request.dry_run and not request.sure:
+        find_topic(deployment.own)
+        confirm(f"Publish {count_letters(deployment, choice)} again?", sure=False)
     if request.dry_run:
         report = rehearse_letters(box, rehearse(deployment.ports), choice)
     else:
@@ -111,9 +141,23 @@ def _run_letters(request: Request, deployment: Deployment, console: Console, for
     if form.for_programs:
         print_data(_letter_data(report, request), form)
     else:
-        _print_letters(console, report, dry_run=request.dry_run)
+        print_letters(console, report, dry_run=request.dry_run)
     refused = any(letter.decision == Verdict.REFUSE for letter in report.letters)
     return Ending.FINDINGS if refused else Ending.FINE
+
+
+def open_box(deployment: Deployment) -> LetterBox:
+    """Return the dead letters of a deployment, as they are now."""
+    subscription = find_subscription(deployment.own, DEAD_LETTERS)
+    return LetterBox(deployment.pubsub, subscription, now=deployment.ports.clock.now())
+
+
+def count_letters(deployment: Deployment, choice: Choice) -> str:
+    """Return how many letters are chosen, in words, by reason."""
+    report, _ = read_letters(open_box(deployment), choice)
+    reasons = Counter(each.reason for each in report.letters).most_common()
+    told = f" ({', '.join(f'{times} {reason}' for reason, times in reasons)})" if reasons else ""
+    return f"{count(len(report.letters), 'dead letter')}{told}"
 
 
 def _say_progress(published: int) -> None:
@@ -127,28 +171,47 @@ def _letter_data(report: LetterReport, request: Request) -> dict[str, Any]:
         "letters": [letter.as_data() for letter in report.letters],
         "published": report.published,
         "left": report.kept,
+        "empty": report.empty,
         "bounded": report.bounded,
         "dry_run": request.dry_run,
     }
 
 
-def _print_letters(console: Console, report: LetterReport, *, dry_run: bool) -> None:
+def print_letters(console: Console, report: LetterReport, *, dry_run: bool) -> None:
+    """Print the letters of a run, and what became of them."""
     if sys.stderr.isatty() and report.published:
         sys.stderr.write("\n")
     if report.letters:
-        headings = ["PUBLISHED", "FUNCTION", "REASON", "SUBJECT"]
-        rows = [
-            [each.publish_time, each.function or "-", each.reason, each.subject or "-"] for each in report.letters
-        ]
-        if dry_run:
-            headings += ["DECISION NOW", "BECAUSE", "MESSAGE"]
-            rows = [
-                [*row, each.decision, each.decided_because, each.message]
-                for row, each in zip(rows, report.letters, strict=True)
-            ]
-        print_columns(console, headings, rows)
+        print_letter_rows(console, report, decided=dry_run)
         print_line(console)
     done = f"{len(report.letters)} read, none published" if dry_run else f"{report.published} published again"
     print_line(console, f"{done}, {report.kept} not selected")
+    if report.empty:
+        text = f"{count(report.empty, 'letter')} cannot be published, because Pub/Sub accepts no empty message"
+        print_line(console, styled(f"{text}; remove with: tpu-provisioner letters discard", "warn"))
     if report.bounded:
         print_line(console, styled("stopped at --max; there can be more", "warn"))
+
+
+def print_letter_list(console: Console, report: LetterReport) -> None:
+    """Print letters that all stay."""
+    if report.letters:
+        print_letter_rows(console, report, decided=False)
+        print_line(console)
+    print_line(console, f"{count(len(report.letters), 'dead letter')}{', and more' if report.bounded else ''}")
+
+
+def print_letter_rows(console: Console, report: LetterReport, *, decided: bool) -> None:
+    """Print a row for each letter; with what would be decided about it now."""
+    headings = ["ID", "PUBLISHED", "FUNCTION", "REASON", "SUBJECT"]
+    rows = [
+        [each.message_id, each.publish_time, each.function or "-", each.reason, each.subject or "-"]
+        for each in report.letters
+    ]
+    if decided:
+        headings += ["DECISION NOW", "BECAUSE", "MESSAGE"]
+        rows = [
+            [*row, each.decision, each.decided_because, each.message]
+            for row, each in zip(rows, report.letters, strict=True)
+        ]
+    print_columns(console, headings, rows)

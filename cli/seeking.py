@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cli.cli_settings import PUSHED, find_subscription, list_pushed
 from cli.moments import format_exact, format_moment
+from cli.printing import format_age
 from cli.rehearsal import rehearse, rehearse_leaders, rehearse_pools
 from shared.core.decisions import Verdict
 from shared.core.errors import NotFound
@@ -97,6 +98,23 @@ def seek_to_snapshot(
                 problem = str(error)
         found.append(Sought(function=function, subscription=name, to=full, problem=problem))
     return found
+
+
+def describe_kept(
+    admin: PubsubAdmin, own: OperatorSettings, functions: Sequence[str], moment: float, *, now: float
+) -> str:
+    """Return what the topics of some functions keep, in a sentence; empty if that is not known."""
+    found = []
+    for function in functions:
+        subscription = admin.find_subscription(find_subscription(own, function))
+        topic = admin.find_topic(subscription.topic) if subscription else None
+        kept = topic.message_retention_duration if topic else None
+        if topic is not None and kept:
+            seconds = kept.total_seconds()
+            short = ", which is less than that" if now - moment > seconds else ""
+            name = topic.name.rpartition("/")[2]
+            found.append(f"The topic {name} keeps messages for {format_age(seconds)}{short}.")
+    return "".join(f" {each}" for each in dict.fromkeys(found))
 
 
 def _find_time_problem(admin: PubsubAdmin, name: str) -> str:

@@ -41,6 +41,17 @@ STUCK = FAILURE_REASONS | frozenset(
     }
 )
 """With these reasons a person must look, whatever the provisioner does next."""
+LEFT_ALONE = frozenset(
+    {
+        Reason.DEMAND_OPTED_OUT,
+        Reason.DEMAND_LEFT_TO_GKE,
+        Reason.DEMAND_BOUND_ELSEWHERE,
+        Reason.DEMAND_NOT_UNSCHEDULABLE,
+        Reason.IDENTITY_MISMATCH,
+        Reason.KIND_NOT_SERVED,
+    }
+)
+"""With these reasons a pod waits, and it is not this provisioner that it waits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +142,8 @@ class Status:
     """The failed creations of the slices that wait."""
     unread: list[str] = field(default_factory=list)
     """Sources of further facts that could not be read."""
+    left_alone: list[WaitingRow] = field(default_factory=list)
+    """Pods that wait and get no pools from this provisioner, for `why`."""
     asked: int = 0
     """How many clusters answered."""
 
@@ -183,6 +196,7 @@ def read_status(ports: Ports, *, namespace: str = "", open_logs: OpenLogs | None
         status.pools += found.pools
         status.waiting += found.waiting
         status.failures += found.failures
+        status.left_alone += found.left_alone
         status.unread += found.unread
         status.stops |= found.stops
     _share_failures(status)
@@ -190,6 +204,7 @@ def read_status(ports: Ports, *, namespace: str = "", open_logs: OpenLogs | None
         status.pools = [row for row in status.pools if row.namespace == namespace]
         status.waiting = [row for row in status.waiting if row.namespace == namespace]
         status.failures = [row for row in status.failures if row.namespace == namespace]
+        status.left_alone = [row for row in status.left_alone if row.namespace == namespace]
     status.pools.sort(key=lambda row: (row.cluster, row.namespace, row.workload, row.slice, row.pool))
     status.waiting.sort(key=lambda row: (row.cluster, row.namespace, row.workload, row.slice))
     status.failures.sort(key=lambda row: row.key)
@@ -206,9 +221,12 @@ def _read_cluster(cluster: str, ports: Ports, status: Status, open_logs: OpenLog
         status.pools.append(replace(row, hosts_busy=busy.get(pool.name)))
     waiting: list[Outcome] = []
     for pod, outcome in rehearse_leaders(cluster, pools, ports):
+        asks = _waiting_row(cluster, pod, outcome, ports)
         if outcome.decision.verdict != Verdict.NOTHING:
-            status.waiting.append(_waiting_row(cluster, pod, outcome, ports))
+            status.waiting.append(asks)
             waiting.append(outcome)
+        elif outcome.decision.reason in LEFT_ALONE:
+            status.left_alone.append(asks)
     for workload, outcomes in rehearse_asking(cluster, pools, ports):
         status.waiting.append(_asking_row(cluster, workload, outcomes, ports))
         waiting += outcomes

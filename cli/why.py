@@ -12,20 +12,16 @@ from cli.endings import BadInput
 from cli.history import Entry, read_events, read_leaders, read_operations, read_pools, read_workload_dates
 from cli.log_search import read_logs
 from cli.moments import format_moment
-from cli.printing import print_columns, print_line, short_cluster, styled
-from cli.status import Status, read_status, tell_reason
-from shared.core.errors import ProvisionerError, Rejected
+from cli.status import Status, read_status
+from shared.core.errors import NotFound, ProvisionerError, Rejected
 from shared.core.identity.names import Claim, build_pool_name, parse_pool_name
 from shared.core.kinds.table import KIND_NAMES, KINDS, choose_kinds, list_slices
+from shared.edges.kubernetes_objects import JsonObject
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rich.console import Console
-    from rich.text import Text
-
     from cli.operator_access import Deployment
-    from cli.status import WaitingRow
     from shared.core.identity.pools import PoolSnapshot
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -52,15 +48,16 @@ class Story:
         """Return whether there is anything to tell."""
         return self.exists or bool(self.entries)
 
-    def as_data(self) -> dict[str, Any]:
-        """Return it for programs."""
+    def as_data(self, *, since: float | None = None) -> dict[str, Any]:
+        """Return it for programs, without entries before a time in unix seconds."""
+        entries = [each for each in self.entries if since is None or each.at >= since]
         return {
             "cluster": self.cluster,
             "namespace": self.namespace,
             "name": self.name,
             "kind": self.kind,
             "exists": self.exists,
-            "entries": [{"time": format_moment(each.at), **each.as_data()} for each in self.entries],
+            "entries": [{"time": format_moment(each.at), **each.as_data()} for each in entries],
             "now": self.now.as_data(),
             "unread": self.unread,
         }
@@ -134,12 +131,31 @@ def mark_repetitions(entries: list[Entry]) -> list[Entry]:
 
 def add_present(story: Story, deployment: Deployment) -> None:
     """Add the present state of the workload's pools and waiting slices."""
-    status = read_status(deployment.ports, namespace=story.namespace)
+    status = read_status(deployment.ports, namespace=story.namespace, open_logs=deployment.open_logs)
+    home = (story.cluster, story.name)
     story.now = Status(
-        pools=[row for row in status.pools if (row.cluster, row.workload) == (story.cluster, story.name)],
-        waiting=[row for row in status.waiting if (row.cluster, row.workload) == (story.cluster, story.name)],
+        pools=[row for row in status.pools if (row.cluster, row.workload) == home],
+        waiting=[row for row in status.waiting if (row.cluster, row.workload) == home],
+        failures=[row for row in status.failures if (row.cluster, row.workload) == home],
+        left_alone=[row for row in status.left_alone if (row.cluster, row.workload) == home],
     )
     story.unread += status.errors
+
+
+def list_absent_kinds(deployment: Deployment, cluster: str) -> list[str]:
+    """Return the kinds of workload that a cluster does not have installed, or that are not served.
+
+    Raises:
+        ProvisionerError: the cluster did not answer.
+    """
+    served = deployment.settings.kinds
+    absent = [f"{kind.name} (not in the setting kinds)" for kind in KINDS if kind.name not in served]
+    for kind in choose_kinds(served):
+        try:
+            deployment.apis[cluster].get(f"/apis/{kind.api_version}", JsonObject)
+        except NotFound:
+            absent.append(f"{kind.name} (not installed)")
+    return absent
 
 
 def _add(story: Story, what: str, read: Callable[[], list[Entry]]) -> None:
@@ -197,44 +213,3 @@ def _find_names(story: Story, deployment: Deployment) -> set[str]:
         for each in wanted
     )
     return said | {build_pool_name(claim) for claim in claims}
-
-
-def print_story(console: Console, story: Story, *, several: bool, wide: bool) -> None:
-    """Print a history for people, then the present state; details only when `wide`."""
-    if several:
-        print_line(console, styled(short_cluster(story.cluster), "dim"))
-    rows: list[list[str | Text]] = [
-        [format_moment(each.at), each.source, each.about, styled(each.text, "bad" if each.bad else "")]
-        for each in story.entries
-        if wide or not each.detail
-    ]
-    if rows:
-        print_columns(console, ["TIME", "SOURCE", "ABOUT", "WHAT"], rows)
-        print_line(console)
-    hidden = len(story.entries) - len(rows)
-    if hidden:
-        print_line(console, styled(f"{hidden} more with -o wide: steps of Kubernetes, and repetitions", "dim"))
-    for row in story.now.pools:
-        print_line(
-            console,
-            styled(f"now: pool {row.pool} is {row.state}: {row.message} {tell_reason(row)}", _look(row.stuck)),
-        )
-    for waiting in story.now.waiting:
-        said = f"now: {_tell_who(waiting)}: {waiting.message} {tell_reason(waiting)}"
-        print_line(console, styled(said, _look(waiting.stuck)))
-    if not story.now.pools and not story.now.waiting:
-        state = "has no pools and needs none" if story.exists else "does not exist, and has no pools"
-        print_line(console, f"now: {story.kind or 'workload'} {story.namespace}/{story.name} {state}")
-    for each in story.unread:
-        print_line(console, styled(f"not read: {each}", "warn"))
-
-
-def _tell_who(waiting: WaitingRow) -> str:
-    if waiting.slice:
-        return f"slice {waiting.slice} waits"
-    number = f" (round {waiting.round})" if waiting.round else ""
-    return f"suspended until all slices have their capacity{number}"
-
-
-def _look(stuck: bool) -> str:  # noqa: FBT001 -- private, and named by its callers' rows
-    return "bad" if stuck else "ok"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cli.cli_settings import DEAD_LETTERS, find_subscription, find_topic
+from cli.cli_settings import find_topic
 from cli.endings import BadInput
-from cli.letters import Choice, LetterBox, LetterReport, publish_again
+from cli.letters import Choice, discard, publish_again, read_letters
+from cli.replay import open_box
 from shared.edges.pubsub_topic import PubsubTopic
 
 if TYPE_CHECKING:
@@ -36,24 +37,9 @@ class Act:
     """Does it, and returns a sentence: what was done. Raises ActFailed."""
 
 
-def open_box(deployment: Deployment) -> LetterBox:
-    """Return the dead letters of a deployment.
-
-    Raises:
-        Misconfigured: the settings do not name their subscription.
-    """
-    subscription = find_subscription(deployment.own, DEAD_LETTERS)
-    return LetterBox(deployment.pubsub, subscription, now=deployment.ports.clock.now())
-
-
 def list_letters(deployment: Deployment) -> list[DeadLetter]:
     """Return the dead letters; all of them stay where they are."""
-    box, report = open_box(deployment), LetterReport()
-    try:
-        for _ in box.pull_batches(Choice(most=LETTERS_SHOWN_MAX), report):
-            pass
-    finally:
-        box.give_back()
+    report, _ = read_letters(open_box(deployment), Choice(most=LETTERS_SHOWN_MAX))
     return report.letters
 
 
@@ -68,7 +54,7 @@ def replay_letter(deployment: Deployment, message_id: str) -> str:
     report = publish_again(
         open_box(deployment),
         topic,
-        Choice(message_id=message_id),
+        Choice(ids=(message_id,)),
         operations=PubsubTopic(deployment.open_publisher, ends) if ends else None,
         progress=lambda _published: None,
     )
@@ -83,13 +69,7 @@ def discard_letter(deployment: Deployment, message_id: str) -> str:
     Raises:
         BadInput: there is no such letter.
     """
-    box, report = open_box(deployment), LetterReport()
-    try:
-        for batch in box.pull_batches(Choice(message_id=message_id), report):
-            box.acknowledge([letter for letter, _ in batch])
-    finally:
-        box.give_back()
-    if not report.letters:
+    if not discard(open_box(deployment), Choice(ids=(message_id,))).discarded:
         raise BadInput(_absent(message_id))
     return f"dead letter {message_id} is discarded"
 

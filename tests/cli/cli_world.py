@@ -10,6 +10,7 @@ from google.auth.credentials import AnonymousCredentials
 from typer.testing import CliRunner
 
 from cli import app as commands
+from cli import deployment_choice
 from cli.cli_settings import OperatorSettings
 from cli.operator_access import Deployment
 from cli.subscriptions import PubsubAdmin, open_subscriber
@@ -54,7 +55,8 @@ def a_deployment(world: World | None = None, *, pubsub: str = NOWHERE, **own: An
 
 def put_in_place(monkeypatch: pytest.MonkeyPatch, deployment: Deployment) -> None:
     """Let every command open this deployment."""
-    monkeypatch.setattr(commands, "open_deployment", lambda _environ: deployment)
+    for module in (commands, deployment_choice):
+        monkeypatch.setattr(module, "open_deployment", lambda _environ: deployment)
 
 
 def write(path: Path, text: str) -> str:

@@ -111,7 +111,7 @@ def test_dead_letters_go_back_as_they_were_first_published(url: str, deployment:
         CloudPubSubDeadLetterSourceDeliveryCount="5",
     )
 
-    result = run("replay", "--dead-letters")
+    result = run("replay", "--dead-letters", "--yes")
 
     assert (result.exit_code, backlog(url)) == (0, 0)
     assert [each["attributes"] for each in published(url)] == [GOOD.attributes, GOOD.attributes]
@@ -128,7 +128,9 @@ def test_the_end_of_an_operation_goes_back_to_its_own_topic(url: str, deployment
     try:
         bury(url, ended, CloudPubSubDeadLetterSourceSubscription="x-settle")
         bury(url, GOOD, **REFUSED)
-        assert "1 published again, 1 not selected" in run("replay", "--dead-letters").stdout  # no topic is named
+        assert (
+            "1 published again, 1 not selected" in run("replay", "--dead-letters", "--yes").stdout
+        )  # no topic is named
         topics = [PubsubTopic(deployment.open_publisher, name) for name in (TOPIC, OPERATIONS)]
         publish_again(box, topics[0], Choice(), operations=topics[1], progress=lambda _count: None)
         (found,) = published(url, OPERATIONS)
@@ -166,7 +168,7 @@ def test_only_the_chosen_ones_go_and_the_others_stay(
     bury(url, GOOD, **REFUSED)
     bury(url, GOOD, CloudPubSubDeadLetterSourceSubscription="x-collect")
 
-    data = json.loads(run("replay", "--dead-letters", "--json", *options).stdout)
+    data = json.loads(run("replay", "--dead-letters", "--yes", "--json", *options).stdout)
 
     assert (data["published"], data["left"]) == (chosen, 2 - chosen)
     assert (len(published(url)), backlog(url)) == (chosen, 2 - chosen)
@@ -197,7 +199,7 @@ def test_the_bound_is_kept_and_said(url: str, deployment: Deployment) -> None:
     for _ in range(5):
         bury(url, GOOD, **REFUSED)
 
-    result = run("replay", "--dead-letters", "--max", "3")
+    result = run("replay", "--dead-letters", "--yes", "--max", "3")
 
     assert "3 published again, 2 not selected\nstopped at --max; there can be more" in result.stdout
     assert (len(published(url)), backlog(url)) == (3, 2)
@@ -209,7 +211,7 @@ def test_letters_that_come_back_while_it_runs_are_left_for_another_run(
     world.clock.advance(-20_000_000)  # now everything is newer than the run
     bury(url, GOOD, **REFUSED)
 
-    assert "0 published again, 1 not selected" in run("replay", "--dead-letters").stdout
+    assert "0 published again, 1 not selected" in run("replay", "--dead-letters", "--yes").stdout
 
 
 def test_hundreds_go_in_batches(url: str, deployment: Deployment) -> None:
@@ -257,7 +259,7 @@ def test_a_time_brings_back_what_was_acknowledged_since(url: str, deployment: De
     ask("POST", f"{url}/v1/{TOPIC}:publish", {"messages": [{"data": "eA=="}] * 3})
     assert [drain(url, name) for name in ("provision", "collect")] == [3, 3]
 
-    result = run("replay", "--since", "2020-01-01T00:00:00Z", "--function", "provision")
+    result = run("replay", "--since", "2020-01-01T00:00:00Z", "--function", "provision", "--yes")
 
     assert result.exit_code == 0
     assert result.stdout == f"{SUBSCRIPTIONS['provision']} is set back to 2020-01-01T00:00:00Z\n"
@@ -271,12 +273,12 @@ def test_a_snapshot_brings_back_what_it_remembers(url: str, deployment: Deployme
 
     assert run("replay", "--snapshot", "before", "--dry-run").exit_code == 0
     assert [drain(url, name) for name in ("provision", "collect")] == [0, 0]
-    assert run("replay", "--snapshot", "before").exit_code == 0
+    assert run("replay", "--snapshot", "before", "--yes").exit_code == 0
     assert [drain(url, name) for name in ("provision", "collect")] == [2, 2]
 
 
 def test_a_snapshot_that_is_not_there_ends_with_1(deployment: Deployment) -> None:
-    for options in ((), ("--dry-run",)):
+    for options in (("--yes",), ("--dry-run",)):
         result = run("replay", "--snapshot", "never-taken", *options)
 
         assert result.exit_code == 1
@@ -291,7 +293,7 @@ def test_a_topic_that_keeps_nothing_is_said_with_the_command_that_mends_it(
     ask("PUT", f"{url}/v1/{P}/subscriptions/bare", {"topic": bare})
     deployment.own.subscriptions["provision"] = f"{P}/subscriptions/bare"
     try:
-        result = run("replay", "--since", "1h", "--function", "provision")
+        result = run("replay", "--since", "1h", "--function", "provision", "--yes")
     finally:
         deployment.own.subscriptions["provision"] = f"{P}/subscriptions/x-provision"
 
@@ -345,7 +347,7 @@ def test_a_request_that_says_nothing_or_too_much_ends_with_2(
 def test_pubsub_out_of_reach_ends_with_3(monkeypatch: pytest.MonkeyPatch) -> None:
     put_in_place(monkeypatch, a_deployment(pubsub=NOWHERE, subscriptions=SUBSCRIPTIONS, topic=TOPIC))
 
-    result = run("replay", "--dead-letters")
+    result = run("replay", "--dead-letters", "--yes")
 
     assert (result.exit_code, "error (unavailable)" in result.stderr) == (3, True)
 

@@ -131,7 +131,7 @@ def test_a_malformed_message_is_seen_and_comes_back_whenever_it_is_replayed(
     options = ("replay", "--dead-letters", "--reason", "event_malformed", "--function", "provision")
     until("dead letter", lambda: ask(environ, *options, "--dry-run")["letters"])
 
-    assert ask(environ, *options)["published"] >= 1
+    assert ask(environ, *options, "--yes")["published"] >= 1
     again = until("dead letter that came back", lambda: ask(environ, *options, "--dry-run")["letters"])
     assert {each["decision"] for each in again} == {"refuse"}
 
@@ -150,7 +150,7 @@ def test_a_replay_of_everything_changes_nothing(stack: Stack, environ: dict[str,
 
     before, acked = changes(), delivered()
 
-    result = run("replay", "--since", "1h", environ=environ)
+    result = run("replay", "--since", "1h", "--yes", environ=environ)
 
     assert result.exit_code == 0, result.stdout + result.stderr
     assert result.stdout.count(" is set back to ") == 3

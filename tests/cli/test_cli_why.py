@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,14 +17,16 @@ from cli.endings import BadInput
 from cli.history import Entry, read_operations, read_pools
 from cli.log_search import find_last_sweep, read_logs
 from cli.status import Status, read_status
-from cli.why import Story, mark_repetitions, parse_workload, print_story
-from shared.core.errors import Denied, ProvisionerError, Unavailable
+from cli.story_text import collapse, print_story
+from cli.why import Story, add_present, mark_repetitions, parse_workload
+from shared.core import labels
+from shared.core.errors import Denied, NotFound, ProvisionerError, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.settings import Credentials
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
 from shared.edges.kubernetes_api import Connection, KubernetesApi
-from tests.builders import CLUSTER, NOW, a_claim, a_go_pool, a_pool
+from tests.builders import CLUSTER, NOW, a_claim, a_go_pool, a_pod, a_pool, a_template
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
 from tests.component.world import Records, World
 
@@ -201,6 +204,7 @@ def test_a_terminal_tells_it_within_its_width(width: int) -> None:
         story,
         several=True,
         wide=False,
+        now=NOW,
     )
 
     lines = written.getvalue().splitlines()
@@ -214,7 +218,7 @@ def test_the_present_state_of_a_failed_creation_has_its_class_and_the_next_try()
     world.pools.add(CLUSTER, a_pool("ERROR", error="Internal error.", age_seconds=50))
     story = Story(cluster=CLUSTER, namespace="default", name="train", now=read_status(world.ports))
 
-    print_story(Console(file=written, width=300), story, several=False, wide=False)
+    print_story(Console(file=written, width=300), story, several=False, wide=False, now=NOW)
 
     pool, waiting = written.getvalue().splitlines()
     assert pool.startswith(f"now: pool {build_pool_name(a_claim())} is ERROR: ")
@@ -254,3 +258,120 @@ def test_sources_that_cannot_be_read_are_named_and_end_with_1(monkeypatch: pytes
     assert result.exit_code == 1
     assert "workload default/unheard-of is unknown" in result.stderr
     assert "not read: Events: " in result.stderr
+
+
+def test_repetitions_are_one_row_with_their_number_and_the_last_one() -> None:
+    said = [
+        Entry(
+            at=NOW - 60 * ago,
+            source="log",
+            about=f"sweep p-{ago}",
+            text=f"wait: until 08:0{ago} UTC [stockout]",
+        )
+        for ago in (9, 5, 2)
+    ]
+    other = Entry(at=NOW - 200, source="log", about="sweep p-1", text="create: creating [pool_absent]")
+
+    found = collapse([*said[:2], other, said[2]], now=NOW)
+
+    assert [(each.at, each.text) for each in found] == [
+        (NOW - 540, "3 x, last 2m ago: wait: until 08:02 UTC [stockout]"),
+        (NOW - 200, "create: creating [pool_absent]"),
+    ]
+
+
+def a_story(*entries: Entry) -> Story:
+    return Story(CLUSTER, "default", "train", kind="JobSet", exists=True, entries=list(entries))
+
+
+def show(story: Story, **options: Any) -> list[str]:
+    written = io.StringIO()
+    print_story(Console(file=written, width=300), story, **{"several": False, "wide": False, "now": NOW} | options)
+    return written.getvalue().splitlines()
+
+
+def test_a_later_workload_of_the_same_name_is_divided_from_the_earlier_one() -> None:
+    first = Entry(at=NOW - 90, source="log", about="sweep p", text="same", owner_uid="one")
+    second = Entry(at=NOW - 60, source="log", about="sweep p", text="same", owner_uid="two")
+
+    lines = show(a_story(first, second))
+
+    assert [line.split("   ")[-1] for line in lines[1:4]] == [
+        "same",
+        "another JobSet of this name, UID two",
+        "same",
+    ]
+
+
+def test_what_is_older_is_left_out_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = (Entry(at=NOW - ago, source="event", about="JobSet train", text=f"{ago}") for ago in (900, 60))
+    story = a_story(old, new)
+    monkeypatch.setattr("cli.asking_why.tell", lambda *_: story)
+    monkeypatch.setattr("cli.asking_why.add_present", lambda *_: None)
+    put_in_place(monkeypatch, a_deployment())
+
+    assert len(json.loads(run("why", "train", "--json").stdout)[0]["entries"]) == 2
+    assert [
+        each["text"] for each in json.loads(run("why", "train", "--since=5m", "--json").stdout)[0]["entries"]
+    ] == ["60"]
+    assert "--since: is not a time" in run("why", "train", "--since=soon").stderr
+
+
+def test_a_story_is_followed_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = a_story(Entry(at=NOW, source="event", about="JobSet train", text="first"))
+    later: list[Entry] = []
+
+    def pause(_seconds: float) -> None:
+        if later:
+            raise KeyboardInterrupt
+        later.append(Entry(at=NOW + 1, source="event", about="JobSet train", text="second"))
+
+    monkeypatch.setattr("cli.repeating.time.sleep", pause)
+    monkeypatch.setattr("cli.asking_why.tell", lambda *_: replace(story, entries=[*story.entries, *later]))
+    monkeypatch.setattr("cli.asking_why.add_present", lambda *_: None)
+    put_in_place(monkeypatch, a_deployment())
+
+    result = run("why", "train", "--follow")
+
+    assert result.exit_code == 0
+    assert [line.split("   ")[-1].strip() for line in result.stdout.splitlines()] == [
+        "WHAT",
+        "first",
+        "",
+        "now: JobSet default/train has no pools and needs none",
+        "second",
+    ]
+    assert run("why", "train", "--follow", "--json").exit_code == 2
+
+
+def test_a_pod_that_opts_out_is_said_to_wait_for_something_else() -> None:
+    world = World(Records())
+    world.cluster.add(
+        a_pod(unschedulable_since=NOW - 60, template=a_template(selectors={labels.NODE_POOL: "mine"}))
+    )
+    story = a_story()
+    add_present(story, a_deployment(world))
+
+    (line,) = show(story)
+
+    assert line.startswith("now: pod train-workers-0-0-")
+    assert "waits and gets no node pool from here: " in line
+    assert line.endswith("[demand_bound_elsewhere]")
+
+
+def test_an_unknown_workload_is_told_with_the_kinds_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    deployment = a_deployment(World(Records(), kinds=("JobSet", "RayCluster")))
+    monkeypatch.setattr("cli.asking_why.tell", lambda *_: Story(CLUSTER, "default", "train"))
+    monkeypatch.setattr("cli.asking_why.add_present", lambda *_: None)
+
+    class NothingInstalled(KubernetesApi):
+        def get(self, path: str, kind: Any, params: Any = None) -> Any:
+            raise NotFound(path)
+
+    deployment.apis[CLUSTER] = NothingInstalled(Connection(url=NOWHERE))
+    put_in_place(monkeypatch, deployment)
+
+    said = run("why", "train").stderr
+
+    assert "JobSet (not installed)" in said
+    assert "LeaderWorkerSet (not in the setting kinds)" in said

@@ -1,0 +1,67 @@
+"""``explain``: the section of the runbook about a reason, a class of failures or an alert."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from importlib.resources import files
+from typing import Annotated
+
+import typer
+from rich.markdown import Markdown
+
+from cli.endings import BadInput, told
+from cli.printing import open_console
+
+_HEADING = re.compile(r"^#{2,3} (.+)$", re.MULTILINE)
+_LINK = re.compile(r"\[([^\]]+)\]\((?:#[-\w]+|[^)\s]+\.md[^)\s]*)\)")
+
+
+def read_sections() -> dict[str, str]:
+    """Return the text below each heading of the runbook, which is installed with the command."""
+    parts = _HEADING.split((files("cli") / "runbook.md").read_text(encoding="utf-8"))
+    return dict(zip(parts[1::2], (each.strip() for each in parts[2::2]), strict=True))
+
+
+def find_section(reason: str) -> tuple[str, str]:
+    """Return the heading and the text about a reason, a class of failures or an alert.
+
+    Raises:
+        BadInput: the runbook has no such heading.
+    """
+    sections = read_sections()
+    by_name = {_plain(heading): heading for heading in sections}
+    name = _plain(reason)
+    near = difflib.get_close_matches(name, by_name, n=3)
+    for wanted in (name, f"failure: {name}", f"alert: {name}"):
+        if wanted in by_name:
+            return by_name[wanted], sections[by_name[wanted]]
+    rows = re.search(rf"^\| `{re.escape(name)}` \|.*\[([^\]]+)\]\(#", sections["A creation failed"], re.MULTILINE)
+    if rows and rows[1] in sections:
+        return rows[1], sections[rows[1]]
+    valid = ", ".join(by_name[each] for each in near) or "a reason as status, why and Events have it in brackets"
+    raise BadInput(f"REASON: the runbook has no heading {reason[:80]!r}; valid: {valid}")
+
+
+def _plain(text: str) -> str:
+    return text.strip().strip("[]").lower()
+
+
+def _complete(incomplete: str) -> list[str]:
+    return [heading for heading in read_sections() if heading.startswith(incomplete) and " " not in heading]
+
+
+def explain(
+    reason: Annotated[
+        str, typer.Argument(help="A reason or class of failures, for example stockout.", autocompletion=_complete)
+    ],
+) -> None:
+    """Print what the runbook says about a reason: what it means, what follows, what to do."""
+    with told():
+        heading, text = find_section(reason)
+    text = f"## {heading}\n\n" + _LINK.sub(r"\1", text) + "\n"
+    console = open_console()
+    if console.is_terminal:
+        console.print(Markdown(text))
+    else:
+        typer.echo(text, nl=False)

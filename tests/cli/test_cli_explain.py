@@ -1,0 +1,39 @@
+"""`explain` prints the runbook's section about what status, why and Events have in brackets."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.explaining import find_section, read_sections
+from shared.core.decide.failures import Failure
+from shared.core.decisions import Reason
+from tests.cli.cli_world import run
+
+
+@pytest.mark.parametrize("name", sorted({*map(str, Reason), *map(str, Failure)}))
+def test_every_reason_and_class_has_a_section(name: str) -> None:
+    _, text = find_section(name)
+
+    assert "**You:**" in text
+
+
+@pytest.mark.parametrize("name", ["stockout", "[stockout]", "STOCKOUT"])
+def test_the_section_is_printed_without_links_to_other_pages(name: str) -> None:
+    result = run("explain", name)
+
+    assert result.exit_code == 0
+    assert result.stdout.startswith("## stockout\n\n- **Means:**")
+    assert ".md" not in result.stdout
+    assert "### " not in result.stdout
+
+
+def test_an_alert_is_explained_too() -> None:
+    assert find_section("dead letters")[0] == "Alert: dead letters"
+
+
+def test_an_unknown_reason_names_the_near_ones() -> None:
+    result = run("explain", "stokout")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: REASON: the runbook has no heading 'stokout'; valid: stockout")
+    assert len(read_sections()) > 80

@@ -1,0 +1,128 @@
+"""`letters` lists, shows, replays and discards, asks before it changes something, and skips the hopeless."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from shared.core.messages import Message
+from tests.cli.cli_world import run
+from tests.cli.test_cli_replay import (
+    GOOD,
+    REFUSED,
+    TOPIC,
+    backlog,
+    broker,
+    bury,
+    deployment,
+    published,
+    url,
+    world,
+)
+
+__all__ = ["broker", "deployment", "url", "world"]
+pytestmark = pytest.mark.usefixtures("deployment")
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A person at a terminal; what they are asked is noted, and they agree while the list is short."""
+    asked: list[str] = []
+
+    def ask(question: str, **_: bool) -> bool:
+        asked.append(question)
+        return len(asked) < 2
+
+    monkeypatch.setattr("cli.asking.typer.confirm", ask)
+    monkeypatch.setattr("cli.asking.has_terminal", lambda: True)
+    return asked
+
+
+def test_letters_are_listed_shown_and_stay(url: str) -> None:
+    bury(url, GOOD, **REFUSED)
+    bury(url, Message(b"?", {}), tpu_provisioner_reason="event_malformed")
+
+    listed = json.loads(run("letters", "list", "--json").stdout)["letters"]
+    (one,) = json.loads(run("letters", "list", "--reason", "event_malformed", "--json").stdout)["letters"]
+    shown = run("letters", "show", one["message_id"])
+
+    assert [each["reason"] for each in listed] == ["cluster_unknown", "event_malformed"]
+    assert (shown.exit_code, shown.stdout) == (0, "tpu-provisioner-reason: event_malformed\n\n?\n")
+    assert "2 dead letters" in run("letters", "list").stdout
+    assert backlog(url) == 2
+
+
+def test_an_empty_letter_blocks_no_other(url: str) -> None:
+    bury(url, Message(b"", {}), tpu_provisioner_reason="event_malformed")
+    bury(url, GOOD, **REFUSED)
+
+    result = run("letters", "replay", "--yes")
+
+    assert result.exit_code == 0, result.stderr
+    assert "1 published again, 0 not selected\n1 letter cannot be published" in result.stdout
+    assert (len(published(url)), backlog(url)) == (1, 1)
+
+
+def test_a_person_is_asked_with_the_number_and_may_say_no(url: str, answer: list[str]) -> None:
+    bury(url, GOOD, **REFUSED)
+
+    agreed = run("letters", "replay")
+    bury(url, GOOD, **REFUSED)
+    refused = run("letters", "discard", "--all")
+
+    assert answer == [
+        "Publish 1 dead letter (1 cluster_unknown) again?",
+        "Remove 1 dead letter (1 cluster_unknown) for good?",
+    ]
+    assert (agreed.exit_code, refused.exit_code, refused.stderr) == (0, 2, "error: nothing was changed\n")
+    assert (len(published(url)), backlog(url)) == (1, 1)
+
+
+def test_a_replay_by_time_says_what_the_topic_keeps(answer: list[str]) -> None:
+    run("replay", "--since", "3d", "--function", "provision")
+
+    (asked,) = answer
+    assert asked.startswith("Set provision back to ")
+    assert "The topic events keeps messages for 1d0h, which is less than that. Pub/Sub cannot count" in asked
+
+
+@pytest.mark.parametrize(
+    "options", [("replay", "--dead-letters"), ("replay", "--since=1h"), ("letters", "discard", "--all")]
+)
+def test_where_nobody_can_be_asked_nothing_is_changed(url: str, options: tuple[str, ...]) -> None:
+    bury(url, GOOD, **REFUSED)
+
+    result = run(*options)
+
+    assert (result.exit_code, "--yes: is needed" in result.stderr) == (2, True)
+    assert (published(url, TOPIC), backlog(url)) == ([], 1)
+
+
+def test_named_letters_are_removed_and_the_others_stay(url: str) -> None:
+    bury(url, GOOD, **REFUSED)
+    bury(url, Message(b"", {}), tpu_provisioner_reason="event_malformed")
+    first, _ = json.loads(run("letters", "list", "--json").stdout)["letters"]
+
+    result = run("letters", "discard", first["message_id"], "--yes")
+
+    assert (result.exit_code, result.stdout) == (0, "1 removed, 1 not selected\n")
+    (left,) = json.loads(run("letters", "list", "--json").stdout)["letters"]
+    assert left["reason"] == "event_malformed"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("discard",), "letters discard: needs IDs or --reason, or --all alone"),
+        (("discard", "1", "--all"), "letters discard: needs IDs or --reason, or --all alone"),
+        (("discard", "--reason", "nonsense", "--yes"), "--reason: is not a reason (got 'nonsense')"),
+        (("list", "--reason", "nonsense"), "--reason: is not a reason"),
+        (("show", "no such id"), "ID: no dead letter has it (got 'no such id')"),
+        (("list", "-o", "wide", "--json"), "--json: contradicts --output=wide"),
+    ],
+)
+def test_what_names_no_letter_ends_with_2(options: tuple[str, ...], said: str) -> None:
+    result = run("letters", *options)
+
+    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
