@@ -235,7 +235,7 @@ def replay(
     function: Annotated[
         list[Function] | None, typer.Option(help="Only messages for this function. Can be repeated.")
     ] = None,
-    most: Annotated[int, typer.Option("--max", help="Largest number of dead letters.", min=1, max=100_000)] = 1000,
+    most: Annotated[str, typer.Option("--max", metavar="NUMBER", help="Largest number of dead letters.")] = "1000",
     output: Output = Format.TABLE,
     *,
     dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Publish dead letters again.")] = False,
@@ -260,7 +260,7 @@ def replay(
             dead_letters=dead_letters,
             reasons=tuple(reason or ()),
             functions=tuple(str(each) for each in function or ()),
-            most=most,
+            most=replaying.parse_most(most),
             dry_run=dry_run,
             sure=sure,
         )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from shared.core.errors import Misconfigured
-from shared.core.settings import CLUSTER, Settings
+from shared.core.settings import CLUSTER, Settings, Valid, matching
 from shared.deliver import SETTLE
 from shared.environment import describe_problem, name_variable, read_both
 
@@ -25,24 +26,32 @@ DEAD_LETTERS = "dead_letters"
 UNNAMED_CLUSTER = "projects/PROJECT/locations/{}/clusters/CLUSTER"
 """For a plan without settings. The location is the region of the zone."""
 ANY_ZONE = "any"
+_SUBSCRIPTION = re.compile(r"projects/[^/\s]+/subscriptions/[^/\s]+")
+_TOPIC = matching(r"(projects/[^/\s]+/topics/[^/\s]+)?", "projects/PROJECT/topics/NAME")
+_URL = matching(r"(https?://[^/\s?#]+(/[^\s?#]*)?)?", "https://HOST or http://HOST, or empty")
+_SUBSCRIPTIONS = Valid(
+    '{"provision": "projects/PROJECT/subscriptions/NAME", …}',
+    lambda found: all(not each or _SUBSCRIPTION.fullmatch(each) for each in found.values()),
+)
+_URIS = Valid('{"sweep": "https://HOST", …}', lambda found: all(_URL.accepts(each) for each in found.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSettings:
     """Where the parts of a deployment are, as far as no function uses them."""
 
-    topic: str = ""
+    topic: Annotated[str, _TOPIC] = ""
     """``projects/P/topics/T``: gets the exporter's events, and the dead letters that are
     replayed."""
-    operations_topic: str = ""
+    operations_topic: Annotated[str, _TOPIC] = ""
     """``projects/P/topics/T``: gets the ends of node pool operations from the audit log. Empty: the
     deployment does not have it."""
-    subscriptions: dict[str, str | None] = field(default_factory=dict)
+    subscriptions: Annotated[dict[str, str | None], _SUBSCRIPTIONS] = field(default_factory=dict)
     """JSON, Terraform's output ``subscriptions``: the full names of provision, collect,
     settle and dead_letters."""
-    function_uris: dict[str, str] = field(default_factory=dict)
+    function_uris: Annotated[dict[str, str], _URIS] = field(default_factory=dict)
     """JSON, Terraform's output ``function_uris``: the address of each function."""
-    exporter_url: str = ""
+    exporter_url: Annotated[str, _URL] = ""
     """Base URL of the exporter's health server, for /readyz. Empty: only its Lease is read."""
     lease_namespace: str = "tpu-provisioner"
     """Namespace of the exporter's Lease."""
@@ -53,9 +62,9 @@ class OperatorSettings:
     accounts."""
     context: str = ""
     """The context of that kubeconfig. Empty: its current one."""
-    logging_endpoint: str = "https://logging.googleapis.com"
+    logging_endpoint: Annotated[str, _URL] = "https://logging.googleapis.com"
     """Base URL of the Cloud Logging API. Empty: logs are not read."""
-    monitoring_endpoint: str = "https://monitoring.googleapis.com"
+    monitoring_endpoint: Annotated[str, _URL] = "https://monitoring.googleapis.com"
     """Base URL of the Cloud Monitoring API. Empty: the age of waiting messages is not read."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from cli.operator_access import Deployment
 
 REASONS = (*(str(reason) for reason in Reason), GIVEN_UP, "unknown")
+
+MOST_MAX = 100_000
+_NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,17 @@ def check(request: Request) -> None:
     if request.reasons and not request.dead_letters:
         raise BadInput(f"--reason: works only with --dead-letters (got {given[0]}); valid: no --reason")
     check_reasons(request.reasons)
+
+
+def parse_most(text: str) -> int:
+    """Return the largest number of letters.
+
+    Raises:
+        BadInput: it is not such a number.
+    """
+    if not _NUMBER.fullmatch(text) or int(text) > MOST_MAX:
+        raise BadInput(f"--max: is not valid (got {text[:80]!r}); valid: 1 to {MOST_MAX}")
+    return int(text)
 
 
 def check_reasons(reasons: tuple[str, ...]) -> None:

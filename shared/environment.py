@@ -22,7 +22,7 @@ from shared.capacity_lists import UnreadableList, read_policies
 from shared.core.errors import Misconfigured
 from shared.core.priorities import CapacityPolicy
 from shared.core.settings import Settings, Valid
-from shared.json_text import JSON_ERRORS
+from shared.json_text import JSON_ERRORS, describe_json_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -134,7 +134,8 @@ def _read_fields(environ: Mapping[str, str], kind: type[S]) -> tuple[S | None, l
             value = _convert(environ[name], hints[field.name])
         except (*JSON_ERRORS, UnreadableList) as error:
             said = isinstance(error, UnreadableList) or _is_json(environ[name])
-            what = f"is not valid: {error}" if said else "is not valid"
+            words = str(error) if isinstance(error, UnreadableList) else describe_json_error(error)
+            what = f"is not valid: {words}" if said else "is not valid"
             problems.append(describe_problem(name, what, environ[name], valid))
             complete = complete and not _is_required(field)
             continue
@@ -214,6 +215,9 @@ def _name_valid(hint: Any) -> str:
     """Return what a type accepts, in words."""
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return ", ".join(hint)
+    of_values = typing.get_args(hint)[-1:]
+    if typing.get_origin(hint) is dict and isinstance(of_values[0], type) and issubclass(of_values[0], StrEnum):
+        return f"a JSON object with the values {', '.join(of_values[0])}"
     return _VALID_OF_TYPE.get(typing.get_origin(hint) or hint, "a text")
 
 

@@ -87,6 +87,7 @@ _COMMANDS: dict[str, bytes] = {
     "lease_namespace": b"tpu-provisioner",
     "lease_name": b"tpu-provisioner-exporter",
     "kubeconfig": b"",
+    "context": b"gke_p_us-east5_c",
     "logging_endpoint": b"https://logging.googleapis.com",
     "monitoring_endpoint": b"https://monitoring.googleapis.com",
 }
@@ -205,6 +206,9 @@ CONTRADICTIONS: tuple[tuple[str, dict[str, str], str], ...] = (
     ("functions", {"mode": "active,report-only"}, "mode"),
     ("commands", {"kubeconfig": "/tmp/kubeconfig"}, "kubeconfig"),
     ("commands", {"subscriptions": '{"provision": "a", "provision": "b"}'}, "subscriptions"),
+    ("commands", {"subscriptions": '{"provision": "a"}'}, "subscriptions"),
+    ("commands", {"topic": "events"}, "topic"),
+    ("commands", {"exporter_url": "localhost:8080"}, "exporter_url"),
     ("commands", {"lease_seconds": "15"}, "lease_seconds"),
     ("exporter", {"kinds": "JobSet,JobSets"}, "kinds"),
     ("exporter", {"clusters": "{}"}, "clusters"),
