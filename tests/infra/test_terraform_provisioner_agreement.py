@@ -103,9 +103,12 @@ def test_the_exporters_environment_in_the_outputs_is_valid(module: Configuration
     clusters = str(one(module, "output.clusters").body["value"])
     names = set(re.findall(rf"{PREFIX}[A-Z_]+", clusters))
 
-    assert names == {f"{PREFIX}CLUSTER", f"{PREFIX}TOPIC"}
+    check = f"{PREFIX}KUEUE_ADMISSION_CHECK"
+    assert names == {f"{PREFIX}CLUSTER", f"{PREFIX}TOPIC", check}
     topic = "projects/p/topics/tpu-provisioner-workload-events"
-    assert read_exporter_settings({f"{PREFIX}CLUSTER": CLUSTER, f"{PREFIX}TOPIC": topic}).topic == topic
+    environ = {f"{PREFIX}CLUSTER": CLUSTER, f"{PREFIX}TOPIC": topic}
+    assert read_exporter_settings(environ).topic == topic
+    assert read_exporter_settings(environ | {check: "true"}).kueue_admission_check
 
 
 def test_an_instance_keeps_a_connection_for_every_call_at_one_time(module: Configuration) -> None:
