@@ -305,5 +305,5 @@ def board(
     from cli.board.site import Site  # noqa: PLC0415 -- see open_deployment
 
     with told():
-        site = Site(open_deployment(os.environ), write=write, every=every, namespace=namespace)
+        site = Site(open_deployment(choose_environment()), write=write, every=every, namespace=namespace)
         serve_board(site, port=port, say=typer.echo)
