@@ -11,13 +11,13 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "differences.md"
 _HEAD = """\
 # Where the two clusters differ
 
-One script of nine scenes and some fifty questions runs on the [embedded cluster](local-cluster.md) and
-on [Kubernetes itself](control-plane.md). The test compares what a watcher sees: every object's states
-and their order, the Events, what the exporter would publish, and the status codes and reasons of
-refusals. Names with random parts, UIDs, times and versions are removed first. The script plays only
-what the embedded cluster plays; what it refuses is in [its manual](local-cluster.md#what-it-refuses).
-The table lists what still differs, why it stays, and what it could hide from a test that runs on the
-embedded cluster only.
+One script of nine scenes and some fifty questions runs on the [embedded cluster](local-cluster.md)
+and on [Kubernetes itself](control-plane.md). The test compares what a watcher sees: every object's
+states and their order, the Events, what the exporter would publish, and the status codes and
+reasons of refusals. Names with random parts, UIDs, times and versions are removed first. The script
+plays only what the embedded cluster plays; what it refuses is in [its
+manual](local-cluster.md#what-it-refuses). The table lists what still differs, why it stays, and
+what it could hide from a test that runs on the embedded cluster only.
 
 The test fails on a difference that is not listed, and on a listed one that does not occur any more.
 This page is made from its list: `python -m tests.differential.differential_page` writes it again.

@@ -35,25 +35,27 @@ _PRODUCTS = {product.name: product for product in (*PRODUCTS, *ADDITIONS)}
 _TITLES = {"kuberay": "KubeRay", "lws": "LeaderWorkerSet", "kueue": "Kueue", "jobset": "JobSet"}
 _HEAD = """# What proves the table of kinds
 
-Written by `python -m tests.kinds.proofs --write` from the marks on the tests; do not edit. The table itself:
-[kinds.md](kinds.md). The lives of a JobSet, one by one: [lives.md](lives.md). What each
-scenario asks of GKE: [lives-kinds.md](lives-kinds.md).
+Written by `python -m tests.kinds.proofs --write` from the marks on the tests; do not edit. The
+table itself: [kinds.md](kinds.md). The lives of a JobSet, one by one: [lives.md](lives.md). What
+each scenario asks of GKE: [lives-kinds.md](lives-kinds.md).
 
-A scenario lives the whole loop: the kind's own controller makes the pods, the exporter reports them, the functions
-answer, the fake GKE makes the pools, and a simulated kubelet runs the pods. *On* says which controllers are real
-programs, and at which version; Kubernetes stands for its API server, scheduler and controller manager, which run
-under all of them. *The embedded cluster* is our own [stand-in](local-cluster.md). *The rules alone* means a test
-without any controller, on objects as the controller's sources write them.
+A scenario lives the whole loop: the kind's own controller makes the pods, the exporter reports
+them, the functions answer, the fake GKE makes the pools, and a simulated kubelet runs the pods.
+*On* says which controllers are real programs, and at which version; Kubernetes means its API
+server, scheduler and controller manager, which run under all of them. *The embedded cluster* is our
+own [stand-in](local-cluster.md). *The rules alone* means a test without any controller, on objects
+as the controller's sources write them.
 
 | kind | cell | scenario | on |
 |---|---|---|---|
 """
 _TAIL = """
-To add a line, mark the test: `@pytest.mark.proves("RayCluster", "released when", on="kuberay-1.6")`. The cells are
-those of the table, besides `refused` and `queued`. `on` is a name of `standins/controlplane/recipe.py`,
-`"embedded"`, or several of these; a test of the rules alone (`tests/unit`, `tests/component`) has none.
-Then run the command above. A cell that nothing proves is in `tests/kinds/unproved.py` with the reason. A test
-keeps marks, document and that list together.
+To add a line, mark the test: `@pytest.mark.proves("RayCluster", "released when",
+on="kuberay-1.6")`. The cells are those of the table, besides `refused` and `queued`. `on` is a name
+of `standins/controlplane/recipe.py`, `"embedded"`, or several of these; a test of the rules alone
+(`tests/unit`, `tests/component`) has none. Then run the command above. A cell that nothing proves
+is in `tests/kinds/unproved.py` with the reason. A test keeps marks, document and that list
+together.
 """
 
 

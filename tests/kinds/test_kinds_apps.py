@@ -98,7 +98,7 @@ def test_a_bare_pod_has_a_pool_of_one_node_until_it_has_ended(cloud: Cloud) -> N
 
 
 @pytest.mark.proves("Pod", "refused", on="kubernetes")
-def test_a_pod_that_nobody_known_controls_is_told_so_and_gets_nothing(cloud: Cloud) -> None:
+def test_a_pod_of_an_unknown_controller_is_told_so_and_gets_nothing(cloud: Cloud) -> None:
     life = Plain(cloud, "orphan", "Pod")
     # A live owner of a kind that is not in the table, so that the garbage collector leaves its pod alone.
     config = cloud.create(f"/api/v1/namespaces/{life.namespace}/configmaps", {"metadata": {"name": "driver"}})

@@ -212,7 +212,7 @@ def test_deletion_rules_give_the_pools_back_where_they_apply(cloud: Cloud, dashb
 
 
 @pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
-def test_a_rayjob_on_a_cluster_of_somebody_else_releases_nothing(cloud: Cloud, dashboards: Dashboards) -> None:
+def test_a_rayjob_on_a_cluster_of_another_owner_releases_nothing(cloud: Cloud, dashboards: Dashboards) -> None:
     life = JobLife(cloud, dashboards, "chosen")
     life.submit()
     life.wait_running(2)

@@ -72,7 +72,7 @@ LIVES = (
         creates=TWO,
         deletes=TWO,
         calls_most=16,
-        remark="each slice lies on one pool, not always on the one that was made for it",
+        remark="each slice runs on one pool, not always on the one that was made for it",
     ),
     Life(
         name="restarted",

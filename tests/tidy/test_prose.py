@@ -20,10 +20,6 @@ SKIPPED_FOLDERS = {".venv", ".git", ".local", "build", "node_modules"}
 DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli")
 OLD_PAGES = {
     "docs/decisions/0007-size-of-the-core.md",
-    "docs/differences.md",
-    "docs/kinds-proof.md",
-    "docs/lives-kinds.md",
-    "docs/lives.md",
     "docs/proof.md",
     "docs/rights.md",
 }
