@@ -200,6 +200,7 @@ def _create_allowed(
     """Create the pool of an attempt, unless its namespace or a wrong cluster forbids it.
 
     A candidate that GKE refuses at once leaves no pool, so the next one of its round follows here.
+    A pool of that name shows that the list was too old: GKE may check quota before names.
     """
     if found.decision.verdict != Verdict.CREATE:
         return found
@@ -213,6 +214,9 @@ def _create_allowed(
     cluster_uid = read_cluster_uid(live)
     made = _create(demand, found, ports, turn, cluster_uid)
     while (following := decide_after_refusal(demand, made)) is not None:
+        name = build_pool_name(demand.claim, made.attempt)
+        if ports.pools.get(demand.claim.cluster, name) is not None:
+            raise StaleView(f"GKE refuses to create node pool {name}, which is there")
         made = _create(demand, following, ports, turn, cluster_uid)
     return made
 

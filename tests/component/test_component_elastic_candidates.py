@@ -140,6 +140,17 @@ def test_a_candidate_that_gke_refuses_at_once_is_followed_in_the_same_turn(
     assert zones(world) == ["a", "c"]
 
 
+def test_a_refusal_for_a_pool_that_is_there_makes_no_second_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seed 3603 of commit e6b23e6: GKE's list is from before the creation, and its quota is used up."""
+    monkeypatch.setattr(world.pools, "list", lambda _cluster: [])
+    world.pools.fail_next("create", NoCapacity("quota"))
+
+    assert world.deliver(a_demand(POD)).status == 503
+    assert zones(world) == ["a"]
+
+
 def test_without_a_list_the_one_name_is_used_again(world: World, look: Callable[[World], None]) -> None:
     first = name_of(world, 0)
     world.pools.move(CLUSTER, first, "gone")

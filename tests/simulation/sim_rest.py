@@ -87,7 +87,7 @@ def _is_left_without(world: World, cluster: SimCluster, pods: list[SimPod], late
     The story has rested for longer than the longest pause and a round of the list together.
     """
     made, name = pods[0].workload, pods[0].plan.slice_name
-    hosts = sum(plan.slice_name == name for plan in list_pods(made))
+    hosts = sum(made.elastic or plan.slice_name == name for plan in list_pods(made))
     zones = [f"us-east5-{letter}" for letter in "abc"[: world.story.candidates] if not made.spot] or [ZONE]
     stocked = any(
         world.gke.find_room(cluster.name, zone) >= hosts and not world.faults.is_out_of_stock(cluster.name, zone)
