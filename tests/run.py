@@ -57,8 +57,9 @@ start: a third of what that costs the API server is the collection of garbage (h
 _TESTS_FAILED = 1
 """pytest's exit code for tests that failed, and for nothing else."""
 _SECOND_RUNS_MAX = 3
-"""So many failed tests of a tier run again with their files, alone. Real processes share two cores
-with each other, and a test that waits for one can lose. More failures have a cause in the code."""
+"""So many files with failed tests of a tier run again, alone. Real processes share two cores with
+each other, and a test that waits for one can lose; tests of one file may share what it started.
+More failures have a cause in the code."""
 
 
 @dataclass(frozen=True)
@@ -273,10 +274,10 @@ def _pytest(marker: str, rest: list[str]) -> int:
         told = environment | {FAILURES_VARIABLE: str(failures)}
         code = subprocess.call([*command, *spread, "-m", marker, *rest], cwd=ROOT, env=told)
         failed = failures.read_text(encoding="utf-8").splitlines() if failures.is_file() else []
-    if code != _TESTS_FAILED or not 0 < len(failed) <= _SECOND_RUNS_MAX:
-        return code
-    _say(f"FAILED BESIDE OTHERS: {', '.join(failed)}; run again with its file, alone.")
     files = sorted({name.partition("::")[0] for name in failed})  # the tests of a file may share what they started
+    if code != _TESTS_FAILED or not 0 < len(files) <= _SECOND_RUNS_MAX:
+        return code
+    _say(f"FAILED BESIDE OTHERS: {', '.join(failed)}; run again with their files, alone.")
     code = subprocess.call([*command, "-m", marker, *files], cwd=ROOT, env=environment)
     if code == 0:
         _say(f"UNSTABLE: {', '.join(failed)}: passed alone, after a failure beside others. Find out why.")

@@ -16,20 +16,21 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def run_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], int]:
+def run_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Return a function that runs tests as a project of their own, and returns the exit code."""
     monkeypatch.setattr(run, "ROOT", tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
-    def run_them(body: str) -> int:
-        (tmp_path / "test_some.py").write_text(dedent(body), encoding="utf-8")
+    def run_them(body: str, files: int = 1) -> int:
+        for number in range(files):
+            (tmp_path / f"test_some_{number}.py").write_text(dedent(body), encoding="utf-8")
         return run._pytest("not cluster", [])
 
     return run_them
 
 
 def test_a_test_that_fails_beside_others_only_is_told_as_unstable(
-    run_tests: Callable[[str], int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    run_tests: Callable[..., int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     body = f"""
         from pathlib import Path
@@ -53,10 +54,12 @@ def test_a_test_that_fails_beside_others_only_is_told_as_unstable(
 
 
 @pytest.mark.parametrize(
-    ("failing", "again"), [(1, True), (_SECOND_RUNS_MAX + 1, False)], ids=["fails twice", "too many fail"]
+    ("failing", "files", "again"),
+    [(1, 1, True), (_SECOND_RUNS_MAX + 1, 1, True), (1, _SECOND_RUNS_MAX + 1, False)],
+    ids=["fails twice", "a file fails twice", "too many files fail"],
 )
 def test_a_failure_stays_a_failure(
-    run_tests: Callable[[str], int], capfd: pytest.CaptureFixture[str], *, failing: int, again: bool
+    run_tests: Callable[..., int], capfd: pytest.CaptureFixture[str], *, failing: int, files: int, again: bool
 ) -> None:
     body = f"""
         import pytest
@@ -66,7 +69,7 @@ def test_a_failure_stays_a_failure(
             assert number < 0
     """
 
-    code = run_tests(body)
+    code = run_tests(body, files)
 
     assert code == 1
     told = capfd.readouterr().out
