@@ -17,6 +17,7 @@ from cli.endings import EPILOG, BadInput, Ending, end_with, told
 from cli.explaining import explain
 from cli.findings import Result, print_findings
 from cli.github_notes import print_notes
+from cli.log_lines import logs
 from cli.manifests import read_manifests
 from cli.namespace_labels import Namespaces
 from cli.plan import find_zone, summarize
@@ -43,6 +44,7 @@ app = typer.Typer(
 )
 app.add_typer(config_commands.app, name="config", epilog=EPILOG)
 app.command(epilog=EPILOG)(explain)
+app.command(epilog=EPILOG)(logs)
 app.add_typer(letter_commands.app, name="letters", epilog=EPILOG)
 
 Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]

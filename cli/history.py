@@ -105,6 +105,21 @@ class _Operation(msgspec.Struct, rename="camel"):
     error: _OperationError | None = None
 
 
+_WORDS = {
+    "CREATE_NODE_POOL": "creation",
+    "DELETE_NODE_POOL": "deletion",
+    "SET_NODE_POOL_SIZE": "change of size",
+    "UPGRADE_NODES": "upgrade",
+    "REPAIR_CLUSTER": "repair",
+    "AUTO_REPAIR_NODES": "repair of nodes",
+    "AUTO_UPGRADE_NODES": "automatic upgrade",
+}
+"""GKE's types of operations in words.
+
+https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.operations#type
+"""
+
+
 class _Operations(msgspec.Struct):
     operations: list[_Operation] = []
 
@@ -212,7 +227,7 @@ def read_operations(gke: GoogleSession, cluster: str, names: set[str]) -> list[E
 
 
 def _read_operation(operation: _Operation, pool: str) -> Iterator[Entry]:
-    kind = str(operation.operation_type)
+    kind = _WORDS.get(str(operation.operation_type)) or str(operation.operation_type).lower().replace("_", " ")
     began, ended = parse_time(operation.start_time), parse_time(operation.end_time)
     if began is not None:
         yield Entry(at=began, source="operation", about=pool, text=f"{kind} began ({operation.name})")

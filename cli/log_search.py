@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DAY_SECONDS = 86_400.0
 ENTRIES_MAX = 500
 _TOLD = ("decision", "reason", "message", "pool", "zone", "failure")
-_LOUD = ("ERROR", "CRITICAL", "ALERT", "EMERGENCY", "WARNING")
+LOUD = ("ERROR", "CRITICAL", "ALERT", "EMERGENCY", "WARNING")
 
 
 def open_logs(endpoint: str, credentials: Credentials, project: str) -> Client:
@@ -85,7 +85,7 @@ def read_answers(open_logs: OpenLogs, cluster: str, *, now: float) -> list[Answe
     wanted = f"severity>=NOTICE AND jsonPayload.claim.cluster={json.dumps(cluster)}"
     found = []
     for each in _list(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX):
-        said, at = each.payload, _read_moment(each)
+        said, at = each.payload, read_moment(each)
         if at is None or not isinstance(said, dict) or not isinstance(said.get("claim"), dict):
             continue
         texts = {
@@ -116,7 +116,7 @@ def find_last_sweep(open_logs: OpenLogs, cluster: str, *, now: float) -> Swept |
     for each in _list(open_logs, cluster, wanted, now=now, most=1):
         counts = each.payload.get("counts") if isinstance(each.payload, dict) else None
         errors = counts.get("errors") if isinstance(counts, dict) else None
-        at = _read_moment(each)
+        at = read_moment(each)
         return None if at is None else Swept(at=at, errors=int(errors or 0))
     return None
 
@@ -128,16 +128,25 @@ def find_last_report(open_logs: OpenLogs, cluster: str, *, now: float) -> float 
         ProvisionerError: the logs could not be read.
     """
     found = _list(open_logs, cluster, 'jsonPayload.message="published"', now=now, most=1)
-    return _read_moment(found[0]) if found else None
+    return read_moment(found[0]) if found else None
 
 
 def _list(open_logs: OpenLogs, cluster: str, wanted: str, *, now: float, most: int) -> list[Any]:
     """Return the newest entries of the last day that fit."""
+    return list_newest(open_logs, cluster, wanted, since=now - DAY_SECONDS, most=most)
+
+
+def list_newest(open_logs: OpenLogs, cluster: str, wanted: str, *, since: float, most: int) -> list[Any]:
+    """Return the newest entries since a time in unix seconds that fit a filter, the newest first.
+
+    Raises:
+        ProvisionerError: the logs could not be read.
+    """
     project = cluster.split("/")[1]
     with translate_errors(f"ListLogEntries projects/{project}"):
         client: Any = open_logs(project)
         found = client.list_entries(
-            filter_=f'timestamp>="{format_moment(now - DAY_SECONDS)}" AND {wanted}',
+            filter_=f'timestamp>="{format_moment(since)}" AND {wanted}',
             order_by="timestamp desc",
             page_size=most,
             max_results=most,
@@ -149,16 +158,17 @@ def _describe(entry: Any) -> Entry:
     said = entry.payload if isinstance(entry.payload, dict) else {}
     pool, decision = str(said.get("pool") or ""), str(said.get("decision") or "")
     return Entry(
-        at=_read_moment(entry) or 0.0,
+        at=read_moment(entry) or 0.0,
         source="log",
         about=f"{said.get('function', '')} {pool}".strip(),
         text=f"{decision}: {said.get('message', '')} [{said.get('reason', '')}]",
-        bad=entry.severity in _LOUD,
+        bad=entry.severity in LOUD,
         message=f"{said.get('message', '')} [{said.get('reason', '')}]",
         owner_uid=str(claim.get("owner_uid") or "") if isinstance(claim := said.get("claim"), dict) else "",
     )
 
 
-def _read_moment(entry: Any) -> float | None:
+def read_moment(entry: Any) -> float | None:
+    """Return when an entry was written, in unix seconds; None if it does not say."""
     moment: float | None = entry.timestamp.timestamp() if entry.timestamp else None
     return moment

@@ -51,7 +51,8 @@ class Deployment:
     open_publisher: Callable[[], PublisherClient]
     """Opens what publishes messages again."""
     open_logs: OpenLogs | None
-    """Opens a project's logs; None where no logs can be read."""
+    """Opens the logs of the deployment, else those of a cluster's project, which it is given; None
+    where no logs can be read."""
     monitoring: GoogleSession | None
     """None where there are no metrics."""
     http: urllib3.PoolManager
@@ -77,7 +78,8 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
         return open_publisher_over_rest(settings.pubsub_endpoint, account.find_credentials())
 
     def find_logs(project: str) -> Client:
-        return open_logs(own.logging_endpoint, account.find_credentials(), project)
+        home = own.topic.split("/")[1] if own.topic else project  # a cluster may be in another project
+        return open_logs(own.logging_endpoint, account.find_credentials(), home)
 
     ports = Ports(
         settings=settings,

@@ -37,6 +37,8 @@ class Comparison:
         found = _find(entry, self.path)
         if found is None:
             return self.operator == "!="
+        if (self.operator, self.value) == (":", "*"):
+            return True
         if self.operator in ("=", ":", "!="):
             same = self.value == _text(found) if self.operator != ":" else self.value in _text(found)
             return same != (self.operator == "!=")

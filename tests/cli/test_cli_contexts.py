@@ -182,7 +182,9 @@ def test_every_setting_can_be_kept_but_for_the_choices() -> None:
     assert len(list_keys()) == len(set(list_keys()))
 
 
-@pytest.mark.parametrize("command", ["", "status", "why", "plan", "replay", "doctor", "config", "config set"])
+@pytest.mark.parametrize(
+    "command", ["", "status", "why", "logs", "plan", "replay", "doctor", "config", "config set"]
+)
 def test_help_fits_80_columns(command: str) -> None:
     shown = run(*command.split(), "--help", environ={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}).stdout
 

@@ -53,6 +53,7 @@ def messages(answer: dict[str, Any]) -> list[str]:
         ('timestamp>="2026-01-01T00:00:01Z"\nseverity>=INFO', ["a", "b"]),
         ('jsonPayload.message!="a" severity>DEFAULT', ["b"]),
         ("jsonPayload.n=1", ["a"]),
+        ("jsonPayload.n:*", ["a"]),
         ('resource.labels.service_name:"prov" AND severity=ERROR', ["b"]),
         ('jsonPayload.claim.name="z"', []),
     ],

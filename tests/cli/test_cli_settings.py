@@ -18,7 +18,7 @@ from tests.cli.cli_world import run
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTERS = {"TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9"}})}
-COMMANDS = ("status", "why", "explain", "plan", "replay", "doctor", "board")
+COMMANDS = ("status", "why", "explain", "logs", "plan", "replay", "doctor", "board")
 
 
 def problems(environ: dict[str, str]) -> tuple[str, ...]:

@@ -89,12 +89,14 @@ def test_a_workload_is_seen_from_plan_to_its_pools_end(environ: dict[str, str], 
     told = until(
         "pool's creation in the story",
         lambda: (
-            "CREATE_NODE_POOL ended" in (found := run("why", NAME, environ=environ)).stdout
+            "creation ended" in (found := run("why", NAME, environ=environ)).stdout
             and f"NodePoolCreationStarted: creating 1 x {pool['machine_type']}" in found.stdout
             and found
         ),
     )
     assert told.exit_code == 0
+    logged = run("logs", "provision", "--severity=notice", environ=environ).stdout
+    assert f"JobSet default/{NAME}: creating" in logged
     (story,) = ask(environ, "why", NAME)
     assert {each["source"] for each in story["entries"]} >= {"jobset", "pod", "event", "pool", "operation", "log"}
     assert [each["at"] for each in story["entries"]] == sorted(each["at"] for each in story["entries"])
@@ -104,7 +106,7 @@ def test_a_workload_is_seen_from_plan_to_its_pools_end(environ: dict[str, str], 
     until("end of the pool", lambda: not rows(environ, "pools", NAME))
     ended = until(
         "end in the story",
-        lambda: "DELETE_NODE_POOL ended" in (found := run("why", NAME, environ=environ)).stdout and found,
+        lambda: "deletion ended" in (found := run("why", NAME, environ=environ)).stdout and found,
     )
     assert f"now: JobSet default/{NAME} does not exist, and has no pools" in ended.stdout
 

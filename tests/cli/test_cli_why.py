@@ -89,9 +89,9 @@ def test_operations_on_its_pools_are_told_with_their_errors() -> None:
 
     assert rest.asked == "GET v1/projects/p/locations/us-east5/operations"
     assert [(each.text, each.bad) for each in found] == [
-        ("CREATE_NODE_POOL began (operation-1)", False),
-        ("CREATE_NODE_POOL failed after 2100 s (unknown): stockout", True),
-        ("DELETE_NODE_POOL began (operation-2)", False),
+        ("creation began (operation-1)", False),
+        ("creation failed after 2100 s (unknown): stockout", True),
+        ("deletion began (operation-2)", False),
     ]
 
 
@@ -111,8 +111,8 @@ def test_the_creations_of_all_attempts_are_told_with_the_class_of_their_failure(
     found = read_operations(rest, CLUSTER, {build_pool_name(a_claim())})
 
     assert [each.text for each in found] == [
-        "CREATE_NODE_POOL began (operation-1)",
-        f"CREATE_NODE_POOL failed after 60 s {told}",
+        "creation began (operation-1)",
+        f"creation failed after 60 s {told}",
     ]
     assert read_operations(rest, CLUSTER, {build_pool_name(a_claim(owner_uid="another"))}) == []
 
