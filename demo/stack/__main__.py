@@ -167,7 +167,7 @@ def run(
     signal.signal(signal.SIGINT, end)
     try:
         background.take_lock(Layout(home.resolve()))
-        with Stack(home, settings, say=typer.echo):
+        with Stack(home, settings, say=typer.echo, keep_ports=True):
             ready.set()
             typer.echo("ready")
             ending.wait()

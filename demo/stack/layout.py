@@ -95,6 +95,11 @@ class Layout:
         """The variables of `tpu-provisioner`, which finds the running stack by this file."""
         return self.home / "operator.json"
 
+    @property
+    def kept_ports(self) -> Path:
+        """Where the parts of the last stack listened; the next one does so again."""
+        return self.home / "kept-ports.json"
+
     def log(self, name: str) -> Path:
         """Return the log file of one process."""
         return self.logs / f"{name}.log"

@@ -19,6 +19,7 @@ from demo.stack import commands
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import Addresses, StackSettings
 from demo.stack.cpu_node import register_cpu_node
+from demo.stack.kept_ports import choose_ports, list_servers, listen_on, read_kept_ports, write_ports
 from demo.stack.layout import FUNCTIONS, PROJECT_ROOT, Layout
 from demo.stack.local_subscriptions import create_subscriptions
 from demo.stack.operator_environment import operator_environment
@@ -28,7 +29,6 @@ from demo.stack.supervisor import Supervisor
 from standins.controlplane.product_manifests import read_kustomization
 from standins.controlplane.serving import Outputs
 from standins.processes.child import describe_last_words
-from standins.processes.free_ports import draw_ports
 from standins.processes.private_files import write_private
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class Stack:
         plane: A running control plane of the caller's to use, who can then strike its parts; None
             starts the chosen cluster as one of the stack's own processes. Without JobSet in it, the
             exporter's being ready is not waited for.
+        keep_ports: Listen where the last stack of this folder did, as far as these ports are free.
     """
 
     def __init__(
@@ -75,12 +76,13 @@ class Stack:
         *,
         say: Callable[[str], None] = lambda _text: None,
         plane: ControlPlane | None = None,
+        keep_ports: bool = False,
     ) -> None:
         if plane is not None and settings.cluster is not ClusterKind.REAL:
             raise ValueError(f"settings.cluster: {settings.cluster} is not valid with a plane; valid: real")
         self.layout = Layout(home.resolve())
         self.settings = settings
-        self._say, self._plane = say, plane
+        self._say, self._plane, self._keeps_ports = say, plane, keep_ports
         self._addresses: Addresses | None = None
         self._started = False
         self._writing = threading.Lock()
@@ -127,20 +129,21 @@ class Stack:
 
     def _start(self) -> None:
         self._say(_STARTING[self.settings.cluster])
+        ports = self._choose_ports()
         if self._plane is None:
-            self.supervisor.start(commands.cluster(self.layout, self.settings))
-        self.supervisor.start(commands.pubsub(self.layout, self.settings))
-        self.supervisor.start(commands.logging(self.layout))
+            self.supervisor.start(listen_on(commands.cluster(self.layout, self.settings), ports))
+        self.supervisor.start(listen_on(commands.pubsub(self.layout, self.settings), ports))
+        self.supervisor.start(listen_on(commands.logging(self.layout), ports))
         _stage(self.layout)
         kubernetes = self._move_in(self._plane) if self._plane else self._cluster_url()
         broker = self._ports("pubsub")
-        self.supervisor.start(commands.fake_gke(self.layout, self.settings, pubsub_rest=broker["rest"]))
+        gke_command = commands.fake_gke(self.layout, self.settings, pubsub_rest=broker["rest"])
+        self.supervisor.start(listen_on(gke_command, ports))
         self.supervisor.start(commands.kubelet(self.layout, self.settings))
         register_cpu_node(self.layout.kubeconfig)
         create_own_namespace(self.layout.kubeconfig)
         self._say("starting GKE and the functions")
         gke = self._ports("fakegke")
-        function_ports = dict(zip((*FUNCTIONS, "exporter"), draw_ports(len(FUNCTIONS) + 1), strict=True))
         self._addresses = Addresses(
             kubernetes=kubernetes,
             kubeconfig=str(self.layout.kubeconfig),
@@ -148,16 +151,27 @@ class Stack:
             gke_grpc=gke["grpc"],
             pubsub_rest=broker["rest"],
             pubsub_grpc=broker["grpc"],
-            functions={name: f"http://127.0.0.1:{function_ports[name]}/" for name in FUNCTIONS},
-            exporter=f"http://127.0.0.1:{function_ports['exporter']}",
+            functions={name: f"http://127.0.0.1:{ports[name]}/" for name in FUNCTIONS},
+            exporter=f"http://127.0.0.1:{ports['exporter']}",
             logging=self._ports("logging")["rest"],
         )
-        self._start_functions(function_ports)
-        self._start_exporter(function_ports["exporter"])
+        self._start_functions(ports)
+        self._start_exporter(ports["exporter"])
         variables = operator_environment(self.layout, self.settings, self._addresses)
         self.layout.operator.write_text(json.dumps(variables, indent=2) + "\n", encoding="utf-8")
         self._started = True
         self._write_state()
+
+    def _choose_ports(self) -> dict[str, int]:
+        """Return where functions and exporter listen; for kept ports, where all parts do."""
+        names = (*FUNCTIONS, "exporter")
+        if not self._keeps_ports:
+            return choose_ports(names, {})
+        real = self.settings.cluster is ClusterKind.REAL  # it has several ports, and chooses them
+        path = self.layout.kept_ports
+        ports = choose_ports((*names, *list_servers(without="cluster" if real else "")), read_kept_ports(path))
+        write_ports(path, ports)
+        return ports
 
     def _move_in(self, plane: ControlPlane) -> str:
         """Apply the objects of `commands.cluster` to a running control plane; return its URL."""

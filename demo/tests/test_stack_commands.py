@@ -116,7 +116,8 @@ class TestOnBothClusters:
     def test_a_killed_supervisor_leaves_nothing_running_and_the_next_stack_nothing_at_all(
         self, place: Place
     ) -> None:
-        supervisor = psutil.Process(place.up().supervisor_pid)
+        before = place.up()
+        supervisor = psutil.Process(before.supervisor_pid)
         os.kill(supervisor.pid, signal.SIGKILL)
         until("the supervisor's end", lambda: has_ended(supervisor))
         status = place.call("status")
@@ -124,7 +125,16 @@ class TestOnBothClusters:
         assert "is gone (its supervisor ended); start it with: make up" in status.stderr
         until("the end of every process", lambda: place.processes() == [])
         assert "is gone" in place.call("down").stdout
-        place.up()
+        after, kept = place.up().addresses, before.addresses
+        assert (after.functions, after.exporter, after.gke_rest, after.gke_grpc, after.logging) == (
+            kept.functions,
+            kept.exporter,
+            kept.gke_rest,
+            kept.gke_grpc,
+            kept.logging,
+        )
+        if place.kind is ClusterKind.EMBEDDED:  # a real control plane has several ports, and chooses them
+            assert after.kubernetes == kept.kubernetes
         assert "The stack is down" in place.call("down").stdout
         assert place.processes() == []
         with pytest.raises(NothingRuns, match="no stack runs in"):
