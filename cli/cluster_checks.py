@@ -160,7 +160,7 @@ def _check_gke(deployment: Deployment, cluster: str, shown: str) -> Iterator[Fin
 def _check_kind(api: KubernetesApi, kind: Kind, shown: str) -> Iterator[Finding]:
     check = f"{shown} {kind.name}"
     try:
-        api.get(f"/apis/{kind.api_version}", JsonObject)
+        api.get(kind.root, JsonObject)
     except NotFound:
         yield Finding(
             check=check,

@@ -152,7 +152,7 @@ def list_absent_kinds(deployment: Deployment, cluster: str) -> list[str]:
     absent = [f"{kind.name} (not in the setting kinds)" for kind in KINDS if kind.name not in served]
     for kind in choose_kinds(served):
         try:
-            deployment.apis[cluster].get(f"/apis/{kind.api_version}", JsonObject)
+            deployment.apis[cluster].get(kind.root, JsonObject)
         except NotFound:
             absent.append(f"{kind.name} (not installed)")
     return absent

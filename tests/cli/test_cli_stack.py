@@ -122,7 +122,7 @@ def test_a_healthy_stack_passes_every_check(environ: dict[str, str]) -> None:
     choices |= {f"demo {kind.name}" for kind in KINDS if not kind.install}
     results = {each["check"].rpartition("/")[2]: each["result"] for each in findings}
     assert {name for name, result in results.items() if result == "skipped"} <= choices
-    assert results["sweep"] == "ok"
+    assert {results[name] for name in ("sweep", "demo JobSet", "demo Job", "demo Pod")} == {"ok"}
 
 
 def test_a_malformed_message_is_seen_and_comes_back_whenever_it_is_replayed(

@@ -194,12 +194,13 @@ class Kind(Resource):
     @property
     def path(self) -> str:
         """Return the path of the list of all namespaces."""
-        return f"{self._root}/{self.plural}"
+        return f"{self.root}/{self.plural}"
 
     def path_of(self, namespace: str, name: str) -> str:
         """Return the path of one workload."""
-        return f"{self._root}/namespaces/{namespace}/{self.plural}/{name}"
+        return f"{self.root}/namespaces/{namespace}/{self.plural}/{name}"
 
     @property
-    def _root(self) -> str:
+    def root(self) -> str:
+        """Return the path of its API in its version."""
         return f"/apis/{self.api_version}" if self.group else f"/api/{self.api_version}"
