@@ -45,6 +45,7 @@ DESCRIPTIONS = (
     "TPU Provisioner's environment of the cluster {}",
     "Nodes of cluster {}",
     "Training workloads of cluster {}",
+    "Images of the training workloads of cluster {}",
 )
 """What Terraform writes on the environment's resources that can have no label."""
 _PART_OF_OURS = ("google_container_node_pool", "google_compute_router_nat")

@@ -12,6 +12,7 @@
 #                    TENSORBOARD_REGION CREATE_TENSORBOARD JOBSET_API_VERSION KUEUE_API_VERSION
 #                    TF_STATE_BUCKET TF_STATE_PREFIX TERRAFORM_VARIABLES ALLOW_DELETE PLAN_ONLY
 #                    ALERT_EMAIL RUNBOOK_URL FUNCTIONS_ARCHIVE REBUILD_EXPORTER
+#                    MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY (only with an environment)
 # Only for destroying:  FORCE DELETE_STATE DELETE_ARTIFACTS
 # Every input can also be a substitution: _REGION for REGION.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
@@ -23,6 +24,7 @@ need FORCE DELETE_STATE DELETE_ARTIFACTS PLAN_ONLY REBUILD_EXPORTER
 allow ALLOW_DELETE ALERT_EMAIL RUNBOOK_URL FUNCTIONS_ARCHIVE
 need TF_STATE_BUCKET TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT SERVICES_REGION
 allow ZONE TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS LIMIT_CHIPS TENSORBOARD_REGION TERRAFORM_VARIABLES
+allow MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY
 allow JOBSET_API_VERSION KUEUE_API_VERSION NETWORK_NAME SUBNET_NAME ARTIFACT_REPOSITORY_BUCKET_NAME NODE_SERVICE_ACCOUNTS
 python3 "$ROOT/infra/build/third_party/versions.py" --check jobset "$JOBSET_API_VERSION" kueue "$KUEUE_API_VERSION"
 if [ -n "$TERRAFORM_VARIABLES" ]; then
@@ -32,9 +34,13 @@ if [ "$CREATE_ENVIRONMENT" = true ]; then
     need ZONE NETWORK_NAME SUBNET_NAME ARTIFACT_REPOSITORY_BUCKET_NAME
     [ "$CLUSTER_PROJECT" = "$PROJECT_ID" ] || fail "CLUSTER_PROJECT: is for CREATE_ENVIRONMENT=false (got: $CLUSTER_PROJECT); valid: no value, because the environment is created in $PROJECT_ID"
     [ "$CLUSTER_LOCATION" = "$REGION" ] || fail "CLUSTER_LOCATION: is for CREATE_ENVIRONMENT=false (got: $CLUSTER_LOCATION); valid: no value, because the environment's cluster is in $REGION"
+    python3 "$ROOT/infra/build/render_training.py" check
     say "An environment and its provisioner: cluster $CLUSTER_NAME in $REGION, project $PROJECT_ID, name $NAME, mode $MODE"
 else
     need NODE_SERVICE_ACCOUNTS
+    for name in MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY; do
+        [ -z "${!name}" ] || fail "$name: is for CREATE_ENVIRONMENT=true (got: ${!name}); valid: no value, because this cluster's owners make its namespaces, queues and repositories"
+    done
     say "A provisioner beside the cluster $CLUSTER_NAME in $CLUSTER_LOCATION of $CLUSTER_PROJECT: project $PROJECT_ID, name $NAME, mode $MODE"
 fi
 say "Terraform's state: gs://$TF_STATE_BUCKET/$TF_STATE_PREFIX"

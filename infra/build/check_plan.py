@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Stops before a plan of Terraform deletes or replaces what a user would lose.
 
-These are clusters, buckets, networks, node pools and TensorBoards: with them go running jobs,
-checkpoints or results. Each must be named in ALLOW_DELETE, in the words that this program prints.
-Reads `terraform show -json PLAN` from standard input, and the inputs from the environment.
+These are clusters, buckets, networks, node pools, TensorBoards and repositories of images: with
+them go running jobs, checkpoints or results. Each must be named in ALLOW_DELETE, in the words that
+this program prints. Reads `terraform show -json PLAN` from standard input, and the inputs from the
+environment.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ KEPT = {
     "google_compute_network": "network",
     "google_compute_subnetwork": "subnet",
     "google_vertex_ai_tensorboard": "tensorboard",
+    "google_artifact_registry_repository": "repository",
 }
 """The word for each type of resource that is not deleted without being asked for."""
+_MADE_AGAIN = ("module.provisioner.google_artifact_registry_repository.functions",)
+"""What holds nothing of a user: each build of the functions fills it again."""
 
 
 def list_losses(plan: Mapping[str, Any]) -> dict[str, str]:
@@ -34,7 +38,7 @@ def list_losses(plan: Mapping[str, Any]) -> dict[str, str]:
     found = {}
     for each in plan.get("resource_changes", ()):
         actions = each["change"]["actions"]
-        if "delete" in actions and each["type"] in KEPT:
+        if "delete" in actions and each["type"] in KEPT and each["address"] not in _MADE_AGAIN:
             before = each["change"]["before"]
             name = f"{KEPT[each['type']]}/{before.get('name') or before.get('display_name')}"
             found[name] = "is replaced" if "create" in actions else "is deleted"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Destroys what Terraform created. The artifacts bucket with its checkpoints is kept, unless
-# DELETE_ARTIFACTS=true. A second run destroys what is left.
+# Destroys what Terraform created. The artifacts bucket with its checkpoints and the repository of the
+# users' images are kept, unless DELETE_ARTIFACTS=true. A second run destroys what is left.
 #
 # Inputs: those of check-inputs.sh; needs BUILD_FOLDER/functions.zip (its content does not matter),
 # and terraform-init.sh before. If the clusters no longer exist, Terraform cannot read them: it then
@@ -17,6 +17,7 @@ fi
 [ -f "$BUILD_FOLDER/variables.tfvars.json" ] || fail "Terraform is not prepared; run terraform-init.sh"
 cluster=module.environment.google_container_cluster.this
 bucket=module.environment.google_storage_bucket.artifacts
+images='module.environment.google_artifact_registry_repository.images[0]'
 plan=$BUILD_FOLDER/terraform-plan
 options=(-lock-timeout=5m -var-file="$BUILD_FOLDER/variables.tfvars.json")
 
@@ -38,6 +39,10 @@ if grep -q -x -F "$cluster" "$BUILD_FOLDER/resources"; then unprotect; fi
 if [ "$DELETE_ARTIFACTS" = false ] && grep -q -x -F "$bucket" "$BUILD_FOLDER/resources"; then
     say "Kept: gs://$ARTIFACT_REPOSITORY_BUCKET_NAME (delete it with DELETE_ARTIFACTS=true; the next provisioning takes it over)"
     terraform_here state rm -lock-timeout=5m "$bucket"
+fi
+if [ "$DELETE_ARTIFACTS" = false ] && grep -q -x -F "$images" "$BUILD_FOLDER/resources"; then
+    say "Kept: the repository of the users' images (delete it with DELETE_ARTIFACTS=true; the next provisioning takes it over)"
+    terraform_here state rm -lock-timeout=5m "$images"
 fi
 if ! terraform_here destroy -auto-approve "${options[@]}"; then
     say "Trying again with the state only, because some resources cannot be read"

@@ -10,7 +10,7 @@ INPUTS=(TF_STATE_BUCKET TF_STATE_PREFIX REGION SERVICES_REGION TENSORBOARD_REGIO
     SUBNET_NAME CLUSTER_NAME NAMESPACE TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS JOBSET_API_VERSION KUEUE_API_VERSION
     CREATE_ENVIRONMENT CREATE_TENSORBOARD NAME MODE LIMIT_CHIPS CLUSTER_LOCATION CLUSTER_PROJECT NODE_SERVICE_ACCOUNTS
     TERRAFORM_VARIABLES FORCE DELETE_STATE DELETE_ARTIFACTS ALLOW_DELETE PLAN_ONLY ALERT_EMAIL RUNBOOK_URL
-    FUNCTIONS_ARCHIVE REBUILD_EXPORTER)
+    FUNCTIONS_ARCHIVE REBUILD_EXPORTER MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY)
 
 fail() {
     printf 'error: %s\n' "$*" >&2
@@ -91,13 +91,15 @@ form_of() {
         NAME) FORM='^[a-z]([-a-z0-9]{0,18}[a-z0-9])?$' VALID="1 to 20 lower-case letters, digits and hyphens, beginning with a letter" ;;
         CLUSTER_NAME) FORM=$cluster VALID="GKE's short name: at most 40 lower-case letters, digits and hyphens, beginning with a letter" ;;
         NAMESPACE) FORM='^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$' VALID="a Kubernetes namespace: lower-case letters, digits and hyphens" ;;
+        MORE_NAMESPACES) FORM='^[a-z0-9][-a-z0-9, ]*$' VALID="namespaces separated by spaces or commas" ;;
+        QUOTAS) FORM='^[a-z0-9][-a-z0-9=, ]*$' VALID="TPU types with numbers of chips, such as v6e-16=64, separated by spaces or commas" ;;
         TF_STATE_BUCKET | ARTIFACT_REPOSITORY_BUCKET_NAME) FORM='^[a-z0-9][-a-z0-9_.]{1,61}[a-z0-9]$' VALID="a bucket's name without gs://: 3 to 63 lower-case letters, digits, hyphens, underscores and dots" ;;
         TF_STATE_PREFIX) FORM='^[A-Za-z0-9][-A-Za-z0-9_./]*$' VALID="a folder in the state bucket: letters, digits and - _ . /" ;;
         MODE) FORM='^(active|no-create|report-only)$' VALID="active, no-create or report-only" ;;
         NUM_TPU_POOLS | NUM_OF_CHIPS | LIMIT_CHIPS) FORM='^[0-9]{1,7}$' VALID="a whole number" ;;
         CREATE_ENVIRONMENT | CREATE_TENSORBOARD | FORCE | DELETE_STATE | DELETE_ARTIFACTS | PLAN_ONLY | REBUILD_EXPORTER) FORM=$bool VALID="true or false" ;;
         JOBSET_API_VERSION | KUEUE_API_VERSION) FORM='^(v[0-9]+\.[0-9]+\.[0-9]+|none)$' VALID="a version such as v0.11.1, none, or nothing for the default" ;;
-        TPU_TYPE | NETWORK_NAME | SUBNET_NAME | TENSORBOARD_REGION) FORM='^[a-z][-a-z0-9]*$' VALID="lower-case letters, digits and hyphens" ;;
+        IMAGE_REPOSITORY | TPU_TYPE | NETWORK_NAME | SUBNET_NAME | TENSORBOARD_REGION) FORM='^[a-z][-a-z0-9]*$' VALID="lower-case letters, digits and hyphens" ;;
         NODE_SERVICE_ACCOUNTS) FORM='^[-a-z0-9@., ]+$' VALID="e-mail addresses, separated by spaces or commas" ;;
         ALLOW_DELETE) FORM='^[-a-z0-9_./, ]+$' VALID="names as the refusal prints them, such as cluster/training, separated by spaces or commas" ;;
         FUNCTIONS_ARCHIVE) FORM='^functions-[0-9a-f]{16}\.zip$' VALID="the name of a kept archive, as the last lines of a build print it: functions-0123456789abcdef.zip" ;;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs JobSet and Kueue, if provision-06-fetch-queueing.sh downloaded them, and waits until they
-# answer. In our own environment it then creates the workloads' namespace, account, priorities and
-# queue. A second run changes nothing.
+# answer. In our own environment it then creates the workloads' namespaces, account, priorities
+# and queues. A second run changes nothing.
 #
 # Inputs: those of check-inputs.sh; needs BUILD_FOLDER/outputs.json. It installs in every served
 # cluster with CREATE_ENVIRONMENT=false, otherwise only in the environment's cluster.
@@ -9,7 +9,7 @@
 . "$(dirname "$0")/inputs.sh"
 
 need PROJECT_ID CREATE_ENVIRONMENT
-allow TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS
+allow TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS QUOTAS
 skip_in_plan_only "installing JobSet and Kueue as asked for, the namespace and its queue"
 training() {
     python3 "$ROOT/infra/build/render_training.py" "$1" --outputs "$BUILD_FOLDER/outputs.json" >"$BUILD_FOLDER/training-$1.json"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Renders the objects for training workloads: namespace, account, priorities and queue.
+"""Renders the objects for training workloads: namespaces, account, priorities and queues.
 
-ResourceFlavors for TPU_TYPE and the usual sizes of its generation (powers of two), one ClusterQueue
-with the flavor of TPU_TYPE and NUM_OF_CHIPS chips of it, one LocalQueue. Written as JSON, which is
-YAML too.
+ResourceFlavors for the usual sizes of every generation (powers of two, and three times those); one
+ClusterQueue with the flavor of TPU_TYPE and NUM_OF_CHIPS chips of it, and with those of QUOTAS; one
+LocalQueue in each namespace. Written as JSON, which is YAML too. `check` only checks the inputs.
 """
 
 from __future__ import annotations
@@ -12,10 +12,14 @@ import argparse
 import functools
 import json
 import os
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOGUE = ROOT / "infra/terraform/modules/environment/catalogue.json"
@@ -44,6 +48,17 @@ class Slice:
     topology: str
     chips: int
 
+    @property
+    def labels(self) -> tuple[str, str]:
+        """What its nodes are labelled with; two names may mean the same slice."""
+        return self.accelerator, self.topology
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether its number is a power of two or three times one; there are a thousand others."""
+        number = self.name.partition("-")[2]
+        return number.isdigit() and int(number) in {times * 2**power for times in (1, 3) for power in range(15)}
+
 
 @functools.cache
 def list_slices() -> dict[str, Slice]:
@@ -61,58 +76,92 @@ def list_slices() -> dict[str, Slice]:
     return found
 
 
-def find_slice(name: str) -> Slice:
-    """Return the slice of a public name.
+def find_slice(name: str, variable: str = "TPU_TYPE") -> Slice:
+    """Return the slice of a public name that an input has.
 
     Raises:
-        ValueError: there is none; the text says which there are.
+        ValueError: there is none; the text names the input and says which slices there are.
     """
     slices = list_slices()
     if name not in slices:
         prefix = name.split("-", maxsplit=1)[0]
         near = [each for each in slices if each.startswith(f"{prefix}-")] or list(slices)
-        raise ValueError(f"TPU_TYPE: is not a TPU type (got {name!r}); valid: {', '.join(near)}")
+        raise ValueError(f"{variable}: is not a TPU type (got {name!r}); valid: {', '.join(near)}")
     return slices[name]
 
 
-def render_queue(chosen: Slice, chips: int, namespace: str) -> list[Json]:
-    """Return Kueue's objects: flavors, the cluster queue with its quota, the local queue."""
-    prefix = chosen.name.split("-", maxsplit=1)[0]
-    usual = {f"{prefix}-{2**power}" for power in range(2, 15)}
-    named = [each for each in list_slices().values() if each == chosen or each.name in usual]
-    flavors = [_render_flavor(each) for each in named]
+def read_quotas(inputs: Mapping[str, str]) -> dict[Slice, int]:
+    """Return the queue's chips by slice: first that of TPU_TYPE, then those of QUOTAS.
+
+    Raises:
+        ValueError: an input is not valid; the text names it, and says what would be.
+    """
+    chosen = find_slice(inputs.get("TPU_TYPE") or DEFAULT_TYPE)
+    pools = max(1, int(inputs.get("NUM_TPU_POOLS") or 0))
+    quotas = {chosen: int(inputs.get("NUM_OF_CHIPS") or pools * chosen.chips)}
+    for each in re.split(r"[ ,]+", inputs.get("QUOTAS", "").strip(" ,")):
+        if not each:
+            continue
+        name, _, chips = each.partition("=")
+        if not re.fullmatch(r"[0-9]{1,7}", chips):
+            raise ValueError(f"QUOTAS: must be TPU types with numbers of chips (got {each!r}); valid: v6e-16=64")
+        found = find_slice(name, "QUOTAS")
+        if any(found.labels == other.labels for other in quotas):
+            raise ValueError(
+                f"QUOTAS: names a slice twice (got {each!r}); valid: other slices than of TPU_TYPE, once each"
+            )
+        quotas[found] = int(chips)
+    return quotas
+
+
+def render_queue(quotas: Mapping[Slice, int], namespaces: Sequence[str]) -> list[Json]:
+    """Return Kueue's objects: flavors, the cluster queue, and a local queue in each namespace.
+
+    A slice of two public names gets one flavor, named as the slice of the first quota is.
+    """
+    prefix = next(iter(quotas)).name.partition("-")[0]
+    usual = [each for each in list_slices().values() if each.is_usual]
+    usual.sort(key=lambda each: not each.name.startswith(f"{prefix}-"))
+    named: dict[tuple[str, str], Slice] = {}
+    for each in (*quotas, *usual):
+        named.setdefault(each.labels, each)
+    flavors = [_render_flavor(each) for each in named.values()]
     flavors.append({"apiVersion": KUEUE_API, "kind": "ResourceFlavor", "metadata": {"name": ANY_NODE}})
     queue = {
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "namespaceSelector": _select(namespaces),
         "queueingStrategy": "BestEffortFIFO",
         "preemption": {"withinClusterQueue": "LowerPriority"},
         "resourceGroups": [
-            _render_group(chosen.name, {CHIPS: str(chips)}),
-            _render_group(ANY_NODE, NO_LIMIT),
+            _render_group({each.name: {CHIPS: str(chips)} for each, chips in quotas.items()}),
+            _render_group({ANY_NODE: NO_LIMIT}),
         ],
     }
-    return [
-        *flavors,
-        {"apiVersion": KUEUE_API, "kind": "ClusterQueue", "metadata": {"name": CLUSTER_QUEUE}, "spec": queue},
+    locals_ = [
         {
             "apiVersion": KUEUE_API,
             "kind": "LocalQueue",
             "metadata": {"name": QUEUE, "namespace": namespace},
             "spec": {"clusterQueue": CLUSTER_QUEUE},
-        },
+        }
+        for namespace in namespaces
     ]
+    cluster_queue = {"apiVersion": KUEUE_API, "kind": "ClusterQueue", "metadata": {"name": CLUSTER_QUEUE}}
+    return [*flavors, {**cluster_queue, "spec": queue}, *locals_]
 
 
-def render_namespace(namespace: str, account: str, google_account: str) -> list[Json]:
-    """Return the namespace, the account that workloads run as, and the priority classes."""
+def render_namespaces(namespaces: Sequence[str], account: str, google_account: str) -> list[Json]:
+    """Return the namespaces, each with the account of the workloads, and the priority classes."""
     annotations = {"iam.gke.io/gcp-service-account": google_account} if google_account else {}
     return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": account, "namespace": namespace, "annotations": annotations},
-        },
+        *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}} for namespace in namespaces),
+        *(
+            {
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": {"name": account, "namespace": namespace, "annotations": annotations},
+            }
+            for namespace in namespaces
+        ),
         *(
             {
                 "apiVersion": "scheduling.k8s.io/v1",
@@ -139,31 +188,48 @@ def _render_flavor(each: Slice) -> Json:
     }
 
 
-def _render_group(flavor: str, quota: dict[str, str]) -> Json:
-    resources = [{"name": name, "nominalQuota": amount} for name, amount in quota.items()]
-    return {"coveredResources": list(quota), "flavors": [{"name": flavor, "resources": resources}]}
+def _select(namespaces: Sequence[str]) -> Json:
+    key = "kubernetes.io/metadata.name"
+    if len(namespaces) == 1:
+        return {"matchLabels": {key: namespaces[0]}}
+    return {"matchExpressions": [{"key": key, "operator": "In", "values": list(namespaces)}]}
+
+
+def _render_group(flavors: Mapping[str, Mapping[str, str]]) -> Json:
+    """Every flavor of a group has the same resources."""
+    return {
+        "coveredResources": list(next(iter(flavors.values()))),
+        "flavors": [
+            {
+                "name": flavor,
+                "resources": [{"name": name, "nominalQuota": amount} for name, amount in quota.items()],
+            }
+            for flavor, quota in flavors.items()
+        ],
+    }
 
 
 def main() -> int:
-    """Print one of the two lists of objects."""
+    """Print one of the two lists of objects, or check the inputs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("namespace", "queue"))
-    parser.add_argument("--outputs", type=Path, required=True, help="the output of `terraform output -json`")
+    parser.add_argument("part", choices=("check", "namespace", "queue"))
+    parser.add_argument("--outputs", type=Path, help="the output of `terraform output -json`; not for `check`")
     arguments = parser.parse_args()
-    outputs = json.loads(arguments.outputs.read_text(encoding="utf-8"))
-    workload = outputs["workload"]["value"]
     try:
-        if arguments.part == "namespace":
-            names = (workload["namespace"], workload["kubernetes_account"], workload["google_service_account"])
-            objects = render_namespace(*names)
-        else:
-            chosen = find_slice(os.environ.get("TPU_TYPE") or DEFAULT_TYPE)
-            pools = max(1, int(os.environ.get("NUM_TPU_POOLS") or 0))
-            chips = int(os.environ.get("NUM_OF_CHIPS") or pools * chosen.chips)
-            objects = render_queue(chosen, chips, workload["namespace"])
+        quotas = read_quotas(os.environ)
     except ValueError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
+    if arguments.part == "check":
+        return 0
+    outputs = json.loads(arguments.outputs.read_text(encoding="utf-8"))
+    workload = outputs["workload"]["value"]
+    namespaces = [workload["namespace"], *workload.get("more_namespaces", ())]
+    if arguments.part == "namespace":
+        account, google_account = workload["kubernetes_account"], workload["google_service_account"]
+        objects = render_namespaces(namespaces, account, google_account)
+    else:
+        objects = render_queue(quotas, namespaces)
     json.dump({"apiVersion": "v1", "kind": "List", "items": objects}, sys.stdout, indent=1)
     sys.stdout.write("\n")
     return 0

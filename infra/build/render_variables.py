@@ -36,6 +36,7 @@ _TO_ENVIRONMENT_VARIABLES = {
     "NAMESPACE": "tpu_namespace",
     "TPU_TYPE": "tpu_type",
     "TENSORBOARD_REGION": "tensorboard_region",
+    "IMAGE_REPOSITORY": "image_repository_name",
 }
 _JOINED = ("settings", "clusters")
 _LIMITS = ("limit_chips", "limit_chips_per_namespace", "limit_slices")
@@ -89,7 +90,9 @@ def _render_environment(inputs: Mapping[str, str]) -> dict[str, Any]:
     if inputs.get("NUM_TPU_POOLS"):
         values["num_tpu_pools"] = int(inputs["NUM_TPU_POOLS"])
     values["create_tensorboard"] = inputs.get("CREATE_TENSORBOARD") == "true"
-    if accounts := _list_accounts(inputs):
+    if namespaces := _split(inputs, "MORE_NAMESPACES"):
+        values["more_namespaces"] = namespaces
+    if accounts := _split(inputs, "NODE_SERVICE_ACCOUNTS"):
         values["node_service_accounts"] = accounts
     return values
 
@@ -101,11 +104,11 @@ def _render_cluster(inputs: Mapping[str, str]) -> dict[str, Any]:
         "project": inputs.get("CLUSTER_PROJECT") or inputs["PROJECT_ID"],
         "zone": inputs.get("ZONE", ""),
     }
-    return {"clusters": {MAIN: cluster}, "node_service_accounts": _list_accounts(inputs)}
+    return {"clusters": {MAIN: cluster}, "node_service_accounts": _split(inputs, "NODE_SERVICE_ACCOUNTS")}
 
 
-def _list_accounts(inputs: Mapping[str, str]) -> list[str]:
-    return [each for each in re.split(r"[ ,]+", inputs.get("NODE_SERVICE_ACCOUNTS", "")) if each]
+def _split(inputs: Mapping[str, str], name: str) -> list[str]:
+    return [each for each in re.split(r"[ ,]+", inputs.get(name, "")) if each]
 
 
 def _read_more(path: str) -> dict[str, Any]:

@@ -70,6 +70,7 @@ def install(folder: Path) -> None:
 
 CLUSTER = "module.environment.google_container_cluster.this"
 ARTIFACTS = "module.environment.google_storage_bucket.artifacts"
+IMAGES = "module.environment.google_artifact_registry_repository.images[0]"
 
 
 class Gone(Exception):
@@ -309,7 +310,7 @@ def deploy(values: dict[str, Any]) -> dict[str, Any]:
         }
         outputs["workload"] = {"namespace": "n", "kubernetes_account": "a", "google_service_account": ""}
         outputs["bucket_url"] = f"gs://{values['artifact_repository_bucket_name']}"
-        resources += [CLUSTER, ARTIFACTS]
+        resources += [CLUSTER, ARTIFACTS, *([IMAGES] if values.get("image_repository_name") else [])]
     paths = {
         key: f"projects/{each['project']}/locations/{each['location']}/clusters/{each['name']}"
         for key, each in served.items()

@@ -10,7 +10,8 @@ from infra.build.adopt import find_existing, list_imports, refuse_strangers
 from infra.build.check_plan import has_only_updates, refuse_losses
 from infra.build.check_state import find_difference
 from tests.infra import build_cloud
-from tests.infra.build_scripts import BESIDE_A_CLUSTER, DESTROY, OLD_COMMAND_LINE, PROVISION, Bench
+from tests.infra.build_scripts import BESIDE_A_CLUSTER, DESTROY, OLD_COMMAND_LINE, PROVISION, ROOT, Bench
+from tests.infra.terraform_text import read_configuration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,7 +91,11 @@ def test_a_state_of_something_else_is_refused_with_both_names(
 
 
 def change(kind: str, name: str, *actions: str) -> dict[str, Any]:
-    return {"type": kind, "change": {"actions": list(actions), "before": {"name": name}}}
+    return {
+        "address": f"module.m.{kind}.this",
+        "type": kind,
+        "change": {"actions": list(actions), "before": {"name": name}},
+    }
 
 
 @pytest.mark.parametrize(
@@ -102,6 +107,7 @@ def change(kind: str, name: str, *actions: str) -> dict[str, Any]:
         ("google_compute_network", "network"),
         ("google_compute_subnetwork", "subnet"),
         ("google_vertex_ai_tensorboard", "tensorboard"),
+        ("google_artifact_registry_repository", "repository"),
     ],
 )
 @pytest.mark.parametrize(("actions", "how"), [(["delete"], "is deleted"), (["create", "delete"], "is replaced")])
@@ -115,6 +121,15 @@ def test_a_plan_that_loses_something_stops_with_the_list(
     assert "t " not in refused.replace("at ", "").split("\n")[1]
     assert f"ALLOW_DELETE='{word}/train'" in refused
     assert refuse_losses(plan, f"cluster/other, {word}/train") == ""
+
+
+def test_the_repository_of_the_functions_may_go_because_the_next_build_fills_it() -> None:
+    functions = change("google_artifact_registry_repository", "functions", "delete", "create")
+    address = "module.provisioner.google_artifact_registry_repository.functions"
+    plan = {"resource_changes": [functions | {"address": address}]}
+
+    assert refuse_losses(plan, "") == ""
+    assert read_configuration(ROOT / "infra/terraform/modules/provisioner").of("resource", address.split(".")[2])
 
 
 def test_a_plan_that_loses_nothing_passes() -> None:
@@ -258,9 +273,11 @@ def test_the_destroy_build_refuses_to_be_a_plan(environment: Bench) -> None:
 
 
 @pytest.mark.parametrize("delete", ["false", "true"])
-def test_destroy_keeps_the_checkpoints_unless_they_are_named(tmp_path: Path, delete: str) -> None:
+def test_destroy_keeps_the_checkpoints_and_the_users_images_unless_they_are_named(
+    tmp_path: Path, delete: str
+) -> None:
     bench = Bench.make(tmp_path)
-    bench.run_all(PROVISION, OLD_COMMAND_LINE)
+    bench.run_all(PROVISION, OLD_COMMAND_LINE | {"_IMAGE_REPOSITORY": "training"})
     for script in ("check-inputs.sh", "terraform-init.sh"):
         assert run(bench, script)[0] == 0
     code, said, _ = run(bench, "destroy-05-terraform.sh", DELETE_ARTIFACTS=delete)
@@ -269,6 +286,8 @@ def test_destroy_keeps_the_checkpoints_unless_they_are_named(tmp_path: Path, del
     assert code == 0
     kept = [call for call in calls if f"state rm -lock-timeout=5m {build_cloud.ARTIFACTS}" in call]
     assert bool(kept) == ("Kept: gs://training-artifacts" in said) == (delete == "false")
+    kept = [call for call in calls if f"state rm -lock-timeout=5m {build_cloud.IMAGES}" in call]
+    assert bool(kept) == ("Kept: the repository of the users' images" in said) == (delete == "false")
     assert any(f"-var=force_destroy={delete}" in call for call in calls)
     protected = [each for each in calls if "-var=deletion_protection=false" in each]
     assert len(protected) == 1

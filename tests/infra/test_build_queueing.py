@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from infra.build.render_training import find_slice, render_namespace, render_queue
+from infra.build.render_training import read_quotas, render_namespaces, render_queue
 from infra.build.third_party import versions
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
@@ -139,9 +139,9 @@ def test_a_real_api_server_takes_jobset_kueue_and_the_queue_twice(
         product: [each for each in found if each["kind"] == "CustomResourceDefinition"]
         for product, found in objects.items()
     }
-    chosen = find_slice("v5litepod-16")
-    training = render_namespace("training", "cloud-tpu-sa", "")
-    queue = render_queue(chosen, 32, "training")
+    namespaces = ["training", "research"]
+    training = render_namespaces(namespaces, "cloud-tpu-sa", "")
+    queue = render_queue(read_quotas({"TPU_TYPE": "v5litepod-16", "QUOTAS": "v6e-16=64"}), namespaces)
 
     for product in versions.PRODUCTS:
         dry = apply(definitions[product], "--dry-run=server")

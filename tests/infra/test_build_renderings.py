@@ -16,7 +16,8 @@ from infra.build.render_training import (
     PRIORITIES,
     find_slice,
     list_slices,
-    render_namespace,
+    read_quotas,
+    render_namespaces,
     render_queue,
 )
 from infra.build.render_variables import list_missed, render_variables
@@ -67,6 +68,15 @@ def test_an_empty_input_leaves_terraforms_default() -> None:
     assert set(render_variables(inputs(given), {})) == {
         "project_id", "name", "functions_archive", "settings", "create_tensorboard"
     }  # fmt: skip
+
+
+def test_more_namespaces_and_a_repository_reach_the_environment_only() -> None:
+    more = {"_MORE_NAMESPACES": "research, serving", "_IMAGE_REPOSITORY": "training"}
+    values = render_variables(inputs(OLD_COMMAND_LINE | more), {})
+    variables = read_configuration(ROOT / "infra/terraform/complete").of("variable")
+
+    assert (values["more_namespaces"], values["image_repository_name"]) == (["research", "serving"], "training")
+    assert set(values) <= {each.name for each in variables}
 
 
 def test_the_services_may_have_a_region_of_their_own() -> None:
@@ -173,7 +183,7 @@ def test_the_outputs_that_the_scripts_read_are_those_that_both_roots_have() -> N
 
 
 def test_the_queue_has_the_flavor_and_quota_of_the_tpu_type() -> None:
-    objects = render_queue(find_slice("v5litepod-16"), 32, "training")
+    objects = render_queue({find_slice("v5litepod-16"): 32}, ["training"])
     by_kind = {each["kind"]: each for each in objects}
     flavors = {each["metadata"]["name"]: each for each in objects if each["kind"] == "ResourceFlavor"}
 
@@ -182,7 +192,9 @@ def test_the_queue_has_the_flavor_and_quota_of_the_tpu_type() -> None:
         labels.TOPOLOGY: "4x4",
     }
     assert set(flavors) > {"v5litepod-32", "v5litepod-64", "v5litepod-128", "v5litepod-256", "any-node"}
-    assert all(name.startswith("v5litepod-") or name == "any-node" for name in flavors)
+    assert by_kind["ClusterQueue"]["spec"]["namespaceSelector"] == {
+        "matchLabels": {"kubernetes.io/metadata.name": "training"}
+    }
     group = by_kind["ClusterQueue"]["spec"]["resourceGroups"][0]
     assert group["flavors"] == [{"name": "v5litepod-16", "resources": [{"name": CHIPS, "nominalQuota": "32"}]}]
     assert by_kind["LocalQueue"]["metadata"] == {"name": "tpu-job-queue", "namespace": "training"}
@@ -190,11 +202,66 @@ def test_the_queue_has_the_flavor_and_quota_of_the_tpu_type() -> None:
 
 def test_every_tpu_type_makes_a_queue_of_its_own_flavor() -> None:
     for name, each in list_slices().items():
-        objects = render_queue(each, each.chips, "n")
+        objects = render_queue({each: each.chips}, ["n"])
         named = [found["metadata"]["name"] for found in objects]
         assert name in named
         assert len(set(named)) == len(named)
-        assert len(objects) < 20
+        assert len(objects) < 90
+
+
+@pytest.mark.parametrize(
+    ("chosen", "alias"), [("v5litepod-16", "v5litepod"), ("v5e-16", "v5e"), ("v6e-16", "v5litepod")]
+)
+def test_there_is_one_flavor_for_each_usual_shape_of_every_generation(chosen: str, alias: str) -> None:
+    objects = render_queue({find_slice(chosen): 16}, ["n"])
+    flavors = {
+        each["metadata"]["name"]: tuple(each["spec"]["nodeLabels"].values())
+        for each in objects
+        if each["kind"] == "ResourceFlavor" and "spec" in each
+    }
+
+    usual = {each.labels for each in list_slices().values() if each.is_usual}
+    assert sorted(flavors.values()) == sorted(usual)
+    of_public = {"v4-8", "v4-16", "v4-32", "v4-64", "v4-128", "v4-256", "v4-512", "v4-1024", "v4-1536", "v4-2048"}
+    assert set(flavors) >= of_public | {"v4-4096", "v3-32", "v5p-16", "v6e-256", "tpu7x-128"}
+    assert {name.partition("-")[0] for name in flavors} == {"v3", "v4", alias, "v5p", "v6e", "tpu7x"}
+
+
+def test_the_queue_has_quotas_of_several_slices_and_serves_several_namespaces() -> None:
+    given = {"TPU_TYPE": "v5litepod-16", "NUM_TPU_POOLS": "2", "QUOTAS": "v6e-16=64, v4-4x4x16=512 v5p-32=0"}
+    objects = render_queue(read_quotas(given), ["training", "research"])
+    (queue,) = [each["spec"] for each in objects if each["kind"] == "ClusterQueue"]
+
+    assert [
+        (each["name"], each["resources"][0]["nominalQuota"]) for each in queue["resourceGroups"][0]["flavors"]
+    ] == [
+        ("v5litepod-16", "32"),
+        ("v6e-16", "64"),
+        ("v4-4x4x16", "512"),
+        ("v5p-32", "0"),
+    ]
+    names = {each["metadata"]["name"] for each in objects if each["kind"] == "ResourceFlavor"}
+    assert names > {"v5litepod-16", "v6e-16", "v4-4x4x16", "v5p-32"}
+    (matched,) = queue["namespaceSelector"]["matchExpressions"]
+    assert matched == {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["training", "research"]}
+    queues = [each["metadata"] for each in objects if each["kind"] == "LocalQueue"]
+    assert queues == [{"name": "tpu-job-queue", "namespace": each} for each in ("training", "research")]
+
+
+@pytest.mark.parametrize(
+    ("quotas", "complaint"),
+    [
+        ("v6e-17=4", r"QUOTAS: is not a TPU type \(got 'v6e-17'\); valid: v6e-"),
+        ("v6e-16", r"QUOTAS: must be TPU types with numbers of chips \(got 'v6e-16'\); valid: v6e-16=64"),
+        ("v6e-16=-1", r"QUOTAS: must be .*\(got 'v6e-16=-1'\)"),
+        ("v6e-16=1=2", r"QUOTAS: must be .*\(got 'v6e-16=1=2'\)"),
+        ("v6e-16=8 v6e-16=16", r"QUOTAS: names a slice twice \(got 'v6e-16=16'\)"),
+        ("v5e-16=8", r"QUOTAS: names a slice twice \(got 'v5e-16=8'\); valid: other slices than of TPU_TYPE"),
+    ],
+)
+def test_quotas_that_are_not_right_are_refused_by_name(quotas: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        read_quotas({"TPU_TYPE": "v5litepod-16", "QUOTAS": quotas})
 
 
 def test_an_unknown_tpu_type_is_refused_with_its_generations_others() -> None:
@@ -203,13 +270,28 @@ def test_an_unknown_tpu_type_is_refused_with_its_generations_others() -> None:
 
 
 def test_the_namespace_has_its_account_and_five_priorities() -> None:
-    objects = render_namespace("training", "cloud-tpu-sa", "x@a-project.iam.gserviceaccount.com")
+    objects = render_namespaces(["training"], "cloud-tpu-sa", "x@a-project.iam.gserviceaccount.com")
     assert [each["kind"] for each in objects] == ["Namespace", "ServiceAccount", *["PriorityClass"] * 5]
     assert objects[1]["metadata"]["annotations"] == {
         "iam.gke.io/gcp-service-account": "x@a-project.iam.gserviceaccount.com"
     }
     assert sorted(PRIORITIES.values()) == list(PRIORITIES.values())
-    assert render_namespace("t", "a", "")[1]["metadata"]["annotations"] == {}
+    assert render_namespaces(["t"], "a", "")[1]["metadata"]["annotations"] == {}
+
+
+def test_every_namespace_has_the_account_and_priorities_are_there_once() -> None:
+    objects = render_namespaces(["training", "research"], "cloud-tpu-sa", "")
+
+    accounts = [each["metadata"] for each in objects if each["kind"] == "ServiceAccount"]
+    assert [(each["namespace"], each["name"]) for each in accounts] == [
+        ("training", "cloud-tpu-sa"),
+        ("research", "cloud-tpu-sa"),
+    ]
+    assert [each["metadata"]["name"] for each in objects if each["kind"] == "Namespace"] == [
+        "training",
+        "research",
+    ]
+    assert sum(each["kind"] == "PriorityClass" for each in objects) == len(PRIORITIES)
 
 
 def test_the_exporters_overlay_names_image_by_digest_settings_and_one_account_for_each_function(

@@ -113,6 +113,12 @@ def test_a_script_is_strict_and_executable(script: str) -> None:
             "TERRAFORM_VARIABLES: the file absent.json is not in the source",
         ),
         ({"_TERRAFORM_VARIABLES": "/etc/x.json"}, "TERRAFORM_VARIABLES: is not valid (got: /etc/x.json)"),
+        ({"_MORE_NAMESPACES": "Research"}, "MORE_NAMESPACES: is not valid (got: Research); valid: namespaces"),
+        ({"_IMAGE_REPOSITORY": "a/b"}, "IMAGE_REPOSITORY: is not valid (got: a/b); valid: lower-case letters"),
+        ({"_QUOTAS": "v6e-16:64"}, "QUOTAS: is not valid (got: v6e-16:64); valid: TPU types with numbers"),
+        ({"_QUOTAS": "v6e-17=64"}, "QUOTAS: is not a TPU type (got 'v6e-17'); valid: v6e-"),
+        ({"_TPU_TYPE": "v9-16"}, "TPU_TYPE: is not a TPU type (got 'v9-16'); valid: "),
+        (BESIDE_A_CLUSTER | {"_QUOTAS": "v6e-16=64"}, "QUOTAS: is for CREATE_ENVIRONMENT=true (got: v6e-16=64)"),
         (BESIDE_A_CLUSTER | {"_NODE_SERVICE_ACCOUNTS": ""}, "NODE_SERVICE_ACCOUNTS: is required"),
     ],
 )

@@ -43,6 +43,8 @@ module "environment" {
   create_tpu_google_service_account = var.create_tpu_google_service_account
   tpu_sa_roles                      = var.tpu_sa_roles
   tpu_namespace                     = var.tpu_namespace
+  more_namespaces                   = var.more_namespaces
+  image_repository_name             = var.image_repository_name
   artifact_repository_bucket_name   = var.artifact_repository_bucket_name
   force_destroy                     = var.force_destroy
   bucket_versioning                 = var.bucket_versioning

@@ -16,13 +16,18 @@ output "node_service_account" {
 }
 
 output "workload" {
-  description = "The training workloads' namespace, Kubernetes account, IAM principal, and Google account (empty if none is created)."
+  description = "The training workloads' namespace, their other namespaces, Kubernetes account, IAM principal, and Google account (empty if none is created)."
   value       = module.environment.workload
 }
 
 output "bucket_url" {
   description = "URL of the bucket: gs://NAME."
   value       = module.environment.bucket_url
+}
+
+output "image_repository" {
+  description = "Where the users' images are pushed to and pulled from: REGION-docker.pkg.dev/PROJECT/NAME; empty if no repository is created."
+  value       = module.environment.image_repository
 }
 
 output "tensorboard" {

@@ -85,6 +85,8 @@ run "every_wish_reaches_its_module" {
     workload_policy_prefix     = "blue-"
     workload_policy_topologies = ["2x2x2"]
     create_tensorboard         = true
+    more_namespaces            = ["research"]
+    image_repository_name      = "training"
   }
 
   assert {
@@ -92,13 +94,23 @@ run "every_wish_reaches_its_module" {
     error_message = "The provisioner's wishes must arrive."
   }
   assert {
-    condition     = endswith(output.workload.principal, "/subject/ns/training/sa/trainer") && output.tensorboard != "" && keys(output.tpu_pools) == ["tpu-node-pool-0", "tpu-node-pool-1"]
+    condition     = endswith(output.workload.principal, "/subject/ns/training/sa/trainer") && output.tensorboard != "" && output.workload.more_namespaces == tolist(["research"]) && endswith(output.image_repository, "/training-project/training") && keys(output.tpu_pools) == ["tpu-node-pool-0", "tpu-node-pool-1"]
     error_message = "The environment's wishes must arrive."
   }
   assert {
     condition     = output.workload_policies == { "2x2x2" = "blue-2x2x2", "4x4x4" = "blue-4x4x4" } && output.workload_policy_prefix == "blue-"
     error_message = "Both modules mean the same workload policies."
   }
+}
+
+run "images_of_users_among_those_of_this_deployment" {
+  command = plan
+
+  variables {
+    image_repository_name = "tpu-provisioner-images"
+  }
+
+  expect_failures = [var.image_repository_name]
 }
 
 run "a_workload_policy_prefix_for_one_module_only" {

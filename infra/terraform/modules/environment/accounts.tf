@@ -11,13 +11,22 @@ locals {
   node_roles     = toset([for role in var.gke_sa_roles : strcontains(role, "/") ? role : "roles/${role}"])
   workload_roles = toset([for role in var.tpu_sa_roles : strcontains(role, "/") ? role : "roles/${role}"])
 
-  workload_pool      = "projects/${data.google_project.this.number}/locations/global/workloadIdentityPools/${var.project_id}.svc.id.goog"
-  workload_principal = "principal://iam.googleapis.com/${local.workload_pool}/subject/ns/${var.tpu_namespace}/sa/${var.tpu_sa_name}"
+  workload_pool = "projects/${data.google_project.this.number}/locations/global/workloadIdentityPools/${var.project_id}.svc.id.goog"
+  workload_principals = {
+    for namespace in concat([var.tpu_namespace], var.more_namespaces) :
+    namespace => "principal://iam.googleapis.com/${local.workload_pool}/subject/ns/${namespace}/sa/${var.tpu_sa_name}"
+  }
   workload_members = merge(
-    { kubernetes = local.workload_principal },
+    { kubernetes = local.workload_principals[var.tpu_namespace] },
+    { for namespace in var.more_namespaces : "kubernetes in ${namespace}" => local.workload_principals[namespace] },
     var.create_tpu_google_service_account ? { google = "serviceAccount:${google_service_account.workload[0].email}" } : {},
   )
-  workload_identities = var.create_tpu_google_service_account ? ["kubernetes", "google"] : ["kubernetes"]
+  # Keys of workload_members that are known before any of its values.
+  workload_identities = concat(
+    ["kubernetes"],
+    [for namespace in var.more_namespaces : "kubernetes in ${namespace}"],
+    var.create_tpu_google_service_account ? ["google"] : [],
+  )
 }
 
 resource "google_service_account" "node" {
@@ -49,6 +58,16 @@ resource "google_service_account_iam_member" "workload" {
   service_account_id = google_service_account.workload[0].name
   role               = "roles/iam.workloadIdentityUser"
   member             = "serviceAccount:${var.project_id}.svc.id.goog[${var.tpu_namespace}/${var.tpu_sa_name}]"
+
+  depends_on = [google_container_cluster.this]
+}
+
+resource "google_service_account_iam_member" "workload_elsewhere" {
+  for_each = toset(var.create_tpu_google_service_account ? var.more_namespaces : [])
+
+  service_account_id = google_service_account.workload[0].name
+  role               = "roles/iam.workloadIdentityUser"
+  member             = "serviceAccount:${var.project_id}.svc.id.goog[${each.value}/${var.tpu_sa_name}]"
 
   depends_on = [google_container_cluster.this]
 }

@@ -25,11 +25,12 @@ output "node_service_account" {
 }
 
 output "workload" {
-  description = "The training workloads' namespace, Kubernetes account, IAM principal, and Google account (empty if none is created)."
+  description = "The training workloads' namespace, their other namespaces, Kubernetes account, IAM principal, and Google account (empty if none is created)."
   value = {
     namespace              = var.tpu_namespace
+    more_namespaces        = var.more_namespaces
     kubernetes_account     = var.tpu_sa_name
-    principal              = local.workload_principal
+    principal              = local.workload_principals[var.tpu_namespace]
     google_service_account = one(google_service_account.workload[*].email) == null ? "" : one(google_service_account.workload[*].email)
   }
 }
@@ -37,6 +38,11 @@ output "workload" {
 output "bucket_url" {
   description = "URL of the bucket: gs://NAME."
   value       = google_storage_bucket.artifacts.url
+}
+
+output "image_repository" {
+  description = "Where the users' images are pushed to and pulled from: REGION-docker.pkg.dev/PROJECT/NAME; empty if no repository is created."
+  value       = var.image_repository_name == "" ? "" : "${var.region}-docker.pkg.dev/${var.project_id}/${google_artifact_registry_repository.images[0].repository_id}"
 }
 
 output "tensorboard" {

@@ -48,6 +48,10 @@ run "as_it_comes" {
     error_message = "A TensorBoard costs money: none unless asked for."
   }
   assert {
+    condition     = length(google_artifact_registry_repository.images) == 0 && output.image_repository == "" && length(output.workload.more_namespaces) == 0
+    error_message = "No repository and no other namespace that nobody asked for."
+  }
+  assert {
     condition     = length(output.tpu_pools) == 0 && output.tpu == { tpu_type = "v4-16", accelerator = "tpu-v4-podslice", topology = "2x2x2", nodes = 2, chips = 8 }
     error_message = "TPU pools come on demand, and Kueue's quota is still known."
   }
@@ -91,6 +95,31 @@ run "and_as_a_google_account_for_those_with_the_annotation" {
   assert {
     condition     = length(google_storage_bucket_iam_member.workload) == 4
     error_message = "Both identities reach the bucket."
+  }
+}
+
+run "several_teams_with_images_of_their_own" {
+  variables {
+    more_namespaces                   = ["research", "serving"]
+    image_repository_name             = "training"
+    create_tpu_google_service_account = true
+  }
+
+  assert {
+    condition     = toset([for each in google_storage_bucket_iam_member.workload : each.member if each.role == "roles/storage.objectUser"]) == toset(concat([for namespace in ["tpu-training", "research", "serving"] : replace(output.workload.principal, "ns/tpu-training", "ns/${namespace}")], ["serviceAccount:${output.workload.google_service_account}"]))
+    error_message = "Workloads of every namespace reach the bucket."
+  }
+  assert {
+    condition     = toset(values(google_service_account_iam_member.workload_elsewhere)[*].member) == toset(["serviceAccount:training-project.svc.id.goog[research/cloud-tpu-sa]", "serviceAccount:training-project.svc.id.goog[serving/cloud-tpu-sa]"])
+    error_message = "The Google account serves every namespace."
+  }
+  assert {
+    condition     = output.image_repository == "us-east5-docker.pkg.dev/training-project/training" && google_artifact_registry_repository_iam_member.node[0].role == "roles/artifactregistry.reader" && google_artifact_registry_repository_iam_member.node[0].member == "serviceAccount:${output.node_service_account}"
+    error_message = "The nodes may pull the users' images."
+  }
+  assert {
+    condition     = contains(keys(google_storage_bucket_iam_member.workload), "kubernetes roles/storage.objectUser")
+    error_message = "A grant that exists already keeps its address."
   }
 }
 

@@ -122,6 +122,32 @@ run "of_the_accounts_and_the_bucket" {
   ]
 }
 
+run "of_the_workloads" {
+  command = plan
+
+  variables {
+    # the workloads' first namespace once more
+    more_namespaces = ["research", "tpu-training"]
+    # a repository name with a path
+    image_repository_name = "team/images"
+  }
+
+  expect_failures = [
+    var.more_namespaces,
+    var.image_repository_name,
+  ]
+}
+
+run "a_namespace_with_capitals" {
+  command = plan
+
+  variables {
+    more_namespaces = ["Research"]
+  }
+
+  expect_failures = [var.more_namespaces]
+}
+
 run "a_zone_as_region" {
   command = plan
 

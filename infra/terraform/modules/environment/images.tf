@@ -1,0 +1,21 @@
+# A place for the users' images. The exporter's image has a repository of its own, which the build makes.
+
+resource "google_artifact_registry_repository" "images" {
+  count = var.image_repository_name == "" ? 0 : 1
+
+  project       = var.project_id
+  location      = var.region
+  repository_id = var.image_repository_name
+  format        = "DOCKER"
+  description   = "Images of the training workloads of cluster ${var.cluster_name}"
+}
+
+resource "google_artifact_registry_repository_iam_member" "node" {
+  count = length(google_artifact_registry_repository.images)
+
+  project    = var.project_id
+  location   = google_artifact_registry_repository.images[0].location
+  repository = google_artifact_registry_repository.images[0].name
+  role       = "roles/artifactregistry.reader"
+  member     = "serviceAccount:${google_service_account.node.email}"
+}
