@@ -43,6 +43,11 @@ def find_section(reason: str) -> tuple[str, str]:
     raise BadInput(f"REASON: the runbook has no heading {reason[:80]!r}; valid: {valid}")
 
 
+def drop_links(text: str) -> str:
+    """Return a section without links to other places of the documentation; their words stay."""
+    return _LINK.sub(r"\1", text)
+
+
 def _plain(text: str) -> str:
     return text.strip().strip("[]").lower()
 
@@ -59,7 +64,7 @@ def explain(
     """Print what the runbook says about a reason: what it means, what follows, what to do."""
     with told():
         heading, text = find_section(reason)
-    text = f"## {heading}\n\n" + _LINK.sub(r"\1", text) + "\n"
+    text = f"## {heading}\n\n" + drop_links(text) + "\n"
     console = open_console()
     if console.is_terminal:
         console.print(Markdown(text))

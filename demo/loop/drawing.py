@@ -1,76 +1,75 @@
-"""The geometry of the picture of a run: a lane for each slice, bars for phases, marks. Pure.
+"""The geometry of the picture of a run: a lane for each slice, bars for stretches, marks. Pure.
 
-Sizes are in SVG units; the templates only fill them in.
+Places and widths are percents of the time axis, so that the picture and the page draw the same at
+any width. Heights are SVG units.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from demo.loop.steps import SENTENCES, STEPS, Step
+from demo.loop.headlines import find_headlines
+from demo.loop.steps import SENTENCES, STEPS
+from demo.loop.stretches import Phase, describe_failures, list_refused, list_stretches
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from demo.loop.headlines import Headlines, Spread
     from demo.loop.observations import Decided
     from demo.loop.run_outcome import Outcome
     from demo.loop.states import SliceTimeline
+    from demo.loop.stretches import Stretch
     from demo.loop.timeline import Timeline
 
-WIDTH = 1240
-LEFT = 310
-RIGHT = 30
-TOP = 96
-LANE = 46
-BAR = 18
-_TICKS_MAX = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """A stretch of a slice's life between two steps."""
-
-    name: str
-    first: Step
-    last: Step
-    color: str
-
-
-PHASES = (
-    Phase("demand to create", Step.UNSCHEDULABLE, Step.ACCEPTED, "#c9762b"),
-    Phase("GKE creates nodes", Step.ACCEPTED, Step.NODES_READY, "#3f7cac"),
-    Phase("pods are placed", Step.NODES_READY, Step.RUNNING, "#8ab6d6"),
-    Phase("running", Step.RUNNING, Step.COMPLETED, "#4f9d69"),
-    Phase("over, not yet deleted", Step.COMPLETED, Step.DELETE_ACCEPTED, "#b0a48f"),
-    Phase("GKE deletes the pool", Step.DELETE_ACCEPTED, Step.DELETED, "#8d5a97"),
-)
-
-
-FAILED = Phase("a creation that failed", Step.ACCEPTED, Step.ACCEPTED, "url(#failed)")
-_CHARACTER = 6.5
+WIDTH = 880
+MARGIN = 24
+TOP = 156
+LANE = 62
+_TICKS_MAX = 10
+_BAR_PERCENT_MIN = 0.15
+_LETTER_PERCENT = 0.75
 """The width of a small letter."""
+_NAME_LETTERS_MAX = 36
+_DETAIL_LETTERS_MAX = 52
+_CAUSE_LETTERS_MAX = 36
+
+LEGEND = {
+    Phase.WAIT: ("waits for a node pool", "#c9762b"),
+    Phase.CREATE: ("GKE creates the nodes", "#3f7cac"),
+    Phase.FAILED: ("a creation that failed", "url(#failed)"),
+    Phase.PLACE: ("pods are placed", "#8ab6d6"),
+    Phase.RUN: ("running", "#4f9d69"),
+    Phase.OVER: ("over, not yet deleted", "#b0a48f"),
+    Phase.DELETE: ("GKE deletes the pool", "#8d5a97"),
+}
+"""Names and colours: those of the board."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One phase in one lane."""
+    """One stretch in one lane."""
 
-    x: float
+    phase: Phase
+    left: float
     width: float
-    color: str
     title: str
     label: str = ""
     """Shown inside; empty where it does not fit."""
+    ends: bool = True
+    """False if it went on when the run ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One moment in one lane: a step (a tick) or a decision (a diamond)."""
+    """One moment in one lane."""
 
-    x: float
+    left: float
     title: str
     kind: str
+    """``step``, ``decision`` or ``refused``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,58 +77,81 @@ class Lane:
     """One slice."""
 
     y: float
+    workload: str
     name: str
+    short: str
+    """The name, cut from the front to the width of the picture."""
     detail: str
+    cause: str
+    """What went wrong, or on whose pool it runs; empty if all was well."""
+    short_cause: str
+    bad: bool
     bars: tuple[Bar, ...]
     marks: tuple[Mark, ...]
-    note: str
-    """Shown in the lane when the slice was refused or shares another's pool."""
+
+    @property
+    def told(self) -> str:
+        """Return the lane in words."""
+        return "; ".join(bar.title for bar in self.bars) or "nothing happened"
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
     """One line of the time axis."""
 
-    x: float
+    left: float
     real: str
     virtual: str
+    major: bool
+    """Whether it is shown where there is room for few."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One headline number."""
+
+    value: str
+    name: str
+    detail: str
+    bad: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Everything the templates need."""
+    """Everything that the templates need."""
 
-    width: int
     height: int
     lanes: tuple[Lane, ...]
     ticks: tuple[Tick, ...]
+    figures: tuple[Figure, ...]
     title: str
     subtitle: str
-    phases: tuple[Phase, ...] = (*PHASES, FAILED)
-    left: int = LEFT
-    bar: int = BAR
+    width: int = WIDTH
+    margin: int = MARGIN
+    legend: tuple[tuple[Phase, str, str], ...] = tuple((phase, *each) for phase, each in LEGEND.items())
 
 
 def draw(outcome: Outcome) -> Drawing:
     """Return the drawing of a run."""
     timeline = outcome.timeline
-    moments = [at for one in timeline.slices.values() for at in one.steps.values()]
-    seconds = max([*(at - timeline.started_at for at in moments), 1.0]) * 1.02
-    scale = (WIDTH - LEFT - RIGHT) / seconds
+    slices = list(timeline.slices.values())
+    moments = [at for one in slices for at in one.steps.values()]
+    moments += [each.at for one in slices for each in one.decisions]
+    ends = [each for one in slices for each in list_stretches(one, timeline, outcome.ended_at)]
+    moments += [each.end for each in ends]
+    axis = _Axis(timeline.started_at, max([*(at - timeline.started_at for at in moments), 1.0]) * 1.01)
     # A refusal without a slice is of the whole workload.
     refused = {(each.namespace, each.slice or each.workload): each.reason for each in outcome.refusals}
     lanes = tuple(
-        _draw_lane(one, index, scale, timeline, _find_refusal(one, refused))
-        for index, one in enumerate(timeline.slices.values())
+        _draw_lane(one, TOP + LANE * index, axis, outcome, _find_refusal(one, refused))
+        for index, one in enumerate(slices)
     )
-    served = sum(bool(one.pools) for one in timeline.slices.values())
-    state = "end state verified" if outcome.verified else "END STATE NOT VERIFIED"
     return Drawing(
-        width=WIDTH,
-        height=TOP + LANE * len(lanes) + 64,
+        height=TOP + LANE * len(lanes) + 92,
         lanes=lanes,
-        ticks=_draw_ticks(seconds, scale, outcome.speed),
-        title=f"{len(lanes)} slices, {served} node pools, {outcome.pools_left} left: {state}",
+        ticks=_draw_ticks(axis.seconds, outcome.speed),
+        figures=_write_figures(find_headlines(outcome)),
+        title=_write_title(outcome),
         subtitle=(
             f"{outcome.elapsed_seconds:.1f} real seconds; GKE's clock ran {outcome.speed:g} times as fast"
             f" ({outcome.elapsed_seconds * outcome.speed / 60:.0f} virtual minutes)"
@@ -137,70 +159,86 @@ def draw(outcome: Outcome) -> Drawing:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    started_at: float
+    seconds: float
+
+    def place(self, at: float) -> float:
+        return round(min(100.0, max(0.0, at - self.started_at) / self.seconds * 100), 3)
+
+    def since(self, at: float) -> str:
+        return f"{max(0.0, at - self.started_at):.2f} s"
+
+
+def cut_front(text: str, letters: int) -> str:
+    """Return a text of at most so many letters; the end of a name tells more than its beginning."""
+    return text if len(text) <= letters else "…" + text[len(text) - letters + 1 :]
+
+
+def _write_title(outcome: Outcome) -> str:
+    slices = outcome.timeline.slices.values()
+    served = sum(bool(one.pools) for one in slices)
+    state = "end state verified" if outcome.verified else "END STATE NOT VERIFIED"
+    return f"{len(slices)} slices, {served} node pools, {outcome.pools_left} left: {state}"
+
+
 def _find_refusal(one: SliceTimeline, refused: dict[tuple[str, str], str]) -> str:
     return refused.get((one.namespace, one.job)) or refused.get((one.namespace, one.workload), "")
 
 
-def _draw_lane(one: SliceTimeline, index: int, scale: float, timeline: Timeline, refused: str) -> Lane:
-    started_at = timeline.started_at
-
-    def place(at: float) -> float:
-        return round(LEFT + max(0.0, at - started_at) * scale, 1)
-
-    def span(start: float, end: float) -> tuple[float, float]:
-        return place(start), round(max(1.5, place(end) - place(start)), 1)
-
-    failures = _list_failures(one, timeline)
-    bars = []
-    for phase in PHASES:
-        if phase.first in one.steps and phase.last in one.steps:
-            start, end = one.steps[phase.first], one.steps[phase.last]
-            if failures and phase.first == Step.ACCEPTED:
-                start = failures[-1].end
-            bars.append(Bar(*span(start, end), phase.color, f"{phase.name}: {max(0.0, end - start):.2f} s"))
-    for each in failures:
-        x, width = span(each.start, each.end)
-        width -= 1  # so that two failures can be told apart
-        label = each.cause if len(each.cause) * _CHARACTER <= width else ""
-        bars.append(Bar(x, width, FAILED.color, f"{each.end - each.start:.2f} s: {each.told}", label))
-    ticks = [
-        Mark(place(one.steps[step]), f"{one.steps[step] - started_at:.2f} s: {SENTENCES[step]}", "step")
-        for step in STEPS
-        if step in one.steps
-    ]
-    diamonds = [
-        Mark(place(each.at), f"{each.at - started_at:.2f} s: {_describe(each)}", "decision")
-        for each in one.decisions
-    ]
-    note = f"refused: {refused}" if refused else ""
-    if one.shares_pool:
-        note = f"runs on {one.pool}"
-    y = TOP + LANE * index
-    return Lane(y, one.job, _shape(one), tuple(bars), tuple(ticks + diamonds), note)
+def _draw_lane(one: SliceTimeline, y: int, axis: _Axis, outcome: Outcome, refused: str) -> Lane:
+    timeline = outcome.timeline
+    cause, bad = _find_cause(one, timeline, refused)
+    stretches = list_stretches(one, timeline, outcome.ended_at)
+    return Lane(
+        y=y,
+        workload=f"{one.namespace}/{one.workload}",
+        name=one.job,
+        short=cut_front(one.job, _NAME_LETTERS_MAX),
+        detail=_cut(describe_shape(one), _DETAIL_LETTERS_MAX),
+        cause=cause,
+        short_cause=_cut(cause, _CAUSE_LETTERS_MAX),
+        bad=bad,
+        bars=tuple(_draw_bar(each, axis) for each in stretches),
+        marks=tuple(_draw_marks(one, axis)),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    """A creation that failed, until the next one was accepted."""
-
-    start: float
-    end: float
-    cause: str
-    told: str
-
-
-def _list_failures(one: SliceTimeline, timeline: Timeline) -> list[_Failure]:
-    """Return the creations that the next attempt followed, in their order."""
-    found = []
-    for pool, following in pairwise(one.pools):
-        start, end = timeline.find_creation(pool), timeline.find_creation(following)
-        made = next((each for each in one.decisions if each.pool == following and each.failure), None)
-        if start is not None and end is not None and made is not None:
-            found.append(_Failure(start, end, made.failure, made.message))
-    return found
+def _draw_bar(each: Stretch, axis: _Axis) -> Bar:
+    left, right = axis.place(each.start), axis.place(each.end)
+    width = round(max(_BAR_PERCENT_MIN, right - left), 3)
+    so_far = "" if each.ends else ", and it went on"
+    said = f": {each.cause}: {each.told}" if each.cause else ""
+    title = f"{LEGEND[each.phase][0]}, {each.end - each.start:.2f} s{so_far}{said}"
+    label = each.cause if len(each.cause) * _LETTER_PERCENT <= width else ""
+    return Bar(each.phase, min(left, 100 - width), width, title, label, each.ends)
 
 
-def _shape(one: SliceTimeline) -> str:
+def _draw_marks(one: SliceTimeline, axis: _Axis) -> Iterable[Mark]:
+    for step in STEPS:
+        if step in one.steps:
+            at = one.steps[step]
+            yield Mark(axis.place(at), f"{axis.since(at)}: {SENTENCES[step]}", "step")
+    refused = list_refused(one)
+    for each in one.decisions:
+        bad = each in refused or each.decision == "refuse"
+        yield Mark(
+            axis.place(each.at), f"{axis.since(each.at)}: {_describe(each)}", "refused" if bad else "decision"
+        )
+
+
+def _find_cause(one: SliceTimeline, timeline: Timeline, refused: str) -> tuple[str, bool]:
+    if refused:
+        return f"refused: {refused}", True
+    found = describe_failures(one, timeline)
+    if found:
+        return found, True
+    return (f"runs on {one.pool}", False) if one.shares_pool else ("", False)
+
+
+def describe_shape(one: SliceTimeline) -> str:
+    """Return what was created for a slice, in words; the number of its pods if nothing was."""
     made = one.creation
     if made is None:
         return f"{one.pods} pods"
@@ -208,15 +246,45 @@ def _shape(one: SliceTimeline) -> str:
     return f"{made.node_count} x {made.machine_type}{placement}, {made.tier}"
 
 
+def _cut(text: str, letters: int) -> str:
+    return text if len(text) <= letters else text[: letters - 1] + "…"
+
+
 def _describe(decided: Decided) -> str:
     return f"{decided.function}: {decided.decision} ({decided.reason}) {decided.message}".rstrip()
 
 
-def _draw_ticks(seconds: float, scale: float, speed: float) -> tuple[Tick, ...]:
+def _write_figures(found: Headlines) -> tuple[Figure, ...]:
+    def write(spread: Spread | None, unit: str, scale: float) -> tuple[str, str]:
+        if spread is None:
+            return "never", "no slice got so far"
+        return f"{spread.median / scale:.1f} {unit}", f"median; the longest {spread.longest / scale:.1f}"
+
+    asked, asked_detail = write(found.demand_to_create, "s", 1)
+    ran, ran_detail = write(found.create_to_running, "min", 60)
+    if found.running < found.slices:
+        ran_detail = f"{found.running} of {found.slices} slices ran"
+    paid = f"{found.run:.0f} of {found.paid:.0f}" if found.paid else f"0 of {found.paid:.0f}"
+    share = f"{found.run / found.paid:.0%} were used" if found.paid else "nothing was paid for"
+    return (
+        Figure(asked, "demand → create", asked_detail, found.demand_to_create is None),
+        Figure(ran, "create → running", ran_detail, found.running < found.slices),
+        Figure(paid, "chip·minutes run, of paid", share, not found.run and bool(found.slices)),
+        Figure(f"{found.calls_per_slice:.1f}", "GKE calls per slice", f"{found.slices} slices"),
+    )
+
+
+def _draw_ticks(seconds: float, speed: float) -> tuple[Tick, ...]:
     step = _round_up(seconds / _TICKS_MAX)
     count = int(seconds / step) + 1
+    few = max(1, math.ceil(count / 4))
     return tuple(
-        Tick(round(LEFT + index * step * scale, 1), f"{index * step:g} s", _virtual(index * step * speed))
+        Tick(
+            round(index * step / seconds * 100, 3),
+            f"{index * step:g} s",
+            _virtual(index * step * speed),
+            index % few == 0,
+        )
         for index in range(count)
     )
 
@@ -229,4 +297,4 @@ def _round_up(value: float) -> float:
 
 def _virtual(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min" if not rest else f"{minutes}:{rest:02d} min"
+    return f"{minutes} min" if not rest else f"{minutes}:{rest:02d}"

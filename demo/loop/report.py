@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from demo.loop.headlines import find_headlines
 from demo.loop.steps import STEPS
+from demo.loop.stretches import list_attempts
 
 if TYPE_CHECKING:
     from demo.loop.observations import Decided
     from demo.loop.run_outcome import Outcome
     from demo.loop.states import SliceTimeline
+    from demo.loop.stretches import Attempt
 
 REPORT_VERSION = 1
 
@@ -28,6 +32,7 @@ def build_report(outcome: Outcome) -> dict[str, Any]:
         "notes": list(outcome.notes),
         "speed": outcome.speed,
         "elapsed_seconds": round(outcome.elapsed_seconds, 3),
+        "headlines": _round(asdict(find_headlines(outcome))),
         "slices": [_build_slice(outcome, one) for one in timeline.slices.values()],
         "refusals": [
             {
@@ -78,9 +83,26 @@ def _build_slice(outcome: Outcome, one: SliceTimeline) -> dict[str, Any]:
         "gke_calls_by_method": dict(sorted(calls.items())),
         "gke_calls_refused": outcome.timeline.refused_calls_of(one),
         "messages": one.messages,
+        "attempts": [_build_attempt(each, started_at) for each in list_attempts(one, outcome.timeline)],
         "decisions": [_build_decision(each, started_at) for each in one.decisions],
         "seconds": seconds,
         "virtual_seconds": {step: round(each * outcome.speed, 1) for step, each in seconds.items()},
+    }
+
+
+def _round(values: dict[str, Any]) -> dict[str, Any]:
+    nested = {name: _round(each) if isinstance(each, dict) else each for name, each in values.items()}
+    return {name: round(each, 3) if isinstance(each, float) else each for name, each in nested.items()}
+
+
+def _build_attempt(attempt: Attempt, started_at: float) -> dict[str, Any]:
+    failed_at = None if attempt.failed_at is None else round(attempt.failed_at - started_at, 3)
+    return {
+        "pool": attempt.pool,
+        "at": round(attempt.start - started_at, 3),
+        "failed_at": failed_at,
+        "cause": attempt.cause,
+        "message": attempt.told,
     }
 
 

@@ -70,6 +70,16 @@ class SliceTimeline:
 
 
 @dataclass(slots=True)
+class NodeLife:
+    """How long one node of a pool was there, in unix seconds."""
+
+    pool: str
+    began_at: float
+    ended_at: float | None = None
+    """None while it is there."""
+
+
+@dataclass(slots=True)
 class WorkloadTimeline:
     """Everything known about one JobSet."""
 
@@ -77,6 +87,8 @@ class WorkloadTimeline:
     name: str
     terminal: str = ""
     gone: bool = False
+    ended_at: float | None = None
+    """When it was seen first that it is over."""
     suspended: bool = False
     message: str = ""
     messages: int = 0

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from demo.loop.drawing import cut_front, describe_shape
 from demo.loop.steps import SHORT, STEPS
 
 if TYPE_CHECKING:
@@ -18,15 +21,22 @@ if TYPE_CHECKING:
     from demo.loop.states import SliceTimeline
 
 
+_KEPT_SPACE = "\N{NO-BREAK SPACE}"
+_TABLES_WIDTH = 120
+"""So many columns the table of the steps needs, with short names."""
+
+
 def print_outcome(console: Console, outcome: Outcome) -> None:
     """Print the end of a run for a person."""
-    for each in _build(outcome):
+    for each in _build(outcome, console.width):
         console.print(each)
 
 
-def _build(outcome: Outcome) -> Iterator[RenderableType]:
+def _build(outcome: Outcome, width: int) -> Iterator[RenderableType]:
     timeline = outcome.timeline
-    if timeline.slices:
+    if timeline.slices and width < _TABLES_WIDTH:
+        yield from _stack(outcome, width)
+    elif timeline.slices:
         yield _steps_table(outcome)
         yield _pools_table(outcome)
     if outcome.refusals:
@@ -40,6 +50,26 @@ def _build(outcome: Outcome) -> Iterator[RenderableType]:
         style="dim",
     )
     yield _verdict(outcome)
+
+
+def _stack(outcome: Outcome, width: int) -> Iterator[RenderableType]:
+    """Yield what the two tables have, stacked: for a terminal that is too narrow for them."""
+    yield Text("Each slice: seconds since the manifests were applied, node pool, decisions", style="italic")
+    for one in outcome.timeline.slices.values():
+        yield Text(cut_front(one.job, width), style="bold")
+        moments = [(SHORT[step], _moment(outcome, one, index)) for index, step in enumerate(STEPS)]
+        pairs = "  ".join(f"{name}{_KEPT_SPACE}{at}" for name, at in moments if at)
+        yield Padding(Text("\n".join(wrap(pairs, width - 2)).replace(_KEPT_SPACE, " ")), (0, 0, 0, 2))
+        if one.pool:
+            yield Text("  " + cut_front(_name_pool(one), width - 2), style="dim")
+        if one.creation:
+            shape = f"{describe_shape(one)} {one.creation.reservation}".rstrip()
+            yield Padding(f"{shape}; GKE calls: {outcome.timeline.calls_of(one).total()}", (0, 0, 0, 2))
+        yield Padding(Text(_decisions(one)), (0, 0, 0, 2))
+
+
+def _name_pool(one: SliceTimeline) -> str:
+    return f"{one.pool} (shared)" if one.shares_pool else one.pool
 
 
 def _steps_table(outcome: Outcome) -> Table:
@@ -66,7 +96,7 @@ def _pools_table(outcome: Outcome) -> Table:
     table.add_column("GKE calls", justify="right", max_width=5)
     for one in outcome.timeline.slices.values():
         made = one.creation
-        pool = f"{one.pool} (shared)" if one.shares_pool else one.pool
+        pool = _name_pool(one)
         table.add_row(
             Text.assemble(one.job, (f"\n  {pool}" if pool else "", "dim")),
             f"{made.node_count} x {made.machine_type}\nplacement: {made.placement}" if made else "",

@@ -21,7 +21,7 @@ from demo.loop.observations import (
     PodSeen,
     PoolsListed,
 )
-from demo.loop.states import FeedLine, SliceTimeline, WorkloadTimeline
+from demo.loop.states import FeedLine, NodeLife, SliceTimeline, WorkloadTimeline
 from demo.loop.steps import SENTENCES, Step
 
 if TYPE_CHECKING:
@@ -48,6 +48,10 @@ class Timeline:
         """The pools of the last listing; None before the first."""
         self.shared_calls: Counter[str] = Counter()
         self.calls: dict[str, list[Called]] = {}
+        self.errors_at: dict[str, float] = {}
+        """When GKE first listed a pool as ERROR."""
+        self.nodes_seen: dict[str, NodeLife] = {}
+        """Every node of a pool that was there."""
         self._ready_at: dict[str, dict[str, float]] = {}
         """When each node of a pool was first ready; kept after its end, for decisions that are seen
         late."""
@@ -130,6 +134,7 @@ class Timeline:
         ended = (seen.terminal or seen.gone) and not workload.over
         workload.suspended = seen.suspended
         workload.terminal, workload.gone = workload.terminal or seen.terminal, workload.gone or seen.gone
+        workload.ended_at = seen.at if ended else workload.ended_at
         if seen.suspended and not ended:
             self._feed.append(FeedLine(seen.at, workload.name, "the JobSet is suspended"))
         if ended:
@@ -184,7 +189,9 @@ class Timeline:
         one.leader_phase = pod.phase
 
     def _see_node(self, node: NodeSeen) -> None:
+        life = self.nodes_seen.setdefault(node.name, NodeLife(node.pool, node.at))
         if node.gone:
+            life.ended_at = node.at
             self._nodes.pop(node.name, None)
             return
         self._nodes[node.name] = node.pool
@@ -279,6 +286,9 @@ class Timeline:
         for name in (self.pools_now or {}).keys() - listed.pools.keys():
             self._ended_pools[name] = listed.at
             self._reach_end(name, listed.at)
+        for name, status in listed.pools.items():
+            if status == "ERROR":
+                self.errors_at.setdefault(name, listed.at)
         self.pools_now = listed.pools
 
     def _reach_end(self, pool: str, at: float) -> None:

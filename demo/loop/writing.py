@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jinja2
-from markupsafe import Markup
 
-from demo.loop.drawing import draw
+from cli.endings import BadInput
+from cli.explaining import drop_links, find_section
+from demo.loop.drawing import LEGEND, draw
 from demo.loop.report import build_report
 from demo.loop.steps import STEPS
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from demo.loop.run_outcome import Outcome
 
 SUFFIXES = (".json", ".html", ".svg")
+_WRAPPED = re.compile(r"(?<=\S)\n {2,}(?=[^\s-])")
+"""The end of a line within an item of a list."""
 
 
 class BadReportPath(Exception):
@@ -53,21 +57,43 @@ def write_report(path: Path, outcome: Outcome) -> None:
 
 def render_svg(outcome: Outcome) -> str:
     """Return the picture of a run."""
-    return _templates().get_template("run.svg.jinja").render(d=draw(outcome))
+    return (
+        _templates()
+        .get_template("run.svg.jinja")
+        .render(d=draw(outcome), colors={phase: color for phase, (_, color) in LEGEND.items()})
+    )
 
 
 def render_html(outcome: Outcome) -> str:
-    """Return a page of its own, without anything to load: the picture and the tables."""
+    """Return a page of its own, without anything to load: numbers, lanes, tables, the runbook."""
+    drawn, report = draw(outcome), build_report(outcome)
+    decisions = [(one, each) for one in report["slices"] for each in one["decisions"]]
+    decisions.sort(key=lambda pair: pair[1]["at"])
+    reasons = [each["reason"] for _, each in decisions] + [each["reason"] for each in report["refusals"]]
     return (
         _templates()
         .get_template("run.html.jinja")
         .render(
-            d=draw(outcome),
-            r=build_report(outcome),
+            d=drawn,
+            r=report,
             steps=[str(step) for step in STEPS],
-            svg=Markup(render_svg(outcome)),  # noqa: S704 -- rendered by the line's own escaping template
+            decisions=decisions,
+            workloads=sorted({lane.workload for lane in drawn.lanes}),
+            sections=read_reasons(sorted(set(reasons))),
         )
     )
+
+
+def read_reasons(reasons: Iterable[str]) -> dict[str, str]:
+    """Return the text of the runbook about each reason that it knows, in whole paragraphs."""
+    found = {}
+    for reason in reasons:
+        try:
+            _, text = find_section(reason)
+        except BadInput:
+            continue
+        found[reason] = _WRAPPED.sub(" ", drop_links(text)).replace("**", "").replace("`", "")
+    return found
 
 
 def _templates() -> jinja2.Environment:
