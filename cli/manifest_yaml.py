@@ -1,8 +1,9 @@
 """Reads the documents of a manifest into the values that JSON has, each on its own.
 
-Dates are texts, keys are texts, and a key comes once: an API server would get nothing else
-(https://github.com/kubernetes-sigs/yaml). PyYAML alone makes dates, sets and bytes, takes the last
-of two equal keys, and reads a kilobyte of aliases until the memory is full. The text is scanned by
+Dates are texts, and keys are texts: an API server would get nothing else
+(https://github.com/kubernetes-sigs/yaml). Of two equal keys the last one counts, as for kubectl
+(https://github.com/kubernetes/kubernetes/issues/125885), and it is told. PyYAML alone makes dates,
+sets and bytes, and reads a kilobyte of aliases until the memory is full. The text is scanned by
 libyaml, which reads what kubectl reads, for example a tab at the end of a line.
 """
 
@@ -12,6 +13,7 @@ import itertools
 import json
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +51,8 @@ class Document:
     """In which it begins; the first line is 1."""
     body: Any = None
     problem: str = ""
+    doubled: tuple[str, ...] = ()
+    """Keys that come twice in one object, each with its line; the last value counts."""
 
 
 def read_documents(text: str) -> Iterator[Document]:
@@ -62,8 +66,8 @@ def read_documents(text: str) -> Iterator[Document]:
     for start, end in itertools.pairwise(starts):
         part = text[start:end]
         try:
-            for body in _read(part, line):
-                yield Document(line + _count_blank(part), body)
+            for body, doubled in _read(part, line):
+                yield Document(line + _count_blank(part), body, doubled=doubled)
         except NotYaml as error:
             yield Document(line + _count_blank(part), problem=str(error))
         line += part.count("\n")
@@ -130,9 +134,17 @@ def _count_blank(part: str) -> int:
     return next((n for n, each in enumerate(lines) if each.strip() and not each.startswith(("#", "---", "%"))), 0)
 
 
-def _read(part: str, line: int) -> list[Any]:
+def _read(part: str, line: int) -> list[tuple[Any, tuple[str, ...]]]:
+    """Return the bodies of a part, each with the keys that come twice in it."""
+    found = []
     try:
-        return [body for body in yaml.load_all(part, Loader=_Loader) if body is not None]
+        loader = _Loader(part)
+        while loader.check_data():  # type: ignore[no-untyped-call]
+            body = loader.get_data()
+            doubled = tuple(f"{key} in line {line + at}" for key, at in loader.doubled)
+            loader.doubled.clear()
+            if body is not None:
+                found.append((body, doubled))
     except RecursionError as error:
         raise NotYaml("is not YAML: it is nested too deeply") from error
     except yaml.MarkedYAMLError as error:
@@ -142,6 +154,7 @@ def _read(part: str, line: int) -> list[Any]:
         raise NotYaml(f"is not YAML: {show_line(said)}{place}{_hint(part)}") from error
     except (yaml.YAMLError, ValueError) as error:
         raise NotYaml(f"is not YAML: {show_line(str(error))}{_hint(part)}") from error
+    return found
 
 
 def _hint(part: str) -> str:
@@ -164,6 +177,8 @@ class _Loader(Composer, yaml.CSafeLoader):
     def __init__(self, stream: str) -> None:
         yaml.CSafeLoader.__init__(self, stream)
         Composer.__init__(self)
+        self.doubled: list[tuple[str, int]] = []
+        """Keys that come twice in the document that is read, and how many lines are before each."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Return the next value of the file; count it, or what an alias repeats."""
@@ -174,7 +189,7 @@ class _Loader(Composer, yaml.CSafeLoader):
         if alias:
             size = sizes.get(id(node), NODES_MAX)  # an alias inside of what it names has no end
         else:
-            _refuse_doubled_keys(node)
+            self.doubled += _list_doubled_keys(node)
             size = 1 + sum(sizes.get(id(each), 0) for each in _list_parts(node))
         sizes[id(node)] = size
         if size >= NODES_MAX:
@@ -216,15 +231,14 @@ def _list_parts(node: yaml.Node | None) -> list[yaml.Node]:
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
-def _refuse_doubled_keys(node: yaml.Node | None) -> None:
+def _list_doubled_keys(node: yaml.Node | None) -> list[tuple[str, int]]:
     if not isinstance(node, yaml.MappingNode):
-        return
-    seen = set()
-    for key, _ in node.value:
-        if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
-            if key.value in seen:
-                raise _refuse(key, "is a key that comes twice; valid: each key once")
-            seen.add(key.value)
+        return []
+    keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE]
+    last = {key.value: key.start_mark.line for key in keys}
+    if len(last) == len(keys):
+        return []
+    return [(key, last[key]) for key, times in Counter(key.value for key in keys).items() if times > 1]
 
 
 def _refuse(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:

@@ -168,7 +168,16 @@ def _add(found: Found, name: str, text: str) -> None:
         if document.problem:
             found.problems.append(Problem(where, document.problem))
         else:
+            before = len(found.workloads)
             _add_object(found, where, document.body)
+            notes = tuple(_tell_doubled(each) for each in document.doubled)
+            found.workloads[before:] = [
+                replace(each, notes=(*each.notes, *notes)) for each in found.workloads[before:]
+            ]
+
+
+def _tell_doubled(key: str) -> str:
+    return show_line(f"the key {key} is there twice; the last one counts, as for kubectl")
 
 
 def _add_object(found: Found, where: Place, body: Any, depth: int = 0) -> None:

@@ -18,6 +18,7 @@ from shared.core.decide.gangs import plan_gang
 from shared.core.decide.limits import Usage
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.demand.demand import claim_slice
 from shared.core.demand.wanted_shapes import count_idle_hosts
 from shared.core.errors import LabelBudgetExceeded, Rejected
 from shared.core.kinds.table import SLICES_MAX, get_kind, list_slices
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from cli.manifests import Manifest, Place
     from shared.core.demand.demand import Demand
+    from shared.core.identity.names import Claim
     from shared.core.kinds.kind import SliceOfPod
     from shared.core.settings import Settings
     from shared.core.workloads import WorkloadView
@@ -142,9 +144,9 @@ def plan(
             planned.append(dataclasses.replace(refused, where=manifest.where, needs=manifest.needs))
             continue
         needs = _find_needs(wanted, awake, manifest)
-        before = len(planned)
+        before, alike = len(planned), _Alike(cluster, awake, settings)
         for each, later in [*((each, 0) for each in wanted), *more]:
-            found = _plan_slice(each, awake, made, later=later)
+            found = _plan_slice(each, alike, made, later=later)
             if found.decision.reason not in QUIET:
                 said = (*notes, *_list_idle(found, each), *_list_candidates(found))
                 own = list_pool_needs(found.demand) if found.demand and found.creates else ()
@@ -161,8 +163,7 @@ def _tell_cut(planned: list[PlannedSlice], workload: WorkloadView) -> list[Plann
     cut = sum(each.decision.reason == Reason.LIMIT_REACHED for each in now)
     if not (made and cut):
         return planned
-    useless = any(group.together for group in workload.groups) or get_kind(workload.kind).gang
-    why = ", and its pools are of use only together" if useless else ""
+    why = ", and its pools are of use only together" if get_kind(workload.kind).gang else ""
     note = f"a limit leaves {made} of its {count(made + cut, 'pool')}{why}"
     return [dataclasses.replace(each, notes=(*each.notes, note)) for each in planned]
 
@@ -202,16 +203,26 @@ class _Made:
     """By namespace."""
     all_chips: int = 0
     slices: int = 0
+    together: set[Claim] = field(default_factory=set)
+    """Those of the pools that have companions."""
 
-    def measure(self, namespace: str) -> Usage:
-        """Return the usage that one more pool of a namespace is added to."""
-        return Usage(chips=self.all_chips, chips_in_namespace=self.chips[namespace], slices=self.slices)
+    def measure(self, demand: Demand) -> Usage:
+        """Return the usage that one more pool and its companions are added to."""
+        beside = [each for each in demand.companions if each.claim in self.together]
+        namespace, chips = demand.claim.namespace, sum(each.shape.chips for each in beside)
+        return Usage(
+            chips=self.all_chips - chips,
+            chips_in_namespace=self.chips[namespace] - chips,
+            slices=self.slices - len(beside),
+        )
 
-    def add(self, namespace: str, chips: int) -> None:
+    def add(self, demand: Demand) -> None:
         """Count a pool."""
-        self.chips[namespace] += chips
-        self.all_chips += chips
+        self.chips[demand.claim.namespace] += demand.shape.chips
+        self.all_chips += demand.shape.chips
         self.slices += 1
+        if demand.companions:
+            self.together.add(demand.claim)
 
 
 def _refuse(workload: WorkloadView, error: Rejected, settings: Settings) -> PlannedSlice:
@@ -227,8 +238,42 @@ def _refuse(workload: WorkloadView, error: Rejected, settings: Settings) -> Plan
     )
 
 
-def _plan_slice(each: SliceOfPod, workload: WorkloadView, made: _Made, *, later: int) -> PlannedSlice:
-    found = decide_planned_demand(made.cluster, workload, each, made.settings)
+@dataclass(slots=True)
+class _Alike:
+    """Decides what the slices of one workload need: two of a group show what all of them do.
+
+    They differ only in what their controller makes of their index.
+    """
+
+    cluster: str
+    workload: WorkloadView
+    settings: Settings
+    firsts: dict[str, Demand | Decision] = field(default_factory=dict)
+    """What the first slice of each group needs."""
+    shown: dict[str, bool] = field(default_factory=dict)
+    """Whether the second slice of a group needs the same."""
+
+    def find(self, each: SliceOfPod) -> Demand | Decision:
+        """Return the demand of a slice, or why it has none."""
+        group, first = each.group.name, self.firsts.get(each.group.name)
+        if first is not None and self.shown.get(group):
+            return self._claim(first, each)
+        found = decide_planned_demand(self.cluster, self.workload, each, self.settings)
+        if first is None:
+            self.firsts[group] = found
+        elif group not in self.shown:
+            named = [known.name for known in self.workload.groups].count(group)
+            self.shown[group] = named == 1 and self._claim(first, each) == found
+        return found
+
+    def _claim(self, found: Demand | Decision, each: SliceOfPod) -> Demand | Decision:
+        if isinstance(found, Decision):
+            return found
+        return dataclasses.replace(found, claim=claim_slice(self.cluster, self.workload, each))
+
+
+def _plan_slice(each: SliceOfPod, alike: _Alike, made: _Made, *, later: int) -> PlannedSlice:
+    found, workload = alike.find(each), alike.workload
     demand = None if isinstance(found, Decision) else found
     decision = found if isinstance(found, Decision) else _decide_pool(found, made, counted=not later)
     return PlannedSlice(
@@ -249,7 +294,7 @@ def _decide_pool(demand: Demand, made: _Made, *, counted: bool) -> Decision:
     stopped = decide_namespace(demand, made.namespaces.find_labels(namespace))
     if stopped:
         return stopped
-    usage = made.measure(namespace) if settings.limited else None
+    usage = made.measure(demand) if settings.limited else None
     decision = decide_provision(demand, None, now=0.0, settings=settings, usage=usage)
     if decision.verdict != Verdict.CREATE:
         return decision
@@ -258,7 +303,7 @@ def _decide_pool(demand: Demand, made: _Made, *, counted: bool) -> Decision:
     except LabelBudgetExceeded as error:
         return refuse_rejected(error)
     if counted:
-        made.add(namespace, demand.shape.chips)
+        made.add(demand)
     return decision
 
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from shared.core.decide.freshness import is_fresh
 from shared.core.decide.limits import (
     ACT_SECONDS_MAX,
-    add_reservation,
+    add_reservations,
     decide_limit,
     end_listed,
     keep_current,
-    measure_usage,
+    measure_others,
 )
 from shared.core.decisions import Decision
 from shared.core.errors import Denied, InvalidRequest, NoCapacity, OldLook, ProvisionerError, StaleView, Throttled
@@ -83,8 +83,8 @@ class Limits:
 
     def measure(self, demand: Demand, *except_names: str) -> Usage:
         """Return what the other pools have, as far as it is known; good enough to refuse."""
-        namespace, reserved = demand.claim.namespace, self.list_reserved()
-        return measure_usage(self.list_pools(), namespace, except_names=except_names, reserved=reserved)
+        pools, reserved = self.list_pools(), self.list_reserved()
+        return measure_others(demand, pools, except_names=except_names, reserved=reserved)
 
     def list_reserved(self) -> dict[str, Reservation]:
         """Return the reservations that count, as far as they are known."""
@@ -106,16 +106,17 @@ class Limits:
                 ledger = self._read()
                 if not is_fresh(self._listed_at, now=clock.now()):
                     self._list_now()
-                now, namespace = clock.now(), demand.claim.namespace
+                now = clock.now()
                 known = keep_current(ledger.entries, now)
                 known.pop(instead_of, None)  # its pool exists, so nobody is about to create it
                 apart = (pool_name, instead_of)
-                usage = measure_usage(self._pools, namespace, except_names=apart, reserved=known)
+                usage = measure_others(demand, self._pools, except_names=apart, reserved=known)
                 if refused := decide_limit(demand, self._ports.settings, usage):
                     return refused
-                wanted = add_reservation(known, demand, pool_name, now)
+                wanted = add_reservations(known, demand, pool_name, self._pools, now)
                 if self._write(wanted):
-                    return Reserved(wanted[pool_name], first=pool_name not in known)
+                    beside = {name: each for name, each in wanted.items() if name not in (*known, pool_name)}
+                    return Reserved(wanted[pool_name], first=pool_name not in known, beside=beside)
         raise StaleView(
             f"other processes wrote the reservations {TRIES_MAX} times; node pool {pool_name} has to wait"
         )
@@ -126,7 +127,10 @@ class Limits:
             with self._lock:
                 for _ in range(TRIES_MAX if reserved.first else 0):
                     entries = dict(self._read().entries)
-                    if entries.pop(pool_name, None) != reserved.entry or self._write(entries):
+                    if entries.pop(pool_name, None) != reserved.entry:
+                        return
+                    left = {name: each for name, each in entries.items() if reserved.beside.get(name) != each}
+                    if self._write(left):
                         return
         except ProvisionerError as error:
             said = {"pool": pool_name, "error": str(error)}
@@ -162,6 +166,8 @@ class Reserved:
     entry: Reservation
     first: bool
     """No other process had reserved for the same pool, so this one may give it back."""
+    beside: Mapping[str, Reservation]
+    """Those of the pool's companions that were not there before."""
 
 
 def find_limits(cluster: str, ports: Ports) -> Limits | None:

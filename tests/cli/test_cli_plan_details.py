@@ -217,7 +217,6 @@ SERVING = """
 @pytest.mark.parametrize(
     ("text", "limit", "said"),
     [
-        (SERVING, "2", "a limit leaves 1 of its 2 pools, and its pools are of use only together"),
         (JOBSET, "40", "a limit leaves 2 of its 3 pools, and its pools are of use only together"),
         (RAY, "16", "a limit leaves 1 of its 2 pools"),
         (SERVING, "3", ""),
@@ -234,6 +233,18 @@ def test_a_limit_that_cuts_a_workload_is_said(text: str, limit: str, said: str, 
     assert len(slices) > 1
     for each in slices:
         assert [note for note in each["notes"] if "a limit leaves" in note] == ([said] if said else [])
+
+
+@pytest.mark.parametrize(("limit", "reasons"), [("2", {"limit_reached"}), ("3", {"pool_absent"})])
+def test_pools_of_use_only_together_get_through_a_limit_together(
+    limit: str, reasons: set[str], tmp_path: Path
+) -> None:
+    path = write(tmp_path / "w.yaml", SERVING)
+
+    said = json.loads(run("plan", path, "--json", environ={"TPU_PROVISIONER_LIMIT_CHIPS": limit}).stdout)
+
+    assert len(said["slices"]) == 2
+    assert {each["reason"] for each in said["slices"]} == reasons
 
 
 def test_a_difference_needs_a_deployment(tmp_path: Path) -> None:

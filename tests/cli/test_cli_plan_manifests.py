@@ -270,6 +270,31 @@ def test_a_queue_of_kueue_is_said(tmp_path: Path) -> None:
     )
 
 
+def test_of_a_key_that_is_there_twice_the_last_one_counts_as_for_kubectl(tmp_path: Path) -> None:
+    text = JOBSET.replace("replicas: 3", "replicas: 2\n      replicas: 1")
+    result = run("plan", write(tmp_path / "j.yaml", f"{text}\n---\n{JOBSET.replace('train', 'other')}"))
+
+    assert result.exit_code == 0
+    line = text.partition("replicas: 1")[0].count("\n") + 1
+    assert f"team-a/train: the key replicas in line {line} is there twice; the last one counts" in result.stdout
+    assert result.stdout.count("is there twice") == 1
+    assert "4 pools" in result.stdout
+
+
+def test_slices_whose_labels_differ_are_each_planned_with_their_own(tmp_path: Path) -> None:
+    key = "jobset.sigs.k8s.io/job-key"
+    mine = f"labelSelector: {{matchExpressions: [{{key: {key}, operator: Exists}}]}}, matchLabelKeys: [{key}]"
+    term = f"{{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: rack, {mine}}}]}}"
+    indent = " " * 14
+    text = JOBSET.replace(
+        f"{indent}nodeSelector:", f"{indent}affinity: {{podAffinity: {term}}}\n{indent}nodeSelector:"
+    )
+
+    found = planned(text, tmp_path)
+
+    assert [each["labels"]["rack"] for each in found] == [f"team-a_train-workers-{n}" for n in range(3)]
+
+
 def test_ten_thousand_slices_take_less_than_two_seconds(tmp_path: Path) -> None:
     found = read_manifests([write(tmp_path / "j.yaml", JOBSET.replace("replicas: 3", "replicas: 9999"))])
 

@@ -203,8 +203,6 @@ def test_an_answer_of_gke_that_makes_no_sense_is_unavailable(count: bytes) -> No
         "a: .nan",
         "a: 1e400",
         "~: a",
-        "{1: a, 1: b}",
-        "kind: Job\nkind: Pod",
     ],
 )
 def test_a_value_that_json_does_not_have_is_refused_with_its_line(text: str) -> None:

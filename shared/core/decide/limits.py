@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from shared.core.counts import parse_count
 from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.identity.names import build_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 from shared.core.ports import Reservation
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from shared.core.demand.demand import Demand
+    from shared.core.identity.names import Claim
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
 
@@ -47,11 +49,14 @@ class Usage:
 def decide_limit(demand: Demand, settings: Settings, usage: Usage | None) -> Decision | None:
     """Return the refusal of a pool that would exceed a limit; None when it exceeds none.
 
-    The usage is that of all other pools, None when no limit is set.
+    The pool and its companions get through together or not at all. The usage is that of all other
+    pools (`measure_others`), None when no limit is set.
     """
     if usage is None:
         return None
-    chips = demand.shape.chips
+    chips = demand.shape.chips + sum(each.shape.chips for each in demand.companions)
+    beside = len(demand.companions)
+    pools = f"this node pool and {beside} more that its workload needs with it" if beside else "this node pool"
     rows = (
         (settings.limit_chips, "limit_chips", usage.chips + chips, "chips in the cluster"),
         (
@@ -60,16 +65,35 @@ def decide_limit(demand: Demand, settings: Settings, usage: Usage | None) -> Dec
             usage.chips_in_namespace + chips,
             f"chips in namespace {demand.claim.namespace}",
         ),
-        (settings.limit_slices, "limit_slices", usage.slices + 1, "slices in the cluster"),
+        (settings.limit_slices, "limit_slices", usage.slices + 1 + beside, "slices in the cluster"),
     )
     for limit, setting, wanted, what in rows:
         if limit and wanted > limit:
             message = (
-                f"with this node pool there would be {wanted} {what}; the setting {setting} is {limit}; end other "
+                f"with {pools} there would be {wanted} {what}; the setting {setting} is {limit}; end other "
                 "workloads, ask for less, or let an operator raise the setting"
             )
             return Decision(Verdict.REFUSE, Reason.LIMIT_REACHED, message)
     return None
+
+
+def measure_others(
+    demand: Demand,
+    pools: Sequence[PoolSnapshot],
+    *,
+    except_names: Collection[str],
+    reserved: Mapping[str, Reservation] | None = None,
+) -> Usage:
+    """Return the usage without the named pools, and without those of a demand's companions."""
+    beside = name_companions(demand, pools).values()
+    return measure_usage(pools, demand.claim.namespace, except_names={*except_names, *beside}, reserved=reserved)
+
+
+def name_companions(demand: Demand, pools: Sequence[PoolSnapshot]) -> dict[Claim, str]:
+    """Return the name of the pool of each companion of a demand: as listed, else as it will be."""
+    index = PoolIndex.of(pools)
+    listed = {each.claim: index.list_claimed(each.claim.hash) for each in demand.companions}
+    return {claim: own[-1].name if own else build_pool_name(claim) for claim, own in listed.items()}
 
 
 def measure_usage(
@@ -131,6 +155,16 @@ def end_listed(entries: Mapping[str, Reservation], pools: PoolIndex, now: float)
             made_at = min(each.made_at, latest)
             found[name] = Reservation(namespace=each.namespace, chips=each.chips, made_at=made_at)
     return found
+
+
+def add_reservations(
+    entries: Mapping[str, Reservation], demand: Demand, pool_name: str, pools: Sequence[PoolSnapshot], now: float
+) -> dict[str, Reservation]:
+    """Return the reservations with those of one pool and of its companions."""
+    names, wanted = name_companions(demand, pools), add_reservation(entries, demand, pool_name, now)
+    for each in demand.companions:
+        wanted = add_reservation(wanted, each, names[each.claim], now)
+    return wanted
 
 
 def add_reservation(

@@ -75,6 +75,8 @@ class Demand:
     Empty without a list."""
     index: int = 0
     """Of the candidate."""
+    companions: tuple[Demand, ...] = ()
+    """The other pools of the workload, if one of them alone is of no use; these have none."""
 
     @property
     def choices(self) -> int:
@@ -172,16 +174,15 @@ def build_demand(
         Rejected: no pool can satisfy the slice, or a setting does not allow the pool.
     """
     demand = _build_demand(cluster, workload, found, template, settings)
-    for other in list_elastic(workload) if found.group.together else ():
-        if other.name != found.name:
-            _check_other(cluster, workload, other, settings)
-    return demand
+    others = [each for each in list_elastic(workload) if each.name != found.name] if found.group.together else ()
+    companions = tuple(_build_other(cluster, workload, each, settings) for each in others)
+    return dataclasses.replace(demand, companions=companions) if companions else demand
 
 
-def _check_other(cluster: str, workload: WorkloadView, other: SliceOfPod, settings: Settings) -> None:
-    """Accept another pool that the workload needs: one of them alone would be of no use."""
+def _build_other(cluster: str, workload: WorkloadView, other: SliceOfPod, settings: Settings) -> Demand:
+    """Return another pool that the workload needs: one of them alone would be of no use."""
     try:
-        _build_demand(cluster, workload, other, other.group.template, settings)
+        return _build_demand(cluster, workload, other, other.group.template, settings)
     except Rejected as error:
         problem = f"{workload} also needs a pool for its {other.group.name}, which is refused: {error}"
         raise type(error)(problem) from error

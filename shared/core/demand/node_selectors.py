@@ -193,7 +193,8 @@ def _read_selector(key: str, value: str, shape: Shape, pins: Mapping[str, str]) 
             "this provisioner cannot set this label on nodes",
             field="spec.nodeSelector",
             value=f"{key}={value}",
-            valid="no such selector, a key of your own domain, or a documented accelerator or capacity selector",
+            valid="remove this selector; or, for node pools of your own that have this label, the annotation "
+            f'{labels.DISABLE_AUTOPROVISIONING}: "true" on the pod',
         )
     return {key: value}
 

@@ -129,11 +129,13 @@ def _check_hosts(found: SliceOfPod, template: PodTemplate, shape: Shape) -> None
     if fewer and not group.hosts and names_topology(template) and not names_topology(group.template):
         return  # a pod that adds too large a topology contradicts its spec, which is told in its place
     valid = [str(shape.node_count), *_list_ways(pods, shape)]
+    if group.replicas * pods == shape.node_count:
+        valid.append(f"one slice with all {shape.node_count} pods in place of {group.replicas} slices")
     if fewer:
         valid.append(f'the annotation {labels.PARTIAL_SLICE}: "true" in the pod template if hosts shall stay idle')
     raise HostsDiffer(
         f"topology {shape.topology} of {shape.accelerator} with {shape.chips_per_host} chips per pod "
-        f"has {shape.node_count} hosts, and each host needs one pod",
+        f"has {_name_hosts(shape.node_count)}, and each host needs one pod",
         field=f"pods per slice of {group.name or found.name}",
         value=str(pods),
         valid="; or ".join(valid),
@@ -148,7 +150,11 @@ def _list_ways(pods: int, shape: Shape) -> Iterator[str]:
         if count_chips(each) == pods * shape.chips_per_host
     ]
     if fitting and MACHINES[shape.machine_type].multi_host:
-        yield f"{labels.TOPOLOGY} {' or '.join(fitting[:_WAYS_SHOWN])}, which has {pods} hosts"
+        yield f"{labels.TOPOLOGY} {' or '.join(fitting[:_WAYS_SHOWN])}, which has {_name_hosts(pods)}"
+
+
+def _name_hosts(number: int) -> str:
+    return f"{number} host{'s' * (number != 1)}"
 
 
 def count_idle_hosts(group: SliceGroup, shape: Shape) -> int:
