@@ -41,6 +41,9 @@ _VARIABLE = re.compile(r"\$\{|\$[A-Za-z_]|<[A-Za-z_ -]+>|\{\{")
 _SHOWN_MAX = 60
 _LIST_DEPTH_MAX = 50
 _QUEUE = "kueue.x-k8s.io/queue-name"
+_PROVISIONING = "provreq.kueue.x-k8s.io/"
+"""The prefix of annotations that Kueue passes on to the ProvisioningRequest of a workload:
+https://kueue.sigs.k8s.io/docs/concepts/admission_check/provisioning_request/."""
 _BY_CLAIMS = (
     "; what it asks for by resourceClaims gets no pools: for TPUs or GPUs, request "
     f"{TPU_RESOURCE} or {GPU_RESOURCE} in the limits of a container instead"
@@ -321,13 +324,19 @@ def _read_metadata(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_queue(body: dict[str, Any], workload: WorkloadView) -> tuple[str, ...]:
-    """Return what a queue of Kueue means for a workload that does not begin as suspended.
+    """Return what a queue of Kueue means for a workload.
 
     Kueue's webhook suspends it, or holds its pods, until the queue admits it:
     https://kueue.sigs.k8s.io/docs/tasks/run/jobs/.
     """
     queue = body["metadata"].get("labels", {}).get(_QUEUE)
-    if not queue or workload.suspended:
-        return ()
-    held = f"its label {_QUEUE} lets Kueue hold it until the queue {queue} admits it"
-    return (f"{held}; its pools are created then, or at once where Kueue does not serve this kind",)
+    asked = sorted(key for key in body["metadata"].get("annotations", {}) if key.startswith(_PROVISIONING))
+    notes = [
+        f"its annotation {key} is for a ProvisioningRequest of Kueue; if its queue makes one, GKE provides the "
+        "nodes and these pools are not created"
+        for key in asked[:1]
+    ]
+    if queue and not workload.suspended:
+        held = f"its label {_QUEUE} lets Kueue hold it until the queue {queue} admits it"
+        notes.append(f"{held}; its pools are created then, or at once where Kueue does not serve this kind")
+    return tuple(notes)

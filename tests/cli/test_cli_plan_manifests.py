@@ -270,6 +270,15 @@ def test_a_queue_of_kueue_is_said(tmp_path: Path) -> None:
     )
 
 
+def test_an_annotation_for_a_provisioning_request_of_kueue_is_said(tmp_path: Path) -> None:
+    key = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
+    text = JOBSET.replace("annotations: {}", f"annotations: {{{key}: '600'}}")
+
+    said = run("plan", write(tmp_path / "j.yaml", text.replace("suspend: false", "suspend: true"))).stdout
+
+    assert f"its annotation {key} is for a ProvisioningRequest of Kueue; if its queue makes one, GKE" in said
+
+
 def test_of_a_key_that_is_there_twice_the_last_one_counts_as_for_kubectl(tmp_path: Path) -> None:
     text = JOBSET.replace("replicas: 3", "replicas: 2\n      replicas: 1")
     result = run("plan", write(tmp_path / "j.yaml", f"{text}\n---\n{JOBSET.replace('train', 'other')}"))
