@@ -48,6 +48,8 @@ _KUEUE = KUEUE_VERSION.partition("/")[0]
 FIRST_VERBS = ("patch", "list")
 """What the functions need on the workloads that can be suspended, if `capacity_first` is on. As
 `infra/kubernetes/capacity-first` grants it."""
+PARENT_VERBS = (*FIRST_VERBS, "get")
+"""The same for the parents of such workloads."""
 KUEUE_RIGHTS = (
     (_KUEUE, "workloads", "list"),
     (_KUEUE, "resourceflavors", "get"),
@@ -81,7 +83,11 @@ def list_rights(kinds: Iterable[Kind]) -> tuple[tuple[str, str, str], ...]:
 def list_first_rights(kinds: Iterable[Kind]) -> tuple[tuple[str, str, str], ...]:
     """Return what suspended workloads of some kinds need: group, resource, verb."""
     able = [kind for kind in kinds if kind.suspendable]
-    return tuple((kind.group, kind.plural, verb) for kind in able for verb in FIRST_VERBS)
+    parents = dict.fromkeys((each.group, each.plural) for kind in able for each in kind.parents)
+    return (
+        *((kind.group, kind.plural, verb) for kind in able for verb in FIRST_VERBS),
+        *((group, plural, verb) for group, plural in parents for verb in PARENT_VERBS),
+    )
 
 
 def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:

@@ -14,7 +14,7 @@ from shared.perform.answer_demand import provision_pod
 from shared.perform.creation_list import Creations
 from shared.perform.followers import judge_followers
 from shared.perform.release_pools import collect_pool
-from shared.perform.resume_workloads import answer_workload
+from shared.perform.resume_workloads import answer_workload, hand_over, list_parents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -110,6 +110,10 @@ class RehearsedCluster:
         """Return the workloads that ask for their capacity first."""
         return self._real.list_asking_workloads()
 
+    def list_asking_parents(self) -> Iterable[WorkloadView]:
+        """Return the parents that ask for it."""
+        return self._real.list_asking_parents()
+
     def change_workload(
         self,
         workload: WorkloadView,
@@ -185,6 +189,9 @@ def rehearse_asking(
         for workload in ports.clusters[cluster].list_asking_workloads():
             if workload.suspended:
                 yield workload, answer_workload(cluster, workload, ports, pools=pools)
+        for parent in list_parents(ports.clusters[cluster]):
+            if parent.suspended:
+                yield parent, [hand_over(cluster, parent, ports)]
 
 
 def rehearse_pools(

@@ -65,6 +65,9 @@ CAPACITY_FIRST_ROUND = "tpu-provisioner.cloud.google.com/capacity-first-round"
 ``1 from 2026-11-23T12:00:00Z``."""
 CAPACITY_FIRST_RESUMED = "tpu-provisioner.cloud.google.com/capacity-first-resumed"
 """Written by us when the workload was resumed, so that it is never resumed again."""
+CAPACITY_FIRST_HANDED = "tpu-provisioner.cloud.google.com/capacity-first-handed-over"
+"""Written by us on a suspended parent, for example a RayJob, when what it makes waits in its place,
+so that it is never resumed again."""
 
 MODE = "tpu-provisioner.cloud.google.com/mode"  # on our own namespace: the emergency stop of its cluster
 
@@ -82,7 +85,7 @@ POD_KEYS = frozenset(
     }
 )
 """Annotations that are read from pods and pod templates only."""
-WRITTEN_KEYS = frozenset({CAPACITY_FIRST_ROUND, CAPACITY_FIRST_RESUMED, CAPACITY_CHECKED})
+WRITTEN_KEYS = frozenset({CAPACITY_FIRST_ROUND, CAPACITY_FIRST_RESUMED, CAPACITY_FIRST_HANDED, CAPACITY_CHECKED})
 _WORKLOAD_KEYS = frozenset(
     {CAPACITY_FIRST, CAPACITY_FIRST_SECONDS, CAPACITY_CHECK_SECONDS, DISABLE_AUTOPROVISIONING}
 )

@@ -186,7 +186,7 @@ class Cluster(Protocol):
         """Return one workload as it is now, or None when there is none of that name."""
 
     def get_parent(self, parent: Parent, kind: str) -> Parent | None:
-        """Return the parent of a workload as it is now, with `Parent.keeps`; None when it is gone.
+        """Return the parent of a workload with what it is now; None when it is gone or replaced.
 
         May raise `Unreadable` too.
         """
@@ -216,12 +216,16 @@ class Cluster(Protocol):
     def list_asking_workloads(self) -> Iterable[WorkloadView]:
         """Return the workloads that ask for their capacity first, of kinds in the settings."""
 
+    def list_asking_parents(self) -> Iterable[WorkloadView]:
+        """Return the parents that ask for it before they make their workloads."""
+
     def change_workload(
         self, workload: WorkloadView, marks: Mapping[str, str | None], *, suspended: bool | None = None
     ) -> WorkloadView:
         """Set annotations of a workload, and its ``spec.suspend``; return it as it is then.
 
-        An annotation of None is removed; `suspended` None changes nothing.
+        An annotation of None is removed; `suspended` None changes nothing. When the suspension of a
+        parent is changed, what it makes after this is suspended.
 
         Raises:
             StaleView: it has changed since it was read, or is gone; nothing was changed.

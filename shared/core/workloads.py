@@ -275,6 +275,8 @@ class Parent:
     uid: str
     keeps: str = ""
     """Why it still keeps the workload after its end, and what releases it; empty otherwise."""
+    ended: str = ""
+    """What has become of it, if it needs the workload no more, for example ``Failed``."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -323,6 +325,8 @@ class WorkloadView:
     """How many of its parts still run, by its own status."""
     parent: Parent | None = None
     """Its parent, by its owner reference; the workload does not show whether that has ended."""
+    unfit: tuple[str, str] | None = None
+    """Why it cannot wait for its capacity with such a spec, and what is valid; None if it can."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"

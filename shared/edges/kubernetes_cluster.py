@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +10,13 @@ from shared.core import labels
 from shared.core.decide.capacity_first import is_asking
 from shared.core.errors import AlreadyExists, KindAbsent, NotFound, StaleView, Unavailable
 from shared.core.kinds.elastic import is_leader
+from shared.core.kinds.kind import ParentKind
 from shared.core.kinds.table import (
     KINDS,
     find_kind_of_pod,
     find_parent_kind,
     get_kind,
+    get_suspendable,
     is_pod_of,
     select_members,
     select_pods,
@@ -182,20 +185,27 @@ class KubernetesCluster:
         One that cannot be read, and a kind that the cluster does not have, are left out.
         """
         for kind in self._kinds:
-            try:
-                for page in self._api.list_pages(kind.path, JsonObject, {}) if kind.suspendable else ():
-                    for body in page.items:
-                        found = _read_asking(kind, body)
-                        if found is not None:
-                            yield found
-            except NotFound:
-                continue
+            if kind.suspendable:
+                yield from self._list_asking(kind)
+
+    def list_asking_parents(self) -> Iterator[WorkloadView]:
+        """Yield the parents of workloads that ask for it before they are resumed, likewise."""
+        for parent in {each.name: each for kind in self._kinds for each in kind.parents}.values():
+            yield from self._list_asking(parent)
+
+    def _list_asking(self, kind: Kind | ParentKind) -> Iterator[WorkloadView]:
+        with contextlib.suppress(NotFound):
+            for page in self._api.list_pages(kind.path, JsonObject, {}):
+                for body in page.items:
+                    found = _read_asking(kind, body)
+                    if found is not None:
+                        yield found
 
     def change_workload(
         self, workload: WorkloadView, marks: Mapping[str, str | None], *, suspended: bool | None = None
     ) -> WorkloadView:
         """Change annotations and ``spec.suspend`` in one patch, in place of the version read."""
-        found = get_kind(workload.kind)
+        found = get_suspendable(workload.kind)
         body: dict[str, Any] = {
             "metadata": {
                 "uid": workload.uid,
@@ -205,6 +215,8 @@ class KubernetesCluster:
         }
         if suspended is not None:
             body["spec"] = {"suspend": suspended}
+            if isinstance(found, ParentKind):
+                body["spec"][found.child_spec] = {"suspend": True}
         try:
             path = found.path_of(workload.namespace, workload.name)
             return read_workload(found, self._api.patch(path, body, MERGE_PATCH, JsonObject))
@@ -326,7 +338,7 @@ class KubernetesCluster:
         }
 
 
-def _read_asking(kind: Kind, body: JsonObject) -> WorkloadView | None:
+def _read_asking(kind: Kind | ParentKind, body: JsonObject) -> WorkloadView | None:
     try:
         found = read_workload(kind, body)
     except Unreadable:

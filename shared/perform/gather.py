@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import is_superseded
 from shared.core.decide.broken_pools import BROKEN
-from shared.core.decide.capacity_first import find_wait
+from shared.core.decide.capacity_first import find_wait, is_asking
 from shared.core.decide.demands import decide_namespace
 from shared.core.decide.needed_pools import may_have_surplus, plan_pools, select_named
 from shared.core.decide.occupancy import measure_occupancy
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
     from shared.core.identity.names import PoolOwner
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import Ports
+    from shared.core.ports import Cluster, Ports
     from shared.core.workloads import Parent, PodView, WorkloadView
 
 Read = tuple["WorkloadView | None", "Sequence[PodView] | None"]
@@ -167,7 +167,8 @@ def gather_facts(
     if workload is not None and workload.quota_reserved and state == OwnerState.SUSPENDED:
         state, since = OwnerState.LIVE, None  # Kueue is about to resume it
     elif workload is not None and workload.suspended and state == OwnerState.SUSPENDED:
-        state = find_wait(workload, ports.settings, ports.clock.now()) or state
+        seen = see_parent(ports.clusters[reader.cluster], workload)
+        state = find_wait(seen, ports.settings, ports.clock.now()) or state
     if workload is not None and may_depend_on_use(pool, state, workload):
         # Where idle pools are, a slice may run on one, and its own pool came too late.
         many = may_have_surplus(workload, pools) or owner.idle_seconds > 0
@@ -185,6 +186,21 @@ def gather_facts(
         workload_over=state in (OwnerState.OVER, OwnerState.GONE) and has_ended(owner, workload),
     )
     return Gathered(facts, None if state == OwnerState.GONE else workload)
+
+
+def see_parent(cluster: Cluster, workload: WorkloadView) -> WorkloadView:
+    """Return a suspended workload that asks for capacity with its parent as that is now.
+
+    Any other workload is returned as it is.
+
+    Raises:
+        Retryable: the parent could not be read.
+        Denied: the permission to read it is missing.
+    """
+    if workload.parent is None or not (workload.suspended and is_asking(workload)):
+        return workload
+    found = cluster.get_parent(workload.parent, workload.kind)
+    return dataclasses.replace(workload, parent=found or dataclasses.replace(workload.parent, ended="gone"))
 
 
 def gather_again(cluster: str, name: str, ports: Ports, *, pools: Sequence[PoolSnapshot]) -> PoolFacts | None:

@@ -7,13 +7,15 @@ annotations and from the labels of its pools.
 from __future__ import annotations
 
 import dataclasses
+import logging
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from shared.core.decide.capacity_first import (
     Wish,
     decide_begun,
+    decide_handed,
     decide_mode,
     decide_partial,
     decide_pause,
@@ -30,11 +32,13 @@ from shared.core.decide.error_answers import decide_failure
 from shared.core.decide.gangs import GangState, decide_late, list_missing, plan_gang
 from shared.core.decisions import Decision
 from shared.core.errors import Denied, ProvisionerError
+from shared.core.kinds.table import is_parent_kind
 from shared.core.times import format_time, measure_seconds
 from shared.perform.admit_workloads import answer_reserved
 from shared.perform.emergency_stop import find_stop
 from shared.perform.explain import explain
 from shared.perform.gang_pools import describe_slices, give_back, give_pools
+from shared.perform.gather import see_parent
 from shared.perform.outcome import Outcome
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 
@@ -44,13 +48,14 @@ if TYPE_CHECKING:
     from shared.core.decide.gangs import Gang
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.messages import ObjectName
-    from shared.core.ports import Ports
+    from shared.core.ports import Cluster, Ports
     from shared.core.workloads import PodView, WorkloadView
     from shared.perform.act_within_limits import Limits
     from shared.perform.cluster_figures import ClusterFigures
     from shared.perform.creation_list import Creations
     from shared.perform.deletion_cap import DeletionCap
 
+_LOG = logging.getLogger("parents")
 ASKING_MAX = 10_000
 """The most such workloads that one sweep looks at; the next sweep continues."""
 
@@ -103,14 +108,23 @@ def answer_workload(
     """
     live = ports.clusters[cluster]
     try:
+        workload = _see_parent(live, workload)
         outcomes = _answer(cluster, workload, ports, pools, share or SweepShare())
     except ProvisionerError as error:
         if share is not None and not isinstance(error, Denied):
             explain(live, decide_failure("its node pools cannot be made", error), objects=(workload,))
         error.claim = error.claim or _describe(cluster, workload)["claim"]
         raise
-    explain(live, outcomes[0].decision, objects=(workload,))
+    explain(live, outcomes[0].decision, objects=(workload, workload.parent))
     return outcomes
+
+
+def _see_parent(live: Cluster, workload: WorkloadView) -> WorkloadView:
+    try:
+        return see_parent(live, workload)
+    except Denied as error:
+        explain(live, decide_failure("its node pools cannot be made", error), objects=(workload,))
+        raise
 
 
 def _answer(
@@ -176,7 +190,7 @@ def _go_on(
     decision = answer.decision
     if answer.state == GangState.READY:
         decision = decide_resumed(len(gang))
-        said = write_resumed(ports.clock.now())
+        said = write_resumed(workload, ports.clock.now())
         changed = _change(cluster, workload, decision, said, ports, suspended=False)
         decision = changed if isinstance(changed, Decision) else decision
     return [_conclude(cluster, workload, decision), *describe_slices(cluster, answer, ports)]
@@ -185,9 +199,9 @@ def _go_on(
 def answer_asking(
     cluster: str, ports: Ports, share: SweepShare
 ) -> list[tuple[str, Sequence[Outcome] | Exception]]:
-    """Answer every workload that asks for its capacity, if the setting is on.
+    """Answer every workload that asks for its capacity, and every parent, if the setting is on.
 
-    An error about one stops no other.
+    An error about one stops no other. If the parents cannot be listed, that is logged only.
 
     One that a person resumed is marked as resumed. Else it would be resumed again after that person
     suspends it.
@@ -199,17 +213,51 @@ def answer_asking(
 
     def answer(workload: WorkloadView) -> Sequence[Outcome]:
         if is_resumed_by_others(workload):
-            said = write_resumed(ports.clock.now())
+            said = write_resumed(workload, ports.clock.now())
             _change(cluster, workload, decide_resumed(0), said, ports)
             return ()
+        if is_parent_kind(workload.kind):
+            return [hand_over(cluster, workload, ports)]
         return answer_workload(cluster, workload, ports, share=share)
 
     if not ports.settings.capacity_first:
         return []
-    asking = list(islice(ports.clusters[cluster].list_asking_workloads(), ASKING_MAX))
+    live = ports.clusters[cluster]
+    asking = list(islice(chain(live.list_asking_workloads(), list_parents(live)), ASKING_MAX))
     tasks = [partial(answer, each) for each in asking]
     done = get_runner(ports)(tasks, at_once=CALLS_AT_ONCE, until=ports.until)
     return [(str(workload), each) for workload, each in zip(asking, done, strict=True)]
+
+
+def list_parents(live: Cluster) -> list[WorkloadView]:
+    """Return the parents that ask for capacity; none if they cannot be listed, which is logged."""
+    try:
+        return list(islice(live.list_asking_parents(), ASKING_MAX))
+    except ProvisionerError as error:
+        _LOG.warning("the parents that wait for capacity could not be listed", extra={"error": str(error)})
+        return []
+
+
+def hand_over(cluster: str, parent: WorkloadView, ports: Ports) -> Outcome:
+    """Resume a suspended parent once; what it makes is suspended and waits in its place.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        parent: as it was read just now.
+        ports: the outside world.
+
+    Raises:
+        Retryable: it has changed; try again.
+        Denied: the permission to change it is missing. It is told.
+    """
+    decision = read_wish(parent, ports.settings) or decide_unasked(str(parent))
+    if isinstance(decision, Wish):
+        decision = decide_handed(parent)
+        said = write_resumed(parent, ports.clock.now())
+        changed = _change(cluster, parent, decision, said, ports, suspended=False)
+        decision = changed if isinstance(changed, Decision) else decision
+    explain(ports.clusters[cluster], decision, objects=(parent,))
+    return _conclude(cluster, parent, decision)
 
 
 def release_partial(

@@ -242,3 +242,71 @@ def test_plan_notes_why_a_workload_cannot_wait_so(
     (note,) = [line for line in lines if "refused:" in line and "team-a/train" in line]
     assert words in note
     assert not any("gets its capacity first" in line for line in lines)
+
+
+RAYJOB = """
+apiVersion: ray.io/v1
+kind: RayJob
+metadata: {name: big, annotations: {"tpu-provisioner.cloud.google.com/capacity-first": "true"}}
+spec:
+  suspend: true
+  shutdownAfterJobFinishes: true
+  rayClusterSpec:
+    workerGroupSpecs:
+      - groupName: g
+        replicas: 2
+        maxReplicas: 2
+        numOfHosts: 1
+        template:
+          spec:
+            nodeSelector:
+              cloud.google.com/gke-tpu-accelerator: tpu-v6e-slice
+              cloud.google.com/gke-tpu-topology: 2x2
+            containers: [{name: c, resources: {limits: {google.com/tpu: 4}}}]
+"""
+FIRST = "it starts suspended and gets its capacity first: it is resumed when all of its node pools run"
+
+
+def test_plan_notes_it_of_a_rayjob_and_that_its_deadline_counts(tmp_path: Path) -> None:
+    own = run("plan", write(tmp_path / "own.yaml", RAYJOB), environ=ON).stdout
+    late = RAYJOB.replace("suspend: true", "activeDeadlineSeconds: 60\n  suspend: true")
+    with_deadline = run("plan", write(tmp_path / "late.yaml", late), environ=ON).stdout
+    made = RAYJOB.replace("  suspend: true\n  shutdownAfterJobFinishes: true\n", "").replace(
+        "rayClusterSpec:\n", "rayClusterSpec:\n    suspend: true\n"
+    )
+    of_cluster = run("plan", write(tmp_path / "made.yaml", made), environ=ON).stdout
+
+    for said in (own, with_deadline, of_cluster):
+        assert "2 pools with" in said
+        assert FIRST in said
+    counts = "the wait for its capacity counts towards its activeDeadlineSeconds"
+    assert (counts in own, counts in with_deadline) == (False, True)
+
+
+def test_plan_notes_why_a_rayjob_cannot_wait_so(tmp_path: Path) -> None:
+    text = RAYJOB.replace("shutdownAfterJobFinishes: true", "shutdownAfterJobFinishes: false")
+    result = run("plan", write(tmp_path / "r.yaml", text), environ=ON)
+
+    said = result.stdout + result.stderr
+    assert (
+        "RayJob big (it makes no RayCluster and cannot wait for its capacity: KubeRay refuses a suspended" in said
+    )
+    assert (
+        "valid: a new RayJob with shutdownAfterJobFinishes: true, or with spec.rayClusterSpec.suspend: true"
+        in said
+    )
+
+
+def test_status_and_why_tell_of_a_suspended_rayjob(world: World) -> None:
+    world.cluster.workloads.clear()
+    asks: dict[str, Any] = {"kind": "RayJob", "suspended": True, "marks": ASKS, "version": "1"}
+    world.cluster.add(a_jobset(**asks | {"unfit": ("spec.clusterSelector names another", "none")}))
+    result = run("status")
+    assert result.exit_code == 1
+    assert "spec.clusterSelector names another" in result.stdout.splitlines()[-1]
+
+    world.cluster.add(a_jobset(**asks))
+    code, line = why()
+    assert code == 0
+    assert "the RayJob is resumed, and what it makes is suspended until all slices have node pools" in line
+    assert world.cluster.workloads["RayJob", "default", "train"].suspended

@@ -18,6 +18,7 @@ from shared.core.kinds.table import (
     KINDS,
     find_kind_of_pod,
     get_kind,
+    is_parent_kind,
     is_pod_of,
     select_members,
     select_pods,
@@ -275,7 +276,11 @@ class FakeCluster(Plans):
 
     def list_asking_workloads(self) -> Iterator[WorkloadView]:
         self.begin("list_asking_workloads")
-        yield from [each for each in self.workloads.values() if is_asking(each)]
+        yield from [each for each in self.workloads.values() if is_asking(each) and not is_parent_kind(each.kind)]
+
+    def list_asking_parents(self) -> Iterator[WorkloadView]:
+        self.begin("list_asking_parents")
+        yield from [each for each in self.workloads.values() if is_asking(each) and is_parent_kind(each.kind)]
 
     def change_workload(
         self, workload: WorkloadView, marks: Mapping[str, str | None], *, suspended: bool | None = None

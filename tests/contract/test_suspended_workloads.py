@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from shared.core import labels
-from shared.core.errors import StaleView
+from shared.core.errors import NotFound, StaleView
+from shared.core.kinds.table import KINDS, choose_kinds
+from shared.edges.kubernetes_api import Connection, KubernetesApi
+from shared.edges.kubernetes_cluster import KubernetesCluster
+from shared.edges.kubernetes_objects import Page
 from tests.contract.cluster_worlds import JOBSETS, open_edge
 from tests.contract.stand_ins import ask, stand_in
 from tests.contract.test_cluster_port import PODS, a_jobset_body
@@ -20,7 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from shared.core.workloads import WorkloadView
-    from shared.edges.kubernetes_cluster import KubernetesCluster
 
 
 @pytest.fixture
@@ -66,3 +69,59 @@ def test_a_suspended_jobset_is_found_changed_in_place_and_resumed(url: str) -> N
     while not [pod for pod in ask("GET", f"{url}{PODS}")["items"] if pod["metadata"]["name"].startswith("asks-")]:
         assert time.monotonic() < give_up_at, "the controller made no pods"
         time.sleep(0.05)
+
+
+RAYJOBS = "/apis/ray.io/v1/namespaces/default/rayjobs"
+
+
+class Keeping(KubernetesApi):
+    """Has two RayJobs and keeps the patches; the embedded cluster does not know the kind."""
+
+    def __init__(self, *, installed: bool = True) -> None:
+        super().__init__(Connection(url="http://nowhere.invalid"))
+        self.installed = installed
+        self.patches: list[tuple[str, Any]] = []
+        spec = {"suspend": True, "shutdownAfterJobFinishes": True}
+        meta = {"namespace": "default", "uid": "u", "resourceVersion": "7"}
+        asks = {"annotations": {labels.CAPACITY_FIRST: "true"}}
+        self.bodies: list[Any] = [
+            {"metadata": meta | asks | {"name": "asks"}, "spec": spec},
+            {"metadata": meta | {"name": "plain"}, "spec": spec},
+            {"metadata": meta | asks | {"name": "unreadable"}, "spec": {"suspend": "yes"}},
+        ]
+
+    def list_pages(self, path: str, kind: Any, params: Any = None, **_: Any) -> Any:
+        """Return the RayJobs of all namespaces."""
+        del kind, params
+        assert path == "/apis/ray.io/v1/rayjobs"
+        if not self.installed:
+            raise NotFound("the server could not find the requested resource")
+        yield Page(items=self.bodies)
+
+    def patch(self, path: str, body: Any, content_type: str = "", kind: Any = None, params: Any = None) -> Any:
+        """Keep a patch."""
+        del content_type, kind, params
+        self.patches.append((path, body))
+        return self.bodies[0]
+
+
+def test_a_suspended_rayjob_is_found_and_resumed_with_its_raycluster_suspended_in_one_patch() -> None:
+    api = Keeping()
+    edge = KubernetesCluster(api)
+    (seen,) = edge.list_asking_parents()
+    assert (seen.kind, seen.name, seen.suspended, seen.unfit) == ("RayJob", "asks", True, None)
+
+    edge.change_workload(seen, {labels.CAPACITY_FIRST_HANDED: "t"}, suspended=False)
+    edge.change_workload(seen, {labels.CAPACITY_FIRST_HANDED: "t"})
+    metadata = {"uid": "u", "resourceVersion": "7", "annotations": {labels.CAPACITY_FIRST_HANDED: "t"}}
+    resumed = {"suspend": False, "rayClusterSpec": {"suspend": True}}
+    assert api.patches == [
+        (f"{RAYJOBS}/asks", {"metadata": metadata, "spec": resumed}),
+        (f"{RAYJOBS}/asks", {"metadata": metadata}),
+    ]
+
+
+def test_without_kuberay_and_without_its_kind_in_the_settings_there_is_no_parent() -> None:
+    assert list(KubernetesCluster(Keeping(installed=False)).list_asking_parents()) == []
+    jobs = choose_kinds({each.name for each in KINDS} - {"RayCluster"})
+    assert list(KubernetesCluster(Keeping(), kinds=jobs).list_asking_parents()) == []

@@ -113,6 +113,10 @@ class ClusterPort:
         found = [made.view for made in self._begin("list_asking_workloads").workloads.values()]
         return [each for each in found if is_asking(each)]
 
+    def list_asking_parents(self) -> list[WorkloadView]:
+        """Return nothing: no workload of a story has a parent."""
+        return []
+
     def change_workload(
         self,
         workload: WorkloadView,

@@ -47,6 +47,7 @@ def test_a_suspended_workload_with_the_annotation_asks() -> None:
         a_waiting_jobset({labels.CAPACITY_FIRST_RESUMED: "2027-01-15T08:00:00Z"}),
         a_waiting_jobset(deleting=True),
         a_waiting_jobset(terminal="Failed"),
+        a_waiting_jobset(parent=Parent(kind="RayJob", namespace="default", name="r", uid="u", ended="Failed")),
     ],
 )
 def test_no_other_asks(workload: WorkloadView) -> None:
@@ -67,12 +68,7 @@ def test_no_other_asks(workload: WorkloadView) -> None:
         ({labels.DISABLE_AUTOPROVISIONING: "true"}, {}, "contradicts"),
         ({labels.QUEUE_NAME: "team-a"}, {}, "leaves it to a queue"),
         ({}, {"part_of": "Train default/big"}, "Train default/big controls"),
-        (
-            {},
-            {"parent": Parent(kind="RayJob", namespace="default", name="r", uid="u")},
-            "RayJob default/r controls",
-        ),
-        ({}, {"kind": "LeaderWorkerSet", "suspended": False}, "valid: JobSet, RayCluster, Job"),
+        ({}, {"kind": "LeaderWorkerSet", "suspended": False}, "valid: JobSet, RayCluster, Job, RayJob"),
         ({}, {"kind": "Pod", "suspended": False}, "cannot be suspended"),
     ],
 )
@@ -139,6 +135,6 @@ def test_a_forged_round_far_ahead_is_no_pause() -> None:
 def test_what_was_resumed_asks_no_more() -> None:
     marks = ASKS | {key: value for key, value in write_round(1, NOW).items() if value}
     assert is_asking(a_jobset(marks=marks))
-    resumed = marks | write_resumed(NOW)
+    resumed = marks | write_resumed(a_jobset(), NOW)
     assert resumed[labels.CAPACITY_FIRST_ROUND] is None
     assert not is_asking(a_jobset(marks={key: value for key, value in resumed.items() if value}))

@@ -20,7 +20,7 @@ from shared.core.decide.gangs import find_held_since, plan_gang, select_running
 from shared.core.decide.pool_facts import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import NotAllowed
-from shared.core.kinds.table import KINDS, get_kind
+from shared.core.kinds.table import SUSPENDABLE, get_kind, is_parent_kind
 from shared.core.settings import Mode
 from shared.core.times import AHEAD_SECONDS_MAX, format_minute, format_time, parse_time
 
@@ -59,16 +59,23 @@ def is_asking(workload: WorkloadView) -> bool:
     """Return whether a workload has one of the annotations, and was not resumed by us before."""
     marks = workload.marks
     asks = marks.get(labels.CAPACITY_FIRST, "false") != "false" or labels.CAPACITY_FIRST_SECONDS in marks
-    return asks and labels.CAPACITY_FIRST_RESUMED not in marks
+    return asks and _find_mark(workload) not in marks
+
+
+def _find_mark(workload: WorkloadView) -> str:
+    """Return the annotation that says it was resumed. A workload has all those of its parent."""
+    return labels.CAPACITY_FIRST_HANDED if is_parent_kind(workload.kind) else labels.CAPACITY_FIRST_RESUMED
 
 
 def read_wish(workload: WorkloadView, settings: Settings) -> Wish | Decision | None:
     """Return what a workload asks for, or why that is refused; None if it asks for nothing now.
 
     A kind that cannot be suspended is refused at any time, any other only while it is suspended.
+    Nothing is asked for a parent that has ended (`shared.perform.gather.see_parent` reads it).
     """
-    able = get_kind(workload.kind).suspendable
-    if not is_asking(workload) or (able and not workload.suspended) or workload.deleting or workload.terminal:
+    able, over = workload.kind in SUSPENDABLE, workload.deleting or bool(workload.terminal)
+    over = over or (workload.parent is not None and bool(workload.parent.ended))
+    if not is_asking(workload) or (able and not workload.suspended) or over:
         return None
     try:
         return _read_wish(workload, settings, able=able)
@@ -79,11 +86,10 @@ def read_wish(workload: WorkloadView, settings: Settings) -> Wish | Decision | N
 def _read_wish(workload: WorkloadView, settings: Settings, *, able: bool) -> Wish:
     marks = workload.marks
     value, asked = marks.get(labels.CAPACITY_FIRST, ""), marks.get(labels.CAPACITY_FIRST_SECONDS, str(SECONDS))
-    seconds, parent = parse_count(asked), workload.part_of or str(workload.parent or "")
-    served = ", ".join(kind.name for kind in KINDS if kind.suspendable)
+    seconds, (unfit, fit) = parse_count(asked), workload.unfit or ("", "")
     whose = f"annotation {labels.CAPACITY_FIRST}"
     rows = (
-        (not able, whose, workload.kind, f"a {workload.kind} cannot be suspended", served),
+        (not able, whose, workload.kind, f"a {workload.kind} cannot be suspended", ", ".join(SUSPENDABLE)),
         (
             value != "true",
             whose,
@@ -113,12 +119,13 @@ def _read_wish(workload: WorkloadView, settings: Settings, *, able: bool) -> Wis
             "one of the two",
         ),
         (
-            bool(parent),
+            bool(workload.part_of),
             whose,
             value,
-            f"{parent} controls this workload and decides whether it is suspended",
+            f"{workload.part_of} controls this workload and decides whether it is suspended",
             "workloads that a person created",
         ),
+        (bool(unfit), whose, value, unfit, fit),
         (
             not settings.capacity_first,
             whose,
@@ -164,9 +171,9 @@ def end_round(workload: WorkloadView, number: int, now: float) -> dict[str, str 
     return write_round(number + 1, now + find_pause(workload.uid, number))
 
 
-def write_resumed(now: float) -> dict[str, str | None]:
+def write_resumed(workload: WorkloadView, now: float) -> dict[str, str | None]:
     """Return the annotations of a workload that is resumed now, in unix seconds."""
-    return {labels.CAPACITY_FIRST_RESUMED: format_time(now), labels.CAPACITY_FIRST_ROUND: None}
+    return {_find_mark(workload): format_time(now), labels.CAPACITY_FIRST_ROUND: None}
 
 
 def decide_pause(wish: Wish) -> Decision:
@@ -182,6 +189,12 @@ def decide_resumed(slices: int) -> Decision:
     """Return the decision to resume a workload whose slices all have their node pools."""
     message = "each of its slices has its node pool, so the workload is resumed" if slices > 1 else ""
     message = message or "its slice has its node pool, so the workload is resumed"
+    return Decision(Verdict.KEEP, Reason.WORKLOAD_RESUMED, message)
+
+
+def decide_handed(parent: WorkloadView) -> Decision:
+    """Return the decision to resume a parent whose workload is suspended and waits in its place."""
+    message = f"the {parent.kind} is resumed, and what it makes is suspended until all slices have node pools"
     return Decision(Verdict.KEEP, Reason.WORKLOAD_RESUMED, message)
 
 
@@ -206,7 +219,7 @@ def decide_mode(act: Decision, namespace: str, settings: Settings) -> Decision |
 
 def is_resumed_by_others(workload: WorkloadView) -> bool:
     """Return whether a workload that asks was resumed by somebody else."""
-    able = get_kind(workload.kind).suspendable and labels.QUEUE_NAME not in workload.marks
+    able = workload.kind in SUSPENDABLE and labels.QUEUE_NAME not in workload.marks
     ended = workload.deleting or bool(workload.terminal)
     return is_asking(workload) and able and not workload.suspended and not ended
 

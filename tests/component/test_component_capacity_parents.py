@@ -1,0 +1,228 @@
+"""A suspended RayJob that waits for its capacity: its RayCluster waits in its place, while the RayJob goes on."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cli.status import read_status
+from shared.core import labels
+from shared.core.errors import Denied, StaleView
+from shared.core.identity.names import build_pool_name
+from shared.core.messages import EventType, ObjectName, Observed
+from shared.core.workloads import Parent, WorkloadView
+from tests.builders import CLUSTER, a_claim, an_over_event
+from tests.component.world import Records, World
+from tests.unit.rayclusters import UID, a_raycluster
+
+if TYPE_CHECKING:
+    from shared.core.messages import Event
+
+ASKS = {labels.CAPACITY_FIRST: "true"}
+PARENT = Parent(kind="RayJob", namespace="default", name="train", uid="uid-of-train")
+RAYJOB = WorkloadView(
+    kind="RayJob",
+    namespace="default",
+    name="train",
+    uid=PARENT.uid,
+    marks=ASKS,
+    version="1",
+    suspended=True,
+)
+NAMES = [
+    build_pool_name(a_claim(kind="RayCluster", name="llm", owner_uid=UID, slice_key=f"default/llm-tpu-{slot}"))
+    for slot in range(2)
+]
+
+
+@pytest.fixture
+def world(records: Records) -> World:
+    """RayJob ``default/train`` is suspended and asks; it has no RayCluster."""
+    made = World(records, capacity_first=True)
+    made.cluster.pods.clear()
+    made.cluster.workloads.clear()
+    made.cluster.add(RAYJOB)
+    made.cluster.parents[PARENT.uid] = PARENT
+    return made
+
+
+def make_raycluster(world: World) -> None:
+    """Do what KubeRay does once the RayJob is resumed: its annotations are on the suspended RayCluster too."""
+    said = {**ASKS, **rayjob(world).marks}
+    world.cluster.add(dataclasses.replace(a_raycluster(suspend=True), parent=PARENT, marks=said, version="1"))
+
+
+def rayjob(world: World) -> WorkloadView:
+    return world.cluster.workloads["RayJob", "default", "train"]
+
+
+def raycluster(world: World) -> WorkloadView:
+    return world.cluster.workloads["RayCluster", "default", "llm"]
+
+
+def run(world: World) -> None:
+    for name in NAMES:
+        world.pools.move(CLUSTER, name, "RUNNING")
+        world.cluster.nodes[name] = [f"{name}-node"]
+
+
+def end(world: World) -> None:
+    world.cluster.parents[PARENT.uid] = dataclasses.replace(PARENT, ended="Failed")
+
+
+def an_event() -> Event:
+    subject = ObjectName(kind="RayCluster", namespace="default", name="llm", uid=UID)
+    return an_over_event(type=EventType.DEMAND, observed=Observed.CAPACITY_FIRST, subject=subject)
+
+
+def test_the_rayjob_is_resumed_once_and_its_raycluster_when_all_pools_run(world: World) -> None:
+    world.sweep()
+    assert not rayjob(world).suspended
+    assert labels.CAPACITY_FIRST_HANDED in rayjob(world).marks
+    assert world.notices() == [("RayJob", "WorkloadResumed", False)]
+    assert world.pools.names(CLUSTER) == []
+
+    make_raycluster(world)
+    world.deliver(an_event())
+    assert world.pools.names(CLUSTER) == NAMES
+    assert raycluster(world).suspended
+    run(world)
+    world.sweep()
+    assert not raycluster(world).suspended
+    assert labels.CAPACITY_FIRST_RESUMED in raycluster(world).marks
+    assert ("RayJob", "WorkloadResumed", False) in world.notices()[1:]
+
+    versions = (rayjob(world).version, raycluster(world).version)
+    world.sweep()
+    world.deliver(an_event())
+    assert versions == (rayjob(world).version, raycluster(world).version)
+    assert world.pools.count("create") == 2
+
+
+def test_a_rayjob_that_a_person_suspends_later_stays_suspended(world: World) -> None:
+    world.sweep()
+    world.cluster.add(dataclasses.replace(rayjob(world), suspended=True))
+    world.sweep()
+    assert rayjob(world).suspended
+
+
+def test_one_that_a_person_resumed_is_never_resumed_again(world: World) -> None:
+    world.cluster.add(dataclasses.replace(RAYJOB, suspended=False))
+    world.sweep()
+    world.cluster.add(dataclasses.replace(rayjob(world), suspended=True))
+    world.sweep()
+    assert rayjob(world).suspended
+
+
+def test_what_is_not_whole_in_time_is_given_back_and_the_rayjob_is_told(world: World) -> None:
+    world.sweep()
+    make_raycluster(world)
+    world.sweep()
+    world.pools.move(CLUSTER, NAMES[0], "RUNNING")
+    world.clock.advance(1800)
+    world.sweep()
+
+    assert raycluster(world).suspended
+    assert [name for method, name in world.pools.calls if method == "delete"] == [NAMES[0]]
+    told = {each.kind for each in world.cluster.notices if "1 of 2 slices got their node pools" in each.message}
+    assert told == {"RayCluster", "RayJob"}
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_raycluster_whose_rayjob_ended_is_not_resumed_and_gives_its_pools_back(world: World, gone: bool) -> None:
+    world.sweep()
+    make_raycluster(world)
+    world.sweep()
+    run(world)
+    world.cluster.parents.clear() if gone else end(world)
+    world.clock.advance(400)
+    world.deliver(an_event())
+    world.sweep()
+
+    assert raycluster(world).suspended
+    assert [name for method, name in world.pools.calls if method == "delete"] == NAMES
+    assert [row.reason for row in read_status(world.ports).waiting] == ["demand_gone"]
+
+
+def test_a_rayjob_that_cannot_be_read_stops_everything_about_its_raycluster(world: World) -> None:
+    world.sweep()
+    make_raycluster(world)
+    world.cluster.fail_next("get_parent", Denied("get of rayjobs is forbidden"))
+    world.deliver(an_event())
+    assert world.pools.count("create") == 0
+    assert [each.kind for each in world.cluster.notices if "get of rayjobs is forbidden" in each.message]
+
+    world.deliver(an_event())
+    run(world)
+    world.clock.advance(400)
+    world.cluster.fail_next("get_parent", Denied("get of rayjobs is forbidden"))
+    world.collect(an_over_event("suspended", subject=an_event().subject))
+    assert world.pools.count("delete") == 0
+
+
+def test_without_the_right_to_change_it_the_rayjob_is_told_and_stays_suspended(world: World) -> None:
+    world.cluster.fail_next("change_workload", Denied("patch of rayjobs is forbidden"))
+    assert world.sweep()[0].status == 500
+    assert rayjob(world).suspended
+    assert [each.kind for each in world.cluster.notices if "patch of rayjobs" in each.message] == ["RayJob"]
+    world.sweep()
+    assert not rayjob(world).suspended
+
+
+def test_without_the_right_to_list_them_all_others_are_answered(world: World) -> None:
+    make_raycluster(world)
+    world.cluster.fail_next("list_asking_parents", Denied("list of rayjobs is forbidden"))
+    assert world.sweep()[1]["errors"] == 0
+    assert world.pools.names(CLUSTER) == NAMES
+    assert rayjob(world).suspended
+    world.records.expect_in_order({"message": "the parents that wait for capacity could not be listed"})
+
+
+def test_a_change_in_between_is_kept(world: World) -> None:
+    def edit() -> None:
+        world.cluster.add(dataclasses.replace(RAYJOB, marks={}, version="99"))
+
+    world.cluster.before_next("change_workload", edit)
+    world.sweep()
+    world.sweep()
+    assert (rayjob(world).suspended, rayjob(world).version) == (True, "99")
+
+
+def test_a_patch_that_lost_its_reply_is_done_once(world: World) -> None:
+    world.cluster.fail_next("change_workload", StaleView("changed"), performed=True)
+    world.sweep()
+    world.sweep()
+    assert (rayjob(world).suspended, rayjob(world).version) == (False, "2")
+
+
+@pytest.mark.parametrize("label", ["report-only", "nonsense"])
+def test_the_emergency_stop_stops_it(world: World, label: str) -> None:
+    world.cluster.namespace_labels["tpu-provisioner"] = {labels.MODE: label}
+    world.sweep()
+    assert rayjob(world).suspended
+
+
+def test_the_mode_report_only_and_the_setting_that_is_off_leave_it_suspended(world: World) -> None:
+    world.use(capacity_first=True, mode="report-only")
+    world.sweep()
+    world.use()
+    world.sweep()
+    assert rayjob(world).suspended
+
+
+def test_what_does_not_fit_is_refused_and_status_shows_it_and_changes_nothing(world: World) -> None:
+    world.cluster.add(dataclasses.replace(RAYJOB, unfit=("spec.clusterSelector names another", "no such field")))
+    (row,) = read_status(world.ports).waiting
+    assert (row.namespace, row.workload, row.decision, row.stuck) == ("default", "train", "refuse", True)
+    assert "spec.clusterSelector names another (got 'true'); valid: no such field" in row.message
+    world.sweep()
+    assert rayjob(world).suspended
+    assert world.notices() == [("RayJob", "NodePoolRefused", True)]
+
+
+def test_status_shows_a_rayjob_that_waits_and_changes_nothing(world: World) -> None:
+    (row,) = read_status(world.ports).waiting
+    assert (row.workload, row.reason, row.stuck) == ("train", "workload_resumed", False)
+    assert rayjob(world).suspended

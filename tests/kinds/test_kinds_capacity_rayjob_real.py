@@ -1,0 +1,185 @@
+"""A RayJob that waits for its capacity under KubeRay itself: its RayCluster has all pools before any pod.
+
+KubeRay makes the RayCluster suspended, because the RayJob's `rayClusterSpec` says so, and copies the annotations
+to it. Ray's dashboards are a stand-in (`tests.kinds.ray_dashboards`).
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from demo.stack.clusters import ClusterKind
+from demo.stack.commands import StackSettings
+from demo.stack.stack import Stack
+from shared.core import labels
+from tests.clusters import SPEED
+from tests.kinds.optional_rights import read_optional_rights
+from tests.kinds.ray_dashboards import answering
+from tests.kinds.rays import Json, a_group, a_spec
+from tests.kinds.test_kinds_rayjob_real import COMPLETE, FAILED, SUSPENDED, JobLife
+from tests.lives.cloud import Cloud, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from standins.controlplane.plane import ControlPlane
+    from tests.kinds.ray_dashboards import Dashboards
+
+KUBERAY = "kuberay-1.6"
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.controller(KUBERAY),
+    pytest.mark.timeout(900),
+    pytest.mark.slow,
+]
+FOLDER = "capacity-first"
+LATE = 40 * SPEED
+"""Virtual seconds: longer than the grace, and than KubeRay takes to see a deadline."""
+
+
+@pytest.fixture(scope="module")
+def plane(plane_with: Callable[..., ControlPlane]) -> ControlPlane:
+    plane = plane_with(KUBERAY)
+    plane.apply(read_optional_rights(FOLDER))
+    return plane
+
+
+@pytest.fixture(scope="module")
+def dashboards(plane: ControlPlane) -> Iterator[Dashboards]:
+    with answering(plane, KUBERAY) as dashboards:
+        yield dashboards
+
+
+@pytest.fixture(scope="module")
+def cloud(
+    plane: ControlPlane, dashboards: Dashboards, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cloud]:
+    assert dashboards.environment
+    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL, capacity_first=True)
+    with (
+        Stack(tmp_path_factory.mktemp("first-rayjobs"), settings, plane=plane) as stack,
+        Cloud(stack) as cloud,
+    ):
+        yield cloud
+
+
+class AskingLife(JobLife):
+    """A RayJob with two slices that asks for its capacity."""
+
+    def ask(self, *, held: bool = True, cluster: Json | None = None, **spec: Any) -> None:
+        """Create it; `held` is its own suspension, and `cluster` more fields of its ``rayClusterSpec``."""
+        usual: Json = {
+            "entrypoint": "python train.py",
+            "submissionMode": "HTTPMode",
+            "suspend": held,
+            "shutdownAfterJobFinishes": True,
+            "rayClusterSpec": a_spec(a_group(self.name, replicas=2)) | (cluster or {}),
+        }
+        marks = {"annotations": {labels.CAPACITY_FIRST: "true"}}
+        body = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": self.name} | marks}
+        self.cloud.create(self.job_path.rpartition("/")[0], body | {"spec": usual | spec})
+
+    def wait_pools_first(self, *, besides: tuple[str, ...] = ()) -> list[str]:
+        """Return the pools of both slices, which are there while no pod is, not even the head."""
+
+        def look() -> list[str] | None:
+            found = [name for name in self.pools() if name not in besides]
+            return found if len(found) == 2 else None
+
+        pools = wait_for(f"{self.name}: two pools", look)
+        (cluster,) = self.cloud.items(self.path.rpartition("/")[0])
+        assert (cluster["spec"]["suspend"], self.pods()) == (True, [])
+        return pools
+
+    def read_job(self) -> tuple[bool, Json]:
+        found = self.cloud.get(self.job_path) or {}
+        return found["spec"].get("suspend", False), found["metadata"].get("annotations", {})
+
+    def list_messages(self) -> list[str]:
+        found = self.cloud.items(f"/api/v1/namespaces/{self.namespace}/events")
+        return [each["message"] for each in found if each["involvedObject"]["kind"] == "RayJob"]
+
+
+@pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
+def test_a_suspended_rayjob_and_each_retry_have_all_pools_before_any_pod(
+    cloud: Cloud, dashboards: Dashboards
+) -> None:
+    life = AskingLife(cloud, dashboards, "eager")
+    life.ask(backoffLimit=1)
+    pools = life.wait_pools_first()
+    assert set(life.pools_by_replica(life.wait_running(4)).values()) == set(pools) == set(life.pools())
+    held, marks = life.read_job()
+    assert (held, labels.CAPACITY_FIRST_HANDED in marks) == (False, True)
+    first, job = life.wait_submitted()
+    (cluster,) = cloud.items(life.path.rpartition("/")[0])
+    assert labels.CAPACITY_FIRST_RESUMED in cluster["metadata"]["annotations"]
+
+    dashboards.end(job, "FAILED")
+    again = life.wait_pools_first(besides=tuple(pools))
+    second, job = life.wait_submitted(before=first)
+    assert set(life.pools_by_replica(life.wait_running(4)).values()) == set(again)
+    assert life.clusters() == [second]
+    dashboards.end(job, "SUCCEEDED")
+    life.wait_status(COMPLETE)
+    life.wait_nothing_left()
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (4, 4)
+
+
+@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
+def test_a_person_who_suspends_the_rayjob_later_is_not_overruled(cloud: Cloud, dashboards: Dashboards) -> None:
+    life = AskingLife(cloud, dashboards, "paused")
+    life.ask()
+    life.wait_running(4)
+    first, _ = life.wait_submitted()
+    life.change(suspend=True)
+    life.wait_status(SUSPENDED)
+    life.wait_nothing_left()
+    assert (life.read_job()[0], life.clusters()) == (True, [])
+
+    life.change(suspend=False)
+    life.wait_pools_first()
+    life.wait_submitted(before=first)
+    cloud.delete(life.job_path)
+    life.wait_nothing_left()
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (4, 4)
+
+
+@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
+def test_a_rayjob_that_fails_while_it_waits_gets_its_pools_given_back(
+    cloud: Cloud, dashboards: Dashboards
+) -> None:
+    life = AskingLife(cloud, dashboards, "hasty")
+    fault = cloud.add_fault("duration", pool="hasty-*-g-1-*", operation="create", seconds=LATE)
+    life.ask(held=False, cluster={"suspend": True}, activeDeadlineSeconds=15, ttlSecondsAfterFinished=3600)
+    life.wait_pools_first()
+    life.wait_status(FAILED)
+    life.wait_nothing_left()
+
+    (cluster,) = cloud.items(life.path.rpartition("/")[0])
+    assert (cluster["spec"]["suspend"], life.pods()) == (True, [])
+    cloud.clear_fault(fault)
+    cloud.delete(life.job_path)
+    wait_for("the RayCluster is gone", lambda: life.clusters() == [])
+
+
+def test_without_the_right_to_change_it_the_rayjob_is_told_and_nothing_is_bought(
+    cloud: Cloud, dashboards: Dashboards, plane: ControlPlane
+) -> None:
+    lesser = copy.deepcopy(read_optional_rights(FOLDER))
+    role = next(each for each in lesser if each["metadata"]["name"] == "tpu-provisioner-capacity-first-sweep")
+    (rule,) = [rule for rule in role["rules"] if "rayjobs" in rule["resources"]]
+    rule["verbs"].remove("patch")
+    plane.apply([role])
+    life = AskingLife(cloud, dashboards, "denied")
+    life.ask()
+
+    said = wait_for("an Event about the right", lambda: [each for each in life.list_messages() if "patch" in each])
+    assert "permission_denied" in said[0]
+    assert (life.calls(), life.read_job()[0]) == ([], True)
+    plane.apply(read_optional_rights(FOLDER))
+    life.wait_running(4)  # the sweep tries again
+    cloud.delete(life.job_path)
+    life.wait_nothing_left()
