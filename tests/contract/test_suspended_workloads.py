@@ -81,7 +81,7 @@ class Keeping(KubernetesApi):
         super().__init__(Connection(url="http://nowhere.invalid"))
         self.installed = installed
         self.patches: list[tuple[str, Any]] = []
-        spec = {"suspend": True, "shutdownAfterJobFinishes": True}
+        spec: dict[str, Any] = {"suspend": True, "shutdownAfterJobFinishes": True, "rayClusterSpec": {"a": "b"}}
         meta = {"namespace": "default", "uid": "u", "resourceVersion": "7"}
         asks = {"annotations": {labels.CAPACITY_FIRST: "true"}}
         self.bodies: list[Any] = [

@@ -7,6 +7,7 @@ to it. Ray's dashboards are a stand-in (`tests.kinds.ray_dashboards`).
 from __future__ import annotations
 
 import copy
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.stack import Stack
 from shared.core import labels
+from shared.core.times import parse_time
 from tests.clusters import SPEED
 from tests.kinds.optional_rights import read_optional_rights
 from tests.kinds.ray_dashboards import answering
@@ -36,7 +38,8 @@ pytestmark = [
     pytest.mark.slow,
 ]
 FOLDER = "capacity-first"
-LATE = 40 * SPEED
+CLUSTER = "ray.io/cluster"
+LATE = 60 * SPEED
 """Virtual seconds: longer than the grace, and than KubeRay takes to see a deadline."""
 
 
@@ -82,16 +85,16 @@ class AskingLife(JobLife):
         body = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": self.name} | marks}
         self.cloud.create(self.job_path.rpartition("/")[0], body | {"spec": usual | spec})
 
-    def wait_pools_first(self, *, besides: tuple[str, ...] = ()) -> list[str]:
-        """Return the pools of both slices, which are there while no pod is, not even the head."""
-
-        def look() -> list[str] | None:
-            found = [name for name in self.pools() if name not in besides]
-            return found if len(found) == 2 else None
-
-        pools = wait_for(f"{self.name}: two pools", look)
+    def wait_all_running(self) -> set[str]:
+        """Return the pools of both slices, once their pods run; no pod was there before all pools were."""
+        pools = set(self.pools_by_replica(self.wait_running(4)).values())
         (cluster,) = self.cloud.items(self.path.rpartition("/")[0])
-        assert (cluster["spec"]["suspend"], self.pods()) == (True, [])
+        resumed_at = parse_time(cluster["metadata"]["annotations"][labels.CAPACITY_FIRST_RESUMED])
+        mine = [each for each in self.pods() if each["metadata"]["labels"][CLUSTER] == cluster["metadata"]["name"]]
+        created = [parse_time(each["metadata"]["creationTimestamp"]) or 0.0 for each in mine]
+        assert resumed_at is not None
+        assert len(created) == 5, "a head and four workers"
+        assert min(created) >= math.floor(resumed_at)  # Kubernetes keeps whole seconds
         return pools
 
     def read_job(self) -> tuple[bool, Json]:
@@ -109,18 +112,15 @@ def test_a_suspended_rayjob_and_each_retry_have_all_pools_before_any_pod(
 ) -> None:
     life = AskingLife(cloud, dashboards, "eager")
     life.ask(backoffLimit=1)
-    pools = life.wait_pools_first()
-    assert set(life.pools_by_replica(life.wait_running(4)).values()) == set(pools) == set(life.pools())
+    pools = life.wait_all_running()
+    assert set(life.pools()) == pools
     held, marks = life.read_job()
     assert (held, labels.CAPACITY_FIRST_HANDED in marks) == (False, True)
     first, job = life.wait_submitted()
-    (cluster,) = cloud.items(life.path.rpartition("/")[0])
-    assert labels.CAPACITY_FIRST_RESUMED in cluster["metadata"]["annotations"]
 
     dashboards.end(job, "FAILED")
-    again = life.wait_pools_first(besides=tuple(pools))
     second, job = life.wait_submitted(before=first)
-    assert set(life.pools_by_replica(life.wait_running(4)).values()) == set(again)
+    assert not life.wait_all_running() & pools
     assert life.clusters() == [second]
     dashboards.end(job, "SUCCEEDED")
     life.wait_status(COMPLETE)
@@ -140,8 +140,8 @@ def test_a_person_who_suspends_the_rayjob_later_is_not_overruled(cloud: Cloud, d
     assert (life.read_job()[0], life.clusters()) == (True, [])
 
     life.change(suspend=False)
-    life.wait_pools_first()
     life.wait_submitted(before=first)
+    life.wait_all_running()
     cloud.delete(life.job_path)
     life.wait_nothing_left()
     assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (4, 4)
@@ -153,8 +153,8 @@ def test_a_rayjob_that_fails_while_it_waits_gets_its_pools_given_back(
 ) -> None:
     life = AskingLife(cloud, dashboards, "hasty")
     fault = cloud.add_fault("duration", pool="hasty-*-g-1-*", operation="create", seconds=LATE)
-    life.ask(held=False, cluster={"suspend": True}, activeDeadlineSeconds=15, ttlSecondsAfterFinished=3600)
-    life.wait_pools_first()
+    life.ask(held=False, cluster={"suspend": True}, activeDeadlineSeconds=30, ttlSecondsAfterFinished=3600)
+    wait_for("a pool of each slice", lambda: len(life.pools()) == 2)
     life.wait_status(FAILED)
     life.wait_nothing_left()
 

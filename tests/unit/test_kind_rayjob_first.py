@@ -46,7 +46,7 @@ def a_rayjob(
     meta |= {"annotations": ASKS | (marks or {})} | (metadata or {})
     if owner:
         meta["ownerReferences"] = [{"kind": owner, "name": "maker", "uid": "m", "controller": True}]
-    usual = {"suspend": True, "shutdownAfterJobFinishes": True, "rayClusterSpec": {}} | spec
+    usual = {"suspend": True, "shutdownAfterJobFinishes": True, "rayClusterSpec": {"rayVersion": "2.52.0"}} | spec
     said = {key: value for key, value in usual.items() if value is not None}
     return {"metadata": meta, "spec": said, "status": {"jobDeploymentStatus": deployment}}
 
@@ -89,6 +89,7 @@ def test_no_other_rayjob_asks(body: Json) -> None:
             "spec.clusterSelector names a RayCluster that this RayJob does not",
         ),
         (a_rayjob("ValidationFailed", shutdownAfterJobFinishes=None), "valid: a new RayJob with shutdownAfter"),
+        (a_rayjob(rayClusterSpec=None), "it has no spec.rayClusterSpec"),
         (a_rayjob("ValidationFailed"), "KubeRay has refused this RayJob (ValidationFailed)"),
         (a_rayjob(managedBy="kueue.x-k8s.io/multikueue"), "spec.managedBy names another controller"),
         (a_rayjob(owner="AppWrapper"), "AppWrapper maker controls this workload"),

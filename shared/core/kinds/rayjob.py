@@ -100,6 +100,8 @@ def find_unfit(body: Json) -> tuple[str, str] | None:
     """
     if read_object(body, "spec", "clusterSelector"):
         return "spec.clusterSelector names a RayCluster that this RayJob does not create", f"spec.{CHILD_SPEC}"
+    if not read_object(body, "spec", CHILD_SPEC):
+        return f"it has no spec.{CHILD_SPEC}, so it makes no RayCluster", f"spec.{CHILD_SPEC}"
     if not read_flag(body, "spec", "shutdownAfterJobFinishes"):
         remedy = f"a new RayJob with shutdownAfterJobFinishes: true, or with spec.{CHILD_SPEC}.suspend: true"
         return "KubeRay refuses a suspended RayJob without shutdownAfterJobFinishes", remedy
