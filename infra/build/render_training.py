@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Renders the objects for training workloads: namespaces, account, priorities and queues.
+"""Renders the objects for training workloads: namespaces, account, settings, priorities, queues.
 
 ResourceFlavors for the usual sizes of every generation (powers of two, and three times those); one
 ClusterQueue with the flavor of TPU_TYPE and NUM_OF_CHIPS chips of it, and with those of QUOTAS; one
@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CATALOGUE = ROOT / "infra/terraform/modules/environment/catalogue.json"
 DEFAULT_TYPE = "v4-16"
 QUEUE = "tpu-job-queue"
+CONFIG_MAP = "training-environment"
+"""In each namespace: what workloads need to know of the environment (examples/training)."""
 CLUSTER_QUEUE = "cluster-queue"
 KUEUE_API = "kueue.x-k8s.io/v1beta1"
 """Served by every version in third_party/go.sum; from v0.16 on Kueue converts it to v1beta2."""
@@ -149,8 +151,20 @@ def render_queue(quotas: Mapping[Slice, int], namespaces: Sequence[str]) -> list
     return [*flavors, {**cluster_queue, "spec": queue}, *locals_]
 
 
-def render_namespaces(namespaces: Sequence[str], account: str, google_account: str) -> list[Json]:
-    """Return the namespaces, each with the account of the workloads, and the priority classes."""
+def read_environment(outputs: Mapping[str, Any]) -> dict[str, str]:
+    """Return what workloads need to know, as variables, from Terraform's outputs."""
+    names = {
+        "BUCKET_URL": "bucket_url",
+        "IMAGE_REPOSITORY": "image_repository",
+        "TENSORBOARD": "tensorboard",
+    }
+    return {to: outputs.get(name, {}).get("value") or "" for to, name in names.items()}
+
+
+def render_namespaces(
+    namespaces: Sequence[str], account: str, google_account: str, environment: Mapping[str, str]
+) -> list[Json]:
+    """Return the namespaces, each with account and settings of workloads, and the priorities."""
     annotations = {"iam.gke.io/gcp-service-account": google_account} if google_account else {}
     return [
         *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}} for namespace in namespaces),
@@ -159,6 +173,15 @@ def render_namespaces(namespaces: Sequence[str], account: str, google_account: s
                 "apiVersion": "v1",
                 "kind": "ServiceAccount",
                 "metadata": {"name": account, "namespace": namespace, "annotations": annotations},
+            }
+            for namespace in namespaces
+        ),
+        *(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": CONFIG_MAP, "namespace": namespace},
+                "data": dict(environment),
             }
             for namespace in namespaces
         ),
@@ -227,7 +250,7 @@ def main() -> int:
     namespaces = [workload["namespace"], *workload.get("more_namespaces", ())]
     if arguments.part == "namespace":
         account, google_account = workload["kubernetes_account"], workload["google_service_account"]
-        objects = render_namespaces(namespaces, account, google_account)
+        objects = render_namespaces(namespaces, account, google_account, read_environment(outputs))
     else:
         objects = render_queue(quotas, namespaces)
     json.dump({"apiVersion": "v1", "kind": "List", "items": objects}, sys.stdout, indent=1)

@@ -140,7 +140,7 @@ def test_a_real_api_server_takes_jobset_kueue_and_the_queue_twice(
         for product, found in objects.items()
     }
     namespaces = ["training", "research"]
-    training = render_namespaces(namespaces, "cloud-tpu-sa", "")
+    training = render_namespaces(namespaces, "cloud-tpu-sa", "", {"BUCKET_URL": "gs://b", "TENSORBOARD": ""})
     queue = render_queue(read_quotas({"TPU_TYPE": "v5litepod-16", "QUOTAS": "v6e-16=64"}), namespaces)
 
     for product in versions.PRODUCTS:

@@ -16,6 +16,7 @@ from infra.build.render_training import (
     PRIORITIES,
     find_slice,
     list_slices,
+    read_environment,
     read_quotas,
     render_namespaces,
     render_queue,
@@ -270,17 +271,19 @@ def test_an_unknown_tpu_type_is_refused_with_its_generations_others() -> None:
 
 
 def test_the_namespace_has_its_account_and_five_priorities() -> None:
-    objects = render_namespaces(["training"], "cloud-tpu-sa", "x@a-project.iam.gserviceaccount.com")
-    assert [each["kind"] for each in objects] == ["Namespace", "ServiceAccount", *["PriorityClass"] * 5]
+    objects = render_namespaces(["training"], "cloud-tpu-sa", "x@a-project.iam.gserviceaccount.com", {})
+    kinds = [each["kind"] for each in objects]
+    assert kinds == ["Namespace", "ServiceAccount", "ConfigMap", *["PriorityClass"] * 5]
     assert objects[1]["metadata"]["annotations"] == {
         "iam.gke.io/gcp-service-account": "x@a-project.iam.gserviceaccount.com"
     }
     assert sorted(PRIORITIES.values()) == list(PRIORITIES.values())
-    assert render_namespaces(["t"], "a", "")[1]["metadata"]["annotations"] == {}
+    assert render_namespaces(["t"], "a", "", {})[1]["metadata"]["annotations"] == {}
 
 
 def test_every_namespace_has_the_account_and_priorities_are_there_once() -> None:
-    objects = render_namespaces(["training", "research"], "cloud-tpu-sa", "")
+    environment = read_environment(wrapped({"bucket_url": "gs://b", "tensorboard": "", "other": 1}))
+    objects = render_namespaces(["training", "research"], "cloud-tpu-sa", "", environment)
 
     accounts = [each["metadata"] for each in objects if each["kind"] == "ServiceAccount"]
     assert [(each["namespace"], each["name"]) for each in accounts] == [
@@ -292,6 +295,9 @@ def test_every_namespace_has_the_account_and_priorities_are_there_once() -> None
         "research",
     ]
     assert sum(each["kind"] == "PriorityClass" for each in objects) == len(PRIORITIES)
+    settings = [each for each in objects if each["kind"] == "ConfigMap"]
+    assert [each["metadata"]["namespace"] for each in settings] == ["training", "research"]
+    assert settings[0]["data"] == {"BUCKET_URL": "gs://b", "IMAGE_REPOSITORY": "", "TENSORBOARD": ""}
 
 
 def test_the_exporters_overlay_names_image_by_digest_settings_and_one_account_for_each_function(

@@ -5,6 +5,7 @@ Needs no `terraform`: the configurations are read as text.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import pytest
 
 from shared.core.settings import Settings
 from tests.builders import OWNER_KEYS
+from tests.infra.build_scripts import OLD_COMMAND_LINE
 from tests.infra.terraform_cli import ROOT, TERRAFORM
 from tests.infra.terraform_policies import POLICIES, validations_are_tested
 from tests.infra.terraform_text import Configuration, read_configuration, read_test_runs
@@ -142,6 +144,22 @@ def test_users_of_the_public_environment_find_their_variables() -> None:
     assert set(ours) >= PUBLIC_NAMES
     assert {name: ours[name]["default"] for name in PUBLIC_DEFAULTS} == PUBLIC_DEFAULTS
     assert set(CHANGED_DEFAULTS) | set(PUBLIC_DEFAULTS) | GIVEN == PUBLIC_NAMES
+
+
+def test_the_page_about_the_public_environment_has_a_place_for_every_variable_of_it() -> None:
+    page = (ROOT / "docs/training-environment.md").read_text()
+    ours = variables("modules/environment")
+    (table,) = re.findall(r"another default:\n\n(.*?)\n\n", page, re.DOTALL)
+    changed = dict(re.findall(r"^\| `(\w+)` \| .*? \| (.*?) \|", table, re.MULTILINE))
+
+    assert {name for name in PUBLIC_NAMES if f"`{name}`" not in page} == set()
+    assert set(changed) == set(CHANGED_DEFAULTS)
+    for name, written in changed.items():
+        default = ours[name]["default"]
+        listed = [each.removeprefix("roles/") for each in default] if isinstance(default, list) else [default]
+        assert written.strip("`") == ", ".join(str(each) for each in listed).replace("False", "false")
+    section = page[page.index("## Cloud Build") :]
+    assert set(OLD_COMMAND_LINE) <= set(re.findall(r"`(_[A-Z_]+)`", section))
 
 
 def test_no_static_pool_carries_a_label_of_the_provisioners_own() -> None:
