@@ -10,7 +10,8 @@ INPUTS=(TF_STATE_BUCKET TF_STATE_PREFIX REGION SERVICES_REGION TENSORBOARD_REGIO
     SUBNET_NAME CLUSTER_NAME NAMESPACE TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS JOBSET_API_VERSION KUEUE_API_VERSION
     CREATE_ENVIRONMENT CREATE_TENSORBOARD NAME MODE LIMIT_CHIPS CLUSTER_LOCATION CLUSTER_PROJECT NODE_SERVICE_ACCOUNTS
     TERRAFORM_VARIABLES FORCE DELETE_STATE DELETE_ARTIFACTS ALLOW_DELETE PLAN_ONLY ALERT_EMAIL RUNBOOK_URL
-    FUNCTIONS_ARCHIVE REBUILD_EXPORTER MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY)
+    FUNCTIONS_ARCHIVE REBUILD_EXPORTER MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY
+    JOBSET_DIGEST KUEUE_DIGEST)
 
 fail() {
     printf 'error: %s\n' "$*" >&2
@@ -91,6 +92,7 @@ form_of() {
         NAME) FORM='^[a-z]([-a-z0-9]{0,18}[a-z0-9])?$' VALID="1 to 20 lower-case letters, digits and hyphens, beginning with a letter" ;;
         CLUSTER_NAME) FORM=$cluster VALID="GKE's short name: at most 40 lower-case letters, digits and hyphens, beginning with a letter" ;;
         NAMESPACE) FORM='^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$' VALID="a Kubernetes namespace: lower-case letters, digits and hyphens" ;;
+        JOBSET_DIGEST | KUEUE_DIGEST) FORM='^sha256:[0-9a-f]{64}$' VALID="the digest of the release's image: sha256: and 64 hexadecimal digits" ;;
         MORE_NAMESPACES) FORM='^[a-z0-9][-a-z0-9, ]*$' VALID="namespaces separated by spaces or commas" ;;
         QUOTAS) FORM='^[a-z0-9][-a-z0-9=, ]*$' VALID="TPU types with numbers of chips, such as v6e-16=64, separated by spaces or commas" ;;
         TF_STATE_BUCKET | ARTIFACT_REPOSITORY_BUCKET_NAME) FORM='^[a-z0-9][-a-z0-9_.]{1,61}[a-z0-9]$' VALID="a bucket's name without gs://: 3 to 63 lower-case letters, digits, hyphens, underscores and dots" ;;

@@ -22,7 +22,7 @@ apply() {
 install_product() {
     local product=$1 rendered=$BUILD_FOLDER/queueing/$1.yaml
     kubectl kustomize "$BUILD_FOLDER/queueing/$product" >"$rendered"
-    grep -q "image: registry\.k8s\.io/$product/$product:v" "$rendered" ||
+    grep -q "image: registry\.k8s\.io/$product/${product}[:@]" "$rendered" ||
         fail "$product: its manifests do not have the release image; is third_party/go.sum newer than this script?"
     say "Installing $product"
     apply "$rendered"

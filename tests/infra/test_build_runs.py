@@ -92,6 +92,26 @@ def test_provisioning_an_environment_makes_what_it_should(tmp_path: Path, master
     assert "newName: registry.k8s.io/jobset/jobset\n    newTag: v0.11.1\n" in jobset
 
 
+def test_an_image_of_jobset_or_kueue_is_named_by_its_digest_if_that_is_given(
+    tmp_path: Path, masters: dict[str, Path]
+) -> None:
+    bench = copy_of(masters["environment"], tmp_path)
+    given = OLD_COMMAND_LINE | {"_KUEUE_DIGEST": build_cloud.DIGEST}
+    said = ""
+    for script in ("check-inputs.sh", "provision-06-fetch-queueing.sh", "provision-08-install-queueing.sh"):
+        done = bench.run(script, bench.environ(PROVISION, given))
+        assert done.returncode == 0, done.stderr
+        said += done.stdout
+
+    folder = bench.folder / "build/queueing"
+    kueue, jobset = (folder / each / "kustomization.yaml" for each in ("kueue", "jobset"))
+    assert f"newName: registry.k8s.io/kueue/kueue\n    digest: {build_cloud.DIGEST}\n" in kueue.read_text()
+    assert "newTag" not in kueue.read_text()
+    assert "newTag: v0.11.1\n" in jobset.read_text()
+    assert "jobset is installed by its tag v0.11.1; JOBSET_DIGEST would fix its image" in said
+    assert "kueue is installed by its tag" not in said
+
+
 def archive_of(bench: Bench) -> str:
     content = (bench.folder / "build/functions.zip").read_bytes()
     return f"functions-{hashlib.sha256(content).hexdigest()[:16]}.zip"

@@ -113,6 +113,14 @@ def test_a_script_is_strict_and_executable(script: str) -> None:
             "TERRAFORM_VARIABLES: the file absent.json is not in the source",
         ),
         ({"_TERRAFORM_VARIABLES": "/etc/x.json"}, "TERRAFORM_VARIABLES: is not valid (got: /etc/x.json)"),
+        (
+            {"_KUEUE_DIGEST": "latest"},
+            "KUEUE_DIGEST: is not valid (got: latest); valid: the digest of the release",
+        ),
+        (
+            {"_JOBSET_DIGEST": "sha256:" + "a" * 64, "_JOBSET_API_VERSION": ""},
+            "JOBSET_DIGEST: is of one release's image (got: sha256:",
+        ),
         ({"_MORE_NAMESPACES": "Research"}, "MORE_NAMESPACES: is not valid (got: Research); valid: namespaces"),
         ({"_IMAGE_REPOSITORY": "a/b"}, "IMAGE_REPOSITORY: is not valid (got: a/b); valid: lower-case letters"),
         ({"_QUOTAS": "v6e-16:64"}, "QUOTAS: is not valid (got: v6e-16:64); valid: TPU types with numbers"),

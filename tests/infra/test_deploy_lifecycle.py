@@ -32,8 +32,6 @@ INPUTS = {
     "NETWORK_NAME": "training",
     "SUBNET_NAME": "training",
     "ARTIFACT_REPOSITORY_BUCKET_NAME": "training-artifacts",
-    "IMAGE_REPOSITORY": "training",
-    "MORE_NAMESPACES": "research",
 }
 NOT_LOST = ("google_logging_metric", "google_artifact_registry_repository")
 """A second create of these is no 409 in the mock, as it is at Google."""
