@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shared.core.decide.limits import count_pool_chips
 from shared.core.demand.capacity import Tier
+from shared.core.shapes.tpu_catalogue import FAMILIES
 
 if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
+    from shared.core.identity.pools import PoolSnapshot
 
 READ_ON = "2026-11-23"
 SOURCE = (
@@ -62,15 +65,41 @@ CHIP_HOURS: dict[tuple[str, str], tuple[float, float | None]] = {
 """By accelerator and region: on-demand, spot; None where the source has only a placeholder."""
 
 
+_ACCELERATORS = {machine.name: family.accelerator for family in FAMILIES for machine in family.machines}
+
+
 def find_price(demand: Demand) -> float | None:
     """Return the list price of a demand's pool in US dollars an hour; None if it is unknown."""
-    region = "-".join(demand.zone.split("-")[:2])
-    row = CHIP_HOURS.get((demand.shape.accelerator, region))
+    return _find(demand.shape.accelerator, demand.zone, demand.capacity.tier, demand.shape.chips)
+
+
+def find_pool_price(pool: PoolSnapshot, location: str) -> float | None:
+    """Return the list price of all nodes of a pool in US dollars an hour; None if it is unknown.
+
+    Args:
+        pool: also one that has no nodes yet.
+        location: the zone or region of its cluster; a pool is in the same region.
+    """
+    return _find(_ACCELERATORS.get(pool.machine_type, ""), location, find_tier(pool), count_pool_chips(pool))
+
+
+def find_tier(pool: PoolSnapshot) -> Tier:
+    """Return how a pool gets its machines."""
+    if pool.flex_start:
+        return Tier.FLEX_START
+    if pool.reserved:
+        return Tier.RESERVATION
+    return Tier.SPOT if pool.spot else Tier.ON_DEMAND
+
+
+def _find(accelerator: str, location: str, tier: Tier, chips: int) -> float | None:
+    region = "-".join(location.split("-")[:2])
+    row = CHIP_HOURS.get((accelerator, region))
     tiers = {Tier.ON_DEMAND: 0, Tier.SPOT: 1}
-    if row is None or demand.capacity.tier not in tiers:
+    if row is None or tier not in tiers:
         return None
-    rate = row[tiers[demand.capacity.tier]]
-    return None if rate is None else round(rate * demand.shape.chips, 2)
+    rate = row[tiers[tier]]
+    return None if rate is None else round(rate * chips, 2)
 
 
 def write_price(per_hour: float | None) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cli.busy_hosts import count_busy_hosts
 from cli.endings import say
 from cli.failed_creations import FailureRow, find_failures, hash_of, name_slice, read_records, sum_up
+from cli.prices import find_pool_price, find_tier
 from cli.rehearsal import rehearse, rehearse_asking, rehearse_leaders, rehearse_pools
 from shared.core.decide.failures import classify_failure
 from shared.core.decide.limits import count_pool_chips
@@ -84,6 +85,10 @@ class PoolRow:
     """How long a warm pool is idle; None if no sweep has seen it idle yet."""
     idle_seconds_max: int = 0
     """How long it may stay idle; 0 if it may not."""
+    tier: str = ""
+    """``on-demand``, ``spot``, ``reservation`` or ``flex-start``."""
+    dollars_per_hour: float | None = None
+    """The list price of all of its nodes; None if it is unknown."""
     hosts_busy: int | None = None
     """How many of its nodes have accelerator pods; None if that is not known."""
 
@@ -302,6 +307,8 @@ def _pool_row(cluster: str, pool: PoolSnapshot, outcome: Outcome, ports: Ports) 
         warm=warm,
         idle_seconds=None if since is None else round(now - since, 1),
         idle_seconds_max=find_idle_bound(pool, ports.settings),
+        tier=str(find_tier(pool)),
+        dollars_per_hour=find_pool_price(pool, cluster.split("/")[3]),
     )
 
 

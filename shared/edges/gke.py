@@ -233,6 +233,7 @@ def _read(pool: Any) -> PoolSnapshot:
         group_urls=tuple(pool.instance_group_urls),
         error="; ".join(said) or pool.status_message,
         reserved=pool.config.reservation_affinity.consume_reservation_type in _RESERVED,
+        spot=pool.config.spot,
         flex_start=pool.config.flex_start,
     )
 

@@ -63,6 +63,29 @@ def test_it_shows_what_waits_what_failed_and_what_needs_a_person(board: Shown, c
     assert problems == []
 
 
+def test_it_shows_the_price_of_each_pool_and_the_sum_of_those_with_nodes(
+    board: Shown, context: BrowserContext
+) -> None:
+    page, _ = open_board(context, board)
+    prices = page.locator("#pools td[data-label='List price']")
+    figure = page.locator("#figures div", has_text="list price an hour").locator("dd")
+    assert prices.all_inner_texts() == ["$43.20/h, on-demand"] * 3
+    assert figure.inner_text() == "$86.40"  # the third pool is being created
+
+    held: dict[str, Any] = {"dollars_per_hour": None, "tier": "reservation"}
+    board.scene.pools = [a_row("a"), a_row("b", **held), a_row("c", state="ERROR")]
+    page.get_by_text("unknown, reservation").wait_for()
+    assert figure.inner_text() == "$43.20 and more"
+
+    board.scene.pools = [a_row("b", **held)]
+    page.wait_for_function("() => document.querySelectorAll('#pools tr').length === 1")
+    assert figure.inner_text() == "unknown"
+
+    board.scene.pools = []
+    page.get_by_text("There are no pools of the provisioner.").wait_for()
+    assert figure.inner_text() == "$0.00"
+
+
 def test_an_open_page_follows_without_being_loaded_again(board: Shown, context: BrowserContext) -> None:
     page, problems = open_board(context, board)
     page.evaluate("window.same = true")

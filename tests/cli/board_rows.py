@@ -29,6 +29,8 @@ def a_row(pool: str = FIRST, state: str = "RUNNING", **overrides: Any) -> PoolRo
         "stuck": False,
         "attempt": 0,
         "failure": "",
+        "tier": "on-demand",
+        "dollars_per_hour": 43.2,
     }
     return PoolRow(**{**plain, **overrides})
 

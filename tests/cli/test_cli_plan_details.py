@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.prices import CHIP_HOURS, find_price
+from cli.prices import CHIP_HOURS, find_pool_price, find_price, find_tier
 from shared.core import labels
 from shared.core.shapes.tpu_catalogue import BY_ACCELERATOR
 from tests.builders import CLUSTER, a_claim, a_demand, a_pool
@@ -70,6 +70,31 @@ def test_each_price_is_of_a_known_accelerator_and_spot_is_cheaper() -> None:
         assert accelerator in BY_ACCELERATOR
         assert region.count("-") == 1
         assert spot is None or 0 < spot < on_demand
+
+
+@pytest.mark.parametrize(
+    ("pool", "location", "tier", "dollars"),
+    [
+        ({}, "us-east5", "on-demand", 16 * 2.70),
+        ({"spot": True}, "us-east5-b", "spot", 16 * 1.215),
+        ({"spot": True, "node_count": 0}, "us-east5-b", "spot", 0),
+        ({"reserved": True}, "us-east5", "reservation", None),
+        ({"flex_start": True}, "us-east5", "flex-start", None),
+        ({}, "africa-south1", "on-demand", None),
+        ({"spot": True}, "southamerica-west1", "spot", None),
+        ({"machine_type": "ct6e-standard-8t", "node_count": 1}, "us-east5", "on-demand", 8 * 2.70),
+        ({"machine_type": "ct5l-hightpu-8t"}, "us-central1", "on-demand", None),
+        ({"machine_type": "a3-highgpu-8g", "gpus_per_node": 8}, "us-central1", "on-demand", None),
+        ({"machine_type": ""}, "us-east5", "on-demand", None),
+    ],
+)
+def test_the_price_of_a_pool_is_that_of_its_tier_and_region(
+    pool: dict[str, Any], location: str, tier: str, dollars: float | None
+) -> None:
+    made = a_pool(**pool)
+
+    assert find_tier(made) == tier
+    assert find_pool_price(made, location) == (None if dollars is None else pytest.approx(dollars, abs=0.01))
 
 
 def test_replicas_that_only_a_webhook_keeps_apart_say_so_with_the_functions_own_words(tmp_path: Path) -> None:

@@ -155,6 +155,8 @@ def test_programs_get_everything(
         "warm": False,
         "idle_seconds": None,
         "idle_seconds_max": 0,
+        "tier": "on-demand",
+        "dollars_per_hour": 43.2,
         "hosts_busy": None,
         "chips_idle": 0,
     }

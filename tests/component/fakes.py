@@ -99,6 +99,7 @@ class FakeNodePools(Plans):
             labels=dict(node_pool["config"]["labels"]),
             node_count=node_pool["initialNodeCount"] or node_pool["autoscaling"]["maxNodeCount"],
             machine_type=node_pool["config"]["machineType"],
+            spot=bool(node_pool["config"].get("spot")),
             flex_start=bool(node_pool["config"].get("flexStart")),
             reserved="SPECIFIC_RESERVATION" in str(node_pool["config"].get("reservationAffinity")),
             topology=node_pool.get("placementPolicy", {}).get("tpuTopology", ""),

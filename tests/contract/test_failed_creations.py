@@ -72,3 +72,13 @@ def test_a_pool_tells_whether_it_takes_machines_from_a_reservation(gke: Gke, *, 
 
     assert pool is not None
     assert pool.reserved == reserved
+
+
+@pytest.mark.parametrize("spot", [False, True])
+def test_a_pool_tells_whether_it_has_spot_machines(gke: Gke, *, spot: bool) -> None:
+    body = a_body(selectors={labels.SPOT: "true"} if spot else {})
+    gke.edge.create(CLUSTER, body)
+
+    (pool,) = [each for each in gke.edge.list(CLUSTER) if each.name == body["name"]]
+
+    assert pool.spot == spot

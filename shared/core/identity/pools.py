@@ -72,6 +72,7 @@ class PoolSnapshot:
     """GKE's own description of what is wrong."""
     reserved: bool = False
     """It takes its machines from a reservation, and may hold a part of it even without nodes."""
+    spot: bool = False
     flex_start: bool = False
     """It begins without nodes and gets them all when there is capacity."""
     owner: PoolOwner | None = field(init=False, repr=False, compare=False)
