@@ -14,6 +14,8 @@
 #                    ALERT_EMAIL RUNBOOK_URL FUNCTIONS_ARCHIVE REBUILD_EXPORTER
 #                    JOBSET_DIGEST KUEUE_DIGEST
 #                    MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY (only with an environment)
+# Private only:      CONTROL_PLANE_ACCESS AUTHORIZED_NETWORKS PRIVATE_NODES FUNCTIONS_EGRESS
+#                    FUNCTIONS_SUBNET BUILD_WORKER_POOL
 # Only for destroying:  FORCE DELETE_STATE DELETE_ARTIFACTS
 # Every input can also be a substitution: _REGION for REGION.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
@@ -27,6 +29,8 @@ need TF_STATE_BUCKET TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT SERVICES_R
 allow ZONE TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS LIMIT_CHIPS TENSORBOARD_REGION TERRAFORM_VARIABLES
 allow MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY JOBSET_DIGEST KUEUE_DIGEST
 allow JOBSET_API_VERSION KUEUE_API_VERSION NETWORK_NAME SUBNET_NAME ARTIFACT_REPOSITORY_BUCKET_NAME NODE_SERVICE_ACCOUNTS
+need PRIVATE_NODES
+allow CONTROL_PLANE_ACCESS AUTHORIZED_NETWORKS FUNCTIONS_EGRESS FUNCTIONS_SUBNET BUILD_WORKER_POOL
 python3 "$ROOT/infra/build/third_party/versions.py" --check jobset "$JOBSET_API_VERSION" kueue "$KUEUE_API_VERSION"
 for product in JOBSET KUEUE; do
     version=${product}_API_VERSION digest=${product}_DIGEST
@@ -47,6 +51,7 @@ else
     for name in MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY; do
         [ -z "${!name}" ] || fail "$name: is for CREATE_ENVIRONMENT=true (got: ${!name}); valid: no value, because this cluster's owners make its namespaces, queues and repositories"
     done
+    [ -z "$AUTHORIZED_NETWORKS" ] || fail "AUTHORIZED_NETWORKS: is for the environment's own cluster (got: $AUTHORIZED_NETWORKS); valid: no value with CREATE_ENVIRONMENT=false"
     say "A provisioner beside the cluster $CLUSTER_NAME in $CLUSTER_LOCATION of $CLUSTER_PROJECT: project $PROJECT_ID, name $NAME, mode $MODE"
 fi
 say "Terraform's state: gs://$TF_STATE_BUCKET/$TF_STATE_PREFIX"

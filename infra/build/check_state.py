@@ -67,7 +67,7 @@ def _find_cluster(resources: list[dict[str, Any]], outputs: dict[str, Any], kind
         if each["type"] == "google_container_cluster" and _is_of_environment(each) and each.get("instances"):
             values = each["instances"][0]["attributes"]
             return _spell(values["project"], values["location"], values["name"])
-    served = {key: _spell(*row) for key, *row in list_clusters(outputs)}
+    served = {key: _spell(*row) for key, *row, _flag in list_clusters(outputs)}
     return served.get(_KEYS.get(kind, ""), "")
 
 

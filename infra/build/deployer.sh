@@ -5,14 +5,14 @@
 #
 # Inputs: PROJECT_ID; optional NAME, CREATE_ENVIRONMENT, CREATE_TENSORBOARD, CLUSTER_PROJECT (the
 # roles on the clusters are granted there), NODE_SERVICE_ACCOUNTS (those of other projects get a grant
-# of their own). The account may change grants of the project, because Terraform does; so it has much
+# of their own), FUNCTIONS_EGRESS and FUNCTIONS_SUBNET (the subnet is read). The account may change grants of the project, because Terraform does; so it has much
 # power: let few people start builds. docs/rights.md explains each role, and how to limit what the
 # account may grant. Neither build deletes it; docs/deploy.md shows how to.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
 need PROJECT_ID NAME CLUSTER_PROJECT CREATE_ENVIRONMENT CREATE_TENSORBOARD
-allow NODE_SERVICE_ACCOUNTS
+allow NODE_SERVICE_ACCOUNTS FUNCTIONS_EGRESS FUNCTIONS_SUBNET
 account=$NAME-deployer@$PROJECT_ID.iam.gserviceaccount.com
 roles=(
     artifactregistry.admin              # the repository of the exporter's image, and that of the functions' images
@@ -77,6 +77,12 @@ if [ "$CREATE_ENVIRONMENT" = true ]; then
     fi
     say "$PROJECT_ID: $role"
     retry 10 5 grant "$PROJECT_ID" "projects/$PROJECT_ID/roles/$role"
+fi
+# The functions' subnet is checked before they use it. By default it is that of a cluster.
+if [ "${FUNCTIONS_EGRESS:-none}" != none ]; then
+    home=${FUNCTIONS_SUBNET:-projects/$CLUSTER_PROJECT}
+    home=${home#projects/}
+    grant_all "${home%%/*}" compute.networkViewer
 fi
 # The roles above are enough for node accounts of this project.
 for node in ${NODE_SERVICE_ACCOUNTS//,/ }; do

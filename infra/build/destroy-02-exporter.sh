@@ -16,8 +16,8 @@ stop_exporter() {
 }
 
 read_outputs clusters >"$BUILD_FOLDER/clusters"
-while IFS=$'\t' read -r key project location cluster <&3; do
-    if ! choose_cluster "$key" "$project" "$location" "$cluster" 2>"$BUILD_FOLDER/gone"; then
+while IFS=$'\t' read -r key project location cluster endpoint <&3; do
+    if ! choose_cluster "$key" "$project" "$location" "$cluster" "$endpoint" 2>"$BUILD_FOLDER/gone"; then
         cat "$BUILD_FOLDER/gone" >&2
         grep -q -i -E 'not found|404' "$BUILD_FOLDER/gone" ||
             fail "$cluster cannot be read; is it reachable, and may this account read it?"

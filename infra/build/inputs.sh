@@ -11,7 +11,8 @@ INPUTS=(TF_STATE_BUCKET TF_STATE_PREFIX REGION SERVICES_REGION TENSORBOARD_REGIO
     CREATE_ENVIRONMENT CREATE_TENSORBOARD NAME MODE LIMIT_CHIPS CLUSTER_LOCATION CLUSTER_PROJECT NODE_SERVICE_ACCOUNTS
     TERRAFORM_VARIABLES FORCE DELETE_STATE DELETE_ARTIFACTS ALLOW_DELETE PLAN_ONLY ALERT_EMAIL RUNBOOK_URL
     FUNCTIONS_ARCHIVE REBUILD_EXPORTER MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY
-    JOBSET_DIGEST KUEUE_DIGEST)
+    JOBSET_DIGEST KUEUE_DIGEST
+    CONTROL_PLANE_ACCESS AUTHORIZED_NETWORKS PRIVATE_NODES FUNCTIONS_EGRESS FUNCTIONS_SUBNET BUILD_WORKER_POOL)
 
 fail() {
     printf 'error: %s\n' "$*" >&2
@@ -65,6 +66,7 @@ default_inputs() {
     DELETE_ARTIFACTS=${DELETE_ARTIFACTS:-false}
     PLAN_ONLY=${PLAN_ONLY:-false}
     REBUILD_EXPORTER=${REBUILD_EXPORTER:-false}
+    PRIVATE_NODES=${PRIVATE_NODES:-false}
     NAMESPACE=${NAMESPACE:-tpu-training}
     TF_STATE_BUCKET=${TF_STATE_BUCKET:-$PROJECT_ID-$NAME-state}
     TF_STATE_PREFIX=${TF_STATE_PREFIX:-$NAME}
@@ -78,7 +80,7 @@ default_inputs() {
     mkdir -p "$BUILD_FOLDER"
     BUILD_FOLDER=$(cd "$BUILD_FOLDER" && pwd) # Terraform runs in another folder
     export PROJECT_ID NAME MODE CREATE_ENVIRONMENT CREATE_TENSORBOARD FORCE DELETE_STATE DELETE_ARTIFACTS PLAN_ONLY REBUILD_EXPORTER
-    export SERVICES_REGION NAMESPACE TF_STATE_BUCKET TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT BUILD_FOLDER TERRAFORM_ROOT REPOSITORY
+    export PRIVATE_NODES SERVICES_REGION NAMESPACE TF_STATE_BUCKET TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT BUILD_FOLDER TERRAFORM_ROOT REPOSITORY
 }
 
 # These are the inputs that scripts need before Terraform runs. Terraform checks the others.
@@ -99,7 +101,7 @@ form_of() {
         TF_STATE_PREFIX) FORM='^[A-Za-z0-9][-A-Za-z0-9_./]*$' VALID="a folder in the state bucket: letters, digits and - _ . /" ;;
         MODE) FORM='^(active|no-create|report-only)$' VALID="active, no-create or report-only" ;;
         NUM_TPU_POOLS | NUM_OF_CHIPS | LIMIT_CHIPS) FORM='^[0-9]{1,7}$' VALID="a whole number" ;;
-        CREATE_ENVIRONMENT | CREATE_TENSORBOARD | FORCE | DELETE_STATE | DELETE_ARTIFACTS | PLAN_ONLY | REBUILD_EXPORTER) FORM=$bool VALID="true or false" ;;
+        CREATE_ENVIRONMENT | CREATE_TENSORBOARD | FORCE | DELETE_STATE | DELETE_ARTIFACTS | PLAN_ONLY | REBUILD_EXPORTER | PRIVATE_NODES) FORM=$bool VALID="true or false" ;;
         JOBSET_API_VERSION | KUEUE_API_VERSION) FORM='^(v[0-9]+\.[0-9]+\.[0-9]+|none)$' VALID="a version such as v0.11.1, none, or nothing for the default" ;;
         IMAGE_REPOSITORY | TPU_TYPE | NETWORK_NAME | SUBNET_NAME | TENSORBOARD_REGION) FORM='^[a-z][-a-z0-9]*$' VALID="lower-case letters, digits and hyphens" ;;
         NODE_SERVICE_ACCOUNTS) FORM='^[-a-z0-9@., ]+$' VALID="e-mail addresses, separated by spaces or commas" ;;
@@ -107,6 +109,11 @@ form_of() {
         FUNCTIONS_ARCHIVE) FORM='^functions-[0-9a-f]{16}\.zip$' VALID="the name of a kept archive, as the last lines of a build print it: functions-0123456789abcdef.zip" ;;
         ALERT_EMAIL) FORM='^[^@[:space:],]+@[^@[:space:],]+\.[A-Za-z]+$' VALID="one e-mail address such as team@example.com" ;;
         RUNBOOK_URL) FORM='^https://[^[:space:]#]+$' VALID="the https:// address of docs/runbook.md as your people read it, without #" ;;
+        CONTROL_PLANE_ACCESS) FORM='^(dns|private)$' VALID="dns or private" ;;
+        AUTHORIZED_NETWORKS) FORM='^[0-9./, ]+$' VALID="ranges such as 10.129.0.0/20, separated by spaces or commas" ;;
+        FUNCTIONS_EGRESS) FORM='^(none|all|private-ranges-only)$' VALID="none, all or private-ranges-only" ;;
+        FUNCTIONS_SUBNET) FORM='^projects/[^/]+/regions/[^/]+/subnetworks/[^/]+$' VALID="projects/PROJECT/regions/REGION/subnetworks/NAME, in the functions' region" ;;
+        BUILD_WORKER_POOL) FORM='^projects/[^/]+/locations/[^/]+/workerPools/[^/]+$' VALID="projects/PROJECT/locations/REGION/workerPools/NAME, in the functions' region" ;;
         TERRAFORM_VARIABLES) FORM='^[^/].*\.json$' VALID="the path of a .json file in the source, relative to its top" ;;
         *) fail "$1 is not an input of these scripts" ;;
     esac
@@ -173,10 +180,10 @@ read_outputs() {
     python3 "$ROOT/infra/build/outputs.py" --file "$BUILD_FOLDER/outputs.json" "$@"
 }
 
-# Point kubectl at a served cluster by its DNS endpoint: key, project, location, name.
+# Point kubectl at a served cluster: key, project, location, name, and the flag for its endpoint.
 choose_cluster() {
     export KUBECONFIG=$BUILD_FOLDER/kubeconfig-$1
-    gcloud container clusters get-credentials "$4" --location="$3" --project="$2" --dns-endpoint --quiet
+    gcloud container clusters get-credentials "$4" --location="$3" --project="$2" "$5" --quiet
 }
 
 answer_help "$@"

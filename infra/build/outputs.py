@@ -36,8 +36,8 @@ def find_kind(outputs: dict[str, Any]) -> str:
     return "provisioner" if clusters else ""
 
 
-def list_clusters(outputs: dict[str, Any]) -> list[tuple[str, str, str, str]]:
-    """Return key, project, location and name of each cluster that is served."""
+def list_clusters(outputs: dict[str, Any]) -> list[tuple[str, str, str, str, str]]:
+    """Return key, project, location, name and gcloud's endpoint flag of each served cluster."""
     found = []
     for key, cluster in sorted(outputs.get("clusters", {}).items()):
         match = _PATH.fullmatch(cluster["path"])
@@ -45,7 +45,9 @@ def list_clusters(outputs: dict[str, Any]) -> list[tuple[str, str, str, str]]:
             raise ValueError(
                 f"output clusters: {key}: is not the full name of a cluster (got {cluster['path']!r})"
             )
-        found.append((key, match[1], match[2], match[3]))
+        # Only the private address comes with an authority of its own.
+        flag = "--internal-ip" if "ca_data" in cluster else "--dns-endpoint"
+        found.append((key, match[1], match[2], match[3], flag))
     return found
 
 

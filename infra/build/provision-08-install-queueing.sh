@@ -47,8 +47,8 @@ install_in_cluster() {
 
 read_outputs clusters >"$BUILD_FOLDER/clusters"
 [ -s "$BUILD_FOLDER/clusters" ] || fail "$BUILD_FOLDER/outputs.json has no cluster; run provision-07-terraform.sh"
-while IFS=$'\t' read -r key project location cluster <&3; do
+while IFS=$'\t' read -r key project location cluster endpoint <&3; do
     if [ "$CREATE_ENVIRONMENT" = true ] && [ "$key" != environment ]; then continue; fi
-    choose_cluster "$key" "$project" "$location" "$cluster"
+    choose_cluster "$key" "$project" "$location" "$cluster" "$endpoint"
     install_in_cluster
 done 3<"$BUILD_FOLDER/clusters"

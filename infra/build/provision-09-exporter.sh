@@ -14,8 +14,8 @@ image=$(cat "$BUILD_FOLDER/exporter-image")
 [[ $image =~ ^[^@[:space:]]+@sha256:[0-9a-f]{64}$ ]] || fail "$BUILD_FOLDER/exporter-image: is not an image with digest (got: $image)"
 read_outputs clusters >"$BUILD_FOLDER/clusters"
 [ -s "$BUILD_FOLDER/clusters" ] || fail "$BUILD_FOLDER/outputs.json has no cluster; run provision-07-terraform.sh"
-while IFS=$'\t' read -r key project location cluster <&3; do
-    choose_cluster "$key" "$project" "$location" "$cluster"
+while IFS=$'\t' read -r key project location cluster endpoint <&3; do
+    choose_cluster "$key" "$project" "$location" "$cluster" "$endpoint"
     python3 "$ROOT/infra/build/render_exporter.py" --outputs "$BUILD_FOLDER/outputs.json" --cluster "$key" \
         --image "$image" --folder "$BUILD_FOLDER/exporter-$key"
     say "Installing the exporter in $cluster"

@@ -31,8 +31,9 @@ from shared.core.settings import ClusterSettings, Credentials, Settings
 from shared.edges.clock import SystemClock
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount
-from shared.edges.kubernetes_api import Connection, KubernetesApi
+from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
+from shared.edges.kubernetes_connection import connection_from_settings
 from shared.perform.gather import OwnerReader, gather_facts
 from shared.perform.prove_cluster import is_proven
 
@@ -158,7 +159,10 @@ def _is_ours(pool: PoolSnapshot) -> bool:
 def read_clusters(outputs: Mapping[str, Any]) -> dict[str, ClusterSettings]:
     """Return the full names of the served clusters, from Terraform's outputs."""
     served = outputs.get("clusters", {}).get("value") or {}
-    return {each["path"]: ClusterSettings(endpoint=each["endpoint"]) for each in served.values()}
+    return {
+        each["path"]: ClusterSettings(endpoint=each["endpoint"], ca_data=each.get("ca_data", ""))
+        for each in served.values()
+    }
 
 
 def build_ports(clusters: dict[str, ClusterSettings], environ: Mapping[str, str]) -> Ports:
@@ -168,7 +172,7 @@ def build_ports(clusters: dict[str, ClusterSettings], environ: Mapping[str, str]
         settings=Settings(clusters=clusters),
         pools=GkeNodePools(environ.get(ENDPOINT_VARIABLE, GKE), account),
         clusters={
-            name: KubernetesCluster(KubernetesApi(Connection(url=each.endpoint, token=account.give_token)))
+            name: KubernetesCluster(KubernetesApi(connection_from_settings(each, account.give_token)))
             for name, each in clusters.items()
         },
         clock=SystemClock(),

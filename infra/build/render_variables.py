@@ -26,6 +26,9 @@ _TO_VARIABLES = {
     "NAME": "name",
     "ALERT_EMAIL": "alert_email",
     "RUNBOOK_URL": "runbook_url",
+    "FUNCTIONS_EGRESS": "functions_egress",
+    "FUNCTIONS_SUBNET": "functions_subnet",
+    "BUILD_WORKER_POOL": "build_worker_pool",
 }
 _TO_ENVIRONMENT_VARIABLES = {
     "ZONE": "zone",
@@ -37,6 +40,7 @@ _TO_ENVIRONMENT_VARIABLES = {
     "TPU_TYPE": "tpu_type",
     "TENSORBOARD_REGION": "tensorboard_region",
     "IMAGE_REPOSITORY": "image_repository_name",
+    "CONTROL_PLANE_ACCESS": "control_plane_access",
 }
 _JOINED = ("settings", "clusters")
 _LIMITS = ("limit_chips", "limit_chips_per_namespace", "limit_slices")
@@ -51,6 +55,8 @@ def render_variables(inputs: Mapping[str, str], more: Mapping[str, Any]) -> dict
     values["settings"] = {"mode": inputs.get("MODE") or "active"}
     if inputs.get("LIMIT_CHIPS"):
         values["settings"]["limit_chips"] = inputs["LIMIT_CHIPS"]
+    if inputs.get("PRIVATE_NODES") == "true":
+        values["require_private_nodes"] = True
     own = inputs.get("SERVICES_REGION", "")
     if inputs.get("CREATE_ENVIRONMENT", "true") == "true":
         values |= _render_environment(inputs) | ({"services_region": own} if own else {})
@@ -94,6 +100,10 @@ def _render_environment(inputs: Mapping[str, str]) -> dict[str, Any]:
         values["more_namespaces"] = namespaces
     if accounts := _split(inputs, "NODE_SERVICE_ACCOUNTS"):
         values["node_service_accounts"] = accounts
+    if ranges := _split(inputs, "AUTHORIZED_NETWORKS"):
+        values["authorized_networks"] = ranges
+    if inputs.get("PRIVATE_NODES") == "true":
+        values["enable_private_nodes"] = True
     return values
 
 
@@ -104,6 +114,8 @@ def _render_cluster(inputs: Mapping[str, str]) -> dict[str, Any]:
         "project": inputs.get("CLUSTER_PROJECT") or inputs["PROJECT_ID"],
         "zone": inputs.get("ZONE", ""),
     }
+    if inputs.get("CONTROL_PLANE_ACCESS"):
+        cluster["endpoint"] = inputs["CONTROL_PLANE_ACCESS"]
     return {"clusters": {MAIN: cluster}, "node_service_accounts": _split(inputs, "NODE_SERVICE_ACCOUNTS")}
 
 

@@ -56,6 +56,8 @@ CLUSTER = matching(
     r"projects/[^/\s]+/locations/[^/\s]+/clusters/[^/\s]+", "projects/PROJECT/locations/LOCATION/clusters/NAME"
 )
 URL = matching(r"https?://[^/\s?#]+(/[^\s?#]*)?", "https://HOST or http://HOST")
+_AUTHORITY = matching("(LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t[A-Za-z0-9+/=]+)?", "a certificate as PEM in base64")
+"""That is how ``-----BEGIN CERTIFICATE-----`` looks in base64."""
 _TOPIC = matching("(projects/[^/\\s]+/topics/[^/\\s]+)?", "projects/PROJECT/topics/NAME")
 KindNames = Annotated[
     tuple[str, ...],
@@ -113,8 +115,11 @@ class ClusterSettings:
     zone: str = ""
     """Zone of new pools for pods that select no zone. A multi-host slice is in exactly one zone."""
     ca_file: str = ""
-    """PEM file of the API's certificate authority. Empty: the public roots, as for the DNS
-    endpoint."""
+    """PEM file of the API's certificate authority. Empty: `ca_data`, else the public roots, as for
+    the DNS endpoint."""
+    ca_data: str = ""
+    """The same as PEM in base64: `masterAuth.clusterCaCertificate` in GKE. A private endpoint needs
+    it."""
     token_file: str = ""
     """File with a bearer token for the Kubernetes API. Empty: the account that `credentials`
     names."""
@@ -311,6 +316,8 @@ class Settings:
             if not URL.accepts(cluster.endpoint):
                 what = f"{name}: the endpoint {cluster.endpoint!r} is not a URL"
                 yield Conflict("clusters", what, URL.text)
+            if not _AUTHORITY.accepts(cluster.ca_data):
+                yield Conflict("clusters", f"{name}: the ca_data is not a certificate", _AUTHORITY.text)
         for endpoint, times in Counter(each.endpoint.rstrip("/") for each in self.clusters.values()).items():
             if times > 1:
                 yield Conflict("clusters", f"{times} clusters have the endpoint {endpoint!r}", "one each")

@@ -8,6 +8,7 @@ silence. No request is sent from here.
 
 from __future__ import annotations
 
+import base64
 import logging
 import os
 import ssl
@@ -60,6 +61,7 @@ class Connection:
         url: str = "",
         token: Callable[[], str] | None = None,
         ca_file: str = "",
+        ca_data: str = "",
         namespace: str = "default",
         configuration: Configuration | None = None,
     ) -> None:
@@ -69,6 +71,7 @@ class Connection:
             url: ``http(s)://host[:port][/prefix]``; empty: that of `configuration`.
             token: Gives the bearer token for the next request; None leaves `configuration` alone.
             ca_file: The authority to trust; empty: that of `configuration`, else the system's.
+            ca_data: The same as a PEM in base64.
             namespace: The namespace of the account or of the kubeconfig's context.
             configuration: The client's own. It is kept, not copied.
 
@@ -89,7 +92,7 @@ class Connection:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"not an http:// or https:// URL: {self.url!r}")
-        self._context = _build_context(self._configuration) if parts.scheme == "https" else None
+        self._context = _build_context(self._configuration, ca_data) if parts.scheme == "https" else None
 
     def open_pool(self) -> urllib3.PoolManager:
         """Return the client's transport: trust, client certificate and proxy are in it."""
@@ -172,7 +175,7 @@ def connection_from_settings(cluster: ClusterSettings, token: Callable[[], str])
         token: Gives the access token of the Google account.
     """
     given = TokenFile(Path(cluster.token_file)) if cluster.token_file else token
-    return Connection(url=cluster.endpoint, token=given, ca_file=cluster.ca_file)
+    return Connection(url=cluster.endpoint, token=given, ca_file=cluster.ca_file, ca_data=cluster.ca_data)
 
 
 def connection_from_kubeconfig(path: Path | str, context_name: str = "") -> Connection:
@@ -238,7 +241,7 @@ def _hook(token: Callable[[], str]) -> Callable[[Configuration], None]:
     return renew
 
 
-def _build_context(configuration: Configuration) -> ssl.SSLContext:
+def _build_context(configuration: Configuration, ca_data: str) -> ssl.SSLContext:
     """Return trust and client certificate, for all connections.
 
     Raises:
@@ -247,7 +250,9 @@ def _build_context(configuration: Configuration) -> ssl.SSLContext:
     context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE)
     authority, certificate = configuration.ssl_ca_cert, configuration.cert_file
     try:
-        if authority:
+        if ca_data:
+            context.load_verify_locations(cadata=base64.b64decode(ca_data).decode("ascii"))
+        elif authority:
             context.load_verify_locations(authority)
         else:
             context.load_default_certs()

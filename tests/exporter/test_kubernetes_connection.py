@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,8 +10,9 @@ import urllib3
 import yaml
 
 from shared.core.errors import Misconfigured, Unavailable
+from shared.core.settings import ClusterSettings
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig, connection_in_cluster
-from shared.edges.kubernetes_connection import TOKEN_REREAD_SECONDS, TokenFile
+from shared.edges.kubernetes_connection import TOKEN_REREAD_SECONDS, TokenFile, connection_from_settings
 from shared.edges.kubernetes_objects import Stored
 
 if TYPE_CHECKING:
@@ -47,6 +49,21 @@ def test_https_with_authority_and_token_as_data(tls: TlsServer, tmp_path: Path) 
     cluster = {"server": tls.url, "certificate-authority-data": tls.data("ca.crt")}
     ask(a_kubeconfig(tmp_path, cluster, {"token": "secret"}))
     assert tls.seen[-1] == ("Bearer secret", False)
+
+
+def test_the_settings_of_a_private_endpoint_carry_its_authority(tls: TlsServer) -> None:
+    cluster = ClusterSettings(endpoint=tls.url, ca_data=tls.data("ca.crt"))
+    api = KubernetesApi(connection_from_settings(cluster, lambda: "of-the-account"), timeout_seconds=10)
+    api.get("/api", Stored)
+    api.close()
+
+    assert tls.seen[-1] == ("Bearer of-the-account", False)
+
+
+def test_a_broken_authority_is_refused_before_anything_is_sent(tls: TlsServer) -> None:
+    cluster = ClusterSettings(endpoint=tls.url, ca_data=base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode())
+    with pytest.raises(ValueError, match="certificates"):
+        connection_from_settings(cluster, lambda: "")
 
 
 def test_https_with_files_beside_the_kubeconfig_and_a_client_certificate(tls: TlsServer, tmp_path: Path) -> None:

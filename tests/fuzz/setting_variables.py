@@ -323,7 +323,7 @@ def start(environment: Environment) -> None:
         read_environment(environment.variables)
         return
     settings = read_settings(environment.variables)
-    if not any(each.ca_file or each.token_file for each in settings.clusters.values()):
+    if not any(each.ca_file or each.ca_data or each.token_file for each in settings.clusters.values()):
         with mock.patch("ssl.create_default_context", return_value=_CONTEXT):
             build_ports(settings)
     with recording() as records:

@@ -306,7 +306,12 @@ def deploy(values: dict[str, Any]) -> dict[str, Any]:
     resources = ["module.provisioner.google_pubsub_topic.workload_events"]
     if served is None:
         served = {
-            "environment": {"project": project, "location": values["region"], "name": values["cluster_name"]}
+            "environment": {
+                "project": project,
+                "location": values["region"],
+                "name": values["cluster_name"],
+                "endpoint": values.get("control_plane_access"),
+            }
         }
         outputs["workload"] = {"namespace": "n", "kubernetes_account": "a", "google_service_account": ""}
         outputs["bucket_url"] = f"gs://{values['artifact_repository_bucket_name']}"
@@ -321,6 +326,7 @@ def deploy(values: dict[str, Any]) -> dict[str, Any]:
                 "path": path,
                 "endpoint": "https://127.0.0.1:1",
                 "exporter_environment": {"TPU_PROVISIONER_CLUSTER": path},
+                **({"ca_data": "LS0t"} if served[key].get("endpoint") == "private" else {}),
             }
             for key, path in paths.items()
         },

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DELETE_STATE = {"_DELETE_STATE": "true"}
+PRIVATE = {"_CONTROL_PLANE_ACCESS": "private", "_FUNCTIONS_EGRESS": "all"}
 COMMAND_LINES = {"environment": OLD_COMMAND_LINE, "beside": BESIDE_A_CLUSTER}
 
 
@@ -110,6 +111,19 @@ def test_an_image_of_jobset_or_kueue_is_named_by_its_digest_if_that_is_given(
     assert "newTag: v0.11.1\n" in jobset.read_text()
     assert "jobset is installed by its tag v0.11.1; JOBSET_DIGEST would fix its image" in said
     assert "kueue is installed by its tag" not in said
+
+
+@pytest.mark.parametrize(("given", "flag"), [({}, "--dns-endpoint"), (PRIVATE, "--internal-ip")])
+def test_the_build_reaches_a_cluster_by_the_endpoint_that_the_functions_use(
+    tmp_path: Path, given: dict[str, str], flag: str
+) -> None:
+    bench = Bench.make(tmp_path)
+    bench.run_all(PROVISION, BESIDE_A_CLUSTER | given)
+    bench.run_all(DESTROY, BESIDE_A_CLUSTER | given)
+    calls = [call for call in build_cloud.read(bench.world)["calls"] if "get-credentials" in call]
+
+    assert len(calls) > 1
+    assert all(flag in call for call in calls)
 
 
 def archive_of(bench: Bench) -> str:

@@ -128,6 +128,31 @@ def test_a_script_is_strict_and_executable(script: str) -> None:
         ({"_TPU_TYPE": "v9-16"}, "TPU_TYPE: is not a TPU type (got 'v9-16'); valid: "),
         (BESIDE_A_CLUSTER | {"_QUOTAS": "v6e-16=64"}, "QUOTAS: is for CREATE_ENVIRONMENT=true (got: v6e-16=64)"),
         (BESIDE_A_CLUSTER | {"_NODE_SERVICE_ACCOUNTS": ""}, "NODE_SERVICE_ACCOUNTS: is required"),
+        (
+            {"_CONTROL_PLANE_ACCESS": "public"},
+            "CONTROL_PLANE_ACCESS: is not valid (got: public); valid: dns or private",
+        ),
+        (
+            {"_AUTHORIZED_NETWORKS": "office"},
+            "AUTHORIZED_NETWORKS: is not valid (got: office); valid: ranges such as 10.129.0.0/20",
+        ),
+        (
+            BESIDE_A_CLUSTER | {"_AUTHORIZED_NETWORKS": "10.0.0.0/8"},
+            "AUTHORIZED_NETWORKS: is for the environment's own cluster (got: 10.0.0.0/8)",
+        ),
+        ({"_PRIVATE_NODES": "yes"}, "PRIVATE_NODES: is not valid (got: yes); valid: true or false"),
+        (
+            {"_FUNCTIONS_EGRESS": "vpc"},
+            "FUNCTIONS_EGRESS: is not valid (got: vpc); valid: none, all or private-ranges-only",
+        ),
+        (
+            {"_FUNCTIONS_SUBNET": "functions"},
+            "FUNCTIONS_SUBNET: is not valid (got: functions); valid: projects/PROJECT/regions/REGION/subnetworks/",
+        ),
+        (
+            {"_BUILD_WORKER_POOL": "pool"},
+            "BUILD_WORKER_POOL: is not valid (got: pool); valid: projects/PROJECT/locations/REGION/workerPools/",
+        ),
     ],
 )
 def test_a_wrong_input_is_refused_before_anything_is_changed(

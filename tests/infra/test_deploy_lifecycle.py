@@ -88,15 +88,20 @@ class Project:
         return [each for each in self.terraform("state", "list").splitlines() if ".data." not in each]
 
 
+def enable_first_apis(environ: dict[str, str]) -> None:
+    """Enable what a person enables by hand, before the first build."""
+    apis = [f"{each}.googleapis.com" for each in ("cloudbuild", "iam", "cloudresourcemanager")]
+    subprocess.run(
+        ["gcloud", "services", "enable", *apis], env=environ, check=True, capture_output=True, timeout=120
+    )
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     folder = tmp_path_factory.mktemp("cloud")
     with serve_google_cloud(folder) as environ:
         made = Project(folder, environ)
-        apis = [f"{each}.googleapis.com" for each in ("cloudbuild", "iam", "cloudresourcemanager")]
-        subprocess.run(
-            ["gcloud", "services", "enable", *apis], env=environ, check=True, capture_output=True, timeout=120
-        )
+        enable_first_apis(environ)
         yield made
 
 

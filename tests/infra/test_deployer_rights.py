@@ -44,6 +44,8 @@ NEEDED = {
     "google_vertex_ai_tensorboard": "aiplatform.admin",
 }
 """Which role the maker of each kind of resource needs; grants on a resource need that of the resource."""
+OF_DATA = {"google_compute_subnetwork": "compute.networkViewer"}
+"""What is only read, and which role that needs."""
 OF_SCRIPTS = {
     "iam.serviceAccountUser",
     "logging.logWriter",
@@ -57,6 +59,8 @@ ACROSS = {
     "CLUSTER_PROJECT": "clusters-project",
     "CREATE_ENVIRONMENT": "false",
     "NODE_SERVICE_ACCOUNTS": f"{NODES},more@home-project.iam.gserviceaccount.com",
+    "FUNCTIONS_EGRESS": "all",
+    "FUNCTIONS_SUBNET": "projects/host-project/regions/us-east5/subnetworks/functions",
 }
 
 
@@ -97,7 +101,7 @@ def test_every_kind_of_resource_has_its_role_and_no_role_is_for_nothing(
     }
 
     assert kinds == NEEDED.keys()
-    assert granted == set(NEEDED.values()) | OF_SCRIPTS
+    assert granted == set(NEEDED.values()) | set(OF_DATA.values()) | OF_SCRIPTS
 
 
 def test_the_page_explains_each_role_with_what_it_is_on(
@@ -122,6 +126,9 @@ def test_the_page_explains_each_role_with_what_it_is_on(
         elif where == "both projects":
             assert role in here & there, role
             assert role not in own, role
+        elif where == "the project of the functions' subnet":
+            assert (role, "host-project") in across
+            assert role not in own | here | there, role
         else:
             assert (role, NODES) in across
     named = {role for role, _ in said}

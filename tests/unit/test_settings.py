@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import base64
 import json
 import typing
 from pathlib import Path
@@ -72,6 +73,7 @@ def test_each_type_of_setting_is_read(key: str, text: str, value: Any) -> None:
 
 def test_a_cluster_s_own_settings_are_read() -> None:
     said = {"endpoint": "https://c", "zone": "us-east5-b", "ca_file": "/ca", "token_file": "/t"}
+    said["ca_data"] = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nMIIB\n").decode()
     found = read_settings({f"{PREFIX}CLUSTERS": json.dumps({CLUSTER: said})})
 
     assert found.clusters[CLUSTER] == ClusterSettings(**said)
@@ -106,6 +108,11 @@ def test_a_cluster_s_own_settings_are_read() -> None:
         ("CLUSTERS", "{}", ("names no cluster; valid: at least one cluster",)),
         ("CLUSTERS", '{"c": {"endpoint": "https://c"}}', ("'c' is not the name of a cluster; valid: projects/",)),
         ("CLUSTERS", json.dumps({CLUSTER: {"endpoint": "c.example"}}), (CLUSTER, "'c.example' is not a URL")),
+        (
+            "CLUSTERS",
+            json.dumps({CLUSTER: {"endpoint": "https://10.0.0.2", "ca_data": "/etc/ca.crt"}}),
+            (CLUSTER, "the ca_data is not a certificate; valid: a certificate as PEM in base64"),
+        ),
         ("CLUSTERS", json.dumps({CLUSTER: {}}), ("endpoint",)),
         ("CLUSTERS", json.dumps({CLUSTER: {"endpoint": "https://c", "zonee": "z"}}), (CLUSTER, "'zonee'", "zone")),
         ("CLUSTERS", json.dumps({CLUSTER: "https://c"}), ("a value must be a map, not a text",)),

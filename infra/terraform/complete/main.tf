@@ -37,6 +37,8 @@ module "environment" {
   pods_range_name                   = var.pods_range_name
   services_range_name               = var.services_range_name
   create_nat                        = var.create_nat
+  control_plane_access              = var.control_plane_access
+  authorized_networks               = var.authorized_networks
   gke_sa_name                       = var.gke_sa_name
   gke_sa_roles                      = var.gke_sa_roles
   tpu_sa_name                       = var.tpu_sa_name
@@ -85,6 +87,10 @@ module "provisioner" {
   elastic_pools         = var.elastic_pools
   demand_wait_minutes   = var.demand_wait_minutes
   runbook_url           = var.runbook_url
+  functions_egress      = var.functions_egress
+  functions_subnet      = var.functions_subnet
+  build_worker_pool     = var.build_worker_pool
+  require_private_nodes = var.require_private_nodes
 
   # Both must mean the same workload policies, or no tpu7x pool would find its own.
   settings = merge(var.settings, { workload_policy_prefix = module.environment.workload_policy_prefix })

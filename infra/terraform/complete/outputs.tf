@@ -6,7 +6,7 @@ output "cluster_id" {
 }
 
 output "credentials_command" {
-  description = "Command that lets kubectl reach the cluster, by its DNS endpoint."
+  description = "Command that lets kubectl reach the cluster, by its DNS endpoint or private address."
   value       = module.environment.credentials_command
 }
 
@@ -91,7 +91,7 @@ output "exporter_principals" {
 }
 
 output "clusters" {
-  description = "By key: full name, Kubernetes endpoint, and the environment of the exporter there."
+  description = "By key: full name, Kubernetes endpoint (with its authority as ca_data if it is the private one), and the environment of the exporter there."
   value       = module.provisioner.clusters
 }
 

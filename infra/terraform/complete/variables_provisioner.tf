@@ -111,6 +111,7 @@ variable "clusters" {
     location = string
     project  = optional(string)
     zone     = optional(string, "")
+    endpoint = optional(string, "dns")
   }))
   description = "More clusters to serve, by a key of your choice. The cluster that is created here has the key environment."
   default     = {}

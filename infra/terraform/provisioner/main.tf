@@ -32,4 +32,8 @@ module "provisioner" {
   elastic_pools         = var.elastic_pools
   demand_wait_minutes   = var.demand_wait_minutes
   runbook_url           = var.runbook_url
+  functions_egress      = var.functions_egress
+  functions_subnet      = var.functions_subnet
+  build_worker_pool     = var.build_worker_pool
+  require_private_nodes = var.require_private_nodes
 }

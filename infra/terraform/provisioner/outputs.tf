@@ -36,7 +36,7 @@ output "exporter_principals" {
 }
 
 output "clusters" {
-  description = "By key: full name, Kubernetes endpoint, and the environment of the exporter there."
+  description = "By key: full name, Kubernetes endpoint (with its authority as ca_data if it is the private one), and the environment of the exporter there."
   value       = module.provisioner.clusters
 }
 

@@ -22,11 +22,12 @@ variable "clusters" {
     location = string
     project  = optional(string)
     zone     = optional(string, "")
+    endpoint = optional(string, "dns")
   }))
   description = <<-EOT
     The clusters to serve, by a key of your choice. name and location (region or zone) are GKE's; project is the cluster's, by
     default project_id; zone is where slices go whose pods select none. Every cluster needs Workload Identity and a DNS
-    endpoint that can be reached from outside.
+    endpoint that can be reached from outside; or endpoint is "private", and functions_egress leads to its private address.
   EOT
 }
 

@@ -132,3 +132,16 @@ run "another_cluster_under_the_key_of_this_one" {
 
   expect_failures = [var.clusters]
 }
+
+run "a_private_environment_is_served_by_its_private_address" {
+  variables {
+    control_plane_access = "private"
+    functions_egress     = "private-ranges-only"
+    authorized_networks  = ["10.129.0.0/20"]
+  }
+
+  assert {
+    condition     = output.clusters["environment"].endpoint == "https://10.129.0.2" && endswith(output.credentials_command, "--internal-ip")
+    error_message = "Functions, build and people use the private address."
+  }
+}

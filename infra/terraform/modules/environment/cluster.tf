@@ -4,6 +4,7 @@
 locals {
   on_release_channel = var.gke_release_channel != "UNSPECIFIED"
   cpu_pool_zones     = length(var.cpu_pool_zones) > 0 ? var.cpu_pool_zones : [var.zone]
+  by_address         = var.control_plane_access == "private"
   scopes             = ["https://www.googleapis.com/auth/cloud-platform"]
 }
 
@@ -46,10 +47,11 @@ resource "google_container_cluster" "this" {
     workload_pool = "${var.project_id}.svc.id.goog"
   }
 
-  # The functions come by the DNS endpoint: its certificate is public, and IAM decides who gets through.
+  # The functions come by the DNS endpoint: its certificate is public, and IAM decides who gets through. With
+  # control_plane_access = "private" they come by the private address.
   control_plane_endpoints_config {
     dns_endpoint_config {
-      allow_external_traffic = true
+      allow_external_traffic = var.control_plane_access == "dns"
     }
     ip_endpoints_config {
       enabled = var.enable_ip_endpoints
@@ -57,9 +59,33 @@ resource "google_container_cluster" "this" {
   }
 
   dynamic "private_cluster_config" {
-    for_each = var.enable_private_nodes ? [true] : []
+    for_each = var.enable_private_nodes || local.by_address ? [true] : []
     content {
-      enable_private_nodes = private_cluster_config.value
+      enable_private_nodes    = var.enable_private_nodes
+      enable_private_endpoint = local.by_address ? true : null
+
+      # The functions may be in another region than the cluster.
+      dynamic "master_global_access_config" {
+        for_each = local.by_address ? [true] : []
+        content {
+          enabled = master_global_access_config.value
+        }
+      }
+    }
+  }
+
+  # GKE wants this block where only the private address is used; without ranges it admits the cluster's own subnet.
+  dynamic "master_authorized_networks_config" {
+    for_each = local.by_address || length(var.authorized_networks) > 0 ? [true] : []
+    content {
+      gcp_public_cidrs_access_enabled = false
+
+      dynamic "cidr_blocks" {
+        for_each = toset(var.authorized_networks)
+        content {
+          cidr_block = cidr_blocks.value
+        }
+      }
     }
   }
 

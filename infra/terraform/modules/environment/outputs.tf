@@ -6,6 +6,7 @@ output "cluster" {
     location = var.region
     project  = var.project_id
     zone     = var.zone
+    endpoint = var.control_plane_access
   }
 }
 
@@ -15,8 +16,8 @@ output "cluster_id" {
 }
 
 output "credentials_command" {
-  description = "Command that lets kubectl reach the cluster, by its DNS endpoint."
-  value       = "gcloud container clusters get-credentials ${google_container_cluster.this.name} --location ${var.region} --project ${var.project_id} --dns-endpoint"
+  description = "Command that lets kubectl reach the cluster, by its DNS endpoint or private address."
+  value       = "gcloud container clusters get-credentials ${google_container_cluster.this.name} --location ${var.region} --project ${var.project_id} ${local.by_address ? "--internal-ip" : "--dns-endpoint"}"
 }
 
 output "node_service_account" {

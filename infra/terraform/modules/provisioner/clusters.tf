@@ -8,7 +8,9 @@ locals {
   }
   cluster_endpoints = {
     for key, each in data.google_container_cluster.served :
-    key => "https://${each.control_plane_endpoints_config[0].dns_endpoint_config[0].endpoint}"
+    key => local.clusters[key].endpoint == "private" ? (
+      "https://${each.private_cluster_config[0].private_endpoint}"
+    ) : "https://${each.control_plane_endpoints_config[0].dns_endpoint_config[0].endpoint}"
   }
 }
 
@@ -30,10 +32,20 @@ data "google_container_cluster" "served" {
   name     = each.value.name
 
   lifecycle {
-    # The functions reach a cluster by its DNS endpoint, or not at all: no network is built for them.
+    # The functions reach a cluster by its DNS endpoint, unless they are given a way to its private address.
     postcondition {
-      condition     = try(self.control_plane_endpoints_config[0].dns_endpoint_config[0].allow_external_traffic, false)
+      condition     = each.value.endpoint == "private" || try(self.control_plane_endpoints_config[0].dns_endpoint_config[0].allow_external_traffic, false)
       error_message = "Cluster ${each.value.name} has no DNS endpoint for access from outside. Enable it with: gcloud container clusters update ${each.value.name} --location=${each.value.location} --project=${each.value.project} --enable-dns-access"
+    }
+
+    postcondition {
+      condition     = each.value.endpoint == "dns" || try(self.private_cluster_config[0].private_endpoint, "") != ""
+      error_message = "Cluster ${each.value.name} has no private address. Enable it with: gcloud container clusters update ${each.value.name} --location=${each.value.location} --project=${each.value.project} --enable-ip-access"
+    }
+
+    postcondition {
+      condition     = !var.require_private_nodes || try(self.private_cluster_config[0].enable_private_nodes, false)
+      error_message = "require_private_nodes: cluster ${each.value.name} gives new nodes public addresses. Change it with: gcloud container clusters update ${each.value.name} --location=${each.value.location} --project=${each.value.project} --enable-private-nodes"
     }
 
     postcondition {

@@ -32,7 +32,7 @@ locals {
     {
       TPU_PROVISIONER_CLUSTERS = jsonencode({
         for key, each in local.clusters :
-        local.cluster_paths[key] => { endpoint = local.cluster_endpoints[key], zone = each.zone }
+        local.cluster_paths[key] => merge({ endpoint = local.cluster_endpoints[key], zone = each.zone }, local.cluster_authorities[key])
       })
       TPU_PROVISIONER_NODE_SERVICE_ACCOUNT          = var.node_service_accounts[0]
       TPU_PROVISIONER_ALLOWED_NODE_SERVICE_ACCOUNTS = join(",", var.node_service_accounts)
@@ -137,6 +137,7 @@ resource "google_cloudfunctions2_function" "this" {
     entry_point       = each.key
     docker_repository = google_artifact_registry_repository.functions.id
     service_account   = google_service_account.this["build"].id
+    worker_pool       = var.build_worker_pool == "" ? null : var.build_worker_pool
 
     source {
       storage_source {
@@ -158,6 +159,16 @@ resource "google_cloudfunctions2_function" "this" {
     # (https://cloud.google.com/run/docs/securing/ingress#settings). Everybody else is refused before IAM is asked.
     ingress_settings               = "ALLOW_INTERNAL_ONLY"
     all_traffic_on_latest_revision = true
+    direct_vpc_egress              = local.egress_settings[var.functions_egress]
+
+    dynamic "direct_vpc_network_interface" {
+      for_each = data.google_compute_subnetwork.functions
+      content {
+        network    = regex("projects/[^/]+/global/networks/[^/]+$", direct_vpc_network_interface.value.network)
+        subnetwork = local.functions_subnet
+      }
+    }
+
     environment_variables = merge(
       local.settings,
       contains(keys(local.pushed), each.key) ? local.dead_letter_setting : {},

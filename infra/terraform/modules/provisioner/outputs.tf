@@ -43,9 +43,9 @@ output "exporter_principals" {
 }
 
 output "clusters" {
-  description = "By key: full name, Kubernetes endpoint, and the environment of the exporter there."
+  description = "By key: full name, Kubernetes endpoint (with its authority as ca_data if it is the private one), and the environment of the exporter there."
   value = {
-    for key, each in local.clusters : key => {
+    for key, each in local.clusters : key => merge({
       path     = local.cluster_paths[key]
       endpoint = local.cluster_endpoints[key]
       exporter_environment = merge(
@@ -56,7 +56,7 @@ output "clusters" {
         # The exporter watches Kueue's Workloads where the functions answer its check.
         { for name in ["TPU_PROVISIONER_KUEUE_ADMISSION_CHECK"] : name => local.settings[name] if contains(keys(local.settings), name) },
       )
-    }
+    }, local.cluster_authorities[key])
   }
 }
 

@@ -36,11 +36,12 @@ variable "clusters" {
     location = string
     project  = optional(string)
     zone     = optional(string, "")
+    endpoint = optional(string, "dns")
   }))
   description = <<-EOT
     The clusters to serve, by a key of your choice. name and location (region or zone) are GKE's; project is the cluster's, by
     default project_id; zone is where slices go whose pods select none. Every cluster needs Workload Identity and a DNS
-    endpoint that can be reached from outside.
+    endpoint that can be reached from outside; or endpoint is "private", and functions_egress leads to its private address.
   EOT
 
   validation {
@@ -74,6 +75,11 @@ variable "clusters" {
       each.zone == "" || can(regex("^${join("-", slice(split("-", each.location), 0, 2))}-[a-z0-9]+$", each.zone))
     ])
     error_message = "Every cluster's zone must be a zone of the cluster's region, such as us-east5-b for us-east5, or be left out."
+  }
+
+  validation {
+    condition     = alltrue([for each in var.clusters : contains(["dns", "private"], each.endpoint)])
+    error_message = "Every cluster's endpoint must be dns or private."
   }
 
   validation {

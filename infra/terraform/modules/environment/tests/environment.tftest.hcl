@@ -56,7 +56,7 @@ run "as_it_comes" {
     error_message = "TPU pools come on demand, and Kueue's quota is still known."
   }
   assert {
-    condition     = output.cluster == { name = "train", location = "us-east5", project = "training-project", zone = "us-east5-b" }
+    condition     = output.cluster == { name = "train", location = "us-east5", project = "training-project", zone = "us-east5-b", endpoint = "dns" }
     error_message = "The provisioner must be told of the cluster as its variable wants it."
   }
 }

@@ -1,0 +1,105 @@
+# A private control plane, and what is refused about it.
+
+mock_provider "google" {
+  source = "./tests/mocks"
+}
+
+variables {
+  project_id                      = "training-project"
+  region                          = "us-east5"
+  zone                            = "us-east5-b"
+  cluster_name                    = "train"
+  network_name                    = "train-network"
+  subnet_name                     = "train-subnet"
+  artifact_repository_bucket_name = "training-project-artifacts"
+}
+
+run "without_a_wish_nothing_is_limited" {
+  command = plan
+
+  assert {
+    condition     = length(google_container_cluster.this.private_cluster_config) == 0 && length(google_container_cluster.this.master_authorized_networks_config) == 0
+    error_message = "An environment that asks for nothing private has nothing of it."
+  }
+}
+
+run "only_the_private_address_answers" {
+  variables {
+    control_plane_access = "private"
+    authorized_networks  = ["10.129.0.0/20", "10.200.0.0/16"]
+  }
+
+  assert {
+    condition     = google_container_cluster.this.private_cluster_config[0].enable_private_endpoint && !google_container_cluster.this.private_cluster_config[0].enable_private_nodes && google_container_cluster.this.private_cluster_config[0].master_global_access_config[0].enabled
+    error_message = "The control plane has a private address only, which functions of another region reach too. Nodes are another wish."
+  }
+  assert {
+    condition     = !google_container_cluster.this.control_plane_endpoints_config[0].dns_endpoint_config[0].allow_external_traffic && google_container_cluster.this.control_plane_endpoints_config[0].ip_endpoints_config[0].enabled
+    error_message = "The DNS endpoint takes no traffic, the address does."
+  }
+  assert {
+    condition     = toset(google_container_cluster.this.master_authorized_networks_config[0].cidr_blocks[*].cidr_block) == toset(["10.129.0.0/20", "10.200.0.0/16"]) && !google_container_cluster.this.master_authorized_networks_config[0].gcp_public_cidrs_access_enabled
+    error_message = "Only the named ranges get through, and not every machine of Google Cloud."
+  }
+  assert {
+    condition     = output.cluster.endpoint == "private" && endswith(output.credentials_command, " --internal-ip")
+    error_message = "The functions and people are told to use the private address."
+  }
+}
+
+run "ranges_limit_the_public_address_too" {
+  variables {
+    authorized_networks = ["203.0.113.7/32"]
+  }
+
+  assert {
+    condition     = length(google_container_cluster.this.private_cluster_config) == 0 && google_container_cluster.this.master_authorized_networks_config[0].cidr_blocks[*].cidr_block == tolist(["203.0.113.7/32"])
+    error_message = "The public address stays, for these ranges."
+  }
+  assert {
+    condition     = output.cluster.endpoint == "dns" && endswith(output.credentials_command, " --dns-endpoint")
+    error_message = "The functions come by the DNS endpoint, which knows no ranges."
+  }
+}
+
+run "an_access_that_is_none" {
+  command = plan
+
+  variables {
+    control_plane_access = "public"
+  }
+
+  expect_failures = [var.control_plane_access]
+}
+
+run "a_private_address_without_addresses" {
+  command = plan
+
+  variables {
+    control_plane_access = "private"
+    enable_ip_endpoints  = false
+  }
+
+  expect_failures = [var.control_plane_access]
+}
+
+run "an_address_as_range" {
+  command = plan
+
+  variables {
+    authorized_networks = ["203.0.113.7"]
+  }
+
+  expect_failures = [var.authorized_networks]
+}
+
+run "ranges_without_addresses" {
+  command = plan
+
+  variables {
+    authorized_networks = ["203.0.113.7/32"]
+    enable_ip_endpoints = false
+  }
+
+  expect_failures = [var.authorized_networks]
+}
