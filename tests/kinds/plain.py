@@ -27,6 +27,13 @@ def a_gpu_pod(life: str, gpus: int = 1, selector: dict[str, str] | None = None, 
     return _a_pod(life, selector or L4, resources, tolerated | spec)
 
 
+def ask(template: Json, **requests: str) -> Json:
+    """Return the template of a pod that requests this too."""
+    resources = template["spec"]["containers"][0]["resources"]
+    resources["requests"] = {**resources.get("requests", {}), **requests}
+    return template
+
+
 def _a_pod(life: str, selector: dict[str, str], resources: Json, spec: Json) -> Json:
     usual = {
         "terminationGracePeriodSeconds": GRACE_SECONDS,

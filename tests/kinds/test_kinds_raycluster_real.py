@@ -10,7 +10,8 @@ from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.stack import Stack
 from tests.clusters import SPEED
-from tests.kinds.rays import Json, Life, a_group, names
+from tests.kinds.plain import ask
+from tests.kinds.rays import Json, Life, a_group, a_spec, names
 from tests.lives.cloud import Cloud, wait_for
 
 if TYPE_CHECKING:
@@ -174,5 +175,29 @@ def test_what_can_never_be_whole_is_refused_where_its_owner_looks(
     life = Life(cloud, name)
     life.submit(a_group(name, **group))
     assert reason in wait_for("a refusal", life.refusals)[0]
+    assert life.calls() == []
+    life.delete()
+
+
+@pytest.mark.proves("RayCluster", "refused", on=KUBERAY)
+def test_workers_of_a_head_with_tpus_get_no_pool(cloud: Cloud) -> None:
+    life = Life(cloud, "headed")
+    head = a_spec()["headGroupSpec"]
+    head["template"]["spec"] = a_group("headed", "2x2", apart=False)["template"]["spec"]
+    life.submit(a_group("headed", "2x2", apart=False), headGroupSpec=head)
+    assert "move its work that needs them to a worker group" in life.wait_refusal()
+    assert life.calls() == []
+    life.delete()
+
+
+@pytest.mark.proves("RayCluster", "refused", on=KUBERAY)
+def test_workers_that_no_host_has_room_for_get_no_pool(cloud: Cloud) -> None:
+    life = Life(cloud, "bulky")
+    group = a_group("bulky", "2x2", apart=False)
+    ask(group["template"], cpu="1000")
+    life.submit(group)
+    message = life.wait_refusal()
+    assert "[shape_unsupported]" in message
+    assert "at most cpu 179.18" in message
     assert life.calls() == []
     life.delete()

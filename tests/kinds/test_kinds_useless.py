@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from shared.core import labels
 from tests.kinds.living import LONG
-from tests.kinds.plain import Plain, a_gpu_pod, a_tpu_pod
+from tests.kinds.plain import Plain, a_gpu_pod, a_tpu_pod, ask
 from tests.lives.jobset_bodies import RUN_SECONDS, Job, alone, jobset
 
 if TYPE_CHECKING:
@@ -22,13 +22,6 @@ def submit_jobset(cloud: Cloud, name: str, pods: int) -> Plain:
     life = Plain(cloud, name, "JobSet")
     life.create(alone(jobset(name, Job(topology="4x4", pods=pods, does={RUN_SECONDS: str(LONG)}))))
     return life
-
-
-def ask(template: dict[str, Any], **requests: str) -> dict[str, Any]:
-    """Return the template of a pod that requests this too."""
-    resources = template["spec"]["containers"][0]["resources"]
-    resources["requests"] = {**resources.get("requests", {}), **requests}
-    return template
 
 
 @pytest.mark.parametrize("pods", [3, 8])
@@ -78,3 +71,23 @@ def test_a_misspelt_opt_out_buys_nothing(cloud: Cloud) -> None:
     assert f"valid: {labels.DISABLE_AUTOPROVISIONING}" in message
     assert life.calls() == []
     life.delete()
+
+
+def test_a_bare_pod_that_does_not_tolerate_its_nodes_gets_no_pool(cloud: Cloud) -> None:
+    life = Plain(cloud, "barred", "Pod")
+    template = a_tpu_pod("barred", "2x2")
+    del template["spec"]["containers"][0]["resources"]  # so GKE adds no toleration
+    life.submit_pod(template)
+    message = life.wait_refusal()
+    assert "does not tolerate their taint google.com/tpu=present:NoSchedule" in message
+    assert "valid: google.com/tpu in the limits of a container" in message
+    assert life.calls() == []
+    life.delete()
+
+
+def test_a_bare_pod_with_much_ephemeral_storage_gets_a_boot_disk_that_has_it(cloud: Cloud) -> None:
+    life = Plain(cloud, "laden", "Pod")
+    life.submit_pod(ask(a_tpu_pod("laden", "2x2"), **{"ephemeral-storage": "120Gi"}))
+    life.wait_running(1)
+    life.end()
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
