@@ -44,10 +44,11 @@ demo: $(VENV)/.demo ## Run a two-slice JobSet on a local cloud and show how it g
 	@$(BIN)/python -m demo.loop $(JOBSET) $(STACK_OPTIONS) $(if $(BOARD),--board) \
 		$(foreach path,$(REPORT),--report=$(path)) $(if $(TIMEOUT),--timeout=$(TIMEOUT))
 
-demo-scarce: $(VENV)/.demo ## Run three JobSets where the reservation and spot have room for one slice each (docs/capacity.md)
+demo-scarce: $(VENV)/.demo ## Run three JobSets where capacity is too small, is taken back and comes later (docs/capacity.md)
 	@$(BIN)/python -m demo.loop examples/scarce/three-jobsets.yaml --faults=examples/scarce/capacity.yaml \
-		--speed=$(or $(SPEED),60) $(if $(CLUSTER),--cluster=$(CLUSTER)) \
-		$(foreach path,$(REPORT),--report=$(path)) $(if $(TIMEOUT),--timeout=$(TIMEOUT))
+		--speed=$(or $(SPEED),60) --release-partial-seconds=600 --idle-seconds-max=60 \
+		--timeout=$(or $(TIMEOUT),300) $(if $(CLUSTER),--cluster=$(CLUSTER)) \
+		$(foreach path,$(REPORT),--report=$(path))
 
 demo-deploy: $(VENV)/.demo ## Let Terraform deploy to a mock of Google Cloud, run that, destroy it (MOCK_GOOGLE_CLOUD=program)
 	@$(BIN)/python -m demo.deploy $(JOBSET) $(if $(SPEED),--speed=$(SPEED))

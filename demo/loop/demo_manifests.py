@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 JOBSET_GROUP = "jobset.x-k8s.io/"
+APPLY_AFTER = "local.tpu-provisioner/apply-after"
+"""An annotation of a JobSet: it is applied when the JobSet of that name is over."""
 _SUFFIXES = (".yaml", ".yml", ".json")
 _GLOB = re.compile(r"[*?\[]")
 
@@ -61,6 +63,12 @@ class Document:
         return self.kind == "JobSet" and self.api_version.startswith(JOBSET_GROUP)
 
     @property
+    def after(self) -> str:
+        """The JobSet that has to be over before this one is applied, or nothing."""
+        found = self.body["metadata"].get("annotations") if self.is_jobset else None
+        return str(found.get(APPLY_AFTER) or "") if isinstance(found, dict) else ""
+
+    @property
     def where(self) -> str:
         """The file and the number of the document, for messages."""
         return f"{self.path}, document {self.number}"
@@ -87,6 +95,7 @@ def load(patterns: Iterable[str]) -> list[Document]:
     for jobset in jobsets:
         _check_jobset(jobset)
     _check_unique(jobsets)
+    _check_order(jobsets)
     return documents
 
 
@@ -200,6 +209,19 @@ def _check_unique(jobsets: list[Document]) -> None:
                 f"{document.where}: metadata.name: JobSet {document.namespace}/{document.name} is also in"
                 f" {earlier.where}; valid: one of the two, or generateName"
             )
+
+
+def _check_order(jobsets: list[Document]) -> None:
+    earlier: set[tuple[str, str]] = set()
+    for document in jobsets:
+        named = str(document.body["metadata"].get("name") or "")
+        if document.after and ((document.namespace, document.after) not in earlier or not named):
+            names = ", ".join(name for namespace, name in sorted(earlier) if namespace == document.namespace)
+            raise BadManifest(
+                f"{document.where}: metadata.annotations {APPLY_AFTER}: names no JobSet before this one, or this"
+                f" one has no name (got {document.after!r}); valid: {names or 'no such annotation'}"
+            )
+        earlier.add((document.namespace, named))
 
 
 def _dig(body: Any, *keys: str) -> Any:

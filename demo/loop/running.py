@@ -70,6 +70,7 @@ class Run:
         self._speed = stack.settings.speed
         self._refusals: list[Refusal] = []
         self._withdrawn: set[tuple[str, str]] = set()
+        self._later: list[Document] = []
 
     def perform(self, documents: list[Document]) -> Outcome:
         """Return the outcome of applying the documents.
@@ -84,10 +85,12 @@ class Run:
         try:
             with open_client(kubeconfig, timeout_seconds=_ASK_SECONDS_MAX) as client, observer:
                 started_at = time.time()
-                applied = applier.apply(documents)
+                self._later = [each for each in documents if each.after]
+                applied = applier.apply(each for each in documents if not each.after)
                 for note in applied.notes:
                     self._view.say(note)
                 jobsets = [(each.namespace, each.name) for each in applied.jobsets]
+                jobsets += [(each.namespace, each.name) for each in self._later]
                 timeline = Timeline(jobsets, started_at)
                 problems = self._follow(timeline, observer, applier, Asker(client))
                 return self._conclude(timeline, observer, problems, applied.notes)
@@ -100,6 +103,7 @@ class Run:
         patience = self._options.patience or Patience.at_speed(self._speed)
         while not is_finished(timeline):
             self._look(timeline, observer)
+            self._apply_due(timeline, applier)
             self._stack.check()
             now = time.time()
             stuck = find_stuck(timeline, now, patience)
@@ -114,6 +118,15 @@ class Run:
                 missing = describe_missing(timeline, now) + asker.describe(waiting)
                 return [f"not finished within {bound:.0f} s: {each}" for each in missing]
         return []
+
+    def _apply_due(self, timeline: Timeline, applier: Applier) -> None:
+        """Apply the JobSets that waited for the end of another one."""
+        for document in self._later.copy():
+            if timeline.workloads[document.namespace, document.after].over:
+                self._later.remove(document)
+                self._view.say(f"applying JobSet {document.name}, because {document.after} is over")
+                timeline.workloads[document.namespace, document.name].progress_at = time.time()
+                applier.apply([document])
 
     def _look(self, timeline: Timeline, observer: Observer) -> None:
         for observation in observer.drain(_LOOK_SECONDS):

@@ -90,6 +90,7 @@ class WorkloadTimeline:
     ended_at: float | None = None
     """When it was seen first that it is over."""
     suspended: bool = False
+    waits_for_capacity: bool = False
     message: str = ""
     messages: int = 0
     progress_at: float = 0.0

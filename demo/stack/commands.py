@@ -33,6 +33,7 @@ answers."""
 ACCOUNT_PREFIX = "tpu-provisioner-"
 """Before the name of the exporter or of a function: its service account in infra/kubernetes."""
 MANIFESTS = PROJECT_ROOT / "infra" / "kubernetes" / "local"
+_MANIFESTS_CAPACITY_FIRST = PROJECT_ROOT / "infra" / "kubernetes" / "local-capacity-first"
 RUN_VIRTUAL_SECONDS = 180.0
 """Longer than the nodes of a pool take to come up one after the other, so that all pods of a slice
 run at once."""
@@ -63,6 +64,10 @@ class StackSettings:
     """Whether the functions resume suspended workloads, for which they need further rights."""
     images: tuple[str, ...] = ()
     """Images whose containers the kubelet runs as processes, each as NAME=FOLDER."""
+    release_partial_virtual_seconds: float = 0
+    """How long a part of a JobSet's pools is held; 0: without end. Needs `capacity_first`."""
+    idle_seconds_max: int = 0
+    """For how many real seconds a workload may keep its pools when it is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +95,7 @@ def cluster(layout: Layout, settings: StackSettings) -> Command:
             "standins.controlplane",
             "serve",
             f"--folder={layout.control_plane}",
-            f"--manifests={MANIFESTS}",
+            f"--manifests={_MANIFESTS_CAPACITY_FIRST if settings.capacity_first else MANIFESTS}",
             f"--accounts-folder={layout.accounts}",
             f"--kubeconfig-file={layout.kubeconfig}",
             f"--ports-file={layout.ports_file('cluster')}",
@@ -233,6 +238,7 @@ def function(
             "TPU_PROVISIONER_DEAD_LETTER_TOPIC": DEAD_LETTER_TOPIC,
             "TPU_PROVISIONER_CAPACITY_FIRST": str(settings.capacity_first).lower(),
             "TPU_PROVISIONER_KUEUE_ADMISSION_CHECK": str(settings.kueue_admission_check).lower(),
+            "TPU_PROVISIONER_IDLE_SECONDS_MAX": str(settings.idle_seconds_max),
             **_scaled_bounds(settings),
         },
     )
@@ -246,6 +252,8 @@ def _scaled_bounds(settings: StackSettings) -> dict[str, str]:
         "CREATION_SECONDS_MAX": defaults.creation_seconds_max,
         "DRAIN_SECONDS_MAX": defaults.drain_seconds_max,
     }
+    if settings.release_partial_virtual_seconds:
+        virtual["RELEASE_PARTIAL_GANG_SECONDS"] = settings.release_partial_virtual_seconds
     return {
         f"TPU_PROVISIONER_{name}": str(max(1, round(seconds / settings.speed)))
         for name, seconds in virtual.items()

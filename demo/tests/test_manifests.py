@@ -44,6 +44,20 @@ def test_globs_and_folders_are_expanded_once_each(tmp_path: Path) -> None:
     assert len(load([str(tmp_path), str(tmp_path / "*.yaml")])) == 2
 
 
+def test_a_jobset_may_wait_for_the_end_of_one_before_it_and_for_nothing_else(tmp_path: Path) -> None:
+    first = JOBSET.replace("NAME", "one")
+    second = JOBSET.replace("NAME", "two, annotations: {local.tpu-provisioner/apply-after: one}")
+    documents = load([write(tmp_path, "a.yaml", f"{first}\n---\n{second}")])
+    assert [document.after for document in documents] == ["", "one"]
+    with pytest.raises(BadManifest, match=r"document 1: .*apply-after: .*\(got 'one'\); valid: no such"):
+        load([write(tmp_path, "b.yaml", f"{second}\n---\n{first}")])
+    third = JOBSET.replace(
+        "{name: NAME", "{generateName: t, annotations: {local.tpu-provisioner/apply-after: one}"
+    )
+    with pytest.raises(BadManifest, match=r"document 2: .*\(got 'one'\); valid: one"):
+        load([write(tmp_path, "c.yaml", f"{first}\n---\n{third}")])
+
+
 def test_other_kinds_empty_documents_and_lists_are_read(tmp_path: Path) -> None:
     text = f"""
 ---

@@ -280,6 +280,11 @@ def test_a_refusal_that_was_followed_by_a_create_is_none() -> None:
     assert find_stuck(timeline, 100.0, PATIENCE) == []
 
 
+def test_a_jobset_that_waits_for_its_capacity_is_not_stuck() -> None:
+    timeline = observe([jobset(1), replace(jobset(2, suspended=True), waits_for_capacity=True)])
+    assert find_stuck(timeline, 1000, Patience.at_speed(30)) == []
+
+
 def test_a_suspended_workload_is_stuck_and_its_own_words_are_told() -> None:
     said = replace(jobset(2, suspended=True), message="jobset is suspended")
     timeline = observe([jobset(1, suspended=True), said])

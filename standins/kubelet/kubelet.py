@@ -36,6 +36,7 @@ _START_SECONDS = 2.0
 _CRASH_BACKOFF_SECONDS = 10.0
 _MAX_CRASH_BACKOFF_SECONDS = 300.0
 _RETRY_REAL_SECONDS = 0.5
+_JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 _PROCESS_END_SECONDS, _PROCESS_END_SECONDS_LAST = 10.0, 0.5
 """Real seconds that the processes of a pod are given to end: of a deleted one, and when the kubelet
 itself ends, which is given little more."""
@@ -70,6 +71,8 @@ class Kubelet:
         self._run_seconds = run_seconds
         self._images = images or Images({})
         self._logs = logs or Path("pods")
+        self._latest: dict[str, Json] = {}
+        self._changed = asyncio.Event()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._stopping: dict[str, asyncio.Task[None]] = {}
         self._sending: set[asyncio.Task[httpx.Response]] = set()
@@ -93,7 +96,9 @@ class Kubelet:
     def see(self, pod: Json, *, gone: bool) -> None:
         """Begin, go on with or stop a pod, as its latest state says."""
         uid = pod["metadata"]["uid"]
+        self._latest[uid] = pod
         if gone:
+            del self._latest[uid]
             self._cancel(self._running, uid)
             self._cancel(self._stopping, uid)
         elif pod["metadata"].get("deletionTimestamp"):
@@ -103,6 +108,8 @@ class Kubelet:
         elif uid not in self._running and pod.get("status", {}).get("phase") in {"Pending", "Running", None}:
             real = self._images.has_all_of(pod)
             self._begin(self._running, uid, self._run_processes(pod) if real else self._live(pod))
+        self._changed.set()  # whoever waits looks again, and then waits for the next one
+        self._changed = asyncio.Event()
 
     def _begin(self, tasks: dict[str, asyncio.Task[None]], uid: str, life: Coroutine[Any, Any, None]) -> None:
         tasks[uid] = asyncio.create_task(life)
@@ -129,6 +136,8 @@ class Kubelet:
         if pod.get("status", {}).get("phase") != "Running":
             await self._sleep(_START_SECONDS)
             await self._write(pod, running(pod, _now()))
+        while self._count_running(pod) < plan.pods_together:
+            await self._changed.wait()
         while True:
             await self._sleep(plan.run_seconds)
             exit_code = plan.exit_code_of(restarts)
@@ -142,6 +151,15 @@ class Kubelet:
             write_record("pod lost with its node", pod=_name(pod), node=pod["spec"]["nodeName"])
             return
         await self._write(pod, ended(pod, _now(), exit_code=exit_code, restarts=restarts))
+
+    def _count_running(self, pod: Json) -> int:
+        """Return how many pods of a pod's JobSet run now or have run to their end."""
+        return sum(
+            _jobset_of(each) == _jobset_of(pod)
+            and each.get("status", {}).get("phase") in {"Running", "Succeeded"}
+            and not each["metadata"].get("deletionTimestamp")
+            for each in self._latest.values()
+        )
 
     async def _run_processes(self, pod: Json) -> None:
         """Run a pod's containers as real processes, once, for as long as they run or the pod is there."""
@@ -241,6 +259,11 @@ def _now() -> str:
 
 def _name(pod: Json) -> str:
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def _jobset_of(pod: Json) -> tuple[str, str]:
+    found = pod["metadata"].get("labels") or {}
+    return pod["metadata"]["namespace"], found.get(_JOBSET_NAME, "")
 
 
 def _path(pod: Json) -> str:

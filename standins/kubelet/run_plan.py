@@ -4,7 +4,8 @@ Annotations of a pod, all optional:
 `local.tpu-provisioner/run-seconds`, `local.tpu-provisioner/exit-code`,
 `local.tpu-provisioner/fail-attempts` (fail while the label `jobset.sigs.k8s.io/restart-attempt` is
 smaller), `local.tpu-provisioner/fail-runs` (fail so many times and then succeed, in one pod whose
-containers are started again).
+containers are started again), `local.tpu-provisioner/pods-together` (the time counts once so many pods
+of the JobSet run, as the slices of a multislice job wait for each other).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ RUN_SECONDS = f"{PREFIX}run-seconds"
 EXIT_CODE = f"{PREFIX}exit-code"
 FAIL_ATTEMPTS = f"{PREFIX}fail-attempts"
 FAIL_RUNS = f"{PREFIX}fail-runs"
+PODS_TOGETHER = f"{PREFIX}pods-together"
 RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 
 
@@ -37,6 +39,8 @@ class Plan:
     restart_policy: str
     fail_runs: float = math.inf
     """After so many runs of the same pod the containers succeed."""
+    pods_together: float = 0
+    """How many pods of its JobSet have to run before its time counts."""
 
     def exit_code_of(self, restarts: int) -> int:
         """Return how the containers end after they were started again so often."""
@@ -69,6 +73,7 @@ def plan_for(pod: Json, *, run_seconds: float) -> Plan:
         grace_seconds=float(pod["metadata"].get("deletionGracePeriodSeconds") or 0),
         restart_policy=pod["spec"].get("restartPolicy", "Always"),
         fail_runs=fail_runs,
+        pods_together=_number(annotations, PODS_TOGETHER, 0),
     )
 
 

@@ -10,7 +10,7 @@ from tests.cluster.kubernetes_manifests import MANIFESTS
 
 
 def test_our_manifests_are_complete_and_unique() -> None:
-    things = read_kustomization(MANIFESTS / "local")
+    things = read_kustomization(MANIFESTS / "local-capacity-first")
     paths = [path_of(each) for each in things]
 
     assert len(set(paths)) == len(paths)
@@ -28,7 +28,7 @@ def test_our_manifests_are_complete_and_unique() -> None:
 
 def test_every_file_of_a_kustomize_folder_is_listed() -> None:
     folders = [path.parent for path in MANIFESTS.glob("*/kustomization.yaml")]
-    optional = {"capacity-first", "kueue", "monitoring", "pinning"}
+    optional = {"capacity-first", "kueue", "local-capacity-first", "monitoring", "pinning"}
     assert {"base", "exporter", "gke", "local"} | optional == {folder.name for folder in folders}
     for folder in folders:
         listed = (folder / "kustomization.yaml").read_text()

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 Json = dict[str, Any]
 FOLDER = "capacity-first"
+PARTIAL_SECONDS = 15
+"""Real ones, for which a part of a JobSet's pools is held."""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,13 @@ def own_plane(cluster_kind: ClusterKind, request: pytest.FixtureRequest) -> Cont
 def stack(
     cluster_kind: ClusterKind, own_plane: ControlPlane | None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stack]:
-    settings = StackSettings(speed=SPEEDS[cluster_kind], cluster=cluster_kind, capacity_first=True)
+    speed = SPEEDS[cluster_kind]
+    settings = StackSettings(
+        speed=speed,
+        cluster=cluster_kind,
+        capacity_first=True,
+        release_partial_virtual_seconds=PARTIAL_SECONDS * speed,
+    )
     with Stack(tmp_path_factory.mktemp("first"), settings, plane=own_plane) as stack:
         yield stack
 
@@ -90,6 +98,33 @@ def test_pools_that_do_not_all_run_in_time_are_given_back_and_the_jobset_stays_s
     assert (read(life)[0], life.pods()) == (True, [])
     cloud.clear_fault(fault)
     life.delete()
+
+
+def test_a_jobset_that_runs_in_part_is_suspended_gives_its_pool_back_and_is_served_whole_in_the_next_round(
+    cloud: Cloud,
+) -> None:
+    life = Life(cloud, "torn", "JobSet")
+    LIVED.remove(life)  # the pause is a minute of real time too
+    fault = cloud.add_fault("outcome", pool="torn-slice-1-*", kind="stockout")
+    body = jobset(life.name, Job(replicas=2, does={RUN_SECONDS: str(LONG)}))
+    life.create(body)
+    (first,) = life.pools_of(life.wait_running(2))
+
+    wait_for("it is suspended", lambda: read(life)[0])
+    assert first.startswith("torn-slice-0-")
+    assert read(life)[1][labels.CAPACITY_FIRST_ROUND].startswith("1 from")
+    wait_for(
+        "an Event", lambda: [each for each in _list_messages(life) if "1 of 2 slices have node pools" in each]
+    )
+    life.wait_nothing_left()
+    assert (read(life)[0], life.pods()) == (True, [])
+
+    cloud.clear_fault(fault)
+    assert life.pools_of(life.wait_running(4)) == set(life.pools())
+    assert len(life.pools()) == 2
+    held, marks = read(life)
+    assert (held, labels.CAPACITY_FIRST_RESUMED in marks) == (False, True)
+    life.end()
 
 
 def test_without_the_right_to_change_it_the_jobset_is_told_and_nothing_is_bought(

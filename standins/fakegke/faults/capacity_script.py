@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 TIERS = ("on-demand", "spot", "preemptible", "reservation", "flex-start")
 _UNITS = ("nodes", "chips")
 _PATTERNS = ("machine_type", "zone", "tier", "reservation")
-_FIELDS = ", ".join((*_PATTERNS, *_UNITS, "changes"))
+_FROM_USE = "from_use"
+_FIELDS = ", ".join((*_PATTERNS, *_UNITS, "changes", _FROM_USE))
 
 
 class CapacityError(ValueError):
@@ -28,7 +29,8 @@ class CapacityError(ValueError):
 class Stock:
     """The machines that all pools of its patterns share, counted in `unit`: nodes or chips.
 
-    `steps` are the amounts, each with the virtual second from which it holds. None: no bound.
+    `steps` are the amounts, each with the virtual second from which it holds. None: no bound. The
+    seconds count from the start, or `from_use`: from the first node that takes a machine.
     """
 
     machine_type: str = "*"
@@ -37,6 +39,7 @@ class Stock:
     reservation: str = "*"
     unit: str = "nodes"
     steps: tuple[tuple[float, int | None], ...] = ((0.0, None),)
+    from_use: bool = False
 
     def covers(self, target: Target, reservation: str) -> bool:
         """Return whether a pool takes its machines from here."""
@@ -47,9 +50,12 @@ class Stock:
             and fnmatchcase(reservation, self.reservation)
         )
 
-    def amount_at(self, second: float) -> int | None:
-        """Return how many there are at a virtual second, None without a bound."""
-        return [amount for at, amount in self.steps if at <= second][-1]
+    def amount_at(self, second: float, begin: float = 0.0) -> int | None:
+        """Return how many there are at a virtual second, None without a bound.
+
+        `begin` is the second from which its own count.
+        """
+        return [amount for at, amount in self.steps if begin + at <= second][-1]
 
 
 def parse_capacity(raw: object) -> tuple[Stock, ...]:
@@ -79,7 +85,10 @@ def _stock(where: str, rule: object) -> Stock:
         refuse(f"{where}.tier", "matches no tier", patterns["tier"], ", ".join(TIERS))
     if "reservation" in patterns and "reservation" not in tiers:
         refuse(f"{where}.tier", "does not go with a reservation", patterns["tier"], "reservation, or no field")
-    return Stock(**patterns, unit=units[0], steps=_steps(where, fields, units[0]))
+    from_use = fields.get(_FROM_USE, False)
+    if not isinstance(from_use, bool):
+        refuse(f"{where}.{_FROM_USE}", "must be a truth value", from_use, "true or false, or no field")
+    return Stock(**patterns, unit=units[0], steps=_steps(where, fields, units[0]), from_use=from_use)
 
 
 def _steps(where: str, fields: dict[str, Any], unit: str) -> tuple[tuple[float, int | None], ...]:

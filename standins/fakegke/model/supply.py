@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from standins.fakegke.faults.capacity_script import is_exact, refuse
 from standins.fakegke.model.gpu_machines import gpus_of
 from standins.fakegke.model.machines import find_machine
-from standins.fakegke.model.node_events import NodesDown, PoolState
+from standins.fakegke.model.node_events import NodesDown, NodeUp, PoolState
 from standins.fakegke.model.proto_messages import PoolStatus, reservation_of, tier_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ class Supply:
         self._fill_due = False
         if self._stocks:
             world.listeners.append(self._note)
-        for at in sorted({at for stock in self._stocks for at, _ in stock.steps if at}):
+        self._used_from: dict[int, float] = {}
+        """When the first node of a stock came up, by its number."""
+        for at in sorted({at for stock in self._stocks if not stock.from_use for at, _ in stock.steps if at}):
             world.agenda.after(at, self._change)
 
     def stock_of(self, cluster: ClusterRecord, pool: PoolRecord) -> Stock | None:
@@ -61,10 +63,32 @@ class Supply:
         self._fill()
 
     def _note(self, event: Event) -> None:
+        if isinstance(event, NodeUp):
+            self._begin_counts()
         # Machines may be free again. The change that the event tells of may not be complete yet.
         if isinstance(event, NodesDown | PoolState) and not self._fill_due:
             self._fill_due = True
             self._world.agenda.after(0.0, self._fill)
+
+    def _begin_counts(self) -> None:
+        """Begin to count the seconds of the stocks that count from their first node."""
+        for number, stock in enumerate(self._stocks):
+            if stock.from_use and number not in self._used_from and self._has_nodes(stock):
+                self._used_from[number] = self._world.now
+                for at in (at for at, _ in stock.steps if at):
+                    self._world.agenda.after(at, self._change)
+
+    def _has_nodes(self, stock: Stock) -> bool:
+        return any(pool.stock is stock and pool.nodes for _, pool in self._pools())
+
+    def _amount(self, stock: Stock) -> int | None:
+        """Return how many machines there are now, None without a bound."""
+        if not stock.from_use:
+            return stock.amount_at(self._world.now)
+        number = next(number for number, each in enumerate(self._stocks) if each is stock)
+        now = self._world.now
+        # Not as a difference, which may be less than the step that the agenda has just reached.
+        return stock.amount_at(now, self._used_from.get(number, now))
 
     def _change(self) -> None:
         for stock in self._stocks:
@@ -72,7 +96,7 @@ class Supply:
         self._fill()
 
     def _take_back(self, stock: Stock) -> None:
-        amount = stock.amount_at(self._world.now)
+        amount = self._amount(stock)
         excess = 0 if amount is None else self._used(stock) - amount
         for cluster, pool in reversed(self._pools()):
             each = _units(stock, pool) if pool.stock is stock else 0
@@ -111,7 +135,7 @@ class Supply:
 
     def _room(self, pool: PoolRecord) -> float:
         stock = pool.stock
-        amount = None if stock is None else stock.amount_at(self._world.now)
+        amount = None if stock is None else self._amount(stock)
         if stock is None or amount is None or not _units(stock, pool):
             return math.inf
         return max(amount - self._used(stock), 0) // _units(stock, pool)

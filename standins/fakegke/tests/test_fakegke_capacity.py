@@ -205,6 +205,16 @@ def test_spot_slices_are_taken_back_whole_the_newest_first_and_repaired_when_mac
     assert not before & set(_record(world, "new").nodes)
 
 
+def test_the_seconds_of_a_rule_may_count_from_its_first_node() -> None:
+    world = _world({"tier": "spot", "nodes": 4, "from_use": True, "changes": [{"at": LONG, "nodes": 0}]})
+    world.advance(DAY)
+    assert world.created("late").error.code == 0
+    assert _nodes(world, "late") == 4
+    world.advance(LONG)
+    assert (_nodes(world, "late"), world.pool("late").status) == (0, Pool.RUNNING)
+    assert world.created("later").error.code == 8
+
+
 def test_an_ordinary_spot_pool_loses_no_more_nodes_than_are_taken() -> None:
     world = _world({"nodes": 5, "changes": [{"at": DAY, "nodes": 3}]})
     _create_ordinary(world, "spot", 4, spot=True)

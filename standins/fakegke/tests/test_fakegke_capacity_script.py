@@ -16,6 +16,8 @@ def test_a_stock_has_the_amount_of_its_last_change() -> None:
     (stock,) = parse_capacity([{"zone": "us-east5-*", "tier": "spot", "chips": 16, "changes": [change]}])
     assert stock == Stock(zone="us-east5-*", tier="spot", unit="chips", steps=((0.0, 16), (60.0, None)))
     assert [stock.amount_at(at) for at in (0.0, 59.9, 60.0)] == [16, 16, None]
+    begins = [number / 7 for number in range(1000)]  # of which many are no exact binary fractions
+    assert {stock.amount_at(begin + 60, begin) for begin in begins} == {None}
     assert stock.covers(Target(zone="us-east5-b", tier="spot"), "")
     assert not stock.covers(Target(zone="us-west1-b", tier="spot"), "")
 
@@ -57,6 +59,7 @@ def test_a_stock_has_the_amount_of_its_last_change() -> None:
             [{"nodes": 1, "changes": [{"at": 5, "nodes": 2}, {"at": 5, "nodes": 3}]}],
             r"changes\[1\]\.at: must be later \(got 5\); valid: virtual seconds from the start, more than 5",
         ),
+        ([{"nodes": 1, "from_use": "yes"}], r"from_use: must be a truth value \(got 'yes'\); valid: true"),
     ],
 )
 def test_a_script_that_cannot_be_played_names_field_value_and_what_is_valid(raw: Any, text: str) -> None:

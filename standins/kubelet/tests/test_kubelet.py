@@ -132,6 +132,33 @@ def test_a_deleted_pod_s_processes_end_before_the_pod_is_gone(images: Images, tm
     assert not list(tmp_path.glob("pod-*"))
 
 
+def test_the_time_of_a_pod_may_count_only_once_other_pods_of_its_jobset_run() -> None:
+    apis = [Api(), Api()]
+    pods = [a_pod({"name": "main", "image": "simulated"}) for _ in apis]
+    for number, pod in enumerate(pods):
+        pod["spec"]["restartPolicy"] = "Never"
+        pod["metadata"] |= {
+            "uid": f"u{number}",
+            "labels": {"jobset.sigs.k8s.io/jobset-name": "train"},
+            "annotations": {"local.tpu-provisioner/pods-together": "2"},
+        }
+    seen: list[list[str]] = []
+
+    async def live() -> None:
+        first, second = [Kubelet(api.client, speed=1000, run_seconds=1) for api in apis]
+        running = [pod | {"status": {"phase": "Running"}} for pod in pods]
+        first.see(running[0], gone=False)
+        second.see(running[0], gone=False)
+        second.see(running[1], gone=False)
+        await until(lambda: apis[1].phases.count("Succeeded") == 2)
+        seen.append(list(apis[0].phases))
+        first.see(running[1], gone=False)
+        await until(lambda: apis[0].phases.count("Succeeded") == 2)
+
+    asyncio.run(live())
+    assert seen == [[]]
+
+
 def test_a_pod_with_a_variable_that_nobody_can_fill_fails(images: Images, tmp_path: Path) -> None:
     container = a_container("main", "note", tmp_path / "notes")
     container["env"].append({"name": "X", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}})
