@@ -10,7 +10,7 @@ import pytest
 from shared.core import labels
 from shared.core.kinds.table import get_kind
 from shared.edges.workload_objects import read_template
-from tests.builders import a_jobset, a_pod, a_template
+from tests.builders import CLUSTER, a_jobset, a_pod, a_template
 from tests.unit import rayclusters
 from tests.unit import test_kind_deployment as deployments
 from tests.unit import test_kind_job as jobs
@@ -176,3 +176,18 @@ def test_a_fraction_of_a_chip_is_refused_as_such(world: World) -> None:
 
     world.records.expect_in_order({"decision": "refuse", "reason": "shape_unsupported"})
     assert world.pools.count("create") == 0
+
+
+def test_a_gang_of_one_slice_is_no_bad_input_and_is_resumed_when_its_pool_runs(world: World) -> None:
+    world.use(capacity_first=True)
+    world.cluster.pods.clear()
+    asks = {labels.CAPACITY_FIRST: "true"}
+    world.cluster.add(a_jobset(suspended=True, marks=asks, version="1", replicas=1))
+    world.sweep()
+    (name,) = world.pools.names(CLUSTER)
+    world.pools.move(CLUSTER, name, "RUNNING")
+    world.cluster.nodes[name] = [f"{name}-node"]
+    world.sweep()
+
+    assert not world.cluster.workloads["JobSet", "default", "train"].suspended
+    assert any("its slice has its node pool" in each.message for each in world.cluster.notices)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from shared.capacity_lists import read_policies
+from shared.capacity_lists import UnreadableList, read_policies, read_priorities
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.errors import InvalidRequest, NoCapacity
@@ -204,6 +204,52 @@ def test_what_only_the_sweep_reads_does_not_change_the_number(world: World, *, f
 
     following = name_of(1 if failed_pool_is_there else 0)
     assert [body["name"] for body in world.pools.bodies] == [name_of(0), following]
+
+
+TWO_HUNDRED = "- location: {zones: [" + ", ".join(f"us-east5-z{number}" for number in range(200)) + "]}"
+BAD_LISTS = [
+    ("spot", {}, "a list like", "no list"),
+    ("- preemptible: true", {}, "a list like", "an unknown tier"),
+    ("- location: {zones: [us-west1-c]}", {}, "a zone of us-east5", "a zone outside the cluster"),
+    (
+        "- reservations: {specific: [{name: train, project: lender}]}",
+        {},
+        "none; an operator can add to the list",
+        "a reservation outside the allow-list",
+    ),
+    (TWO_HUNDRED, {}, "at most 16", "200 candidates"),
+    ("- flexStart: {enabled: true}\n  maxRunDurationSeconds: 9", {}, "600 to 604800", "a duration out of range"),
+    ("- {}", {labels.FLEX_START_WAIT: "604801"}, "604800", "a wait out of range"),
+    ("- {}", {labels.IDLE_SECONDS: "1"}, "valid: 0 to 0", "an idle time out of range"),
+    ("- {}\n- {}", {}, "each candidate once", "the same twice"),
+    (
+        "- flexStart: {enabled: true}\n- {}",
+        {labels.FLEX_START_WAIT: "0"},
+        "flex-start as the last candidate",
+        "two annotations that contradict",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "annotations", "valid"), [pytest.param(*row[:3], id=row[3]) for row in BAD_LISTS]
+)
+def test_a_list_that_cannot_be_is_told_on_the_job_with_what_would_be_valid_and_buys_nothing(
+    world: World, look: Callable[[World], None], text: str, annotations: dict[str, str], valid: str
+) -> None:
+    said = {"annotations": {labels.CAPACITY: text} | annotations}
+    try:
+        read: dict[str, Any] = {"priorities": read_priorities(text)}
+    except UnreadableList as error:
+        read = {"unreadable_priorities": str(error)}
+    pod = a_pod(shape=said | read, unschedulable_since=NOW - 20)
+    world.cluster.add(pod, a_jobset(template=pod.template))
+    look(world)
+
+    assert world.pools.bodies == []
+    told = [each for each in world.cluster.notices if valid in each.message]
+    assert {each.reason for each in told} == {"NodePoolRefused"}
+    assert "JobSet" in {each.kind for each in told}
 
 
 def test_a_list_in_an_annotation_is_read_from_the_live_object(world: World) -> None:
