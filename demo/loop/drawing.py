@@ -34,7 +34,9 @@ _LETTER_PERCENT = 0.75
 """The width of a small letter."""
 _NAME_LETTERS_MAX = 36
 _DETAIL_LETTERS_MAX = 52
-_CAUSE_LETTERS_MAX = 36
+_ROW_PIXELS = WIDTH - 2 * MARGIN - 18
+_LETTER_PIXELS = {"name": 7.3, "detail": 6.2, "cause": 6.9}
+"""The name is bold; the sizes are those of the picture."""
 
 LEGEND = {
     Phase.WAIT: ("waits for a node pool", "#c9762b"),
@@ -191,14 +193,16 @@ def _draw_lane(one: SliceTimeline, y: int, axis: _Axis, outcome: Outcome, refuse
     timeline = outcome.timeline
     cause, bad = _find_cause(one, timeline, refused)
     stretches = list_stretches(one, timeline, outcome.ended_at)
+    short, detail = cut_front(one.job, _NAME_LETTERS_MAX), _cut(describe_shape(one), _DETAIL_LETTERS_MAX)
+    taken = len(short) * _LETTER_PIXELS["name"] + len(detail) * _LETTER_PIXELS["detail"]
     return Lane(
         y=y,
         workload=f"{one.namespace}/{one.workload}",
         name=one.job,
-        short=cut_front(one.job, _NAME_LETTERS_MAX),
-        detail=_cut(describe_shape(one), _DETAIL_LETTERS_MAX),
+        short=short,
+        detail=detail,
         cause=cause,
-        short_cause=_cut(cause, _CAUSE_LETTERS_MAX),
+        short_cause=_cut(cause, int((_ROW_PIXELS - taken) / _LETTER_PIXELS["cause"])),
         bad=bad,
         bars=tuple(_draw_bar(each, axis) for each in stretches),
         marks=tuple(_draw_marks(one, axis)),

@@ -23,6 +23,8 @@ _GPUS = {each.name: each.gpus for family in FAMILIES for each in family.machines
 _CHIPS = CHIPS_BY_MACHINE | {name: gpus for name, gpus in _GPUS.items() if not name.startswith("n1-")}
 """Chips of one node. An N1 machine says nothing about the GPUs that are attached to it."""
 _MINUTE = 60.0
+_LATE_SECONDS = 2.0
+"""A step is seen so late at most; a pool that was there before is another slice's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def find_headlines(outcome: Outcome) -> Headlines:
     slices = list(timeline.slices.values())
     made = {pool: one.creation for one in slices if one.creation for pool in one.pools}
     chips = {pool: _CHIPS.get(each.machine_type, 0) for pool, each in made.items()}
-    lives = [(each, each.ended_at or outcome.ended_at) for each in timeline.nodes_seen.values()]
+    lives = [(each, each.ended_at or outcome.ended_at) for each in timeline.nodes_seen]
     paid = sum(chips.get(life.pool, 0) * max(0.0, end - life.began_at) for life, end in lives)
     run = 0.0
     for one in slices:
@@ -84,6 +86,6 @@ def _spread(slices: list[SliceTimeline], first: Step, last: Step, speed: float) 
     found = [
         max(0.0, one.steps[last] - one.steps[first]) * speed
         for one in slices
-        if first in one.steps and last in one.steps
+        if first in one.steps and last in one.steps and one.steps[last] > one.steps[first] - _LATE_SECONDS
     ]
     return Spread(median(found), max(found)) if found else None

@@ -14,6 +14,39 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
+class NodeLife:
+    """How long one node of a pool was there, in unix seconds."""
+
+    pool: str
+    began_at: float
+    ready_at: float | None = None
+    ended_at: float | None = None
+    """None while it is there."""
+
+
+@dataclass(slots=True)
+class Stay:
+    """A time in which something held, in unix seconds."""
+
+    start: float
+    end: float | None = None
+    pool: str = ""
+
+    def holds(self, at: float) -> bool:
+        """Return whether a moment is in it."""
+        return self.start <= at and (self.end is None or at < self.end)
+
+
+def note_stay(stays: list[Stay], at: float, *, holds: bool, pool: str = "") -> None:
+    """Begin a stay if something holds now and did not before, or end the one that goes on."""
+    current = stays[-1] if stays and stays[-1].end is None else None
+    if holds and current is None:
+        stays.append(Stay(at, pool=pool))
+    elif not holds and current is not None:
+        current.end = max(at, current.start)
+
+
+@dataclass(slots=True)
 class SliceTimeline:
     """Everything known about one slice."""
 
@@ -32,6 +65,10 @@ class SliceTimeline:
     scheduler_message: str = ""
     leader_phase: str = ""
     live_pods: dict[str, PodSeen] = field(default_factory=dict)
+    runs: list[Stay] = field(default_factory=list)
+    """When all of its pods ran."""
+    bindings: list[Stay] = field(default_factory=list)
+    """When its leader had a node, and of which pool."""
 
     @property
     def pool(self) -> str:
@@ -67,16 +104,6 @@ class SliceTimeline:
     def live_leader(self) -> PodSeen | None:
         """The leader pod that exists now."""
         return next((pod for pod in self.live_pods.values() if pod.index == "0"), None)
-
-
-@dataclass(slots=True)
-class NodeLife:
-    """How long one node of a pool was there, in unix seconds."""
-
-    pool: str
-    began_at: float
-    ended_at: float | None = None
-    """None while it is there."""
 
 
 @dataclass(slots=True)

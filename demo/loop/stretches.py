@@ -6,6 +6,7 @@ run has no end, so that a run that is given up is not drawn as one that is over.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from demo.loop.steps import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable
 
     from demo.loop.observations import Decided
     from demo.loop.states import SliceTimeline
@@ -54,41 +55,72 @@ class Stretch:
     """What the functions said about it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One creation that GKE accepted."""
+    """One creation that GKE accepted, and what became of its pool, in unix seconds."""
 
     pool: str
     start: float
+    ready_at: float | None = None
+    """When all of its nodes were ready for the first time."""
     failed_at: float | None = None
     cause: str = ""
     told: str = ""
+    deleted_at: float | None = None
+    """When GKE accepted the deletion."""
+    gone_at: float | None = None
 
 
 def list_attempts(one: SliceTimeline, timeline: Timeline) -> list[Attempt]:
     """Return the creations of a slice that GKE accepted, in their order."""
-    created = [(at, pool) for pool in one.pools if (at := timeline.find_creation(pool)) is not None]
-    created.sort()
-    before = {pool: earlier for (_, earlier), (_, pool) in pairwise(created)}
-    words: dict[str, Decided] = {}
-    for each in one.decisions:
-        if each.failure:  # a creation names the next pool, every other decision the failed one
-            failed = before.get(each.pool, "") if each.decision == "create" else each.pool
-            words.setdefault(failed, each)
+    created = sorted((at, pool) for pool in one.pools for at in timeline.list_calls(pool, "CreateNodePool"))
     found = []
-    for index, (at, pool) in enumerate(created):
-        said, ready = words.get(pool), one.steps.get(Step.NODES_READY)
-        moments = [timeline.errors_at.get(pool), said.at if said else None]
-        if index + 1 < len(created):
-            following = created[index + 1][0]
-            moments.append(following if any(moments) or ready is None or ready > following else None)
-        failed_at = min((each for each in moments if each is not None), default=None)
-        if failed_at is None:
-            found.append(Attempt(pool, at))
-            continue
-        cause, told = (said.failure, said.message) if said else (UNNAMED, f"node pool {pool} failed")
-        found.append(Attempt(pool, at, max(at, failed_at), cause, told))
+    for index, (start, pool) in enumerate(created):
+        following = created[index + 1] if index + 1 < len(created) else None
+        again = next((at for at, name in created[index + 1 :] if name == pool), math.inf)
+
+        def first(moments: Iterable[float], start: float = start, again: float = again) -> float | None:
+            return next((at for at in moments if start <= at < again), None)
+
+        made = Attempt(
+            pool=pool,
+            start=start,
+            ready_at=_find_ready(one, timeline, pool, start, again),
+            deleted_at=first(timeline.list_calls(pool, "DeleteNodePool")),
+            gone_at=first(timeline.ends.get(pool, [])),
+        )
+        said = next((each for each in one.decisions if _tells_of(each, made, following, again)), None)
+        ends = [first(timeline.errors.get(pool, [])), said.at if said else None]
+        if following and (any(ends) or (made.ready_at is None and made.deleted_at is None)):
+            ends.append(following[0])
+        failed_at = min((max(start, each) for each in ends if each is not None), default=None)
+        if failed_at is not None:
+            cause, told = (said.failure, said.message) if said else (UNNAMED, f"node pool {pool} failed")
+            made = replace(made, failed_at=failed_at, cause=cause, told=told)
+        found.append(made)
     return found
+
+
+def _find_ready(one: SliceTimeline, timeline: Timeline, pool: str, start: float, again: float) -> float | None:
+    count = one.creation.node_count if one.creation else 0
+    ready = sorted(
+        each.ready_at
+        for each in timeline.nodes_seen
+        if each.pool == pool and each.ready_at is not None and start <= each.ready_at < again
+    )
+    return ready[count - 1] if 0 < count <= len(ready) else None
+
+
+def _tells_of(decided: Decided, made: Attempt, following: tuple[float, str] | None, again: float) -> bool:
+    """Return whether a decision is about the failure of an attempt.
+
+    A creation names the pool that comes next, and every other decision the one that failed.
+    """
+    if not decided.failure or decided.at < made.start:
+        return False
+    if decided.decision == "create":
+        return following is not None and decided.pool == following[1]
+    return decided.pool == made.pool and decided.at < again
 
 
 def list_stretches(one: SliceTimeline, timeline: Timeline, ended_at: float) -> list[Stretch]:
@@ -99,63 +131,85 @@ def list_stretches(one: SliceTimeline, timeline: Timeline, ended_at: float) -> l
         timeline: of the whole run.
         ended_at: when the run ended, in unix seconds.
     """
-    found = [each for each in _Teller(one, timeline, ended_at).tell() if each.end > each.start]
-    found.sort(key=lambda each: each.start)
-    nexts = [each.start for each in found[1:]] + [ended_at]
-    cut = [replace(each, end=min(each.end, start)) for each, start in zip(found, nexts, strict=True)]
-    return [each for each in cut if each.end > each.start]
+    return _Teller(one, timeline, ended_at).tell()
 
 
 class _Teller:
+    """Finds what a slice did at each moment at which something changed."""
+
     def __init__(self, one: SliceTimeline, timeline: Timeline, ended_at: float) -> None:
-        self._steps, self._ended_at = one.steps, ended_at
+        self._one, self._ended_at = one, ended_at
         self._attempts = list_attempts(one, timeline)
+        pools = {each.pool for each in self._attempts}
+        self._nodes = [each for each in timeline.nodes_seen if each.pool in pools]
         workload = timeline.workloads.get((one.namespace, one.workload))
-        self._over = one.steps.get(Step.COMPLETED, workload.ended_at if workload else None)
-        latest = self._attempts[-1].start if self._attempts else 0.0
-        deleted = one.steps.get(Step.DELETE_ACCEPTED)
-        # Before that, the failed pools of earlier attempts were deleted.
-        self._deleted = deleted if self._attempts and deleted is not None and deleted >= latest else None
+        over = one.steps.get(Step.COMPLETED, workload.ended_at if workload else None)
+        self._over = math.inf if over is None else over
 
-    def tell(self) -> Iterator[Stretch]:
-        at = self._steps.get(Step.UNSCHEDULABLE)
+    def tell(self) -> list[Stretch]:
+        moments = self._list_moments()
+        found: list[Stretch] = []
+        owners: list[Attempt | None] = []
+        for start, end in pairwise(moments):
+            phase, attempt = self._find_phase(start)
+            if phase is None:
+                continue
+            owner = attempt if phase in (Phase.CREATE, Phase.FAILED) else None  # each is a bar of its own
+            if found and (found[-1].phase, owners[-1], found[-1].end) == (phase, owner, start):
+                found[-1] = replace(found[-1], end=end)
+                continue
+            failed = attempt if phase is Phase.FAILED else None
+            cause, told = (failed.cause, failed.told) if failed else ("", "")
+            found.append(Stretch(phase=phase, start=start, end=end, cause=cause, told=told))
+            owners.append(owner)
+        if found and found[-1].end == self._ended_at and self._find_phase(self._ended_at)[0] is found[-1].phase:
+            found[-1] = replace(found[-1], ends=False)
+        return found
+
+    def _list_moments(self) -> list[float]:
+        """Return when something may have changed, from the demand to the end of the run."""
+        one = self._one
+        known = [self._over, self._ended_at, *(each.began_at for each in self._nodes)]
+        for stay in (*one.runs, *one.bindings):
+            known += [stay.start, math.inf if stay.end is None else stay.end]
         for each in self._attempts:
-            yield from self._until(Phase.WAIT, at, each.start)
-            if each.failed_at is not None:
-                at = each.failed_at
-                yield Stretch(phase=Phase.FAILED, start=each.start, end=at, cause=each.cause, told=each.told)
-            else:
-                ready = [self._find(Step.NODES_READY, Step.LEADER_BOUND), self._find(Step.RUNNING)]
-                at = max(each.start, min(known)) if (known := [one for one in ready if one is not None]) else None
-                yield from self._until(Phase.CREATE, each.start, at)
-        if not self._attempts or self._attempts[-1].failed_at is not None:
-            placed = self._find(Step.LEADER_BOUND)
-            yield from self._until(Phase.WAIT, at, placed)
-            at = placed
-        yield from self._use(at)
+            moments = (each.start, each.ready_at, each.failed_at, each.deleted_at, each.gone_at)
+            known += [at for at in moments if at is not None]
+        known += [each.ended_at for each in self._nodes if each.ended_at is not None]
+        begin = one.steps.get(Step.UNSCHEDULABLE, min(known))
+        return sorted({begin, *(at for at in known if begin <= at <= self._ended_at)})
 
-    def _use(self, at: float | None) -> Iterator[Stretch]:
-        running = self._find(Step.RUNNING)
-        yield from self._until(Phase.PLACE, at, running)
-        yield from self._until(Phase.RUN, running, None)
-        if self._over is not None and self._attempts and Step.LEADER_BOUND in self._steps:
-            yield from self._until(Phase.OVER, self._over, self._deleted, stops=[])
-        gone = self._steps.get(Step.DELETED)
-        if self._deleted is not None:
-            yield from self._until(Phase.DELETE, self._deleted, gone, stops=[])
+    def _find_phase(self, at: float) -> tuple[Phase | None, Attempt | None]:
+        attempt = next((each for each in reversed(self._attempts) if each.start <= at), None)
+        if at >= self._over:
+            if attempt is None or _is_past(attempt.gone_at, at):
+                return None, attempt
+            return (Phase.DELETE if _is_past(attempt.deleted_at, at) else Phase.OVER), attempt
+        if any(stay.holds(at) for stay in self._one.runs):
+            return Phase.RUN, attempt
+        binding = next((stay for stay in self._one.bindings if stay.holds(at)), None)
+        elsewhere = binding is not None and (attempt is None or binding.pool not in ("", attempt.pool))
+        if attempt is None or elsewhere or _is_past(attempt.failed_at, at):
+            return (Phase.PLACE if binding else Phase.WAIT), attempt
+        return self._find_phase_of_pool(attempt, at), attempt
 
-    def _find(self, *steps: Step) -> float | None:
-        return next((self._steps[step] for step in steps if step in self._steps), None)
+    def _find_phase_of_pool(self, attempt: Attempt, at: float) -> Phase:
+        """Return what a slice does that has a pool and no running pods."""
+        if attempt.failed_at is not None and not _is_past(attempt.ready_at, attempt.failed_at):
+            return Phase.FAILED
+        if _is_past(attempt.deleted_at, at):
+            return Phase.WAIT if _is_past(attempt.gone_at, at) else Phase.DELETE
+        if not _is_past(attempt.ready_at, at):
+            return Phase.CREATE
+        there = any(
+            each.pool == attempt.pool and each.began_at <= at and not _is_past(each.ended_at, at)
+            for each in self._nodes
+        )
+        return Phase.PLACE if there else Phase.WAIT  # nodes that were taken back
 
-    def _until(
-        self, phase: Phase, start: float | None, end: float | None, stops: Sequence[float | None] | None = None
-    ) -> Iterator[Stretch]:
-        """Yield a stretch until its end, that of the workload, or the deletion of its pool."""
-        if start is None:
-            return
-        bounds = [end, *([self._over, self._deleted] if stops is None else stops)]
-        known = [each for each in bounds if each is not None]
-        yield Stretch(phase=phase, start=start, end=min(known, default=self._ended_at), ends=bool(known))
+
+def _is_past(moment: float | None, at: float) -> bool:
+    return moment is not None and moment <= at
 
 
 def list_refused(one: SliceTimeline) -> list[Decided]:

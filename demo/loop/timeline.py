@@ -21,7 +21,7 @@ from demo.loop.observations import (
     PodSeen,
     PoolsListed,
 )
-from demo.loop.states import FeedLine, NodeLife, SliceTimeline, WorkloadTimeline
+from demo.loop.states import FeedLine, NodeLife, SliceTimeline, WorkloadTimeline, note_stay
 from demo.loop.steps import SENTENCES, Step
 
 if TYPE_CHECKING:
@@ -48,10 +48,13 @@ class Timeline:
         """The pools of the last listing; None before the first."""
         self.shared_calls: Counter[str] = Counter()
         self.calls: dict[str, list[Called]] = {}
-        self.errors_at: dict[str, float] = {}
-        """When GKE first listed a pool as ERROR."""
-        self.nodes_seen: dict[str, NodeLife] = {}
+        self.errors: dict[str, list[float]] = {}
+        """When GKE began to list a pool as ERROR."""
+        self.ends: dict[str, list[float]] = {}
+        """When a pool was no longer listed; the same name may come again."""
+        self.nodes_seen: list[NodeLife] = []
         """Every node of a pool that was there."""
+        self._node_lives: dict[str, NodeLife] = {}
         self._ready_at: dict[str, dict[str, float]] = {}
         """When each node of a pool was first ready; kept after its end, for decisions that are seen
         late."""
@@ -90,10 +93,10 @@ class Timeline:
         """Return how many of these calls GKE refused, for example because it was busy."""
         return sum(call.code != "OK" for pool in one.pools for call in self.calls.get(pool, []))
 
-    def find_creation(self, pool: str) -> float | None:
-        """Return when GKE accepted the creation of a pool; None if that was not seen."""
-        accepted = (call.at for call in self.calls.get(pool, []) if call.method == "CreateNodePool")
-        return min(accepted, default=None)
+    def list_calls(self, pool: str, method: str) -> list[float]:
+        """Return when GKE accepted such calls about a pool, in order."""
+        found = self.calls.get(pool, [])
+        return sorted({call.at for call in found if call.method == method and call.code == "OK"})
 
     def slices_of(self, workload: WorkloadTimeline) -> list[SliceTimeline]:
         """Return the slices of one workload in the order of its spec."""
@@ -166,8 +169,10 @@ class Timeline:
             return
         if pod.gone:
             one.live_pods.pop(pod.uid, None)
+            self._note_stays(one, pod.at)
             return
         one.live_pods[pod.uid] = pod
+        self._note_stays(one, pod.at)
         if pod.index == "0":
             self._see_leader(one, pod)
         pods = list(one.live_pods.values())
@@ -176,6 +181,14 @@ class Timeline:
         settled = {each.index for each in pods if each.phase in _SETTLED_PHASES}
         if len(settled) >= one.pods:
             self._reach(one, Step.RUNNING, pod.at)
+
+    def _note_stays(self, one: SliceTimeline, at: float) -> None:
+        pods = one.live_pods.values()
+        running = {each.index for each in pods if each.phase in ("Running", "Succeeded")}
+        bound = [each for each in pods if each.index == "0" and each.node and each.phase != "Failed"]
+        note_stay(one.runs, at, holds=len(running) >= one.pods)
+        pool = self._nodes.get(bound[0].node, "") if bound else ""
+        note_stay(one.bindings, at, holds=bool(bound), pool=pool)
 
     def _see_leader(self, one: SliceTimeline, pod: PodSeen) -> None:
         if pod.unschedulable and not pod.node:
@@ -191,15 +204,26 @@ class Timeline:
         one.leader_phase = pod.phase
 
     def _see_node(self, node: NodeSeen) -> None:
-        life = self.nodes_seen.setdefault(node.name, NodeLife(node.pool, node.at))
+        self._note_node(node)
         if node.gone:
-            life.ended_at = node.at
             self._nodes.pop(node.name, None)
             return
         self._nodes[node.name] = node.pool
         if node.ready:
             self._ready_at.setdefault(node.pool, {}).setdefault(node.name, node.at)
         self._check_nodes(node.pool)
+
+    def _note_node(self, node: NodeSeen) -> None:
+        if node.gone:
+            if node.name in self._node_lives:
+                self._node_lives.pop(node.name).ended_at = node.at
+            return
+        if node.name not in self._node_lives:
+            self._node_lives[node.name] = NodeLife(node.pool, node.at)
+            self.nodes_seen.append(self._node_lives[node.name])
+        life = self._node_lives[node.name]
+        if node.ready and life.ready_at is None:
+            life.ready_at = node.at
 
     def _check_nodes(self, pool: str) -> None:
         one = self._slice_of_pool.get(pool)
@@ -287,10 +311,11 @@ class Timeline:
     def _see_pools(self, listed: PoolsListed) -> None:
         for name in (self.pools_now or {}).keys() - listed.pools.keys():
             self._ended_pools[name] = listed.at
+            self.ends.setdefault(name, []).append(listed.at)
             self._reach_end(name, listed.at)
         for name, status in listed.pools.items():
-            if status == "ERROR":
-                self.errors_at.setdefault(name, listed.at)
+            if status == "ERROR" and (self.pools_now or {}).get(name) != "ERROR":
+                self.errors.setdefault(name, []).append(listed.at)
         self.pools_now = listed.pools
 
     def _reach_end(self, pool: str, at: float) -> None:

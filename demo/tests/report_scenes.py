@@ -95,9 +95,23 @@ class Story:
     def run(self, job: str, at: float, attempt: int = 0) -> None:
         """The nodes of a pool come, and all pods run on them."""
         for index in range(self.hosts):
-            node = f"{job}-{attempt}-node-{index}"
-            self.seen.append(NodeSeen(at=STARTED_AT + at, name=node, pool=f"{job}-{attempt}", ready=True))
-            self._see_pod(job, index, at + 1, node=node, phase="Running")
+            self.node(f"{job}-{attempt}", at, index)
+            self.bind(job, at + 1, index, node=f"{job}-{attempt}-node-{index}")
+
+    def node(self, pool: str, at: float, index: int = 0, *, gone: bool = False) -> None:
+        """A node of a pool is ready, or gone."""
+        name = f"{pool}-node-{index}"
+        self.seen.append(NodeSeen(at=STARTED_AT + at, name=name, pool=pool, ready=not gone, gone=gone))
+
+    def bind(self, job: str, at: float, index: int = 0, *, node: str) -> None:
+        """A pod runs on a node."""
+        self._see_pod(job, index, at, node=node, phase="Running")
+
+    def lose(self, job: str, at: float, attempt: int = 0) -> None:
+        """The nodes of a pool are taken back, and the pods on them are gone."""
+        for index in range(self.hosts):
+            self.node(f"{job}-{attempt}", at, index, gone=True)
+            self._see_pod(job, index, at, gone=True)
 
     def end(self, name: str, at: float, gone_at: float) -> None:
         """A workload completes, and its last pools are deleted."""
@@ -107,8 +121,7 @@ class Story:
             self.decide(job, at + 0.5, "delete", "workload_over", pool=pool, function="collect")
             self.call(pool, at + 1, "DeleteNodePool")
             for index in range(self.hosts):
-                node = f"{pool}-node-{index}"
-                self.seen.append(NodeSeen(at=STARTED_AT + gone_at, name=node, pool=pool, gone=True))
+                self.node(pool, gone_at, index, gone=True)
             self.list(gone_at, pool, "")
 
     def conclude(self, ended_at: float, *problems: str) -> Outcome:
@@ -125,7 +138,15 @@ class Story:
         )
 
     def _see_pod(
-        self, job: str, index: int, at: float, *, unschedulable: str = "", node: str = "", phase: str = "Pending"
+        self,
+        job: str,
+        index: int,
+        at: float,
+        *,
+        unschedulable: str = "",
+        node: str = "",
+        phase: str = "Pending",
+        gone: bool = False,
     ) -> None:
         seen = PodSeen(
             at=STARTED_AT + at,
@@ -137,6 +158,7 @@ class Story:
             phase=phase,
             node=node,
             unschedulable=unschedulable,
+            gone=gone,
         )
         self.seen.append(seen)
 

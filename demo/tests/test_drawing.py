@@ -14,7 +14,7 @@ from demo.loop.headlines import Spread, find_headlines
 from demo.loop.report import build_report
 from demo.loop.stretches import Phase, list_attempts, list_stretches
 from demo.loop.writing import read_reasons, render_html, render_svg
-from demo.tests.report_scenes import STARTED_AT, Story, a_big_run, a_failed_run, a_run_without_pools
+from demo.tests.report_scenes import LONG, STARTED_AT, Story, a_big_run, a_failed_run, a_run_without_pools
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +61,23 @@ def test_requests_that_gke_refuses_are_crosses_on_a_slice_that_waits() -> None:
     assert (numbers.demand_to_create, numbers.create_to_running, numbers.running) == (None, None, 0)
     assert (numbers.paid, numbers.calls_per_slice) == (0, 4)
     assert [figure.value for figure in draw(outcome).figures] == ["never", "never", "0 of 0", "4.0"]
+
+
+def test_a_cause_is_cut_only_where_the_names_leave_no_room() -> None:
+    lane = draw(a_failed_run()).lanes[1]
+    assert lane.short_cause == lane.cause
+
+    story = Story({LONG: [f"{LONG[:53]}-slice-000"]})
+    (job,) = story.workloads[LONG]
+    story.wait(job, 1)
+    for attempt, failure in enumerate(("stockout", "reservation", "internal", "addresses")):
+        story.create(job, 2 + 2 * attempt, attempt)
+        wrong = {"pool": f"{job}-{attempt}", "failure": failure}
+        story.decide(job, 3 + 2 * attempt, "wait", failure, **wrong)
+    (lane,) = draw(story.conclude(20)).lanes
+    assert lane.cause.endswith("1 × internal, 1 × addresses")  # noqa: RUF001 -- times
+    assert lane.short_cause.endswith("…")
+    assert len(lane.short_cause) >= 30
 
 
 def test_a_failure_that_no_decision_explains_is_drawn_too() -> None:
@@ -171,3 +188,53 @@ def test_the_json_has_the_headlines_and_each_attempt() -> None:
         ("train-slice-1-0", 2, 6, "stockout"),
         ("train-slice-1-1", 7, 27, "quota"),
     ]
+
+
+def test_a_slice_whose_nodes_are_taken_back_is_not_drawn_as_running() -> None:
+    story = Story({"train": ["train-slice-0"]}, hosts=1)
+    story.wait("train-slice-0", 1)
+    story.create("train-slice-0", 2)
+    story.run("train-slice-0", 10)
+    story.lose("train-slice-0", 20)
+    story.wait("train-slice-0", 21)
+    story.create("train-slice-0", 30, attempt=1, failure="stockout")
+    story.run("train-slice-0", 40, attempt=1)
+    outcome = story.conclude(50)
+
+    assert stretches(outcome, 0) == [
+        (WAIT, 1, 2), (CREATE, 2, 10), (PLACE, 10, 11), (RUN, 11, 20), (WAIT, 20, 30), (CREATE, 30, 40),
+        (PLACE, 40, 41), (RUN, 41, 50),
+    ]  # fmt: skip
+    assert find_headlines(outcome).run == 4 * (9 + 9)
+
+
+def test_a_pool_that_is_given_back_is_drawn_and_its_name_may_come_again() -> None:
+    story = Story({"train": ["train-slice-0"]}, hosts=1)
+    story.wait("train-slice-0", 1)
+    for at in (2, 20):
+        story.create("train-slice-0", at)
+        story.node("train-slice-0-0", at + 4)
+        story.call("train-slice-0-0", at + 8, "DeleteNodePool")
+        story.node("train-slice-0-0", at + 9, gone=True)
+        story.list(at + 10, "train-slice-0-0", "")
+    outcome = story.conclude(40)
+
+    assert stretches(outcome, 0) == [
+        (WAIT, 1, 2), (CREATE, 2, 6), (PLACE, 6, 10), (DELETE, 10, 12), (WAIT, 12, 20),
+        (CREATE, 20, 24), (PLACE, 24, 28), (DELETE, 28, 30), (WAIT, 30, 40),
+    ]  # fmt: skip
+    assert draw(outcome).lanes[0].cause == ""
+
+
+def test_a_slice_that_finds_the_pool_of_another_one_counts_for_no_creation() -> None:
+    story = Story({"tune": ["tune-slice-0"], "evaluate": ["evaluate-slice-0"]}, hosts=1)
+    story.wait("tune-slice-0", 1)
+    story.create("tune-slice-0", 2)
+    story.run("tune-slice-0", 10)
+    story.wait("evaluate-slice-0", 30)
+    story.decide("evaluate-slice-0", 31, "keep", "pool_serves", pool="tune-slice-0-0")
+    story.bind("evaluate-slice-0", 33, node="tune-slice-0-0-node-0")
+    outcome = story.conclude(40)
+
+    assert stretches(outcome, 1) == [(PLACE, 30, 33), (RUN, 33, 40)]
+    assert find_headlines(outcome).demand_to_create == Spread(1, 1)
