@@ -66,7 +66,9 @@ class SliceTimeline:
     leader_phase: str = ""
     live_pods: dict[str, PodSeen] = field(default_factory=dict)
     runs: list[Stay] = field(default_factory=list)
-    """When all of its pods ran."""
+    """When all of its pods ran, or were done."""
+    finished: bool = False
+    """Whether all of its pods succeeded, and none was made since."""
     bindings: list[Stay] = field(default_factory=list)
     """When its leader had a node, and of which pool."""
 

@@ -186,7 +186,11 @@ class Timeline:
         pods = one.live_pods.values()
         running = {each.index for each in pods if each.phase in ("Running", "Succeeded")}
         bound = [each for each in pods if each.index == "0" and each.node and each.phase != "Failed"]
-        note_stay(one.runs, at, holds=len(running) >= one.pods)
+        if len({each.index for each in pods if each.phase == "Succeeded"}) >= one.pods:
+            one.finished = True  # its pods may be gone before its workload is over
+        elif any(each.phase == "Pending" for each in pods):
+            one.finished = False
+        note_stay(one.runs, at, holds=one.finished or len(running) >= one.pods)
         pool = self._nodes.get(bound[0].node, "") if bound else ""
         note_stay(one.bindings, at, holds=bool(bound), pool=pool)
 

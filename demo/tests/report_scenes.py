@@ -103,9 +103,9 @@ class Story:
         name = f"{pool}-node-{index}"
         self.seen.append(NodeSeen(at=STARTED_AT + at, name=name, pool=pool, ready=not gone, gone=gone))
 
-    def bind(self, job: str, at: float, index: int = 0, *, node: str) -> None:
+    def bind(self, job: str, at: float, index: int = 0, *, node: str, phase: str = "Running") -> None:
         """A pod runs on a node."""
-        self._see_pod(job, index, at, node=node, phase="Running")
+        self._see_pod(job, index, at, node=node, phase=phase)
 
     def lose(self, job: str, at: float, attempt: int = 0) -> None:
         """The nodes of a pool are taken back, and the pods on them are gone."""

@@ -208,6 +208,20 @@ def test_a_slice_whose_nodes_are_taken_back_is_not_drawn_as_running() -> None:
     assert find_headlines(outcome).run == 4 * (9 + 9)
 
 
+def test_a_slice_whose_pods_are_done_does_not_wait_when_they_are_gone_with_their_nodes() -> None:
+    story = Story({"train": ["train-slice-0"]}, hosts=1)
+    story.wait("train-slice-0", 1)
+    story.create("train-slice-0", 2)
+    story.run("train-slice-0", 10)
+    story.bind("train-slice-0", 15, node="train-slice-0-0-node-0", phase="Succeeded")
+    story.lose("train-slice-0", 17)
+    outcome = story.conclude(30)
+    assert stretches(outcome, 0)[-1] == (RUN, 11, 30)
+
+    story.wait("train-slice-0", 20)  # it is made again
+    assert stretches(story.conclude(30), 0)[-2:] == [(RUN, 11, 20), (WAIT, 20, 30)]
+
+
 def test_a_pool_that_is_given_back_is_drawn_and_its_name_may_come_again() -> None:
     story = Story({"train": ["train-slice-0"]}, hosts=1)
     story.wait("train-slice-0", 1)
