@@ -23,6 +23,7 @@ from cli.namespace_labels import Namespaces
 from cli.plan import find_zone, summarize
 from cli.plan import plan as plan_manifests
 from cli.plan_table import print_plan
+from cli.planned_disks import Disks
 from cli.printing import Format, choose_format, open_console, print_data
 from cli.repeating import repeat
 from cli.status import read_status
@@ -205,10 +206,11 @@ def plan(
         if diff and not asked:
             raise BadInput(f"--diff: needs {name_variable('clusters')}; valid: the settings of a deployment")
         ports = open_deployment(environ).ports if asked else None
-        namespaces = Namespaces(ports.clusters[name] if ports else None)
-        planned = plan_manifests(found.workloads, name, settings, namespaces)
+        live = ports.clusters[name] if ports else None
+        namespaces, disks = Namespaces(live), Disks(live)
+        planned = plan_manifests(found.workloads, name, settings, namespaces, disks)
         changes = compare(planned, ports.pools.list(name)) if ports and diff else []
-    assumed = [namespaces.assumption] if planned and namespaces.assumption else []
+    assumed = [each for each in (namespaces.assumption, disks.assumption) if planned and each]
     if form is PlanForm.GITHUB:
         print_notes(found, planned)
     elif shown.for_programs:

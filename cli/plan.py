@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cli.namespace_labels import Namespaces
+from cli.planned_disks import Disks
 from cli.pool_details import describe_disk, find_mixed, list_labels, list_pool_needs, list_taints
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count
@@ -120,7 +121,11 @@ class PlannedSlice:
 
 
 def plan(
-    manifests: Sequence[Manifest], cluster: str, settings: Settings, namespaces: Namespaces | None = None
+    manifests: Sequence[Manifest],
+    cluster: str,
+    settings: Settings,
+    namespaces: Namespaces | None = None,
+    disks: Disks | None = None,
 ) -> list[PlannedSlice]:
     """Return every slice of some workloads, in their order. Limits count the slices before it.
 
@@ -129,11 +134,12 @@ def plan(
         cluster: ``projects/P/locations/L/clusters/C``, one of the settings.
         settings: the operator's.
         namespaces: the labels of the cluster's namespaces; None if they are not known.
+        disks: the disks of the cluster; None if they are not known.
     """
     planned: list[PlannedSlice] = []
-    made = _Made(cluster, settings, namespaces or Namespaces())
+    made, disks = _Made(cluster, settings, namespaces or Namespaces()), disks or Disks()
     for manifest in manifests:
-        workload = dataclasses.replace(manifest.workload, uid=PLANNED_UID)
+        workload = disks.add_to(dataclasses.replace(manifest.workload, uid=PLANNED_UID))
         notes = (*manifest.notes, *_read_notes(workload, cluster, settings))
         awake = dataclasses.replace(workload, suspended=False)
         try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from shared.core.identity.creations import Creation
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import BoundPod, Cluster, Ledger, Namespace, NodePools, Notice, Ports, SurplusMark
-    from shared.core.workloads import NodeView, Parent, PodView, WorkloadView
+    from shared.core.workloads import Disk, NodeView, Parent, PodView, WorkloadView
     from shared.perform.outcome import Outcome
 
 
@@ -85,6 +85,10 @@ class RehearsedCluster:
     def get_namespace(self, name: str) -> Namespace | None:
         """Return one namespace, or None."""
         return self._real.get_namespace(name)
+
+    def find_disk(self, namespace: str, claim: str) -> Disk | None:
+        """Return where the volume of a claim can be used, or None."""
+        return self._real.find_disk(namespace, claim)
 
     def read_ledger(self, namespace: str) -> Ledger:
         """Return the reservations."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from shared.core.kueue import Check, CheckState, QueuedWorkload
     from shared.core.messages import Message
     from shared.core.settings import Settings
-    from shared.core.workloads import NodeView, Parent, PodView, WorkloadView
+    from shared.core.workloads import Disk, NodeView, Parent, PodView, WorkloadView
 
 T = TypeVar("T")
 
@@ -193,6 +193,12 @@ class Cluster(Protocol):
 
     def get_namespace(self, name: str) -> Namespace | None:
         """Return one namespace as it is now, or None when there is none of that name."""
+
+    def find_disk(self, namespace: str, claim: str) -> Disk | None:
+        """Return where the volume of a PersistentVolumeClaim can be used.
+
+        It is None if any zone will do, if that is not decided yet, or without such a claim.
+        """
 
     def read_ledger(self, namespace: str) -> Ledger:
         """Return the reservations that are kept in a namespace; none if there is no ledger yet."""

@@ -75,6 +75,25 @@ class NodeView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Disk:
+    """The volume of a PersistentVolumeClaim that pods can use in some zones only."""
+
+    claim: str
+    zones: tuple[str, ...]
+    """Sorted, at least one."""
+    storage_class: str = ""
+    """Of a volume that does not exist yet: the class that names its zones."""
+    made_at: float | None = None
+    """Unix seconds; None if it does not exist yet."""
+
+    def __str__(self) -> str:
+        zones = " or ".join(self.zones)
+        if self.storage_class:
+            return f"StorageClass {self.storage_class} makes the disk of claim {self.claim} in {zones}"
+        return f"the disk of claim {self.claim} is in {zones}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodTemplate:
     """What a pod, or a pod template, needs of its node."""
 
@@ -93,6 +112,9 @@ class PodTemplate:
     """Required pod affinity and anti-affinity, and spread constraints that keep pods waiting."""
     claims_devices: bool = False
     """The pod has ``resourceClaims``, for example for networks."""
+    disk_claims: tuple[str, ...] = ()
+    """The PersistentVolumeClaims of its volumes, by name. A template does not name those of
+    ephemeral volumes, because their names begin with the pod's."""
     container_chips: tuple[int, ...] = ()
     """``google.com/tpu`` of each container: the request, else the limit."""
     init_container_chips: tuple[int, ...] = ()
@@ -327,6 +349,8 @@ class WorkloadView:
     """Its parent, by its owner reference; the workload does not show whether that has ended."""
     unfit: tuple[str, str] | None = None
     """Why it cannot wait for its capacity with such a spec, and what is valid; None if it can."""
+    disks: tuple[Disk, ...] = ()
+    """The disks of its pods' claims, as far as `shared.perform.disk_zones` has read them."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 from shared.core import labels
 from shared.core.decide.capacity_first import is_asking
-from shared.core.errors import AlreadyExists, KindAbsent, NotFound, StaleView, Unavailable
+from shared.core.errors import AlreadyExists, Denied, KindAbsent, NotFound, StaleView, Unavailable
 from shared.core.kinds.elastic import is_leader
 from shared.core.kinds.kind import ParentKind
 from shared.core.kinds.table import (
@@ -25,6 +26,7 @@ from shared.core.kinds.table import (
 from shared.core.ports import BoundPod, Ledger, Namespace, Notice, SurplusMark
 from shared.core.times import format_time, parse_time
 from shared.edges.clock import SYSTEM_CLOCK
+from shared.edges.disk_objects import read_disk
 from shared.edges.kubernetes_api import MERGE_PATCH, PAGE_SIZE
 from shared.edges.kubernetes_errors import Unreadable
 from shared.edges.kubernetes_objects import JsonObject, Record, Stored
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
     from shared.core.kinds.kind import Kind
     from shared.core.ports import Clock
-    from shared.core.workloads import NodeView, Parent, PodView, WorkloadView
+    from shared.core.workloads import Disk, NodeView, Parent, PodView, WorkloadView
     from shared.edges.kubernetes_api import KubernetesApi
 
 UNBOUND = {"fieldSelector": "spec.nodeName="}
@@ -66,6 +68,9 @@ _SAID_MAX = 50_000
 at, and more. Without them they are read again."""
 
 
+_LOG = logging.getLogger("disks")
+
+
 class _Notice(Record):
     count: int = 1
     last_timestamp: str | None = None
@@ -84,6 +89,7 @@ class KubernetesCluster:
     ) -> None:
         self._api, self._kinds, self._component, self._clock = api, kinds, component, clock
         self._said: dict[str, float] = {}
+        self._told_disks = False
 
     def get_pod(self, namespace: str, name: str) -> PodView | None:
         """Return one pod as it is now, or None."""
@@ -127,6 +133,17 @@ class KubernetesCluster:
                 raise Unavailable(f"cannot tell whether namespace {name} exists: {error}") from error
             return None
         return Namespace(uid=found.uid, labels=found.labels or {})
+
+    def find_disk(self, namespace: str, claim: str) -> Disk | None:
+        """Return where the volume of a claim can be used. The first denial is logged."""
+        try:
+            return read_disk(self._api, namespace, claim)
+        except Denied as error:
+            if not self._told_disks:
+                self._told_disks = True
+                said = {"object": f"PersistentVolumeClaim {namespace}/{claim}", "error": str(error)}
+                _LOG.warning("disks cannot be read, so pools may be made in zones without them", extra=said)
+            raise
 
     def read_ledger(self, namespace: str) -> Ledger:
         """Return the reservations of a namespace's ConfigMap; none if it does not exist."""

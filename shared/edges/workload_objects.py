@@ -33,7 +33,7 @@ from shared.edges.quantities import parse_quantity
 from shared.edges.topology_records import Expression, PodAffinity, SpreadConstraint, read_topology_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from shared.core.kinds.kind import Json, Kind, ParentKind
     from shared.core.priorities import Priority
@@ -98,6 +98,22 @@ class TolerationRecord(Record):
     effect: str = ""
 
 
+class ClaimSource(Record):
+    """The PersistentVolumeClaim of a volume."""
+
+    claim_name: str = ""
+
+
+class Volume(Record):
+    """One volume of a pod, as far as it has a PersistentVolumeClaim."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: dict[str, Any] | None = None
+    """Kubernetes makes its claim when the pod exists:
+    https://kubernetes.io/docs/concepts/storage/ephemeral-volumes/#persistentvolumeclaim-naming."""
+
+
 class PodSpec(Record):
     """What a pod asks for."""
 
@@ -110,6 +126,7 @@ class PodSpec(Record):
     tolerations: list[TolerationRecord] | None = None
     topology_spread_constraints: list[SpreadConstraint] | None = None
     resource_claims: list[dict[str, Any]] | None = None
+    volumes: list[Volume] | None = None
 
 
 class PodStatus(Record):
@@ -150,7 +167,7 @@ def view_pod(pod: Pod) -> PodView:
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
-        template=_view_template(meta, pod.spec),
+        template=_view_template(meta, pod.spec, pod=meta.name),
         controller_kind=controller.kind if controller else "",
         controller_name=controller.name if controller else "",
         controller_uid=controller.uid if controller else "",
@@ -212,7 +229,7 @@ def read_parent_now(kind: ParentKind, parent: Parent, body: Json) -> Parent | No
     return dataclasses.replace(parent, keeps=keeps, ended=ended) if uid == parent.uid else None
 
 
-def _view_template(meta: ObjectMeta, spec: PodSpec) -> PodTemplate:
+def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemplate:
     started = [each for each in spec.init_containers or () if each.restart_policy != "Always"]
     sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
     asked = _Asked(
@@ -234,6 +251,7 @@ def _view_template(meta: ObjectMeta, spec: PodSpec) -> PodTemplate:
             spec.topology_spread_constraints or (),
         ),
         claims_devices=bool(spec.resource_claims),
+        disk_claims=tuple(_list_claims(spec, pod)),
         container_chips=chips[0],
         init_container_chips=chips[1],
         container_gpus=gpus[0],
@@ -249,6 +267,15 @@ def _view_template(meta: ObjectMeta, spec: PodSpec) -> PodTemplate:
         unreadable_priorities=problem,
         unreadable_amounts=asked.list_unreadable(),
     )
+
+
+def _list_claims(spec: PodSpec, pod: str) -> Iterator[str]:
+    """Yield the names of the PersistentVolumeClaims of a pod; it has no name in a template."""
+    for volume in spec.volumes or ():
+        if volume.persistent_volume_claim and volume.persistent_volume_claim.claim_name:
+            yield volume.persistent_volume_claim.claim_name
+        elif volume.ephemeral is not None and pod:
+            yield f"{pod}-{volume.name}"
 
 
 def _read_capacity_list(annotations: dict[str, str]) -> tuple[tuple[Priority, ...], str]:

@@ -22,6 +22,7 @@ from shared.core.decisions import Decision
 from shared.core.errors import Rejected
 from shared.core.kueue import find_seconds
 from shared.core.times import format_time
+from shared.perform.disk_zones import add_disks
 from shared.perform.explain import explain
 from shared.perform.gang_pools import describe_slices, give_pools
 from shared.perform.outcome import Outcome
@@ -128,7 +129,7 @@ class Admission:
             seconds = find_seconds(owner.marks, seconds)
         except Rejected as error:
             return refuse_rejected(error)
-        gang = plan_gang(self.cluster, owner, self.ports.settings)
+        gang = plan_gang(self.cluster, add_disks(self.cluster, owner, self.ports), self.ports.settings)
         if isinstance(gang, Decision):
             return gang
         late = decide_late(gang, pools, seconds, since=queued.reserved_at or 0.0, now=self.ports.clock.now())

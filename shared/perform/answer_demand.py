@@ -25,6 +25,7 @@ from shared.core.identity.pool_index import PoolIndex
 from shared.core.kinds.table import find_kind_of_pod
 from shared.core.times import measure_seconds
 from shared.perform.act_within_limits import find_limits
+from shared.perform.disk_zones import add_disks
 from shared.perform.explain import explain
 from shared.perform.holders import is_overdue, judge_holder, judge_unplaced
 from shared.perform.make_attempt import Turn, give_up_lost, make_attempt
@@ -94,15 +95,8 @@ def provision_pod(
     live, overdue = ports.clusters[cluster], is_overdue(pod, ports)
     known = creations if overdue else None
     turn = Turn(ports.clock.now(), cap, limits or find_limits(cluster, ports), known)
-    try:
-        workload = _find_workload(live, pod, ports)
-    except ProvisionerError as error:
-        if overdue:
-            explain(live, decide_failure("the workload of this pod cannot be read", error), objects=(pod,))
-        error.claim = error.claim or _describe_refused(cluster, pod, None)["claim"]
-        raise
+    workload, found = _decide(cluster, pod, ports, answered, overdue=overdue)
     turn = replace(turn, workload=workload)
-    found = decide_demand(cluster, pod, workload, ports.settings)
     subject = f"Pod {pod.namespace}/{pod.name}"
     if isinstance(found, Decision):
         # The pod belongs to an earlier workload of that name: the present one gets no Event.
@@ -168,6 +162,36 @@ def _satisfy(
     if held is None or held.verdict != Verdict.CREATE:
         return AttemptDecision(attempt=found.attempt, decision=held) if held else found
     return make_attempt(demand, missing, ports, pools, turn)
+
+
+def _decide(
+    cluster: str, pod: PodView, ports: Ports, answered: set[str] | None, *, overdue: bool
+) -> tuple[WorkloadView | None, Demand | Decision]:
+    """Return the workload of a pod and its demand, or why it has none.
+
+    Disks are read only for a pod that has claims and asks for a pool.
+    """
+    live, unread = ports.clusters[cluster], "the workload of this pod cannot be read"
+    try:
+        workload = _find_workload(live, pod, ports)
+        found = decide_demand(cluster, pod, workload, ports.settings)
+        if workload is not None and pod.template.disk_claims and not _is_settled(found, answered):
+            unread = "the zone of this pod's disks cannot be read"
+            workload = add_disks(cluster, workload, ports, claims=pod.template.disk_claims)
+            found = decide_demand(cluster, pod, workload, ports.settings)
+    except ProvisionerError as error:
+        if overdue:
+            explain(live, decide_failure(unread, error), objects=(pod,))
+        error.claim = error.claim or _describe_refused(cluster, pod, None)["claim"]
+        raise
+    return workload, found
+
+
+def _is_settled(found: Demand | Decision, answered: set[str] | None) -> bool:
+    """Return whether disks change nothing: the pod asks for no pool, or its slice was handled."""
+    if isinstance(found, Decision):
+        return found.verdict != Verdict.REFUSE
+    return answered is not None and found.claim.hash in answered
 
 
 def _find_workload(live: Cluster, pod: PodView, ports: Ports) -> WorkloadView | None:

@@ -18,6 +18,7 @@ from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import find_kind_of_pod, may_swap
 from shared.core.times import measure_seconds
+from shared.perform.disk_zones import add_disks
 from shared.perform.explain import explain
 from shared.perform.gather import OwnerReader
 from shared.perform.holders import judge_takers, judge_unplaced
@@ -104,7 +105,8 @@ def _judge(
     if decision is None and may_swap(workload):
         decision = decide_shared(pod, *reader.read_use(workload, None, pools=pools))
     if decision is None:
-        demand, looked_at = find_demand(cluster, pod, workload, ports.settings), ports.clock.now()
+        seen = add_disks(cluster, workload, ports)
+        demand, looked_at = find_demand(cluster, pod, seen, ports.settings), ports.clock.now()
         decision = judge_unplaced(cluster, pod, ports, pools=pools, pool_name=name, demand=demand)
         if demand is not None and running and decision.verdict == Verdict.DELETE:
             turn = Turn(looked_at, cap, None, None, workload=workload)

@@ -35,6 +35,7 @@ from shared.core.errors import Denied, ProvisionerError
 from shared.core.kinds.table import is_parent_kind
 from shared.core.times import format_time, measure_seconds
 from shared.perform.admit_workloads import answer_reserved
+from shared.perform.disk_zones import add_disks
 from shared.perform.emergency_stop import find_stop
 from shared.perform.explain import explain
 from shared.perform.gang_pools import describe_slices, give_back, give_pools
@@ -134,7 +135,7 @@ def _answer(
     wish = read_wish(workload, settings)
     if not isinstance(wish, Wish):
         return [_conclude(cluster, workload, wish or decide_unasked(str(workload)))]
-    gang = plan_gang(cluster, workload, settings)
+    gang = plan_gang(cluster, add_disks(cluster, workload, ports), settings)
     if isinstance(gang, Decision):
         return [_conclude(cluster, workload, gang)]
     pools = ports.pools.list(cluster) if pools is None else pools

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from shared.core.ports import Cluster, Notice, Ports
-    from shared.core.workloads import NodeView, Parent, PodView, WorkloadView
+    from shared.core.workloads import Disk, NodeView, Parent, PodView, WorkloadView
 
 SHARED_SECONDS = 10.0
 """A read that is older is made again, so that a long sweep does not create from an old view."""
@@ -50,6 +50,11 @@ class SharedReads:
         """Return the parent of a workload, as it was at most `SHARED_SECONDS` ago."""
         read = partial(self._live.get_parent, parent, kind)
         return cast("Parent | None", self._share(("parent", parent.uid), read))
+
+    def find_disk(self, namespace: str, claim: str) -> Disk | None:
+        """Return where the volume of a claim can be used, as it was `SHARED_SECONDS` ago."""
+        read = partial(self._live.find_disk, namespace, claim)
+        return cast("Disk | None", self._share(("disk", namespace, claim), read))
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return a workload's pods, as they were at most `SHARED_SECONDS` ago."""

@@ -9,7 +9,9 @@ import pytest
 
 from cli.prices import CHIP_HOURS, find_pool_price, find_price, find_tier
 from shared.core import labels
+from shared.core.errors import Denied
 from shared.core.shapes.tpu_catalogue import BY_ACCELERATOR
+from shared.core.workloads import Disk
 from tests.builders import CLUSTER, a_claim, a_demand, a_pool
 from tests.cli.cli_world import a_deployment, put_in_place, run, write
 from tests.cli.test_cli_plan import JOBSET, planned
@@ -294,3 +296,40 @@ def test_github_gets_an_annotation_at_each_document(tmp_path: Path) -> None:
         f"::error file={path},line={JOBSET.count(chr(10)) + 4},title=shape_unsupported::team-a/train: "
     )
     assert lines[2:] == ["::notice::tpu-provisioner plan: 3 pools with 12 nodes and 48 chips; 3 refused"]
+
+
+CLAIMING = JOBSET.replace(
+    "containers: [{name: main,",
+    "volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]\n              containers: [{name: main,",
+    1,
+)
+NO_DISK = "assumed: no disk binds pods to a zone"
+
+
+def test_the_disks_of_claims_are_seen_when_the_cluster_is_asked(world: World, tmp_path: Path) -> None:
+    path = write(tmp_path / "j.yaml", CLAIMING)
+    world.cluster.disks["team-a", "data"] = Disk(claim="data", zones=("us-east5-a",))
+
+    asked = json.loads(run("plan", path, "--json", "--cluster", CLUSTER, environ=SETTINGS).stdout)
+    blind = json.loads(run("plan", path, "--json", "--zone", "us-east5-b").stdout)
+    pinned = CLAIMING.replace("nodeSelector:", f"nodeSelector:\n                {labels.ZONE}: us-east5-c")
+    refused = run("plan", write(tmp_path / "p.yaml", pinned), "--cluster", CLUSTER, environ=SETTINGS)
+
+    assert ({each["zone"] for each in asked["slices"]}, asked["assumed"]) == ({"us-east5-a"}, [])
+    assert {each["zone"] for each in blind["slices"]} == {"us-east5-b"}
+    assert f"{NO_DISK} (no cluster was asked; --cluster asks it)" in blind["assumed"]
+    assert refused.exit_code == 1
+    assert "the disk of claim data is in us-east5-a" in " ".join(refused.stdout.split())
+
+
+def test_disks_that_an_operator_may_not_read_are_assumed(world: World, tmp_path: Path) -> None:
+    world.cluster.fail_next("find_disk", Denied("persistentvolumeclaims is forbidden"))
+    path = write(tmp_path / "j.yaml", CLAIMING)
+
+    asked = json.loads(run("plan", path, "--json", "--cluster", CLUSTER, environ=SETTINGS).stdout)
+    plain = write(tmp_path / "plain.yaml", JOBSET)
+    without = json.loads(run("plan", plain, "--json", "--zone", "us-east5-b").stdout)
+
+    assert asked["assumed"] == [f"{NO_DISK} (persistentvolumeclaims is forbidden)"]
+    assert {each["zone"] for each in asked["slices"]} == {"us-east5-b"}
+    assert not any(NO_DISK in each for each in without["assumed"])

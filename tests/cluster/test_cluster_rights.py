@@ -33,6 +33,7 @@ from standins.controlplane.api_client import MERGE, exists
 from standins.controlplane.api_objects import apply
 from standins.controlplane.product_manifests import read_kustomization
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
+from tests.claimed_disks import CLASSES, VOLUMES, list_bound, list_unbound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,6 +113,7 @@ class Account:
         self.decide_demand(cluster)
         if self.name != COLLECT:
             self.reserve(cluster)
+            self.find_disks(cluster)
         found = cluster.get_workload("JobSet", self.world.namespace, "train")
         assert found is not None
         for kind in KINDS:
@@ -155,6 +157,11 @@ class Account:
             assert found is not None
             assert found.labels["kubernetes.io/metadata.name"]
 
+    def find_disks(self, cluster: Cluster) -> None:
+        """Read the zones of a disk that exists, and of one that a class will make."""
+        found = [cluster.find_disk(self.world.namespace, name) for name in ("bound", "later")]
+        assert [each.zones for each in found if each] == [("us-east5-a",), ("us-east5-c",)]
+
     def reserve(self, cluster: Cluster) -> None:
         """Write the ledger of reservations twice: it is created, then replaced."""
         path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{LEDGER}"
@@ -185,6 +192,13 @@ class Account:
         found = self.plane.api.get(folder).json()["items"]
         return [f"{folder}/{event['metadata']['name']}" for event in found if event["reason"] == "Tested"]
 
+    def make_disks(self) -> None:
+        space = self.world.namespace
+        made = list_bound(space, "bound", space, "us-east5-a") + list_unbound(space, "later", space, "us-east5-c")
+        for path, body in made:
+            if not exists(self.plane.api, f"{path}/{body['metadata']['name']}"):
+                self.plane.api.post(path, json=body)
+
     def is_denied(self) -> str:
         """Whether something fails for want of a right; what, in the API server's words."""
         try:
@@ -195,6 +209,7 @@ class Account:
 
     def prepare(self) -> None:
         """Make what the actions begin by finding."""
+        self.make_disks()
         lease = {"metadata": {"name": LEASE, "namespace": NAMESPACE}}
         path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
         if not exists(self.plane.api, f"{path}/{LEASE}"):
@@ -220,6 +235,8 @@ def account(
     wait_for("the rights to be known", lambda: not _prepared_denial(found))
     yield found
     plane.apply(objects())
+    for path in (VOLUMES, CLASSES):  # which no namespace takes with it
+        plane.api.delete(f"{path}/{world.namespace}")
     # Whoever leads next in this control plane need not wait for it to run out.
     if exists(plane.api, f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}"):
         plane.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}")

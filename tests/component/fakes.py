@@ -27,6 +27,7 @@ from shared.core.kinds.table import (
 from shared.core.ports import BoundPod, Ledger, Namespace, Notice, SurplusMark
 from shared.core.workloads import NodeView, PodView
 from shared.edges.workload_objects import MIRROR_POD
+from tests.component.fake_disks import FakeDisks
 from tests.component.plans import Plans
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ class FakeNodePools(Plans):
         self.begin(method)
 
 
-class FakeCluster(Plans):
+class FakeCluster(FakeDisks):
     """The live objects of one cluster."""
 
     def __init__(self) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from shared.core import labels
 from shared.core.kinds.table import get_kind
 from shared.core.times import parse_time
+from shared.edges.disk_objects import read_disk
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.node_taints import Node, view_node
@@ -62,6 +63,11 @@ def fake_world(url: str) -> ClusterWorld:
         fake.node_views[body["metadata"]["name"]] = view_node(msgspec.convert(body, Node))
     for body in ask("GET", f"{url}{JOBSETS}")["items"]:
         fake.add(read_workload(get_kind("JobSet"), body))
+    for body in ask("GET", f"{url}/api/v1/persistentvolumeclaims")["items"]:
+        meta = body["metadata"]
+        disk = read_disk(KubernetesApi(Connection(url=url)), meta["namespace"], meta["name"])
+        if disk is not None:
+            fake.disks[meta["namespace"], meta["name"]] = disk
     for body in ask("GET", f"{url}/api/v1/pods")["items"]:
         pod = view_pod(msgspec.convert(body, Pod))
         fake.add(pod)

@@ -20,7 +20,7 @@ from shared.core.kinds import jobset as jobset_keys
 from shared.core.kinds import raycluster
 from shared.core.kinds.deployment import TEMPLATE_HASH
 from shared.core.ports import Ledger, Notice, Reservation, SurplusMark
-from shared.core.workloads import Taint, WorkloadView
+from shared.core.workloads import Disk, Taint, WorkloadView
 from tests.builders import CLUSTER, NOW, a_jobset, settings
 from tests.contract.cluster_worlds import JOBSETS, ClusterWorld, edge_world, fake_world, open_edge
 from tests.contract.stand_ins import ask, stand_in
@@ -105,10 +105,24 @@ def fill_pools(url: str) -> None:
         if ready == "True":
             node["status"]["allocatable"] = {labels.TPU_RESOURCE: "4", "cpu": "179500m", "memory": "700Gi"}
         ask("PUT", f"{url}/api/v1/nodes/{name}/status", node)
+    fill_disks(url)
     done = ask("GET", f"{url}{PODS}/done")
     done["status"]["phase"] = "Succeeded"
     ask("PUT", f"{url}{PODS}/done/status", done)
     ask("DELETE", f"{url}{PODS}/ending")
+
+
+def fill_disks(url: str) -> None:
+    """Make a claim of a disk in one zone, one of a class of two zones, and one of which nothing is known."""
+    here = [{"matchExpressions": [{"key": "topology.gke.io/zone", "operator": "In", "values": ["us-east5-a"]}]}]
+    zones = [{"matchLabelExpressions": [{"key": "topology.gke.io/zone", "values": ["us-east5-c", "us-east5-a"]}]}]
+    volume = {"metadata": {"name": "pv-1"}, "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": here}}}}
+    ask("POST", f"{url}/api/v1/persistentvolumes", volume)
+    two = {"metadata": {"name": "two"}, "provisioner": "p", "allowedTopologies": zones}
+    ask("POST", f"{url}/apis/storage.k8s.io/v1/storageclasses", two)
+    for name, spec in (("bound", {"volumeName": "pv-1"}), ("later", {"storageClassName": "two"}), ("open", {})):
+        body = {"metadata": {"name": name}, "spec": spec}
+        ask("POST", f"{url}/api/v1/namespaces/default/persistentvolumeclaims", body)
 
 
 @pytest.fixture(scope="module")
@@ -183,6 +197,18 @@ def test_a_ledger_is_written_only_over_the_version_that_was_read(cluster: Cluste
         cluster.write_ledger("default", written)
     assert cluster.read_ledger("default") == last
     assert last.entries == {}
+
+
+def test_the_zones_of_the_disk_of_a_claim_are_found(cluster: Cluster) -> None:
+    bound, later = cluster.find_disk("default", "bound"), cluster.find_disk("default", "later")
+
+    assert bound is not None
+    assert (bound.claim, bound.zones, bound.storage_class) == ("bound", ("us-east5-a",), "")
+    assert bound.made_at is not None
+    assert later == Disk(claim="later", zones=("us-east5-a", "us-east5-c"), storage_class="two")
+    for name in ("open", NO_SUCH):
+        assert cluster.find_disk("default", name) is None
+    assert cluster.find_disk(NO_SUCH, "bound") is None
 
 
 def test_only_the_leaders_that_wait_are_listed(cluster: Cluster) -> None:

@@ -55,7 +55,7 @@ KNOWN: tuple[KnownDifference, ...] = (
         what="The token of a pod's service account",
         embedded="No volume and no mount",
         real="A volume `kube-api-access-…` in every pod, mounted in every container",
-        reason="No container runs here, and neither the exporter nor the functions read volumes.",
+        reason="No container runs here, and of volumes the product only reads the claims of disks.",
         hides="A decision that would depend on a pod's volumes.",
         patterns=(rf"final \| ({_OF_PODS}) .* \| {_TOKEN} \| \(absent\) \| .*",),
     ),

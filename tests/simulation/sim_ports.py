@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from shared.core.messages import Message
     from shared.core.ports import Notice
-    from shared.core.workloads import Parent, PodView, WorkloadView
+    from shared.core.workloads import Disk, Parent, PodView, WorkloadView
     from tests.simulation.sim_cluster import SimCluster, SimPod
     from tests.simulation.sim_faults import Invocation
     from tests.simulation.sim_world import World
@@ -79,6 +79,11 @@ class ClusterPort:
         truth = self._begin("get_namespace")
         said = {labels.MODE: truth.stop_mode} if truth.stop_mode and name == OWN_NAMESPACE else {}
         return Namespace(uid=f"{name}-of-{truth.name.rpartition('/')[2]}", labels=said)
+
+    def find_disk(self, namespace: str, claim: str) -> Disk | None:
+        """Return nothing: no pod of a story has claims."""
+        del namespace, claim
+        return None
 
     def read_ledger(self, namespace: str) -> Ledger:
         """Return the reservations of a cluster."""

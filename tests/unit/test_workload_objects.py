@@ -9,6 +9,7 @@ import pytest
 
 from shared.core import labels
 from shared.core.kinds.jobset import JOBSET
+from shared.core.kinds.objects import UnexpectedValue
 from shared.core.times import parse_time
 from shared.core.topology_terms import Requirement, TermKind, TopologyTerm
 from shared.core.workloads import AmbiguousSelector, PodTemplate
@@ -338,3 +339,23 @@ def test_a_time_that_cannot_be_read_is_no_time(text: str | None) -> None:
 
 def test_times_are_read_with_zone_and_fraction() -> None:
     assert parse_time("2027-01-15T09:00:00.5+01:00") == 1_800_000_000.5
+
+
+def test_the_claims_of_a_pod_are_those_of_its_volumes() -> None:
+    volumes = [
+        {"name": "data", "persistentVolumeClaim": {"claimName": "shared-data"}},
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+        {"name": "config", "configMap": {"name": "c"}},
+        {"name": "token", "projected": {"sources": []}},
+    ]
+
+    assert read_template(volumes=volumes).disk_claims == ("shared-data", "p-scratch")
+    assert workload_objects.read_template({"spec": {"volumes": volumes}}).disk_claims == ("shared-data",)
+    assert read_template(volumes=None).disk_claims == ()
+
+
+def test_a_claim_s_name_that_is_no_text_is_named() -> None:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": 7}}]
+
+    with pytest.raises(UnexpectedValue, match=r"pod template\.spec\.volumes.*claimName"):
+        workload_objects.read_template({"spec": {"volumes": volumes}})

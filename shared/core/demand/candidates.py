@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.core import labels
@@ -24,6 +25,7 @@ from shared.core.demand.capacity import (
     find_tier,
     read_capacity,
 )
+from shared.core.demand.disks import check_zone, list_disks, list_older, reaches
 from shared.core.demand.node_selectors import ZONE, find_region, read_zone
 from shared.core.errors import Rejected
 from shared.core.settings import is_allowed
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from shared.core.priorities import Priority, ReservationRef
     from shared.core.settings import Settings
     from shared.core.shapes.shape import Shape
-    from shared.core.workloads import PodTemplate
+    from shared.core.workloads import Disk, PodTemplate, WorkloadView
 
 CANDIDATES_MAX = 16
 """A round of them takes hours when each one needs 35 minutes to fail."""
@@ -65,15 +67,23 @@ class Candidate:
 
 
 def read_candidates(
-    template: PodTemplate, shape: Shape, cluster: str, namespace: str, settings: Settings, *, flex_wait: int
+    template: PodTemplate,
+    shape: Shape,
+    cluster: str,
+    workload: WorkloadView,
+    settings: Settings,
+    *,
+    flex_wait: int,
 ) -> tuple[Candidate, ...]:
     """Return the candidates of a slice, at most `CANDIDATES_MAX`; empty if nothing lists any.
+
+    Those of an annotation that the workload's own disks have ruled out since are left out.
 
     Args:
         template: what the pods of the slice need.
         shape: of the slice.
         cluster: ``projects/P/locations/L/clusters/C``.
-        namespace: of the workload.
+        workload: theirs, with the disks of its claims.
         settings: the operator's settings.
         flex_wait: how many seconds a flex-start pool waits for its first node; 0 without end.
 
@@ -83,23 +93,45 @@ def read_candidates(
     """
     if settings.force_on_demand:
         return ()
+    disks = list_disks(template, workload)
     if labels.CAPACITY in template.annotations:
-        return _read_annotation(template, shape, cluster, settings, flex_wait=flex_wait)
+        older = list_older(disks, workload)
+        found = _read_annotation(template, shape, cluster, settings, older, flex_wait=flex_wait)
+        return _leave_out(found, disks)
     accelerator = template.find_selector(labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR) or ""
     for policy in settings.capacity_policies:
-        if is_allowed(namespace, policy.namespaces) and is_allowed(accelerator, policy.accelerators):
-            found = _expand(policy.priorities, template, cluster, settings)
-            return tuple(each for each in found if _find_misfit(each, template, shape, cluster, settings) is None)
+        if is_allowed(workload.namespace, policy.namespaces) and is_allowed(accelerator, policy.accelerators):
+            listed = _expand(policy.priorities, template, cluster, settings, disks)
+            find = partial(_find_misfit, template=template, shape=shape, cluster=cluster, settings=settings)
+            return tuple(each for each in listed if find(each, disks=disks) is None)
     return ()
 
 
+def _leave_out(found: tuple[Candidate, ...], disks: Sequence[Disk]) -> tuple[Candidate, ...]:
+    """Return the candidates in whose zones the pods can use all of their disks.
+
+    Raises:
+        CapacityConflict: there is none.
+    """
+    left = tuple(each for each in found if reaches(each.zone, disks))
+    if found and not left:
+        check_zone(found[0].zone, disks, field=f"{_FIELD}: candidate 1, {found[0]}")
+    return left
+
+
 def _read_annotation(
-    template: PodTemplate, shape: Shape, cluster: str, settings: Settings, *, flex_wait: int
+    template: PodTemplate,
+    shape: Shape,
+    cluster: str,
+    settings: Settings,
+    disks: Sequence[Disk],
+    *,
+    flex_wait: int,
 ) -> tuple[Candidate, ...]:
     if template.unreadable_priorities:
         raise CapacityConflict(template.unreadable_priorities, field=_FIELD)
     found: list[Candidate] = []
-    for candidate in _expand(template.priorities, template, cluster, settings):
+    for candidate in _expand(template.priorities, template, cluster, settings, disks):
         number = len(found) + 1
         if number > CANDIDATES_MAX:
             raise CapacityConflict(
@@ -108,7 +140,7 @@ def _read_annotation(
                 valid=f"at most {CANDIDATES_MAX}",
             )
         check_shared(candidate.capacity, cluster, settings)
-        misfit = _find_misfit(candidate, template, shape, cluster, settings)
+        misfit = _find_misfit(candidate, template, shape, cluster, settings, disks)
         if misfit is None and candidate in found:
             earlier = found.index(candidate) + 1
             misfit = CapacityConflict(f"the same as candidate {earlier}", valid="each candidate once")
@@ -125,11 +157,15 @@ def _read_annotation(
 
 
 def _expand(
-    priorities: Sequence[Priority], template: PodTemplate, cluster: str, settings: Settings
+    priorities: Sequence[Priority],
+    template: PodTemplate,
+    cluster: str,
+    settings: Settings,
+    disks: Sequence[Disk],
 ) -> Iterator[Candidate]:
     """Yield the candidates of a list: one for each reservation and zone of an item."""
     for each in priorities:
-        for zone in each.zones or (read_zone(template, cluster, settings),):
+        for zone in each.zones or (read_zone(template, cluster, settings, disks),):
             for reservation in each.reservations or (None,):
                 yield Candidate(_read_tier(each, reservation, cluster, settings), zone)
 
@@ -152,11 +188,17 @@ def _read_tier(item: Priority, found: ReservationRef | None, cluster: str, setti
 
 
 def _find_misfit(
-    candidate: Candidate, template: PodTemplate, shape: Shape, cluster: str, settings: Settings
+    candidate: Candidate,
+    template: PodTemplate,
+    shape: Shape,
+    cluster: str,
+    settings: Settings,
+    disks: Sequence[Disk],
 ) -> Rejected | None:
     """Return why the pods could not run on a candidate, or may not have it; None if they can."""
     try:
         _check_zone(candidate.zone, template, cluster)
+        check_zone(candidate.zone, disks)
         _check_tier(candidate.capacity, template, shape, cluster, settings)
     except Rejected as error:
         return error

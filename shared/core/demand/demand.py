@@ -16,6 +16,7 @@ from shared.core import labels
 from shared.core.demand.boot_disks import find_disk
 from shared.core.demand.candidates import Candidate, read_candidates
 from shared.core.demand.capacity import Capacity, read_capacity, read_flex_wait
+from shared.core.demand.disks import list_disks
 from shared.core.demand.idle_time import read_idle_seconds
 from shared.core.demand.networks import check_listed, read_networks
 from shared.core.demand.node_selectors import read_node_labels, read_operator_labels, read_zone
@@ -199,8 +200,9 @@ def _build_demand(
     pins, elastic = _read_pins(claim, found), found.group.elastic
     # The nodes of an elastic pool come and go, so that it has none is no failure.
     flex_wait = read_flex_wait(template, settings) * (not elastic)
-    candidates = read_candidates(template, shape, cluster, claim.namespace, settings, flex_wait=flex_wait)
-    first = candidates[0] if candidates else Candidate(asked, read_zone(template, cluster, settings))
+    candidates = read_candidates(template, shape, cluster, workload, settings, flex_wait=flex_wait)
+    disks = list_disks(template, workload)
+    first = candidates[0] if candidates else Candidate(asked, read_zone(template, cluster, settings, disks))
     networks = read_networks(template, shape, settings)
     given = networks.node_labels | read_topology_labels(template, found, workload, nodes=shape.node_count)
     return Demand(

@@ -11,16 +11,17 @@ import re
 from typing import TYPE_CHECKING
 
 from shared.core import labels
+from shared.core.demand.disks import check_zone, choose_zone
 from shared.core.errors import NotAllowed, Rejected
 from shared.core.settings import is_allowed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from shared.core.demand.capacity import Capacity
     from shared.core.settings import Settings
     from shared.core.shapes.shape import Shape
-    from shared.core.workloads import PodTemplate
+    from shared.core.workloads import Disk, PodTemplate
 
 ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 
@@ -123,16 +124,23 @@ def read_operator_labels(template: PodTemplate, settings: Settings) -> dict[str,
     }
 
 
-def read_zone(template: PodTemplate, cluster: str, settings: Settings) -> str:
+def read_zone(template: PodTemplate, cluster: str, settings: Settings, disks: Sequence[Disk] = ()) -> str:
     """Return the zone of the pool: of the pod, else of the setting, else of a zonal cluster.
+
+    If the pod selects none, and its disks are elsewhere than the setting says, it is theirs.
 
     Raises:
         ZoneMissing: there is none.
         UnsupportedSelector: the pod selects a zone outside the cluster's region.
+        CapacityConflict: the pod's disks are in another zone than it selects, or in several.
     """
     location = cluster.split("/")[3]
     chosen = template.find_selector(labels.ZONE) or template.find_selector(labels.RESERVATION_ZONE)
     zone = chosen or settings.clusters[cluster].zone or (location if ZONE.fullmatch(location) else "")
+    if chosen:
+        check_zone(chosen, disks, field=f"spec.nodeSelector {labels.ZONE}")
+    elif disks:
+        zone = chosen = choose_zone(zone, disks)
     if not zone:
         raise ZoneMissing(
             "no zone is set for the node pool",

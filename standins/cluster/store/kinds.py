@@ -56,6 +56,10 @@ PRIORITY_CLASS = Kind(
     "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False, short_names=("pc",)
 )
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+_VOLUME = Kind(
+    "", "v1", "PersistentVolume", "persistentvolumes", namespaced=False, short_names=("pv",), has_status=True
+)
+_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short_names=("sc",))
 _CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", short_names=("pvc",), has_status=True)
 
 
@@ -67,8 +71,8 @@ def _app(kind: str, plural: str, short_name: str) -> Kind:
 
 
 KINDS: tuple[Kind, ...] = (
-    POD, NODE, NAMESPACE, EVENT, SERVICE, ACCOUNT, CONFIG_MAP, JOB, JOBSET, PRIORITY_CLASS, LEASE, _CLAIM,
-    Kind("", "v1", "Secret", "secrets"),
+    POD, NODE, NAMESPACE, EVENT, SERVICE, ACCOUNT, CONFIG_MAP, JOB, JOBSET, PRIORITY_CLASS, LEASE,
+    _CLAIM, _VOLUME, _CLASS, Kind("", "v1", "Secret", "secrets"),
     _app("Deployment", "deployments", "deploy"),
     _app("ReplicaSet", "replicasets", "rs"),
     _app("StatefulSet", "statefulsets", "sts"),

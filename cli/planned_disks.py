@@ -1,0 +1,45 @@
+"""The disks of a live cluster that bind the pods of a manifest to a zone."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shared.core.demand.disks import list_claims
+from shared.core.errors import ProvisionerError
+
+if TYPE_CHECKING:
+    from shared.core.ports import Cluster
+    from shared.core.workloads import WorkloadView
+
+
+@dataclass(slots=True)
+class Disks:
+    """Reads the disks of the claims that workloads name."""
+
+    cluster: Cluster | None = None
+    """None: no cluster was asked."""
+    unread: str = ""
+    """Why a disk could not be read."""
+    named: bool = False
+    """Some workload names a claim."""
+
+    def add_to(self, workload: WorkloadView) -> WorkloadView:
+        """Return a workload with the disks of its claims, as far as they are known."""
+        claims = list_claims(workload)
+        self.named = self.named or bool(claims)
+        if self.cluster is None or self.unread or not claims:
+            return workload
+        try:
+            found = [self.cluster.find_disk(workload.namespace, claim) for claim in claims]
+        except ProvisionerError as error:
+            self.unread = str(error)
+            return workload
+        return dataclasses.replace(workload, disks=tuple(disk for disk in found if disk))
+
+    @property
+    def assumption(self) -> str:
+        """Return what the plan assumes of disks; empty if it has read them or needs none."""
+        why = "no cluster was asked; --cluster asks it" if self.cluster is None else self.unread
+        return f"assumed: no disk binds pods to a zone ({why})" if why and self.named else ""

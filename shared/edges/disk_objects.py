@@ -1,0 +1,118 @@
+"""Reads in which zones the volume of a PersistentVolumeClaim can be used.
+
+A bound claim has it from the node affinity and the labels of its PersistentVolume, as the scheduler
+does: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity. A claim without
+a volume has it from its StorageClass, if that limits the zones:
+https://kubernetes.io/docs/concepts/storage/storage-classes/#allowed-topologies.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from shared.core import labels
+from shared.core.errors import NotFound
+from shared.core.times import parse_time
+from shared.core.workloads import Disk
+from shared.edges.kubernetes_objects import ObjectMeta, Record
+from shared.edges.topology_records import Expression  # noqa: TC001 -- msgspec reads it
+from shared.edges.workload_objects import RequiredNodes  # noqa: TC001 -- msgspec reads it
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shared.edges.kubernetes_api import KubernetesApi
+
+ZONE_KEYS = (labels.ZONE, "topology.gke.io/zone", "failure-domain.beta.kubernetes.io/zone")
+"""The second is that of Google's CSI drivers, the third that of old volumes:
+https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver."""
+_BETWEEN_ZONES = "__"
+"""Between the zones of a regional disk in a label:
+https://pkg.go.dev/k8s.io/cloud-provider/volume/helpers#LabelZonesToSet."""
+
+
+class ClaimSpec(Record):
+    """What a claim asks for, and its volume."""
+
+    volume_name: str = ""
+    storage_class_name: str | None = None
+
+
+class Claim(Record):
+    """A PersistentVolumeClaim."""
+
+    spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
+
+
+class VolumeAffinity(Record):
+    """The nodes that can use a volume."""
+
+    required: RequiredNodes | None = None
+
+
+class VolumeSpec(Record):
+    """What a volume is, as far as it is read."""
+
+    node_affinity: VolumeAffinity | None = None
+
+
+class Volume(Record):
+    """A PersistentVolume."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: VolumeSpec = msgspec.field(default_factory=VolumeSpec)
+
+
+class TopologyTerm(Record):
+    """Requirements that hold together."""
+
+    match_label_expressions: list[Expression] | None = None
+
+
+class StorageClass(Record):
+    """A StorageClass."""
+
+    allowed_topologies: list[TopologyTerm] | None = None
+
+
+def read_disk(api: KubernetesApi, namespace: str, claim: str) -> Disk | None:
+    """Return where the volume of a claim can be used; None as `shared.core.ports.Cluster` has it.
+
+    It takes two reads if the claim has a volume or a class, else one.
+    """
+    try:
+        spec = api.get(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}", Claim).spec
+        if spec.volume_name:
+            volume = api.get(f"/api/v1/persistentvolumes/{spec.volume_name}", Volume)
+            made_at, zones = parse_time(volume.metadata.creation_timestamp), _find_zones_of_volume(volume)
+            return Disk(claim=claim, zones=zones, made_at=made_at) if zones else None
+        named = spec.storage_class_name or ""
+        if not named:
+            return None
+        terms = api.get(f"/apis/storage.k8s.io/v1/storageclasses/{named}", StorageClass).allowed_topologies
+    except NotFound:
+        return None
+    zones = _find_zones(each.match_label_expressions or () for each in terms or ())
+    return Disk(claim=claim, zones=zones, storage_class=named) if zones else None
+
+
+def _find_zones_of_volume(volume: Volume) -> tuple[str, ...]:
+    affinity, said = volume.spec.node_affinity, volume.metadata.labels or {}
+    terms = affinity.required.node_selector_terms if affinity and affinity.required else ()
+    of_label = next((said[key] for key in ZONE_KEYS if said.get(key)), "")
+    labelled = tuple(sorted(set(of_label.split(_BETWEEN_ZONES)))) if of_label else ()
+    return _find_zones(each.match_expressions or () for each in terms) or labelled
+
+
+def _find_zones(terms: Iterable[Iterable[Expression]]) -> tuple[str, ...]:
+    """Return the zones that satisfy one of several terms; empty if any zone does."""
+    found: set[str] = set()
+    for term in terms:
+        # A class has no operator, because it can only list values.
+        sets = [set(each.values or ()) for each in term if each.key in ZONE_KEYS and each.operator in ("", "In")]
+        if not sets:
+            return ()
+        found |= set.intersection(*sets)
+    return tuple(sorted(found))

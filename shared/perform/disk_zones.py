@@ -1,0 +1,46 @@
+"""Reads the disks of the claims that pods name, so that no pool is bought in a zone without them.
+
+They are read only for pods with a PersistentVolumeClaim. Without the right to read them a pool is
+made as if there were none, and the workload is told.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from shared.core.decide.error_answers import decide_failure
+from shared.core.demand.disks import list_claims
+from shared.core.errors import Denied
+from shared.perform.explain import explain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.ports import Ports
+    from shared.core.workloads import WorkloadView
+
+_UNREAD = "the disks of its claims cannot be read, so its node pool may be made in a zone without them"
+
+
+def add_disks(
+    cluster: str, workload: WorkloadView, ports: Ports, *, claims: Sequence[str] | None = None
+) -> WorkloadView:
+    """Return a workload with the disks of some claims; without any if they may not be read.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        workload: as it was read.
+        ports: the outside world.
+        claims: the names of the claims; None for those of the workload's spec.
+
+    Raises:
+        Retryable: one of them could not be read.
+    """
+    live, named = ports.clusters[cluster], list_claims(workload) if claims is None else claims
+    try:
+        found = [live.find_disk(workload.namespace, claim) for claim in named]
+    except Denied as error:
+        explain(live, decide_failure(_UNREAD, error), objects=(workload,))
+        return workload
+    return dataclasses.replace(workload, disks=tuple(disk for disk in found if disk)) if found else workload

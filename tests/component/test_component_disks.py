@@ -1,0 +1,207 @@
+"""The disks of a pod's claims: read only for pods that have claims, and no pool is bought where they are not."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.rehearsal import rehearse, rehearse_leaders
+from shared.core import labels
+from shared.core.errors import Denied, Unavailable
+from shared.core.workloads import Disk
+from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod, a_template
+from tests.component.fake_queues import FakeQueues
+from tests.component.world import Records, World
+from tests.unit.test_candidates import listing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+A, B = "us-east5-a", "us-east5-b"
+FORBIDDEN = 'persistentvolumeclaims "data" is forbidden'
+LIST = f"[{{location: {{zones: [{A}]}}}}, {{location: {{zones: [{B}]}}}}]"
+
+
+def by_message(world: World) -> None:
+    assert world.deliver(a_demand_event()).status == 200
+
+
+def by_sweep(world: World) -> None:
+    answer, counts = world.sweep()
+    assert (answer.status, counts["errors"]) == (200, 0)
+
+
+@pytest.fixture(params=[by_message, by_sweep])
+def look(request: pytest.FixtureRequest) -> Callable[[World], None]:
+    found: Callable[[World], None] = request.param
+    return found
+
+
+class Counting:
+    """Counts the reads of disks, and denies them while it is told to."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.asked, self.denied = world, list[str](), False
+        self.find = world.cluster.find_disk
+        world.cluster.find_disk = self.count  # type: ignore[method-assign]
+
+    def count(self, namespace: str, claim: str) -> Disk | None:
+        """Read one disk."""
+        self.asked.append(claim)
+        if self.denied:
+            raise Denied(FORBIDDEN)
+        return self.find(namespace, claim)
+
+
+def claim(world: World, *zones: str, slices: int = 1, text: str = "", **fields: Any) -> Counting:
+    """Let the pods of the workload name the claim ``data``, whose disk is in these zones."""
+    said = listing(text) if text else {}
+    template = a_template(disk_claims=("data",), **said)
+    world.cluster.pods.clear()
+    for index in range(slices):
+        world.cluster.add(a_pod(template=template, index=index, uid=f"uid-{index}"))
+    world.cluster.add(a_pod(template=template))
+    world.cluster.add(a_jobset(replicas=slices, template=template, **fields))
+    if zones:
+        world.cluster.disks["default", "data"] = Disk(claim="data", zones=zones)
+    return Counting(world)
+
+
+def zones(world: World) -> list[str]:
+    return [body["locations"][0] for body in world.pools.bodies]
+
+
+def test_a_pod_without_claims_costs_no_read(world: World, look: Callable[[World], None]) -> None:
+    reads = Counting(world)
+
+    look(world)
+
+    assert (reads.asked, zones(world)) == ([], [B])
+
+
+def test_the_pool_is_made_in_the_zone_of_the_disk(world: World, look: Callable[[World], None]) -> None:
+    reads = claim(world, A)
+
+    look(world)
+
+    assert (reads.asked, zones(world)) == (["data"], [A])
+    assert world.records.expect_in_order({"decision": "create"})[0]["zone"] == A
+
+
+def test_a_claim_without_a_known_zone_changes_nothing(world: World, look: Callable[[World], None]) -> None:
+    reads = claim(world)
+
+    look(world)
+
+    assert (reads.asked, zones(world)) == (["data"], [B])
+
+
+def test_a_candidate_without_the_disk_is_refused_by_name_and_nothing_is_bought(
+    world: World, look: Callable[[World], None]
+) -> None:
+    claim(world, A, text=LIST)
+
+    look(world)
+
+    assert zones(world) == []
+    assert {(each.kind, each.reason) for each in world.cluster.notices} == {
+        ("JobSet", "NodePoolRefused"),
+        ("Pod", "NodePoolRefused"),
+    }
+    (message,) = {each.message for each in world.cluster.notices}
+    assert f"candidate 2, on-demand in {B}: the disk of claim data is in {A}" in message
+    assert message.endswith("[capacity_conflict]")
+
+
+def test_a_pod_that_asks_for_nothing_costs_no_read(world: World) -> None:
+    reads = claim(world, A)
+    pod = world.cluster.pods["default", a_pod().name]
+    world.cluster.add(dataclasses.replace(pod, unschedulable=False))
+
+    by_message(world)
+
+    assert (reads.asked, world.says()[0]) == ([], "nothing")
+
+
+def test_the_slices_of_one_claim_read_it_once_in_a_sweep(world: World) -> None:
+    reads = claim(world, A, slices=8)
+
+    by_sweep(world)
+
+    assert (reads.asked, zones(world)) == (["data"], [A] * 8)
+
+
+def test_without_the_right_the_pool_is_made_and_the_owner_is_told_once(
+    world: World, look: Callable[[World], None]
+) -> None:
+    reads = claim(world, A)
+    reads.denied = True
+
+    for _ in range(3):
+        look(world)
+
+    assert zones(world) == [B], "as before there was the right"
+    told = [each for each in world.cluster.notices if "disks" in each.message]
+    assert [(each.kind, each.warning) for each in told] == [("JobSet", True)]
+    assert told[0].message == (
+        "the disks of its claims cannot be read, so its node pool may be made in a zone without them: "
+        f"{FORBIDDEN}; an operator must grant this right to the functions [permission_denied]"
+    )
+
+
+def test_a_disk_that_cannot_be_read_now_buys_nothing_until_a_later_look(world: World) -> None:
+    claim(world, A)
+    world.cluster.fail_next("find_disk", Unavailable("503"))
+
+    assert world.deliver(a_demand_event()).status == 503
+    assert zones(world) == []
+
+    by_message(world)
+    assert zones(world) == [A]
+
+
+def test_a_leader_that_waits_for_long_is_told_that_its_disk_cannot_be_read(world: World) -> None:
+    claim(world, A)
+    pod = world.cluster.pods["default", a_pod().name]
+    world.cluster.add(dataclasses.replace(pod, unschedulable_since=NOW - 3600))
+    world.cluster.fail_next("find_disk", Unavailable("503"))
+
+    assert world.deliver(a_demand_event()).status == 503
+
+    (notice,) = world.cluster.notices
+    assert notice.message.startswith("the zone of this pod's disks cannot be read yet, and is tried again: 503")
+
+
+def test_pools_before_pods_are_made_where_the_disk_is(world: World) -> None:
+    world.use(capacity_first=True)
+    reads = claim(world, A, slices=2, suspended=True, marks={labels.CAPACITY_FIRST: "true"}, version="1")
+    world.cluster.pods.clear()
+
+    world.sweep()
+
+    assert zones(world) == [A, A]
+    assert reads.asked == ["data"]
+
+
+def test_a_workload_with_quota_of_kueue_gets_its_pools_where_the_disk_is(records: Records) -> None:
+    world = World(records, kueue_admission_check=True)
+    claim(world, A, slices=2, suspended=True, suspended_since=NOW - 3600)
+    world.cluster.pods.clear()
+    queues = FakeQueues(world.cluster)
+    queues.reserve(world.cluster.workloads["JobSet", "default", "train"], at=NOW)
+    world.ports = dataclasses.replace(world.ports, queues={CLUSTER: queues})
+
+    world.sweep()
+
+    assert zones(world) == [A, A]
+
+
+def test_status_and_why_rehearse_it_without_an_event(world: World) -> None:
+    claim(world, A, text=LIST)
+
+    ((_, outcome),) = rehearse_leaders(CLUSTER, [], rehearse(world.ports))
+
+    assert "the disk of claim data is in" in outcome.decision.message
+    assert world.cluster.notices == {}

@@ -1,0 +1,114 @@
+"""In which zones the volume of a PersistentVolumeClaim can be used, by what Kubernetes says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from shared.core.errors import NotFound
+from shared.core.workloads import Disk
+from shared.edges.disk_objects import ZONE_KEYS, read_disk
+from shared.edges.kubernetes_api import Connection, KubernetesApi
+
+CLAIM = "/api/v1/namespaces/team-a/persistentvolumeclaims/data"
+VOLUME = "/api/v1/persistentvolumes/pv-1"
+CLASS = "/apis/storage.k8s.io/v1/storageclasses/fast"
+MADE, MADE_AT = "2027-01-15T08:00:00Z", 1_800_000_000.0
+BOUND = {CLAIM: {"spec": {"volumeName": "pv-1", "storageClassName": "fast"}}}
+UNBOUND = {CLAIM: {"spec": {"storageClassName": "fast"}}}
+Json = dict[str, Any]
+
+
+class Answering(KubernetesApi):
+    """Answers reads from a table of paths, and keeps what was asked."""
+
+    def __init__(self, objects: dict[str, Json]) -> None:
+        super().__init__(Connection(url="http://127.0.0.1:9"))
+        self.objects, self.asked = objects, list[str]()
+
+    def get(self, path: str, kind: Any, params: Any = None) -> Any:
+        """Return the object of a path."""
+        assert not params
+        self.asked.append(path)
+        if path not in self.objects:
+            raise NotFound(f"404: {path}")
+        return msgspec.convert(self.objects[path], kind)
+
+
+def term(key: str, *zones: str, operator: str = "In") -> Json:
+    return {"key": key, "operator": operator, "values": list(zones)}
+
+
+def a_volume(*terms: list[Json], labels: dict[str, str] | None = None) -> dict[str, Json]:
+    """A claim that is bound to a volume whose node affinity has these terms."""
+    required = {"nodeSelectorTerms": [{"matchExpressions": each} for each in terms]}
+    spec = {"nodeAffinity": {"required": required}} if terms else {}
+    return BOUND | {VOLUME: {"metadata": {"creationTimestamp": MADE, "labels": labels}, "spec": spec}}
+
+
+def find(objects: dict[str, Json]) -> Disk | None:
+    return read_disk(Answering(objects), "team-a", "data")
+
+
+A, B, C = "us-east5-a", "us-east5-b", "us-east5-c"
+GOOGLES = "topology.gke.io/zone"
+
+
+@pytest.mark.parametrize(
+    ("objects", "zones"),
+    [
+        *[pytest.param(a_volume([term(key, A)]), (A,), id=key) for key in ZONE_KEYS],
+        pytest.param(a_volume([term(GOOGLES, B, A)]), (A, B), id="a regional disk"),
+        pytest.param(a_volume([term(GOOGLES, A)], [term(GOOGLES, B)]), (A, B), id="one term is enough"),
+        pytest.param(
+            a_volume([term(GOOGLES, A, B), term(ZONE_KEYS[0], B, C)]), (B,), id="all requirements of a term hold"
+        ),
+        pytest.param(a_volume([term(GOOGLES, A), term("other", "x")]), (A,), id="other keys besides"),
+        pytest.param(a_volume(labels={ZONE_KEYS[2]: A}), (A,), id="an old volume has a label only"),
+        pytest.param(a_volume(labels={ZONE_KEYS[0]: f"{B}__{A}"}), (A, B), id="a label of two zones"),
+        pytest.param(a_volume([term(GOOGLES, A)], labels={ZONE_KEYS[0]: B}), (A,), id="the affinity counts first"),
+    ],
+)
+def test_a_volume_says_its_zones(objects: dict[str, Json], zones: tuple[str, ...]) -> None:
+    assert find(objects) == Disk(claim="data", zones=zones, made_at=MADE_AT)
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        pytest.param({}, id="no such claim"),
+        pytest.param({CLAIM: {}}, id="a claim without a spec"),
+        pytest.param({CLAIM: {"spec": {"storageClassName": None}}}, id="neither volume nor class"),
+        pytest.param({CLAIM: {"spec": {"storageClassName": ""}}}, id="it waits for a volume that a person makes"),
+        pytest.param(BOUND, id="its volume is gone"),
+        pytest.param(a_volume(), id="a volume without affinity"),
+        pytest.param(a_volume([term("other", "x")]), id="an affinity without zones"),
+        pytest.param(a_volume([term(GOOGLES, A)], [term("other", "x")]), id="one of two terms has no zone"),
+        pytest.param(a_volume([term(GOOGLES, A, operator="NotIn")]), id="an operator that names no zone"),
+        pytest.param(a_volume([]), id="an empty term"),
+        pytest.param(UNBOUND, id="its class is gone"),
+        pytest.param(UNBOUND | {CLASS: {"volumeBindingMode": "WaitForFirstConsumer"}}, id="any zone"),
+        pytest.param(UNBOUND | {CLASS: {"allowedTopologies": []}}, id="no topologies"),
+    ],
+)
+def test_without_a_known_zone_there_is_no_pin(objects: dict[str, Json]) -> None:
+    assert find(objects) is None
+
+
+def test_a_claim_without_a_volume_has_the_zones_of_its_class() -> None:
+    terms = [{"matchLabelExpressions": [{"key": GOOGLES, "values": [B, A]}]}]
+
+    found = find(UNBOUND | {CLASS: {"allowedTopologies": terms}})
+
+    assert found == Disk(claim="data", zones=(A, B), storage_class="fast")
+    assert str(found) == f"StorageClass fast makes the disk of claim data in {A} or {B}"
+
+
+def test_a_bound_claim_takes_two_reads_and_never_its_class() -> None:
+    api = Answering(a_volume([term(GOOGLES, A)]))
+
+    read_disk(api, "team-a", "data")
+
+    assert api.asked == [CLAIM, VOLUME]

@@ -1,0 +1,156 @@
+"""A disk of one zone pins the pods to it: the pool moves there, or the candidate is refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.capacity_lists import read_policies
+from shared.core import labels
+from shared.core.decide.demands import decide_demand, decide_planned_demand
+from shared.core.decisions import Decision, Verdict
+from shared.core.demand.demand import Demand
+from shared.core.kinds.table import list_slices
+from shared.core.settings import ClusterSettings
+from shared.core.workloads import Disk
+from tests.builders import CLUSTER, NOW, ZONE, a_jobset, a_pod, a_template, settings
+from tests.unit.test_candidates import listing
+
+A, C, ELSEWHERE = "us-east5-a", "us-east5-c", "europe-west4-a"
+LIST = f"[{{location: {{zones: [{A}, {C}]}}}}, {{spot: true}}]"
+"""The last candidate is in the zone of the setting, us-east5-b."""
+
+
+def a_disk(*zones: str, claim: str = "data", **fields: Any) -> Disk:
+    return Disk(claim=claim, zones=tuple(sorted(zones)), **fields)
+
+
+def decide(*disks: Disk, use: dict[str, Any] | None = None, text: str = "", **shape: Any) -> Demand | Decision:
+    """Decide about a pod with the claims of these disks, and one of which nothing is known."""
+    claims = ("scratch", *(each.claim for each in disks))
+    said = listing(text, **shape) if text else shape
+    pod = a_pod(template=a_template(disk_claims=claims, **said))
+    jobset = a_jobset(template=pod.template, disks=disks, created_at=NOW)
+    return decide_demand(CLUSTER, pod, jobset, settings(**(use or {})))
+
+
+def demand(*disks: Disk, **asked: Any) -> Demand:
+    found = decide(*disks, **asked)
+    assert isinstance(found, Demand), found
+    return found
+
+
+def refusal(*disks: Disk, **asked: Any) -> str:
+    found = decide(*disks, **asked)
+    assert isinstance(found, Decision)
+    assert (found.verdict, found.reason) == (Verdict.REFUSE, "capacity_conflict")
+    return found.message
+
+
+def zones(found: Demand) -> list[str]:
+    return [each.zone for each in found.candidates]
+
+
+# --- without a list -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("disks", "zone"),
+    [
+        pytest.param((), ZONE, id="none"),
+        pytest.param((a_disk(A),), A, id="another zone than the setting's"),
+        pytest.param((a_disk(ZONE),), ZONE, id="the setting's"),
+        pytest.param((a_disk(A, ZONE),), ZONE, id="a regional disk that has the setting's"),
+        pytest.param((a_disk(A, C),), A, id="a regional disk that does not"),
+        pytest.param((a_disk(A, C), a_disk(C, claim="more")), C, id="two disks with one zone in common"),
+    ],
+)
+def test_the_pool_is_where_the_disks_are(disks: tuple[Disk, ...], zone: str) -> None:
+    assert demand(*disks).zone == zone
+    assert demand(*disks).fingerprint == demand().fingerprint
+
+
+def test_the_disk_says_the_zone_where_no_setting_does() -> None:
+    use = {"clusters": {CLUSTER: ClusterSettings(endpoint="http://127.0.0.1:9")}}
+
+    assert demand(a_disk(A), use=use).zone == A
+
+
+def test_a_selected_zone_without_the_disk_is_refused() -> None:
+    assert demand(a_disk(A), selectors={labels.ZONE: A}).zone == A
+    assert refusal(a_disk(A), selectors={labels.ZONE: C}) == (
+        f"spec.nodeSelector {labels.ZONE}: the disk of claim data is in {A} (got {C!r}); valid: {A}"
+    )
+
+
+def test_disks_without_a_zone_in_common_are_refused_with_both_names() -> None:
+    said = refusal(a_disk(A), a_disk(C, claim="more"))
+
+    assert f"the disk of claim data is in {A}, and the disk of claim more is in {C}" in said
+    assert "no zone" in refusal(a_disk(A, C), a_disk(A, ZONE, claim="more"), a_disk(ZONE, C, claim="most"))
+
+
+def test_a_disk_outside_the_cluster_s_region_is_refused() -> None:
+    found = decide(a_disk(ELSEWHERE))
+
+    assert isinstance(found, Decision)
+    assert "not a zone of the cluster's region (got 'europe-west4-a')" in found.message
+
+
+def test_a_disk_of_a_claim_that_the_pod_does_not_name_counts_for_nothing() -> None:
+    pod = a_pod(template=a_template(disk_claims=("mine",)))
+    jobset = a_jobset(template=pod.template, disks=(a_disk(A, claim="of-others"),))
+
+    found = decide_demand(CLUSTER, pod, jobset, settings())
+
+    assert isinstance(found, Demand)
+    assert found.zone == ZONE
+
+
+def test_the_demand_of_the_spec_is_that_of_the_pod() -> None:
+    template = a_template(disk_claims=("data",))
+    jobset = a_jobset(template=template, disks=(a_disk(A),))
+
+    (first, *_) = list_slices(jobset)
+    planned = decide_planned_demand(CLUSTER, jobset, first, settings())
+
+    assert planned == decide_demand(CLUSTER, a_pod(template=template), jobset, settings())
+
+
+# --- with a list ----------------------------------------------------------------------------------------
+
+
+def test_a_candidate_in_another_zone_is_refused_by_its_number_and_name() -> None:
+    assert refusal(a_disk(A), text=LIST) == (
+        f"annotation {labels.CAPACITY}: candidate 2, on-demand in {C}: "
+        f"the disk of claim data is in {A} (got {C!r}); valid: {A}"
+    )
+    assert "StorageClass fast makes the disk of claim data in" in refusal(
+        a_disk(A, storage_class="fast"), text=LIST
+    )
+    assert zones(demand(a_disk(A), text=f"[{{location: {{zones: [{A}]}}}}, {{spot: true}}]")) == [A, A]
+    assert zones(demand(a_disk(A, C, ZONE), text=LIST)) == [A, C, ZONE]
+
+
+def test_candidates_without_a_disk_that_the_pods_made_themselves_are_left_out() -> None:
+    """The list was right when it was written, and the pods would need the first pool's zone for ever."""
+    made = a_disk(C, made_at=NOW + 60)
+
+    assert zones(demand(made, text=LIST)) == [C]
+    assert "candidate 2, on-demand in us-east5-c" in refusal(a_disk(A, made_at=NOW - 1), text=LIST)
+    assert "candidate 2, on-demand in us-east5-c" in refusal(a_disk(A), text=LIST)
+
+
+def test_a_list_of_which_no_candidate_is_left_is_refused() -> None:
+    said = refusal(a_disk("us-east5-d", made_at=NOW + 60), text=LIST)
+
+    assert said.startswith(f"annotation {labels.CAPACITY}: candidate 1, on-demand in {A}: the disk of claim data")
+
+
+def test_a_policy_of_the_operator_leaves_out_the_zones_without_the_disk() -> None:
+    use = {"capacity_policies": read_policies(f"[{{priorities: [{{location: {{zones: [{A}, {C}]}}}}]}}]")}
+
+    assert zones(demand(use=use)) == [A, C]
+    assert zones(demand(a_disk(C), use=use)) == [C]
+    assert demand(a_disk(ZONE), use=use).zone == ZONE
