@@ -110,6 +110,9 @@ PINNED_JOB_KEY = "job-key"  # the plain selector of the Go TPU Provisioner's web
 TPU_RESOURCE = "google.com/tpu"
 GPU_RESOURCE = "nvidia.com/gpu"
 GPU_ACCELERATOR = "cloud.google.com/gke-accelerator"
+GPU_NODE = "cloud.google.com/gke-gpu"
+"""``true`` on every node with GPUs:
+https://docs.cloud.google.com/kubernetes-engine/docs/concepts/gpus."""
 GPU_PARTITION = "cloud.google.com/gke-gpu-partition-size"
 GPU_SHARING = "cloud.google.com/gke-gpu-sharing-strategy"
 GPU_CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
@@ -151,6 +154,7 @@ METADATA_SERVER = "iam.gke.io/gke-metadata-server-enabled"
 NETWORK_DRIVER = "cloud.google.com/gke-networking-dra-driver"
 NETWORK_PROFILE = "gke.networks.io/accelerator-network-profile"
 POD_INTERFACES = "networking.gke.io/interfaces"  # an annotation of pods
+OS_DISTRIBUTION = "cloud.google.com/gke-os-distribution"  # `cos` unless a pool names another image
 MACHINE_FAMILY = "cloud.google.com/machine-family"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 ZONE = "topology.kubernetes.io/zone"

@@ -127,6 +127,18 @@ def test_an_unknown_type_is_refused_by_name(kind: str, said: str) -> None:
         find_gpu_shape(a_template(kind), pods=1)
 
 
+def test_a_selector_of_gpu_nodes_asks_for_nothing_beside_the_type() -> None:
+    both = {labels.GPU_ACCELERATOR: "nvidia-l4", labels.GPU_NODE: "true"}
+    found = plan(a_gpu_body(selector=both))
+    assert isinstance(found, Demand), found
+    assert labels.GPU_NODE not in found.node_labels
+
+    wrong = plan(a_gpu_body(selector=both | {labels.GPU_NODE: "false"}))
+    assert isinstance(wrong, Decision)
+    assert wrong.reason == Reason.SELECTOR_UNSUPPORTED
+    assert "valid: true" in wrong.message
+
+
 def test_more_nodes_than_a_pool_takes_are_refused() -> None:
     with pytest.raises(UnsupportedShape, match="at most 1000"):
         find_gpu_shape(a_template(), pods=1001)

@@ -66,6 +66,7 @@ def test_keys_that_gke_reads_from_labels_are_sent_as_labels(key: str) -> None:
         (labels.ACCELERATOR_COUNT, "4", "8"),
         (labels.MACHINE_FAMILY, "ct6e", "ct5lp"),
         (labels.OPERATING_SYSTEM, "linux", "windows"),
+        (labels.OS_DISTRIBUTION, "cos", "ubuntu"),
         (labels.ARCHITECTURE, "amd64", "arm64"),
     ],
 )
@@ -94,6 +95,15 @@ def test_a_reserved_selector_that_no_pool_of_ours_carries_is_refused(key: str) -
 
     assert decision.reason == Reason.SELECTOR_UNSUPPORTED
     assert f"{key}=x" in decision.message
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_no_tpu_node_has_the_label_of_gpu_nodes(value: str) -> None:
+    decision = rejection(selectors={labels.GPU_NODE: value})
+
+    assert decision.reason == Reason.SELECTOR_UNSUPPORTED
+    assert decision.message.startswith(labels.GPU_NODE)
+    assert "valid: remove this selector" in decision.message
 
 
 @pytest.mark.parametrize("key", ["team", "cloud.google.com/gke-boot-disk", labels.RESERVATION_AFFINITY])

@@ -96,6 +96,7 @@ def read_node_labels(
         found[labels.MAX_RUN_DURATION] = str(capacity.max_run_duration_seconds)
     copied = read_operator_labels(template, settings)
     anyway = {*found, *copied, labels.HOSTNAME, labels.OPERATING_SYSTEM, labels.ARCHITECTURE}
+    anyway |= {labels.OS_DISTRIBUTION, *[labels.GPU_NODE] * bool(shape.gpus)}
     for key in {**template.node_affinity, **template.node_selector}:
         if key in given:
             continue
@@ -186,6 +187,8 @@ def _read_selector(key: str, value: str, shape: Shape, pins: Mapping[str, str]) 
     fixed = {
         labels.MACHINE_FAMILY: shape.machine_type.split("-")[0],
         labels.OPERATING_SYSTEM: "linux",
+        labels.OS_DISTRIBUTION: "cos",
+        labels.GPU_NODE: "true" if shape.gpus else "",
         labels.ARCHITECTURE: shape.architecture,
         **pins,
     }

@@ -95,7 +95,7 @@ def gpus_of(config: Message) -> Gpus | None:
         return None
     said = config.accelerators[0] if config.accelerators else None
     kind, count = (said.accelerator_type, int(said.accelerator_count)) if said else built_in[:2]  # type: ignore[index]  # not None, see above
-    labels = {"cloud.google.com/gke-accelerator": kind}
+    labels = {"cloud.google.com/gke-accelerator": kind, "cloud.google.com/gke-gpu": "true"}
     each = 1
     if said is not None:
         driver = said.gpu_driver_installation_config.gpu_driver_version
