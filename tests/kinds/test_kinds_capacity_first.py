@@ -15,7 +15,7 @@ from tests.clusters import SPEEDS
 from tests.kinds.living import LIVED, LONG, Life
 from tests.kinds.optional_rights import read_optional_rights
 from tests.lives.cloud import Cloud, wait_for
-from tests.lives.jobset_bodies import RUN_SECONDS, Job, jobset
+from tests.lives.jobset_bodies import PINNED, RUN_SECONDS, Job, jobset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,8 +106,8 @@ def test_a_jobset_that_runs_in_part_is_suspended_gives_its_pool_back_and_is_serv
     life = Life(cloud, "torn", "JobSet")
     LIVED.remove(life)  # the pause is a minute of real time too
     fault = cloud.add_fault("outcome", pool="torn-slice-1-*", kind="stockout")
-    body = jobset(life.name, Job(replicas=2, does={RUN_SECONDS: str(LONG)}))
-    life.create(body)
+    # Pinned, because else the second slice may take the pool of the first one.
+    life.create(jobset(life.name, Job(replicas=2, does={RUN_SECONDS: str(LONG)}), annotations=PINNED))
     (first,) = life.pools_of(life.wait_running(2))
 
     wait_for("it is suspended", lambda: read(life)[0])
