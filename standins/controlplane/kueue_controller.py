@@ -54,6 +54,8 @@ def _settings(setting: Setting) -> Json:
         "metrics": {"bindAddress": "0"},
         "clientConnection": {"qps": 300, "burst": 600},
         "featureGates": {"VisibilityOnDemand": False},
+        # Without a weight all queues are equal, and what is within a queue's own quota stays as without it.
+        "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
         "integrations": {"frameworks": list(_FRAMEWORKS)},
     }
 

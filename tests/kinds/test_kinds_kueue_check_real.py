@@ -23,7 +23,7 @@ from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfi
 from shared.edges.kueue_objects import KueueQueues
 from tests.clusters import SPEED
 from tests.kinds.optional_rights import NAMESPACE, read_optional_rights
-from tests.kinds.queues import API, BODIES, LONG, V6E, Queue, a_jobset
+from tests.kinds.queues import API, BODIES, LONG, SLICE_CHIPS, V6E, Queue, a_jobset
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import TOPOLOGY, Job, jobset
 
@@ -236,6 +236,49 @@ def test_two_namespaces_share_quota_and_what_was_borrowed_goes_back_with_its_poo
     for queue in (guest, host):
         queue.clear()
     assert (guest.accepted("CreateNodePool"), host.accepted("CreateNodePool")) == (2, 1)
+
+
+def alone(name: str) -> Json:
+    """A JobSet whose pods run on no pool but its own, also while those of others are idle."""
+    body = a_jobset(name)
+    pod = body["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    pod["nodeSelector"] = {"lives.example.com/only": name}
+    return body
+
+
+def test_fair_sharing_gives_the_pools_of_one_queue_back_for_another_one_by_their_weights(cloud: Cloud) -> None:
+    light = Queue(cloud, "light", V6E, chips=0, check=CHECK)
+    heavy = Queue(cloud, "heavy", chips=0, check=CHECK, beside=light)
+    light.share_quota(2 * SLICE_CHIPS)
+    names = {f"{light.name}-{number}" for number in range(2)}
+    for name in sorted(names):
+        light.submit("JobSet", alone(name))
+        light.wait_running(2, name)
+
+    heavy.submit("JobSet", alone("heavy-0"))
+    assert heavy.pools_of(heavy.wait_running(2, "heavy-0")) == heavy.pools()
+    (lost,) = {name for name in names if light.conditions(name).get("Evicted") == "True Preempted"}
+    (kept,) = names - {lost}
+    wait_for("the pool goes", lambda: not light.pools(f"{lost}-"), seconds=RELEASE_SECONDS)
+    assert light.pools_of(light.wait_running(2, kept)) == light.pools()
+
+    heavy.submit("JobSet", alone("heavy-1"))  # with equal weights both have their share
+    wait_for("it waits", lambda: heavy.conditions("heavy-1").get("QuotaReserved") == "False Pending")
+    assert heavy.pools("heavy-1-") == set()
+    heavy.set_weight(3)
+    assert heavy.pools_of(heavy.wait_running(2, "heavy-1")) == heavy.pools("heavy-1-")
+    assert light.conditions(kept)["Evicted"] == "True Preempted"
+    wait_for("all pools of the other queue go", lambda: not light.pools(), seconds=RELEASE_SECONDS)
+    assert light.pods() == []
+
+    for number in range(2):
+        heavy.delete("JobSet", f"heavy-{number}")
+    for name in names:
+        assert light.pools_of(light.wait_running(2, name)) == light.pools(f"{name}-")
+        light.delete("JobSet", name)
+    for queue in (heavy, light):
+        queue.clear()
+    assert (light.accepted("CreateNodePool"), heavy.accepted("CreateNodePool")) == (4, 2)
 
 
 def _find_state(queue: Queue, word: str) -> Json | None:
