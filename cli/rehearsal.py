@@ -60,6 +60,10 @@ class RehearsedPools:
     def resize(self, cluster: str, name: str, nodes: int) -> None:
         """Accept another size; nothing is sent."""
 
+    def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
+        """Return the nodes that GKE keeps trying to make."""
+        return self._real.list_missing(pool)
+
     def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
         """Accept that nodes go; nothing is sent."""
 

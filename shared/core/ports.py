@@ -63,8 +63,11 @@ class NodePools(Protocol):
         May raise `Busy`, `NoCapacity` and `InvalidRequest` too, as `create` does.
         """
 
+    def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
+        """Return the nodes that GKE keeps trying to make, by name; `remove_nodes` gives them up."""
+
     def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
-        """Remove exactly these nodes of a pool."""
+        """Remove exactly these nodes of a pool, which is smaller from then on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

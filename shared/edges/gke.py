@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from shared.core.ports import Clock
     from shared.edges.google_account import GoogleAccount
 
+_CREATING = "CREATING"
 _ERROR_LENGTH_MAX = 600
 _RESERVED = (ReservationAffinity.Type.SPECIFIC_RESERVATION, ReservationAffinity.Type.ANY_RESERVATION_THEN_FAIL)
 _GROUP_PATH = re.compile(r"projects/[^/]+/zones/[^/]+/instanceGroupManagers/[^/]+$")
@@ -55,7 +56,17 @@ class _Group(msgspec.Struct, rename="camel"):
     target_size: int
 
 
+class _Instance(msgspec.Struct, rename="camel"):
+    instance: str
+    current_action: str = ""
+
+
+class _Instances(msgspec.Struct, rename="camel"):
+    managed_instances: list[_Instance] = []
+
+
 _GROUP = msgspec.json.Decoder(_Group)
+_INSTANCES = msgspec.json.Decoder(_Instances)
 
 
 class _Transport(ClusterManagerRestTransport):
@@ -148,6 +159,16 @@ class GkeNodePools:
         request = SetNodePoolSizeRequest(name=path, node_count=nodes)
         self._call("set_node_pool_size", request, path, promptly=True)
 
+    def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
+        """Return the instances that the groups are creating, and try to create again for ever.
+
+        https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers/listManagedInstances
+        """
+        groups = [_path_of(url) for url in pool.group_urls]
+        answers = [self._compute.call("POST", f"compute/v1/{group}/listManagedInstances") for group in groups]
+        rows = [each for answer in answers for each in _decode_instances(answer).managed_instances]
+        return [each.instance.rpartition("/")[2] for each in rows if each.current_action.startswith(_CREATING)]
+
     def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
         """Remove nodes by name: ``POST .../instanceGroupManagers/NAME/deleteInstances``.
 
@@ -212,6 +233,13 @@ def _path_of(url: str) -> str:
 def _decode_size(body: bytes) -> int:
     try:
         return _GROUP.decode(body).target_size
+    except JSON_ERRORS as error:
+        raise Unavailable(f"GKE's answer cannot be read: {error}") from error
+
+
+def _decode_instances(body: bytes) -> _Instances:
+    try:
+        return _INSTANCES.decode(body)
     except JSON_ERRORS as error:
         raise Unavailable(f"GKE's answer cannot be read: {error}") from error
 

@@ -91,6 +91,10 @@ class Limits:
         ledger = self._ledger
         return keep_current(ledger.entries if ledger else {}, self._ports.clock.now())
 
+    def forget(self) -> None:
+        """Let the pools be listed and measured again before the next reservation."""
+        self._listed_at = float("-inf")
+
     def reserve(self, demand: Demand, pool_name: str, *, instead_of: str = "") -> Reserved | Decision:
         """Return the pool's reservation, or the refusal by a limit; `instead_of` does not count.
 

@@ -25,6 +25,7 @@ from shared.core.identity.pool_index import PoolIndex
 from shared.core.kinds.table import find_kind_of_pod
 from shared.core.times import measure_seconds
 from shared.perform.act_within_limits import find_limits
+from shared.perform.add_pools import add_pool, share_nodes
 from shared.perform.disk_zones import add_disks
 from shared.perform.explain import explain
 from shared.perform.holders import is_overdue, judge_holder, judge_unplaced
@@ -137,7 +138,8 @@ def _satisfy(
     had_pool: bool,
 ) -> AttemptDecision:
     """Decide about one demand and do it."""
-    cluster, attempts = demand.claim.cluster, [FIRST_ATTEMPT]
+    cluster, wanted = demand.claim.cluster, demand.shape.node_count
+    attempts: Sequence[int] = [FIRST_ATTEMPT]
     first = not had_pool and workload is not None and is_young(pod, workload, now=turn.looked_at)
     numbered = not demand.elastic or demand.choices > 1  # else there is one name
     # The first pod of an elastic pool may be old when a later one asks, so there is no first look.
@@ -146,10 +148,13 @@ def _satisfy(
     if pools is not None and numbered:
         own = sort_own_attempts(demand.claim.hash, pools, fingerprint=demand.fingerprint)
         attempts = own or attempts
+        demand, attempts = share_nodes(demand, attempts, ports, pools)
     for attempt in attempts:
         found = make_attempt(demand, attempt, ports, pools, turn)
         if found.decision.reason != Reason.POOL_IN_USE:
             break  # else pods keep a pool of another shape, and the next one may be empty
+    if added := add_pool(demand, found, pod, ports, turn, wanted=wanted):
+        return added
     if found.decision.reason != Reason.POOL_SERVES or workload is None:
         return found
     pools, name = ports.pools.list(cluster) if pools is None else pools, build_pool_name(demand.claim, attempt)

@@ -119,7 +119,7 @@ def make_attempt(
     found = AttemptDecision(attempt=attempt, decision=decision)
     if decision.verdict == Verdict.CREATE:
         found = _read_creations(demand, found, pools, ports, turn)
-        return _create_allowed(demand, found, ports, pools, turn)
+        return create_allowed(demand, found, ports, pools, turn)
     if decision.verdict == Verdict.DELETE and known is not None:
         return _replace(demand, known, found, ports, pools, turn)
     if demand.elastic and known is not None and decision.reason == Reason.POOL_SERVES:
@@ -162,7 +162,7 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
     gone = _replace(demand, pool, found, ports, None, turn)
     if gone.decision.verdict != Verdict.DELETE:
         return gone
-    return _create_allowed(demand, following, ports, pools, replace(turn, replaced=pool.name))
+    return create_allowed(demand, following, ports, pools, replace(turn, replaced=pool.name))
 
 
 def _expect_none_later(demand: Demand, name: str, ports: Ports) -> None:
@@ -194,7 +194,7 @@ def _read_creations(
     return decide_after_creation(demand, create, last, used=used, now=ports.clock.now())
 
 
-def _create_allowed(
+def create_allowed(
     demand: Demand, found: AttemptDecision, ports: Ports, pools: Sequence[PoolSnapshot] | None, turn: Turn
 ) -> AttemptDecision:
     """Create the pool of an attempt, unless its namespace or a wrong cluster forbids it.
@@ -351,7 +351,7 @@ def _move_on(
     newest = find_newest(pools.list_claimed(demand.claim.hash))
     if newest is None or newest.name != failed.name or newest.status != PoolStatus.ERROR:
         raise StaleView(f"node pool {failed.name} is no longer the newest one of {demand.claim}")
-    done = _create_allowed(demand, found, ports, pools, replace(turn, replaced=failed.name))
+    done = create_allowed(demand, found, ports, pools, replace(turn, replaced=failed.name))
     if done.decision.verdict == Verdict.CREATE:
         _delete_record(newest, demand, done.attempt, ports, turn, looked_at=looked_at)
     return done

@@ -11,7 +11,7 @@ from shared.core.kinds.elastic import is_elastic_name
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Ports
@@ -35,7 +35,24 @@ def measure_elastic(pools: Sequence[PoolSnapshot], ports: Ports) -> tuple[PoolIn
     return PoolIndex(list(found.values())), errors
 
 
+def measure_pools(pools: Iterable[PoolSnapshot], ports: Ports) -> dict[str, int]:
+    """Return how many nodes GKE keeps in each pool; of one that it creates, how many are asked.
+
+    Raises:
+        Retryable: GKE could not be asked.
+    """
+    return {
+        each.name: each.node_count if each.status == PoolStatus.PROVISIONING else ports.pools.measure(each)
+        for each in pools
+    }
+
+
 def is_resizable(pool: PoolSnapshot) -> bool:
-    """Return whether a pool is a running elastic pool of ours."""
-    elastic = pool.owner is not None and is_elastic_name(pool.owner.slice_name)
-    return elastic and pool.status == PoolStatus.RUNNING
+    """Return whether a pool is a running elastic pool of ours.
+
+    With a list of capacity it may run with errors, because it keeps its nodes when it cannot grow.
+    """
+    if pool.owner is None or not is_elastic_name(pool.owner.slice_name):
+        return False
+    short = pool.status == PoolStatus.RUNNING_WITH_ERROR and pool.owner.candidates[1] > 1
+    return short or pool.status == PoolStatus.RUNNING

@@ -62,6 +62,7 @@ because an attempt whose pool it shows may have failed and be gone."""
 _UNTOLD = tuple((Verdict.KEEP, each) for each in (Reason.POOL_FAILED, Reason.POOL_WARM, Reason.POOL_LENT))
 """After a failure the leader's own Event says what follows; that a pool stays is told once, by
 `collect`."""
+_STAYS = tuple((Verdict.KEEP, each) for each in (Reason.OWNER_LIVE, Reason.POOL_DEGRADED))
 _REFUSED_BY_LIMIT = (Verdict.REFUSE, Reason.LIMIT_REACHED)
 LEADERS_MAX = 10_000
 """The most waiting leaders that one sweep looks at; the next sweep continues."""
@@ -185,12 +186,12 @@ class _ClusterSweep:
             decision = release_pool(self._cluster, pool, self._ports, pools=judged.owned, cap=self._cap)
             if (decision.verdict, decision.reason) not in _UNTOLD:
                 explain(self._shared.clusters[self._cluster], decision, objects=(workload,))
-        elif decision.reason == Reason.OWNER_LIVE and workload is not None and is_resizable(pool):
-            decision = self._shrink(pool, workload) or decision
+        if (decision.verdict, decision.reason) in _STAYS and workload is not None and is_resizable(pool):
+            decision = self._shrink(judged, workload) or decision
         return describe_pool_outcome(self._cluster, pool, decision)
 
-    def _shrink(self, pool: PoolSnapshot, workload: WorkloadView) -> Decision | None:
-        found = shrink_pool(self._cluster, pool, workload, self._ports, budget=self._report)
+    def _shrink(self, judged: _Judged, workload: WorkloadView) -> Decision | None:
+        found = shrink_pool(self._cluster, judged.pool, workload, self._ports, judged.owned, self._report)
         if found is not None:
             explain(self._shared.clusters[self._cluster], found, objects=(workload,))
         return found

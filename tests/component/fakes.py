@@ -57,6 +57,8 @@ class FakeNodePools(Plans):
         self.sizes: dict[str, int] = {}
         """Of pools that are no longer as large as at their creation."""
         self.removed: list[str] = []
+        self.missing: dict[str, list[str]] = {}
+        """By pool: nodes that GKE keeps trying to make."""
         self.down_clusters: dict[str, ProvisionerError] = {}
         self.creations: dict[tuple[str, str], Creation] = {}
         """The latest operation that creates a pool."""
@@ -153,6 +155,11 @@ class FakeNodePools(Plans):
         self._note("remove_nodes", "", pool.name)
         self.removed += names
         self.sizes[pool.name] = self.measure(pool) - len(names)
+        self.missing[pool.name] = [each for each in self.missing.get(pool.name, ()) if each not in names]
+
+    def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
+        self._note("list_missing", "", pool.name)
+        return self.missing.get(pool.name, [])
 
     def _note(self, method: str, cluster: str, name: str) -> None:
         self.calls.append((method, name))

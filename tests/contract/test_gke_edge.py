@@ -7,6 +7,7 @@ https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-opera
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -324,6 +325,37 @@ def test_nodes_of_a_pool_with_two_instance_groups_are_removed_from_their_own_gro
             {"instances": ["zones/us-a/instances/gke-c-p-11111111-bbbb"]},
         ),
     ]
+
+
+def test_the_instances_that_a_group_creates_are_missing() -> None:
+    rows = [
+        {"instance": "https://x/zones/us-a/instances/n-1", "instanceStatus": "RUNNING", "currentAction": "NONE"},
+        {"instance": "https://x/zones/us-a/instances/n-2", "currentAction": "CREATING"},
+        {"instance": "https://x/zones/us-a/instances/n-3", "currentAction": "CREATING_WITHOUT_RETRIES"},
+        {"instance": "https://x/zones/us-a/instances/n-4", "currentAction": "DELETING"},
+        {"instance": "https://x/zones/us-a/instances/n-5"},
+    ]
+
+    class Managed(_Compute):
+        def call(self, method: str, path: str, *_args: Any, **_named: Any) -> bytes:
+            self.asked.append((path, method))
+            return json.dumps({"managedInstances": rows}).encode()
+
+    compute = Managed()
+    pool = a_pool_in("us-a/gke-c-p-11111111-grp")
+    assert open_edge_with(compute).list_missing(pool) == ["n-2", "n-3"]
+    path = "compute/v1/projects/p/zones/us-a/instanceGroupManagers/gke-c-p-11111111-grp/listManagedInstances"
+    assert compute.asked == [(path, "POST")]
+
+
+@pytest.mark.parametrize("answer", [b"[]", b"{", b'{"managedInstances": [{}]}', b'{"managedInstances": 1}'])
+def test_an_answer_about_instances_that_cannot_be_read_says_so(answer: bytes) -> None:
+    class Odd(_Compute):
+        def call(self, *_args: Any, **_named: Any) -> bytes:
+            return answer
+
+    with pytest.raises(Unavailable, match="GKE's answer cannot be read"):
+        open_edge_with(Odd()).list_missing(a_pool_in("us-a/g-grp"))
 
 
 def test_a_node_of_an_unknown_group_removes_nothing() -> None:

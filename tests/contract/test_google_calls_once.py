@@ -28,6 +28,7 @@ CALLS: dict[str, Callable[[GkeNodePools], object]] = {
     "delete": lambda edge: edge.delete(CLUSTER, "p"),
     "resize": lambda edge: edge.resize(CLUSTER, "p", 4),
     "measure": lambda edge: edge.measure(POOL),
+    "list_missing": lambda edge: edge.list_missing(POOL),
     "remove_nodes": lambda edge: edge.remove_nodes(POOL, ["n"]),
 }
 GOOD = b'HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n{"name": "p", "targetSize": 1}'

@@ -267,6 +267,11 @@ def test_nodes_are_removed_by_name_and_measured(world: PoolsWorld) -> None:
     assert world.port.measure(pool) == 1
 
 
+def test_nodes_that_are_up_are_not_missing(world: PoolsWorld) -> None:
+    pool = get(world, running(world, a_gpu_pool_body()))
+    assert list(world.port.list_missing(pool)) == []
+
+
 def test_a_pool_that_is_absent_cannot_be_resized(world: PoolsWorld) -> None:
     with pytest.raises(NotFound):
         world.port.resize(CLUSTER, "no-such-pool", 2)

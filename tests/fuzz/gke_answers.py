@@ -130,6 +130,7 @@ def _use_edge(pools: GkeNodePools) -> None:
     pools.list(CLUSTER)
     pools.list_creations(CLUSTER)
     pools.measure(found)
+    pools.list_missing(found)
     if len(found.group_urls) == 1:
         pools.remove_nodes(found, ["node-0"])
     pools.resize(CLUSTER, "a", 3)

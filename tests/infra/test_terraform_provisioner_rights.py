@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from shared.capacity_lists import read_policies
 from shared.core.decide.demands import decide_demand
 from shared.core.demand.demand import Demand
 from shared.core.identity.names import build_pool_name
@@ -46,6 +47,7 @@ PERMISSIONS = {
     "SetNodePoolSize": "container.clusters.update",
     # https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
     "compute.instanceGroupManagers.get": "compute.instanceGroupManagers.get",
+    "compute.instanceGroupManagers.listManagedInstances": "compute.instanceGroupManagers.get",
     "compute.instanceGroupManagers.deleteInstances": "compute.instanceGroupManagers.update",
     # https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation: the DNS endpoint
     "Kubernetes": "container.clusters.connect",
@@ -59,6 +61,7 @@ GOOGLE_CALLS = {
     ("shared/edges/gke.py", "a client", "set_node_pool_size"),
     ("shared/edges/gke.py", "GET", "compute/v1/{}"),
     ("shared/edges/gke.py", "POST", "compute/v1/{}/deleteInstances"),
+    ("shared/edges/gke.py", "POST", "compute/v1/{}/listManagedInstances"),
     ("shared/edges/pubsub_topic.py", "a client", "publish"),
 }
 """Every call of a Google API in the deployed code. A new one needs a permission, a row here and one there."""
@@ -156,15 +159,21 @@ def record_collect(run: Run) -> None:
 
 
 def record_sweep(run: Run) -> None:
-    """Create for a leader that waits past the grace; delete when its workload is over; remove surplus nodes."""
+    """Create for a leader that waits past the grace; delete when its workload is over; remove surplus nodes.
+
+    The elastic pool has a list of capacity, so it gives up nodes that GKE has not made.
+    """
+    zones = read_policies("[{priorities: [{location: {zones: [us-east5-b, us-east5-a]}}]}]")
+    listed = {"capacity_policies": zones}
     run.want(3)
-    run.sweep()
+    run.sweep(**listed)
     run.pass_time()
-    run.let_nodes_come()
     run.want(1)
     run.cluster.pods.clear()
+    run.sweep(**listed)
+    run.let_nodes_come()
     for _ in range(3):
-        run.sweep(grace_seconds=0)
+        run.sweep(grace_seconds=0, **listed)
     run.pod = a_pod(jobset=run.job)
     run.cluster.add(run.pod)
     run.sweep()

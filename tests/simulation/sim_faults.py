@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 LATENCY_SECONDS = 0.4
 """The longest usual call."""
-GKE = frozenset({"create", "get", "list", "list_creations", "delete", "measure", "resize", "remove_nodes"})
+GKE = frozenset(
+    {"create", "get", "list", "list_creations", "delete", "measure", "list_missing", "resize", "remove_nodes"}
+)
 CHANGES = frozenset({"create", "delete", "resize"})
 ERRORS: dict[str, Callable[[], ProvisionerError]] = {
     "unavailable": lambda: Unavailable("no answer: the simulator lets this call fail"),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from shared.core.identity.pools import PoolStatus
 from shared.core.times import AHEAD_SECONDS_MAX
 from tests.simulation.sim_faults import Invocation, PoolRead
-from tests.simulation.sim_pools import LIVE
+from tests.simulation.sim_growth import LIVE
+from tests.simulation.sim_sharing import judge_sharing
 from tests.simulation.sim_story import DRAIN_SECONDS, GRACE_SECONDS, START
 from tests.simulation.sim_workloads import Workload, list_pods, list_wanted
 
@@ -83,17 +84,15 @@ class Judge:
         """Judge a create that GKE accepts now."""
         self.creates += 1
         self._check_mode("create", pool, creates=True)
-        now, owner, story = self._world.time.now, pool.owner, self._world.story
+        now, owner, story, run = self._world.time.now, pool.owner, self._world.story, self._get_run()
         self._judge_pace(pool)
         others = [each for each in self._world.gke.pools[pool.cluster].values() if each.owner]
-        if owner is not None and owner.claim_hash:
-            for other in others:
-                same = other.owner is not None and other.owner.claim_hash == owner.claim_hash
-                if same and other.status in LIVE and other.made_at > self._get_run().call_began:
+        if owner is not None and owner.claim_hash and not judge_sharing(self._world, run, pool, pool.size):
+            own = [each for each in others if each.owner and each.owner.claim_hash == owner.claim_hash]
+            for other in [each for each in own if each.status in LIVE]:
+                if other.made_at > run.call_began:
                     self.late_creates += 1  # nothing can recall a request that is on its way
-                elif (
-                    same and other.status in LIVE and not self._serves_others(other, now) and not self._mixes(pool)
-                ):
+                elif not self._serves_others(other, now) and not self._mixes(pool):
                     self.report(
                         "one pool per claim",
                         f"{pool.name} is a second pool of {owner.kind} {owner.slice_name} beside {other.name}, "
@@ -103,9 +102,7 @@ class Judge:
             held = [each for each in others if not self._is_replaced(each, pool)]
             chips = sum(each.size * each.units for each in (*held, pool))
             if chips > story.limit_chips:
-                self.report(
-                    "limits", f"with {pool.name} there are {chips} chips; the limit is {story.limit_chips}"
-                )
+                self.report("limits", f"with {pool.name} there are {chips} chips, above {story.limit_chips}")
 
     def _is_replaced(self, other: Pool, pool: Pool) -> bool:
         """Return whether a pool goes: it is being deleted, or a new one follows its failure."""
@@ -170,6 +167,7 @@ class Judge:
     def see_resize(self, pool: Pool, nodes: int) -> None:
         """Judge a resize that GKE accepts now."""
         self.see_change("resize", pool)
+        judge_sharing(self._world, self._get_run(), pool, nodes)
         if nodes < pool.size:
             self.report("in use", f"resize of {pool.name} from {pool.size} to {nodes} nodes lets GKE choose nodes")
 

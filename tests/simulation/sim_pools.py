@@ -13,6 +13,7 @@ from shared.core.errors import AlreadyExists, Busy, NotFound
 from shared.core.identity.creations import Creation
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from tests.simulation.sim_faults import Invocation, PoolRead
+from tests.simulation.sim_growth import choose_end, find_short, give_up, name_missing
 from tests.simulation.sim_story import START, Fault
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ Json = dict[str, Any]
 MACHINES = {"ct4p-hightpu-4t": ("tpu-v4-podslice", "2x2x1", 4), "ct6e-standard-4t": ("tpu-v6e-slice", "2x2", 4)}
 """Accelerator, topology of one host, and chips."""
 HELD = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
-LIVE = (PoolStatus.PROVISIONING, PoolStatus.RUNNING, PoolStatus.RECONCILING, PoolStatus.RUNNING_WITH_ERROR)
 STUCK_SECONDS = 4500.0
 DEFAULT_POOL = "default-pool"
 """Each cluster has a pool of this name for its own pods; no pod of a story can run there."""
@@ -45,6 +45,8 @@ class Pool:
     made_at: float
     gpus: int = 0
     size: int = 0
+    short: int = 0
+    """For how many of them there was no machine when it grew."""
     accelerator: str = ""
     pinned: bool = False
     spot: bool = False
@@ -180,8 +182,7 @@ class GkePools:
     def measure(self, pool: PoolSnapshot) -> int:
         """Return how many nodes a pool is to have."""
         cluster, found = self._find(pool.name)
-        lost = self.world.faults.begin("measure", cluster)
-        if lost:
+        if lost := self.world.faults.begin("measure", cluster):
             raise lost
         return found.size if found else 0
 
@@ -195,11 +196,18 @@ class GkePools:
             raise Busy(f"node pool {name} is {pool.status}")
         self.world.judge.see_resize(pool, nodes)
         self.world.tell(f"GKE begins to resize {name} to {nodes}")
-        pool.size = nodes
+        pool.short, pool.size = find_short(self, pool, nodes), nodes
         self.set_status(pool, PoolStatus.RECONCILING)
         self.world.time.after(40 + self.world.rng.random() * 40, lambda: self._finish_resize(pool))
         if lost:
             raise lost
+
+    def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
+        """Return the nodes of one pool that GKE tries to make."""
+        cluster, found = self._find(pool.name)
+        if lost := self.world.faults.begin("list_missing", cluster):
+            raise lost
+        return name_missing(self, found) if found else []
 
     def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
         """Remove nodes by name."""
@@ -209,6 +217,7 @@ class GkePools:
             self.world.judge.see_remove_nodes(found, names)
             self.world.tell(f"GKE removes nodes {', '.join(names)}")
             truth = self.world.clusters[cluster]
+            give_up(self, found, names)
             for name in names:
                 # A group has no instance twice, so a second request for one changes nothing.
                 found.size -= name in truth.nodes
@@ -226,7 +235,7 @@ class GkePools:
         if not known:
             return math.inf
         used = sum(
-            pool.size
+            pool.size - pool.short
             for pool in self.pools[cluster].values()
             if pool.zone == zone and pool.status != PoolStatus.ERROR
         )
@@ -266,7 +275,7 @@ class GkePools:
     def fill(self, pool: Pool, nodes: int | None = None) -> None:
         """Let the nodes of a pool that are missing join the cluster."""
         home = self.world.clusters[pool.cluster]
-        missing = (pool.size if nodes is None else nodes) - len(home.list_nodes_of(pool.name))
+        missing = (pool.size - pool.short if nodes is None else nodes) - len(home.list_nodes_of(pool.name))
         for _ in range(missing):
             pool.made_nodes += 1
             home.add_node(pool, f"{pool.name}-n{pool.made_nodes}")
@@ -305,7 +314,7 @@ class GkePools:
 
     def _finish_resize(self, pool: Pool) -> None:
         if self.pools[pool.cluster].get(pool.name) is pool and pool.status == PoolStatus.RECONCILING:
-            self.set_status(pool, PoolStatus.RUNNING)
+            self.set_status(pool, *choose_end(self, pool))
             self.fill(pool)
 
     def _finish_stop(self, pool: Pool) -> None:

@@ -8,6 +8,7 @@ from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import get_kind
 from shared.core.times import AHEAD_SECONDS_MAX
 from tests.simulation.sim_judge import fits, read_reason, tells_suspension
+from tests.simulation.sim_sharing import count_wanted
 from tests.simulation.sim_story import DRAIN_SECONDS, ZONE
 from tests.simulation.sim_workloads import list_pods
 
@@ -94,7 +95,25 @@ def _is_left_without(world: World, cluster: SimCluster, pods: list[SimPod], late
         for zone in zones
     )
     moves = any(each.waits for each in cluster.workloads.values())  # its rounds take room and leave it
+    if made.elastic and world.story.candidates > 1 and not made.spot and world.story.mode == "active":
+        return not moves and _is_left_short(world, cluster, made, latest, zones)
     return stocked and not moves and read_reason(latest) == "stockout" and "PROVISIONING" not in what
+
+
+def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: str, zones: list[str]) -> bool:
+    """Return whether pods of an elastic pool wait although a zone of its list has their machines.
+
+    The pool may run: then the next candidate has what it could not get.
+    """
+    owned = [each for each in world.gke.pools[cluster.name].values() if _is_of(each, made)]
+    missing = count_wanted(made) - sum(len(cluster.list_nodes_of(each.name)) for each in owned)
+    stocked = any(
+        world.gke.find_room(cluster.name, zone) >= missing and not world.faults.is_out_of_stock(cluster.name, zone)
+        for zone in zones
+    )
+    if world.story.limit_chips or missing <= 0:
+        return False
+    return stocked and read_reason(latest) in ("stockout", "pool_serves", "pod_unplaced", "pool_degraded")
 
 
 def _keeps_wrong_shape(world: World, cluster: SimCluster, made: Workload, what: str) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.core.identity.pools import PoolStatus
 from tests.simulation.sim_acts import apply_act
+from tests.simulation.sim_growth import refill
 from tests.simulation.sim_rest import judge_rest, take_truth
 from tests.simulation.sim_story import START
 from tests.simulation.sim_world import World
@@ -72,6 +73,8 @@ def _live(world: World) -> None:
     story, time = world.story, world.time
     for act in story.acts:
         time.at(START + act.at, functools.partial(apply_act, world, act))
+    for stock in story.stock:
+        time.at(START + stock.at, functools.partial(refill, world.gke))
     for fault in story.faults:
         time.at(START + fault.at, functools.partial(world.faults.arm, fault))
     for at in story.sweeps:

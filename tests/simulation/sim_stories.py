@@ -16,6 +16,7 @@ SCARCE_SHARE = 0.06
 STOCK_SHARE = 0.5
 WARM_SHARE = 0.1
 GANG_SHARE, GANG_LENGTH_SECONDS = 0.05, 1500.0
+GROWTH_SHARE = 0.05
 _KINDS = (
     ("JobSet", 30),
     ("RayCluster", 20),
@@ -65,6 +66,9 @@ def make_story(seed: int) -> Story:
     gang_seconds, release_seconds, dry = _add_gang(seed, acts, sweeps)
     if dry and not stock and not any(act.shape.endswith(("spot", "spot-intolerant")) for act in acts):
         stock, candidates = dry, max(candidates, 2)  # the policy's list is none for pods that select spot
+    narrow = () if stock or dry else _add_growth(seed, acts, sweeps)
+    if narrow and not any(act.shape.endswith(("spot", "spot-intolerant")) for act in acts):
+        stock, candidates = narrow, max(candidates, 2)
     drawn = rng.random()
     mode = "report-only" if drawn < 0.03 else "no-create" if drawn < 0.05 else "active"
     return Story(
@@ -282,6 +286,30 @@ def _add_gang(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[int, int
     return rng.choice((300, 700)), rng.choice((0, 120, 400)), stock
 
 
+def _add_growth(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[Stock, ...]:
+    """Let an elastic pool grow in some stories where its zone has room for a part of it only.
+
+    Return the machines of zones. At the end each zone has none, some or enough, and that lasts.
+    """
+    rng = Random(f"growth {seed}")
+    if rng.random() >= GROWTH_SHARE:
+        return ()
+    cluster, at, first = acts[0].cluster, _round(rng.random() * 100), rng.randint(1, 3)
+    kind = rng.choice(("Deployment", "Deployment", "RayCluster"))
+    acts.append(Act(at, "create", cluster, "grows", kind, "gpu", first))
+    rows = [Stock(0.0, zone, first + rng.choice((0, 0, 1, 2)) if zone == "a" else 30) for zone in "ab"]
+    for _ in range(rng.randint(1, 4)):
+        verb = rng.choice(("scale", "scale", "scale", "preempt", "restart", "suspend", "remove-pool"))
+        when = _round(at + 300 + rng.random() * GANG_LENGTH_SECONDS)
+        acts.append(Act(when, verb, cluster, "grows", count=rng.randint(0, 6), flag=rng.random() < 0.3))
+    acts.append(Act(_round(at + 400), "scale", cluster, "grows", count=first + rng.randint(1, 4)))
+    for _ in range(rng.randint(0, 5)):
+        when = _round(rng.random() * GANG_LENGTH_SECONDS)
+        rows.append(Stock(when, rng.choice("ab"), rng.choice((0, 1, 2, 3, 4, 6, 30))))
+    sweeps += [_round(each + rng.random()) for each in range(60, int(GANG_LENGTH_SECONDS) + 1800, 60)]
+    return tuple(sorted(rows, key=lambda each: each.at))
+
+
 def _make_once(rng: Random, at: float, cluster: int) -> Fault:
     kind = rng.choice(_ONCE)
     method, seconds = rng.choice(_CALLS), 0.0
@@ -292,7 +320,7 @@ def _make_once(rng: Random, at: float, cluster: int) -> Fault:
     elif kind in ("busy", "quota"):
         method = ""
     elif kind == "cluster-not-found":
-        method = rng.choice(sorted(GKE))
+        method = rng.choice(sorted(GKE - {"list_missing"}))  # so that stories stay what they were
     return Fault(at, kind, method, cluster, seconds)
 
 

@@ -19,7 +19,7 @@ CODE_ROOMS = ("shared", "functions", "exporter", "cli", "standins", "demo", "inf
 DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli")
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
-CORE_LINES_MAX = 10_560
+CORE_LINES_MAX = 10_720
 """Without the entries of kinds, each of which its file's limit bounds
 (docs/decisions/0036-room-and-hosts.md)."""
 ENTRY_MODULES = {Path(sys.modules[kind.read.__module__].__file__ or "") for kind in KINDS}

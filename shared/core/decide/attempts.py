@@ -84,7 +84,7 @@ def find_newest(pools: Collection[PoolSnapshot]) -> PoolSnapshot | None:
 
     Numbers of attempts start again after `ATTEMPTS_MAX`, so the time of creation comes first.
     """
-    return max(pools, key=_rank, default=None)
+    return max(pools, key=rank_attempt, default=None)
 
 
 def is_superseded(pool: PoolSnapshot, pools: Iterable[PoolSnapshot]) -> bool:
@@ -94,12 +94,13 @@ def is_superseded(pool: PoolSnapshot, pools: Iterable[PoolSnapshot]) -> bool:
         each.owner is not None
         and each.owner.claim_hash == mine
         and each.status != PoolStatus.STOPPING
-        and _rank(each) > _rank(pool)
+        and rank_attempt(each) > rank_attempt(pool)
         for each in pools
     )
 
 
-def _rank(pool: PoolSnapshot) -> tuple[int, int]:
+def rank_attempt(pool: PoolSnapshot) -> tuple[int, int]:
+    """Return the order of a claim's attempts, the oldest first."""
     owner = pool.owner
     return ((owner.created_at or 0), owner.attempt) if owner else (0, 0)
 

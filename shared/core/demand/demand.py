@@ -111,6 +111,11 @@ class Demand:
         chosen = self.candidates[index]
         return dataclasses.replace(self, index=index, capacity=chosen.capacity, zone=chosen.zone)
 
+    def with_nodes(self, count: int) -> Demand:
+        """Return the same demand for another number of nodes of an elastic pool."""
+        shape = dataclasses.replace(self.shape, node_count=count, chips=count * self.shape.chips_per_host)
+        return dataclasses.replace(self, shape=shape)
+
     @property
     def fingerprint(self) -> str:
         """Return a versioned hash of what the workload needs, without the operator's settings.

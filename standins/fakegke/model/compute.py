@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from standins.fakegke.errors import Code, GkeError, invalid, invalid_field
 from standins.fakegke.faults.scenario import WorkloadPolicy
-from standins.fakegke.model.fleet import Fleet, group_urls
+from standins.fakegke.model.fleet import Fleet, group_name, group_urls
 from standins.fakegke.model.machines import dimensions_of
 from standins.fakegke.model.node_events import CallMade
 from standins.fakegke.resource_names import region_of
@@ -66,8 +66,29 @@ class Compute:
         url = next(url for url in group_urls(cluster, pool) if url.endswith(f"/{name}"))
         return _group(url, pool, zone)
 
+    def managed_instances(self, project: str, zone: str, name: str) -> Json:
+        """Return the instances of a group: those that are up, and those that it has not made yet.
+
+        It goes on trying to make the latter, until their creation is given up by `delete_instances`:
+        https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers/listManagedInstances.
+        """
+        cluster, pool = self._find_group(project, zone, name, "compute.instanceGroupManagers.listManagedInstances")
+        made = [each for each, node in pool.nodes.items() if node.zone == zone]
+        root = f"{_API}/projects/{project}/zones/{zone}/instances"
+        up = {"instanceStatus": "RUNNING", "currentAction": "NONE"}
+        rows = [{"instance": f"{root}/{each}", **up} for each in made]
+        missing = _name_missing(cluster, pool, zone)
+        return {
+            "managedInstances": [
+                *rows,
+                *({"instance": f"{root}/{each}", "currentAction": "CREATING"} for each in missing),
+            ]
+        }
+
     def delete_instances(self, project: str, zone: str, name: str, body: Json) -> Json:
         """Remove exactly the named instances of a group, which keeps so many fewer from now on.
+
+        The pool's status stays as it is: what GKE reports then is not known.
 
         Raises GkeError for an instance that is not one of the group's; then none is removed.
         """
@@ -75,12 +96,14 @@ class Compute:
         wanted = [str(each).rsplit("/", 1)[-1] for each in body.get("instances") or []]
         if not wanted:
             raise invalid_field("instances", "", "At least one instance is required.")
+        missing = set(_name_missing(cluster, pool, zone))
         for each in wanted:
-            if each not in pool.nodes or pool.nodes[each].zone != zone:
+            if each not in missing and (each not in pool.nodes or pool.nodes[each].zone != zone):
                 raise invalid_field("instances", each, f"Instance is not a member of {name}.")
-        fleet = Fleet(self._world)
-        fleet.drain(cluster, pool, wanted)
-        fleet.take_down(cluster, pool, wanted)
+        fleet, made = Fleet(self._world), [each for each in wanted if each not in missing]
+        fleet.drain(cluster, pool, made)
+        fleet.take_down(cluster, pool, made)
+        fleet.give_up(pool, len(set(wanted) & missing))
         return self.operation(project, region_of(zone))
 
     def _find_group(self, project: str, zone: str, name: str, method: str) -> tuple[ClusterRecord, PoolRecord]:
@@ -176,6 +199,12 @@ def _group(url: str, pool: PoolRecord, zone: str) -> Json:
         "instanceGroup": url.replace("/instanceGroupManagers/", "/instanceGroups/"),
         "selfLink": url,
     }
+
+
+def _name_missing(cluster: ClusterRecord, pool: PoolRecord, zone: str) -> list[str]:
+    """Return the names of the instances that a group waits for, as if all were in the first zone."""
+    count = pool.short if zone == pool.zones[0] else 0
+    return [f"{group_name(cluster, pool, zone)}-m{index:03}" for index in range(count)]
 
 
 def _path(project: str, region: str, name: str) -> str:

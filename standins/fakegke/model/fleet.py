@@ -74,6 +74,10 @@ class Fleet:
         """Forget nodes that there are no machines for."""
         pool.target, pool.short = pool.granted, 0
 
+    def give_up(self, pool: PoolRecord, count: int) -> None:
+        """Forget some of the nodes that there are no machines for."""
+        pool.target, pool.short = pool.target - count, pool.short - count
+
     def drain(self, cluster: ClusterRecord, pool: PoolRecord, names: list[str]) -> None:
         """Announce that nodes are about to go."""
         if names:

@@ -45,6 +45,11 @@ class ComputeRest:
                 f"{_ZONE}/instanceGroupManagers/{{name}}/deleteInstances",
                 lambda at, body: compute.delete_instances(**at, body=body),
             ),
+            _route(
+                "POST",
+                f"{_ZONE}/instanceGroupManagers/{{name}}/listManagedInstances",
+                lambda at, _: compute.managed_instances(**at),
+            ),
             _route("POST", _POLICIES, lambda at, body: compute.create_policy(**at, body=body)),
             _route("GET", _POLICIES, lambda at, _: _list(compute.policies(**at))),
             _route("GET", f"{_POLICIES}/{{name}}", lambda at, _: compute.policy(**at)),

@@ -175,6 +175,26 @@ def test_a_resize_that_does_not_fit_fails_late_and_a_smaller_one_makes_the_pool_
     assert (_code(world, shrink), world.pool("cpus").status, _nodes(world, "cpus")) == (0, Pool.RUNNING, 3)
 
 
+def test_what_a_group_cannot_make_is_given_up_by_name_and_never_comes() -> None:
+    world = _world({"nodes": 3, "changes": [{"at": DAY, "nodes": 9}]})
+    _create_ordinary(world, "cpus", 2)
+    world.advance(LONG)
+    _resize(world, "cpus", 5)
+    world.advance(LONG)
+    compute = Compute(world.gke.world)
+    group = world.pool("cpus").instance_group_urls[0].rsplit("/", 1)[-1]
+    rows = compute.managed_instances(PROJECT, ZONE, group)["managedInstances"]
+    missing = [each["instance"] for each in rows if each["currentAction"] == "CREATING"]
+    assert (len(rows), len(missing)) == (5, 2)
+
+    compute.delete_instances(PROJECT, ZONE, group, {"instances": missing})
+    assert compute.instance_group(PROJECT, ZONE, group)["targetSize"] == 3
+    with pytest.raises(GkeError, match="not a member"):
+        compute.delete_instances(PROJECT, ZONE, group, {"instances": missing})
+    world.advance(DAY)
+    assert (_nodes(world, "cpus"), world.pool("cpus").status) == (3, Pool.RUNNING_WITH_ERROR)
+
+
 def test_machines_of_a_smaller_or_deleted_pool_go_to_the_one_that_waits() -> None:
     world = _world({"nodes": 4})
     _create_ordinary(world, "old", 3)

@@ -1,0 +1,139 @@
+"""Decides when an elastic pool with a list of capacity gets a second pool beside it.
+
+A pool that could not grow keeps the nodes that it has, and the next candidate has the others. That
+a later pool of the claim lives is the only mark: then the earlier ones do not grow. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.core.decide.attempts import AttemptDecision, FailedAttempt, decide_next_attempt, rank_attempt
+from shared.core.decide.lost_pools import LOST_GRACES
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.identity.pool_index import PoolIndex
+from shared.core.identity.pools import PoolStatus
+from shared.core.times import measure_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.settings import Settings
+    from shared.core.workloads import NodeView, PodView
+
+_RESTING = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
+_SHARING = (*_RESTING, PoolStatus.PROVISIONING, PoolStatus.RECONCILING)
+_RESOURCE_EXHAUSTED = 8
+"""``google.rpc.Code`` of a stockout: what counts where GKE has said nothing that is known."""
+
+
+def may_add_pools(demand: Demand) -> bool:
+    """Return whether a demand may have several pools at a time."""
+    return demand.elastic and demand.choices > 1
+
+
+def list_sharing(demand: Demand, pools: Sequence[PoolSnapshot]) -> list[PoolSnapshot]:
+    """Return the living pools of a claim and of the wanted shape, the oldest first.
+
+    Pools whose creation failed do not count.
+    """
+    own = PoolIndex.of(pools).list_claimed(demand.claim.hash)
+    found = [each for each in own if each.owner and each.owner.was_made_for(demand.fingerprint)]
+    return sorted((each for each in found if each.status in _SHARING), key=rank_attempt)
+
+
+def count_missing(demand: Demand, sizes: Mapping[str, int], *, apart: str = "") -> int:
+    """Return how many nodes of a demand the other pools do not have.
+
+    Args:
+        demand: all nodes that the pods need.
+        sizes: how many nodes GKE keeps in each pool of the claim.
+        apart: the pool that does not count.
+    """
+    return max(0, demand.shape.node_count - sum(size for name, size in sizes.items() if name != apart))
+
+
+def is_short(
+    demand: Demand,
+    pod: PodView,
+    pool: PoolSnapshot,
+    nodes: Sequence[NodeView],
+    *,
+    size: int,
+    now: float,
+    settings: Settings,
+) -> bool:
+    """Return whether a pool has been asked for more nodes, and has got none for long.
+
+    A pod must have waited for so long, and all nodes must be as old: a younger one shows that GKE
+    is adding them. What GKE reports of a pool that could not grow is not known, so its status
+    counts only if it forbids to grow again. A pool of flex-start waits without end.
+
+    Args:
+        demand: the nodes that the pool should have.
+        pod: it waits.
+        pool: the newest of its claim.
+        nodes: that the cluster has of the pool.
+        size: how many nodes GKE keeps in the pool.
+        now: unix seconds.
+        settings: the operator's settings.
+    """
+    asked = pool.status == PoolStatus.RUNNING_WITH_ERROR or size >= demand.shape.node_count
+    lacks = asked and pool.status in _RESTING and len(nodes) < demand.shape.node_count
+    if not lacks or pool.flex_start:
+        return False
+    patience = LOST_GRACES * settings.grace_seconds
+    waits = [measure_seconds(each, now) for each in (pod.unschedulable_since, *(one.created_at for one in nodes))]
+    return pool.is_older(patience, now) and all(each is not None and each >= patience for each in waits)
+
+
+def decide_addition(
+    demand: Demand,
+    create: Decision,
+    pod: PodView,
+    pool: PoolSnapshot,
+    nodes: int,
+    *,
+    used: Collection[int],
+    now: float,
+) -> AttemptDecision:
+    """Return what follows a pool that could not grow: CREATE with the next candidate, or a pause.
+
+    Args:
+        demand: the nodes that the pool should have.
+        create: the decision that a pool may be created.
+        pod: it waits. The pause after a round counts from the begin of its wait.
+        pool: the newest of its claim.
+        nodes: how many it has.
+        used: attempts of the claim whose pools exist.
+        now: unix seconds.
+    """
+    attempt, candidate = (pool.owner.attempt, pool.owner.candidate) if pool.owner else (0, "")
+    short = FailedAttempt(
+        pool=pool.name,
+        attempt=attempt,
+        candidate=candidate,
+        error=pool.error or "it adds no nodes",
+        code=_RESOURCE_EXHAUSTED,
+        at=pod.unschedulable_since,
+        binding=False,
+    )
+    rest = demand.with_nodes(demand.shape.node_count - nodes)
+    found = decide_next_attempt(rest, create, short, used=used, now=now)
+    message = f"node pool {pool.name} has {nodes} of {demand.shape.node_count} nodes: {found.decision.message}"
+    decision = Decision(found.decision.verdict, found.decision.reason, message)
+    return AttemptDecision(
+        attempt=found.attempt,
+        decision=decision,
+        failure=found.failure,
+        said=found.said,
+        next_at=found.next_at,
+    )
+
+
+def decide_giving_up(pool_name: str, missing: Sequence[str], *, wanted: int) -> Decision:
+    """Return the decision to give up nodes of a pool that GKE has not made."""
+    message = f"node pool {pool_name} gives up {len(missing)} nodes that GKE has not made; {wanted} are needed"
+    return Decision(Verdict.RESIZE, Reason.POOL_SHRINKS, message)

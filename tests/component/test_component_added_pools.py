@@ -1,0 +1,301 @@
+"""An elastic pool with a list of capacity that cannot grow gets a second pool on the next candidate."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared.capacity_lists import read_policies
+from shared.core import labels
+from shared.core.errors import NoCapacity, Unavailable
+from shared.core.workloads import NodeView
+from tests.builders import CLUSTER
+from tests.component.test_component_elastic import a_demand, a_waiting_pod
+from tests.component.test_component_elastic_candidates import POD, POLICY, STOCKOUT, fail, name_of, zones
+from tests.unit.test_elastic import a_gpu_job
+
+if TYPE_CHECKING:
+    from tests.component.world import World
+
+PATIENCE = 600
+STATUSES = ["RUNNING", "RUNNING_WITH_ERROR"]
+
+
+class Growth:
+    """A Job whose pool has three nodes in use, and which wants five."""
+
+    def __init__(self, world: World, *, status: str = "RUNNING", policy: str = POLICY) -> None:
+        self.world = world
+        if policy:
+            world.use(capacity_policies=read_policies(policy))
+        world.cluster.pods.clear()
+        world.cluster.workloads.clear()
+        self.want(3)
+        world.cluster.add(POD)
+        assert world.deliver(a_demand(POD)).status == 200
+        (self.first,) = world.pools.names(CLUSTER)
+        self.run(self.first, 3)
+        self.want(5)
+        world.cluster.pods.clear()
+        self.pod = dataclasses.replace(a_waiting_pod("train-d"), unschedulable_since=world.clock.now())
+        world.cluster.add(self.pod)
+        assert world.deliver(a_demand(self.pod)).status == 200
+        assert world.pools.sizes == {self.first: 5}
+        world.clock.advance(2100)
+        self.stay_short(status)
+
+    def want(self, pods: int) -> None:
+        self.world.cluster.add(a_gpu_job(parallelism=pods, completions=9))
+
+    def run(self, pool: str, nodes: int, *, used: int | None = None) -> None:
+        """Let a pool run with nodes that are used."""
+        world, names = self.world, [f"{pool}-{at}" for at in range(nodes)]
+        world.pools.move(CLUSTER, pool, "RUNNING")
+        world.cluster.nodes[pool] = names
+        now = world.clock.now()
+        for name in names:
+            world.cluster.node_views[name] = NodeView(name=name, ready=True, created_at=now)
+        world.cluster.bound.pop(pool, None)
+        for name in names[:used]:
+            world.cluster.bind(pool, kind="Job", chips=1, node=name)
+
+    def stay_short(self, status: str, *missing: str) -> None:
+        self.world.pools.move(CLUSTER, self.first, status)
+        self.world.pools.missing[self.first] = list(missing or ("m0", "m1"))
+
+    def sweep(self, *, after: float = 60, errors: int = 0) -> None:
+        self.world.clock.advance(after)
+        answer, counts = self.world.sweep()
+        assert (answer.status, counts["errors"]) == (503 if errors else 200, errors)
+
+    @property
+    def sizes(self) -> list[int]:
+        pools = self.world.pools
+        return [pools.sizes.get(each.name, each.node_count) for each in pools.pools.values()]
+
+
+@pytest.fixture(params=STATUSES)
+def growth(world: World, request: pytest.FixtureRequest) -> Growth:
+    return Growth(world, status=request.param)
+
+
+def test_the_next_candidate_has_what_the_first_pool_gives_up(world: World, growth: Growth) -> None:
+    growth.sweep()
+
+    assert zones(world) == ["a", "b"]
+    assert growth.sizes == [3, 2]
+    assert world.pools.removed == ["m0", "m1"]
+    found = world.records.expect_in_order({"decision": "create", "attempt": 1})[0]
+    assert f"node pool {growth.first} has 3 of 5 nodes: attempt 0 (candidate 1 of 3" in found["message"]
+    for _ in range(3):
+        growth.sweep()
+        world.deliver(a_demand(growth.pod))
+    assert (zones(world), growth.sizes) == (["a", "b"], [3, 2])
+    assert world.pools.count("resize") == 1
+
+
+def test_only_the_sweep_adds_a_pool(world: World, growth: Growth) -> None:
+    world.clock.advance(60)
+    for _ in range(3):
+        assert world.deliver(a_demand(growth.pod)).status == 200
+    assert (zones(world), growth.sizes, world.pools.removed) == (["a"], [5], [])
+
+
+@pytest.mark.parametrize("policy", ["", "[{priorities: [{location: {zones: [us-east5-a]}}]}]"])
+def test_without_a_choice_the_pool_waits_as_before(world: World, policy: str) -> None:
+    growth = Growth(world, policy=policy)
+    growth.sweep()
+    assert (len(zones(world)), growth.sizes, world.pools.count("list_missing")) == (1, [5], 0)
+
+
+def test_a_node_that_came_lately_is_a_sign_that_gke_adds_them(world: World) -> None:
+    growth = Growth(world)
+    world.cluster.node_views[f"{growth.first}-2"] = NodeView(
+        name=f"{growth.first}-2", ready=True, created_at=world.clock.now() - PATIENCE + 90
+    )
+    growth.sweep()
+    assert zones(world) == ["a"]
+    growth.sweep()
+    assert zones(world) == ["a", "b"]
+
+
+def test_a_pod_that_waits_for_less_than_twice_the_grace_gets_no_second_pool(world: World) -> None:
+    growth = Growth(world)
+    growth.pod = dataclasses.replace(growth.pod, unschedulable_since=world.clock.now() - PATIENCE + 90)
+    world.cluster.add(growth.pod)
+    growth.sweep()
+    assert zones(world) == ["a"]
+    growth.sweep()
+    assert zones(world) == ["a", "b"]
+
+
+def test_a_pool_that_was_never_asked_for_more_grows_first(world: World) -> None:
+    growth = Growth(world)
+    world.pools.sizes[growth.first] = 3
+    growth.sweep()
+    assert (zones(world), world.pools.sizes[growth.first]) == (["a"], 5)
+
+
+def test_nodes_that_came_meanwhile_are_not_asked_for_twice(world: World) -> None:
+    growth = Growth(world)
+    world.pools.before_next("remove_nodes", lambda: world.pools.sizes.update({growth.first: 6}))
+    growth.sweep()
+    assert growth.sizes == [4, 1]
+
+
+def test_a_pool_that_has_all_its_machines_gets_none_beside_it(world: World) -> None:
+    """They do not register as nodes, which GKE repairs."""
+    growth = Growth(world)
+    world.pools.missing.clear()
+    growth.sweep()
+    assert (zones(world), growth.sizes) == (["a"], [5])
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_lost_answer_costs_a_try_and_never_two_pools(world: World, answered: bool) -> None:
+    growth = Growth(world)
+    if answered:
+        world.pools.fail_next("create", Unavailable("503"))
+    else:
+        world.pools.fail_next("remove_nodes", Unavailable("503"))
+    growth.sweep(errors=1)
+    growth.sweep()
+    if answered:  # the first pool is smaller, and grows again
+        assert (zones(world), growth.sizes) == (["a"], [5])
+    else:
+        assert (zones(world), growth.sizes) == (["a", "b"], [3, 2])
+
+
+@pytest.mark.parametrize("value", ["no-create", "report-only"])
+def test_what_stops_creations_stops_both_steps(world: World, value: str) -> None:
+    growth = Growth(world)
+    world.cluster.namespace_labels["tpu-provisioner"] = {labels.MODE: value}
+    growth.sweep()
+    assert (zones(world), world.pools.removed) == (["a"], [])
+
+    del world.cluster.namespace_labels["tpu-provisioner"][labels.MODE]
+    world.use(capacity_policies=read_policies(POLICY), mode=value)
+    growth.sweep()
+    assert (zones(world), world.pools.removed) == (["a"], [])
+
+
+def test_a_limit_counts_the_nodes_of_both(world: World) -> None:
+    growth = Growth(world)
+    world.use(capacity_policies=read_policies(POLICY), limit_chips=5)
+    growth.sweep()
+    assert (zones(world), growth.sizes) == (["a", "b"], [3, 2])
+    (reserved,) = world.cluster.ledgers["tpu-provisioner"].entries.values()
+    assert reserved.chips == 2
+
+
+def test_when_the_second_candidate_fails_the_third_follows(world: World) -> None:
+    growth = Growth(world)
+    growth.sweep()
+    fail(world, 1)
+    growth.sweep(after=1)
+    assert (zones(world), growth.sizes[0], growth.sizes[-1]) == (["a", "b", "c"], 3, 2)
+
+
+def test_a_candidate_that_gke_refuses_at_once_is_followed_in_the_same_turn(world: World) -> None:
+    growth = Growth(world)
+    world.pools.fail_next("create", NoCapacity("quota"))
+    growth.sweep()
+    assert (zones(world), growth.sizes) == (["a", "c"], [3, 2])
+
+
+def test_the_newest_pool_grows_and_a_third_follows_where_it_cannot(world: World) -> None:
+    growth = Growth(world)
+    growth.sweep()
+    second = name_of(world, 1)
+    growth.run(second, 2)
+    growth.want(6)
+    growth.sweep()
+    assert growth.sizes == [3, 3]
+    world.clock.advance(2100)
+    world.pools.move(CLUSTER, second, "RUNNING")
+    world.pools.missing[second] = ["m9"]
+    growth.sweep()
+    assert (zones(world), growth.sizes) == (["a", "b", "c"], [3, 2, 1])
+
+
+def test_what_an_earlier_pool_loses_the_newest_one_gets(world: World) -> None:
+    """GKE took a spot node away."""
+    growth = Growth(world)
+    growth.sweep()
+    growth.run(name_of(world, 1), 2)
+    world.clock.advance(2100)
+    world.cluster.nodes[growth.first] = world.cluster.nodes[growth.first][:2]
+    world.pools.missing[growth.first] = ["gone"]
+    growth.sweep()
+    assert growth.sizes == [2, 2]
+    growth.sweep()
+    assert growth.sizes == [2, 3]
+
+
+def _settle(growth: Growth) -> str:
+    growth.sweep()
+    second = name_of(growth.world, 1)
+    growth.run(second, 2)
+    growth.world.cluster.pods.clear()
+    return second
+
+
+def test_nodes_of_the_later_pool_go_first(world: World, growth: Growth) -> None:
+    second = _settle(growth)
+    growth.run(second, 2, used=0)
+    growth.want(3)
+    for _ in range(8):
+        growth.sweep(after=200)
+    assert world.pools.sizes[growth.first] == 3
+    assert second not in world.pools.names(CLUSTER) or world.pools.sizes[second] == 0
+
+
+def test_of_the_earlier_pool_go_those_that_the_later_one_has_in_use(world: World, growth: Growth) -> None:
+    second = _settle(growth)
+    growth.run(growth.first, 3, used=1)
+    growth.run(second, 2, used=1)
+    growth.want(2)
+    for _ in range(8):
+        growth.sweep(after=200)
+    assert growth.sizes == [1, 1]
+
+
+def test_what_is_asked_for_twice_is_given_up_by_the_sweep(world: World, growth: Growth) -> None:
+    """Another function measured the first pool between the two steps, and let it grow again."""
+    _settle(growth)
+    world.pools.sizes[growth.first] = 5
+    growth.stay_short("RUNNING", "m2", "m3")
+    growth.sweep()
+    assert growth.sizes == [3, 2]
+
+
+def test_a_list_of_pools_from_before_the_second_one_lets_the_first_not_grow(world: World) -> None:
+    growth = Growth(world)
+    before = world.pools.list(CLUSTER)
+    growth.sweep()
+    lists = [before]
+    real = world.pools.list
+    world.pools.list = lambda cluster: lists.pop() if lists else real(cluster)  # type: ignore[method-assign]
+    assert world.deliver(a_demand(growth.pod)).status == 503
+    assert growth.sizes == [3, 2]
+
+
+def test_when_the_later_pool_is_gone_the_first_may_grow_again(world: World) -> None:
+    growth = Growth(world)
+    second = _settle(growth)
+    world.pools.move(CLUSTER, second, "gone")
+    growth.world.cluster.add(growth.pod)
+    growth.sweep()
+    assert growth.sizes == [5]
+
+
+def test_stockout_text_of_gke_is_told(world: World) -> None:
+    growth = Growth(world, status="RUNNING_WITH_ERROR")
+    key = CLUSTER, growth.first
+    world.pools.pools[key] = dataclasses.replace(world.pools.pools[key], error=STOCKOUT)
+    growth.sweep()
+    said = world.records.expect_in_order({"decision": "create", "attempt": 1})[0]["message"]
+    assert "no capacity in us-east5-a" in said
+    assert "GCE_STOCKOUT" in said

@@ -1,0 +1,73 @@
+"""Judges elastic pools with a list of capacity: several of one claim may share its nodes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tests.simulation.sim_growth import LIVE
+from tests.simulation.sim_workloads import list_pods
+
+if TYPE_CHECKING:
+    from tests.simulation.sim_faults import Invocation
+    from tests.simulation.sim_pools import Pool
+    from tests.simulation.sim_workloads import Workload
+    from tests.simulation.sim_world import World
+
+SURGE_SHARE = 0.25
+"""Of the pods of a Deployment so many more run while they are replaced."""
+CHANGED_SECONDS = 30.0
+"""So long after a change of the workload an act may still follow from what it was before."""
+
+
+def judge_sharing(world: World, run: Invocation, pool: Pool, nodes: int) -> bool:
+    """Return whether a pool may have others of its claim beside it; report if all are too large.
+
+    Args:
+        world: of the story.
+        run: the invocation that asks for the nodes.
+        pool: it is created, or resized.
+        nodes: its new size.
+    """
+    made = _find_owner(world, pool)
+    if made is None or not made.elastic or pool.owner is None or pool.owner.candidates[1] == 1:
+        return False
+    if text := _find_excess(world, run, pool, nodes):
+        world.judge.report("no more nodes than asked", text)
+    return True
+
+
+def count_wanted(made: Workload) -> int:
+    """Return for how many pods at a time an elastic pool must have nodes."""
+    pods = len(list_pods(made))
+    return pods + math.ceil(pods * SURGE_SHARE) * (made.kind == "Deployment")
+
+
+def _find_excess(world: World, run: Invocation, pool: Pool, nodes: int) -> str:
+    """Return in words that a pool with so many nodes is too much beside the others; empty if not.
+
+    Nothing can recall a request that is on its way while another pool is created, or while a person
+    changes the workload. What GKE shows may be old.
+    """
+    made, owner, now = _find_owner(world, pool), pool.owner, world.time.now
+    others = [
+        each
+        for each in world.gke.pools[pool.cluster].values()
+        if each is not pool
+        and each.owner
+        and owner
+        and each.owner.claim_hash == owner.claim_hash
+        and each.status in LIVE
+    ]
+    if not others or made is None or world.faults.stale_seconds:
+        return ""
+    late = any(each.made_at > run.call_began - 1 for each in others) or now - made.changed_at < CHANGED_SECONDS
+    total, wanted = nodes + sum(each.size for each in others), count_wanted(made)
+    if late or total <= wanted:
+        return ""
+    return f"{pool.name} with {nodes} nodes makes {total} of {made.kind} {made.name}, which wants {wanted}"
+
+
+def _find_owner(world: World, pool: Pool) -> Workload | None:
+    owner = pool.owner
+    return world.clusters[pool.cluster].workloads.get((owner.kind, owner.name)) if owner else None

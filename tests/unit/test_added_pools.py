@@ -1,0 +1,141 @@
+"""When an elastic pool with a list of capacity counts as full, and how several share a claim's nodes."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from shared.capacity_lists import read_policies
+from shared.core.decide.added_pools import count_missing, decide_addition, is_short, list_sharing, may_add_pools
+from shared.core.decide.demands import decide_demand
+from shared.core.decide.provision import decide_provision
+from shared.core.demand.demand import Demand
+from shared.core.identity.names import build_owner_labels, build_pool_name
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.core.workloads import NodeView
+from tests.builders import CLUSTER, NOW, settings
+from tests.unit.test_elastic import a_gpu_body, a_gpu_job
+from tests.unit.test_kind_job import a_pod
+
+SETTINGS = settings(
+    capacity_policies=read_policies("[{priorities: [{location: {zones: [us-east5-a, us-east5-b]}}]}]")
+)
+OLD = NOW - 601
+POD = dataclasses.replace(a_pod(None, template=a_gpu_body()), unschedulable=True, unschedulable_since=OLD)
+
+
+def a_demand(nodes: int = 5) -> Demand:
+    found = decide_demand(CLUSTER, POD, a_gpu_job(parallelism=nodes, completions=9), SETTINGS)
+    assert isinstance(found, Demand)
+    return found
+
+
+def a_pool(attempt: int = 0, *, status: str = "RUNNING", made: float = OLD, **other: Any) -> PoolSnapshot:
+    demand = a_demand().on_attempt(attempt)
+    said = build_owner_labels(
+        demand.claim,
+        attempt=attempt,
+        created_at=int(made),
+        fingerprint=other.pop("fingerprint", demand.fingerprint),
+        candidate=demand.candidate_mark,
+    )
+    name = build_pool_name(demand.claim, attempt)
+    return PoolSnapshot(name=name, status=PoolStatus(status), labels=said, **other)
+
+
+def some_nodes(count: int, since: float | None = OLD) -> list[NodeView]:
+    return [NodeView(name=f"n{at}", ready=True, created_at=since) for at in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("change", "short"),
+    [
+        ({}, True),
+        ({"size": 4}, False),
+        ({"size": 4, "status": "RUNNING_WITH_ERROR"}, True),
+        ({"size": 9}, True),
+        ({"nodes": 5}, False),
+        ({"nodes": 0}, True),
+        ({"status": "RECONCILING"}, False),
+        ({"status": "PROVISIONING"}, False),
+        ({"status": "ERROR"}, False),
+        ({"made": NOW - 500}, False),
+        ({"since": NOW - 500}, False),
+        ({"since": None}, False),
+        ({"waits": NOW - 500}, False),
+        ({"waits": None}, False),
+        ({"waits": NOW + 9000}, False),
+        ({"flex_start": True}, False),
+    ],
+    ids=str,
+)
+def test_a_pool_is_short_if_it_was_asked_for_more_and_nothing_came(change: dict[str, Any], short: bool) -> None:
+    row: dict[str, Any] = {
+        "size": 5,
+        "nodes": 3,
+        "status": "RUNNING",
+        "made": OLD,
+        "since": OLD,
+        "waits": OLD,
+        "flex_start": False,
+    } | change
+    found = is_short(
+        a_demand(),
+        dataclasses.replace(POD, unschedulable_since=row["waits"]),
+        a_pool(status=row["status"], made=row["made"], flex_start=row["flex_start"]),
+        some_nodes(row["nodes"], row["since"]),
+        size=row["size"],
+        now=NOW,
+        settings=SETTINGS,
+    )
+    assert found is short
+
+
+def test_living_pools_of_the_wanted_shape_share_the_nodes_the_oldest_first() -> None:
+    rows = [
+        "RUNNING",
+        "RECONCILING",
+        "PROVISIONING",
+        "RUNNING_WITH_ERROR",
+        "ERROR",
+        "STOPPING",
+        "STATUS_UNSPECIFIED",
+    ]
+    pools = [a_pool(attempt, status=status) for attempt, status in enumerate(rows)]
+    other = a_pool(9, fingerprint="1-other")
+    found = list_sharing(a_demand(), [other, *reversed(pools)])
+    assert [each.status for each in found] == rows[:4]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "apart", "missing"),
+    [({}, "", 5), ({"a": 3}, "", 2), ({"a": 3, "b": 2}, "b", 2), ({"a": 3, "b": 2}, "", 0), ({"a": 9}, "", 0)],
+)
+def test_what_the_other_pools_do_not_have_is_missing(sizes: dict[str, int], apart: str, missing: int) -> None:
+    assert count_missing(a_demand(), sizes, apart=apart) == missing
+
+
+def test_without_a_choice_there_is_one_pool() -> None:
+    assert may_add_pools(a_demand())
+    assert not may_add_pools(dataclasses.replace(a_demand(), candidates=()))
+    assert not may_add_pools(dataclasses.replace(a_demand(), elastic=False))
+
+
+def test_a_round_that_is_over_is_followed_by_a_pause_and_the_event_says_so() -> None:
+    demand = a_demand()
+    create = decide_provision(demand, None, now=NOW, settings=SETTINGS)
+    pod = dataclasses.replace(POD, unschedulable_since=NOW - 30)
+    first = decide_addition(demand, create, pod, a_pool(0), 3, used={0}, now=NOW)
+    assert (first.attempt, first.decision.verdict) == (1, "create")
+    assert "has 3 of 5 nodes: attempt 0 (candidate 1 of 2" in first.decision.message
+    assert "no capacity in us-east5-a (GKE: it adds no nodes); attempt 1: creating 2 x " in first.decision.message
+
+    last = decide_addition(demand, create, pod, a_pool(1), 3, used={0, 1}, now=NOW)
+    assert (last.decision.verdict, last.decision.reason) == ("wait", "stockout")
+    assert last.next_at is not None
+    assert last.next_at > NOW
+
+    after = decide_addition(demand, create, pod, a_pool(1), 3, used={0, 1}, now=NOW + 90)
+    assert (after.attempt, after.decision.verdict) == (2, "create")
