@@ -28,6 +28,7 @@ from shared.core.ports import BoundPod, Ledger, Namespace, Notice, SurplusMark
 from shared.core.workloads import NodeView, PodView
 from shared.edges.workload_objects import MIRROR_POD
 from tests.component.fake_disks import FakeDisks
+from tests.component.missing_nodes import MissingNodes
 from tests.component.plans import Plans
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ CLUSTER_UID = "uid-of-kube-system"
 NAMESPACES = ("default", "kube-system", "tpu-provisioner")
 
 
-class FakeNodePools(Plans):
+class FakeNodePools(MissingNodes, Plans):
     """The node pools of any number of clusters."""
 
     def __init__(self) -> None:
@@ -57,8 +58,6 @@ class FakeNodePools(Plans):
         self.sizes: dict[str, int] = {}
         """Of pools that are no longer as large as at their creation."""
         self.removed: list[str] = []
-        self.missing: dict[str, list[str]] = {}
-        """By pool: nodes that GKE keeps trying to make."""
         self.down_clusters: dict[str, ProvisionerError] = {}
         self.creations: dict[tuple[str, str], Creation] = {}
         """The latest operation that creates a pool."""
@@ -155,11 +154,6 @@ class FakeNodePools(Plans):
         self._note("remove_nodes", "", pool.name)
         self.removed += names
         self.sizes[pool.name] = self.measure(pool) - len(names)
-        self.missing[pool.name] = [each for each in self.missing.get(pool.name, ()) if each not in names]
-
-    def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
-        self._note("list_missing", "", pool.name)
-        return self.missing.get(pool.name, [])
 
     def _note(self, method: str, cluster: str, name: str) -> None:
         self.calls.append((method, name))
