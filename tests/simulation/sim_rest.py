@@ -111,7 +111,8 @@ def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: st
         world.gke.find_room(cluster.name, zone) >= missing and not world.faults.is_out_of_stock(cluster.name, zone)
         for zone in zones
     )
-    if world.story.limit_chips or missing <= 0:
+    ahead = world.story.skew_seconds > AHEAD_SECONDS_MAX  # a wait counts when its begin can be true
+    if world.story.limit_chips or ahead or missing <= 0:
         return False
     return stocked and read_reason(latest) in ("stockout", "pool_serves", "pod_unplaced", "pool_degraded")
 
