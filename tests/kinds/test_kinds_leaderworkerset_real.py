@@ -11,6 +11,7 @@ from demo.stack.commands import StackSettings
 from demo.stack.stack import Stack
 from tests.clusters import SPEED
 from tests.kinds.living import LONG, POOL, Life, is_running
+from tests.kinds.plain import a_gpu_pod, ask
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import HOSTS, LIFE, RUN_SECONDS, select
 
@@ -228,3 +229,32 @@ def test_the_surplus_group_of_a_rolling_update_has_a_pool_until_the_update_ends(
     assert life.pools_of(pods) == set(life.pools())
     life.end()
     assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (3, 3)
+
+
+def a_pair(life: str, workers: str) -> Json:
+    """A leader with an L4, and workers with another GPU: two shapes, so two elastic pools."""
+    other = {"cloud.google.com/gke-accelerator": workers}
+    return {"leaderTemplate": a_gpu_pod(life), "workerTemplate": a_gpu_pod(life, selector=other)}
+
+
+@pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
+def test_a_leader_and_its_workers_with_another_gpu_get_both_pools(cloud: Cloud) -> None:
+    life = Set(cloud, "pair")
+    life.submit(size=3, **a_pair("pair", "nvidia-tesla-t4"))
+    pods = life.wait_running(3)
+    assert life.pools_of(pods) == set(life.pools())
+    assert len(life.pools()) == 2
+    life.end()
+    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (2, 2)
+
+
+@pytest.mark.proves("LeaderWorkerSet", "refused", on=LWS)
+def test_a_leader_whose_workers_can_get_no_pool_gets_none_either(cloud: Cloud) -> None:
+    life = Set(cloud, "half")
+    pair = a_pair("half", "nvidia-tesla-t4")
+    ask(pair["workerTemplate"], cpu="1000")
+    life.submit(size=3, **pair)
+    wait_for("the leader's refusal", lambda: any("a pool for its workers" in each for each in life.refusals()))
+    assert all("valid: less than the 96 vCPUs" in each for each in life.refusals())
+    assert life.calls() == []
+    life.delete()
