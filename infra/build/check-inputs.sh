@@ -15,7 +15,7 @@
 #                    JOBSET_DIGEST KUEUE_DIGEST
 #                    MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY (only with an environment)
 # Private only:      CONTROL_PLANE_ACCESS AUTHORIZED_NETWORKS PRIVATE_NODES FUNCTIONS_EGRESS
-#                    FUNCTIONS_SUBNET BUILD_WORKER_POOL
+#                    FUNCTIONS_SUBNET BUILD_WORKER_POOL NETWORK_PROJECT KMS_KEY SERVICES_KMS_KEY
 # Only for destroying:  FORCE DELETE_STATE DELETE_ARTIFACTS
 # Every input can also be a substitution: _REGION for REGION.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
@@ -31,6 +31,9 @@ allow MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY JOBSET_DIGEST KUEUE_DIGEST
 allow JOBSET_API_VERSION KUEUE_API_VERSION NETWORK_NAME SUBNET_NAME ARTIFACT_REPOSITORY_BUCKET_NAME NODE_SERVICE_ACCOUNTS
 need PRIVATE_NODES
 allow CONTROL_PLANE_ACCESS AUTHORIZED_NETWORKS FUNCTIONS_EGRESS FUNCTIONS_SUBNET BUILD_WORKER_POOL
+allow NETWORK_PROJECT KMS_KEY SERVICES_KMS_KEY
+[ -z "$KMS_KEY" ] || [ -n "$SERVICES_KMS_KEY" ] ||
+    fail "SERVICES_KMS_KEY: is required with KMS_KEY, because the functions are in $SERVICES_REGION and a key is of one region; valid: projects/PROJECT/locations/$SERVICES_REGION/keyRings/RING/cryptoKeys/NAME"
 python3 "$ROOT/infra/build/third_party/versions.py" --check jobset "$JOBSET_API_VERSION" kueue "$KUEUE_API_VERSION"
 for product in JOBSET KUEUE; do
     version=${product}_API_VERSION digest=${product}_DIGEST
@@ -51,6 +54,7 @@ else
     for name in MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY; do
         [ -z "${!name}" ] || fail "$name: is for CREATE_ENVIRONMENT=true (got: ${!name}); valid: no value, because this cluster's owners make its namespaces, queues and repositories"
     done
+    [ -z "$NETWORK_PROJECT" ] || fail "NETWORK_PROJECT: is for the environment's own cluster (got: $NETWORK_PROJECT); valid: no value with CREATE_ENVIRONMENT=false"
     [ -z "$AUTHORIZED_NETWORKS" ] || fail "AUTHORIZED_NETWORKS: is for the environment's own cluster (got: $AUTHORIZED_NETWORKS); valid: no value with CREATE_ENVIRONMENT=false"
     say "A provisioner beside the cluster $CLUSTER_NAME in $CLUSTER_LOCATION of $CLUSTER_PROJECT: project $PROJECT_ID, name $NAME, mode $MODE"
 fi

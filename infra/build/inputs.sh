@@ -12,7 +12,8 @@ INPUTS=(TF_STATE_BUCKET TF_STATE_PREFIX REGION SERVICES_REGION TENSORBOARD_REGIO
     TERRAFORM_VARIABLES FORCE DELETE_STATE DELETE_ARTIFACTS ALLOW_DELETE PLAN_ONLY ALERT_EMAIL RUNBOOK_URL
     FUNCTIONS_ARCHIVE REBUILD_EXPORTER MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY
     JOBSET_DIGEST KUEUE_DIGEST
-    CONTROL_PLANE_ACCESS AUTHORIZED_NETWORKS PRIVATE_NODES FUNCTIONS_EGRESS FUNCTIONS_SUBNET BUILD_WORKER_POOL)
+    CONTROL_PLANE_ACCESS AUTHORIZED_NETWORKS PRIVATE_NODES FUNCTIONS_EGRESS FUNCTIONS_SUBNET BUILD_WORKER_POOL
+    NETWORK_PROJECT KMS_KEY SERVICES_KMS_KEY)
 
 fail() {
     printf 'error: %s\n' "$*" >&2
@@ -73,6 +74,8 @@ default_inputs() {
     CLUSTER_LOCATION=${CLUSTER_LOCATION:-$REGION}
     SERVICES_REGION=${SERVICES_REGION:-$REGION}
     CLUSTER_PROJECT=${CLUSTER_PROJECT:-$PROJECT_ID}
+    # A key is of one region.
+    [ "$SERVICES_REGION" != "$REGION" ] || SERVICES_KMS_KEY=${SERVICES_KMS_KEY:-$KMS_KEY}
     BUILD_FOLDER=${BUILD_FOLDER:-$ROOT/build/deploy}
     TERRAFORM_ROOT=$ROOT/infra/terraform/complete
     [ "$CREATE_ENVIRONMENT" = true ] || TERRAFORM_ROOT=$ROOT/infra/terraform/provisioner
@@ -87,7 +90,7 @@ default_inputs() {
 form_of() {
     local bool='^(true|false)$' project='^[a-z][-a-z0-9]{4,28}[a-z0-9]$' cluster='^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$'
     case $1 in
-        PROJECT_ID | CLUSTER_PROJECT) FORM=$project VALID="a project id: 6 to 30 lower-case letters, digits and hyphens, beginning with a letter" ;;
+        PROJECT_ID | CLUSTER_PROJECT | NETWORK_PROJECT) FORM=$project VALID="a project id: 6 to 30 lower-case letters, digits and hyphens, beginning with a letter" ;;
         REGION | SERVICES_REGION) FORM='^[a-z]+-[a-z]+[0-9]+$' VALID="a region such as us-east5" ;;
         ZONE) FORM='^[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$' VALID="a zone such as us-east5-b or us-south1-ai1b" ;;
         CLUSTER_LOCATION) FORM='^[a-z]+-[a-z]+[0-9]+(-[a-z0-9]+)?$' VALID="the cluster's region (us-east5), or its zone if it is zonal (us-east5-b)" ;;
@@ -113,6 +116,7 @@ form_of() {
         AUTHORIZED_NETWORKS) FORM='^[0-9./, ]+$' VALID="ranges such as 10.129.0.0/20, separated by spaces or commas" ;;
         FUNCTIONS_EGRESS) FORM='^(none|all|private-ranges-only)$' VALID="none, all or private-ranges-only" ;;
         FUNCTIONS_SUBNET) FORM='^projects/[^/]+/regions/[^/]+/subnetworks/[^/]+$' VALID="projects/PROJECT/regions/REGION/subnetworks/NAME, in the functions' region" ;;
+        KMS_KEY | SERVICES_KMS_KEY) FORM='^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$' VALID="projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/NAME" ;;
         BUILD_WORKER_POOL) FORM='^projects/[^/]+/locations/[^/]+/workerPools/[^/]+$' VALID="projects/PROJECT/locations/REGION/workerPools/NAME, in the functions' region" ;;
         TERRAFORM_VARIABLES) FORM='^[^/].*\.json$' VALID="the path of a .json file in the source, relative to its top" ;;
         *) fail "$1 is not an input of these scripts" ;;

@@ -4,13 +4,13 @@
 # functions, which that bucket keeps.
 #
 # Inputs: PROJECT_ID, REGION; optional TF_STATE_BUCKET (default: PROJECT_ID-NAME-state), NAME,
-# FUNCTIONS_ARCHIVE. An existing bucket is used as it is, but it must be versioned, so that an
+# FUNCTIONS_ARCHIVE, KMS_KEY. An existing bucket is used as it is, but it must be versioned, so that an
 # overwritten state can be restored.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
 need PROJECT_ID REGION TF_STATE_BUCKET
-allow FUNCTIONS_ARCHIVE
+allow FUNCTIONS_ARCHIVE KMS_KEY
 bucket=gs://$TF_STATE_BUCKET
 if [ -n "$FUNCTIONS_ARCHIVE" ]; then
     say "Fetching $FUNCTIONS_ARCHIVE"
@@ -23,7 +23,7 @@ if gcloud storage buckets describe "$bucket" --project="$PROJECT_ID" --format='v
 elif grep -q -i -E 'not found|404' "$BUILD_FOLDER/bucket-error"; then
     say "Creating the state bucket $bucket"
     gcloud storage buckets create "$bucket" --project="$PROJECT_ID" --location="$REGION" \
-        --uniform-bucket-level-access --public-access-prevention --quiet
+        --uniform-bucket-level-access --public-access-prevention ${KMS_KEY:+--default-encryption-key="$KMS_KEY"} --quiet
 else # forbidden, or no answer: the bucket may belong to another project
     cat "$BUILD_FOLDER/bucket-error" >&2
     fail "TF_STATE_BUCKET: $TF_STATE_BUCKET cannot be read; if it belongs to another project, choose another name"

@@ -29,6 +29,7 @@ _TO_VARIABLES = {
     "FUNCTIONS_EGRESS": "functions_egress",
     "FUNCTIONS_SUBNET": "functions_subnet",
     "BUILD_WORKER_POOL": "build_worker_pool",
+    "SERVICES_KMS_KEY": "services_kms_key",
 }
 _TO_ENVIRONMENT_VARIABLES = {
     "ZONE": "zone",
@@ -41,6 +42,7 @@ _TO_ENVIRONMENT_VARIABLES = {
     "TENSORBOARD_REGION": "tensorboard_region",
     "IMAGE_REPOSITORY": "image_repository_name",
     "CONTROL_PLANE_ACCESS": "control_plane_access",
+    "KMS_KEY": "kms_key",
 }
 _JOINED = ("settings", "clusters")
 _LIMITS = ("limit_chips", "limit_chips_per_namespace", "limit_slices")
@@ -100,6 +102,9 @@ def _render_environment(inputs: Mapping[str, str]) -> dict[str, Any]:
         values["more_namespaces"] = namespaces
     if accounts := _split(inputs, "NODE_SERVICE_ACCOUNTS"):
         values["node_service_accounts"] = accounts
+    host = inputs.get("NETWORK_PROJECT") or inputs["PROJECT_ID"]
+    if host != inputs["PROJECT_ID"]:  # its owners make the network and what belongs to it
+        values |= {"network_project": host, "create_network": False, "create_nat": False}
     if ranges := _split(inputs, "AUTHORIZED_NETWORKS"):
         values["authorized_networks"] = ranges
     if inputs.get("PRIVATE_NODES") == "true":

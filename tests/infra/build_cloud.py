@@ -111,7 +111,7 @@ class Cloud:
             return self._scheduler(plain[2], plain[3])
         elif group == "pubsub subscriptions modify-push-config":
             self.world["detached"] = sorted({*self.world["detached"], plain[3]})
-        return ""
+        return "123456789" if group.startswith("projects describe") else ""
 
     def _scheduler(self, verb: str, job: str) -> str:
         if verb == "pause":
@@ -120,6 +120,8 @@ class Cloud:
 
     def _storage(self, plain: list[str], words: list[str]) -> str:
         buckets = self.world["buckets"]
+        if plain[1] == "service-agent":
+            return "service-123456789@gs-project-accounts.iam.gserviceaccount.com"
         if plain[1] == "buckets":
             verb, name = plain[2], plain[3]
             if verb == "create":

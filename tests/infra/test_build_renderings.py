@@ -89,50 +89,6 @@ def test_the_services_may_have_a_region_of_their_own() -> None:
     assert (values["region"], values["clusters"]["main"]["location"]) == ("us-central1", "us-east5")
 
 
-PRIVATE = {
-    "_CONTROL_PLANE_ACCESS": "private",
-    "_PRIVATE_NODES": "true",
-    "_FUNCTIONS_EGRESS": "all",
-    "_FUNCTIONS_SUBNET": "projects/host/regions/us-east5/subnetworks/functions",
-    "_BUILD_WORKER_POOL": "projects/a-project/locations/us-east5/workerPools/private",
-}
-
-
-@pytest.mark.parametrize(
-    ("root", "given", "own"),
-    [
-        (
-            "complete",
-            OLD_COMMAND_LINE | {"_AUTHORIZED_NETWORKS": "10.0.0.0/8 192.168.0.0/16"},
-            {
-                "control_plane_access": "private",
-                "enable_private_nodes": True,
-                "authorized_networks": ["10.0.0.0/8", "192.168.0.0/16"],
-            },
-        ),
-        ("provisioner", BESIDE_A_CLUSTER, {}),
-    ],
-)
-def test_what_is_private_becomes_variables_that_the_root_has(
-    root: str, given: dict[str, str], own: dict[str, Any]
-) -> None:
-    before, values = render_variables(inputs(given), {}), render_variables(inputs(given | PRIVATE), {})
-    added = {name: value for name, value in values.items() if name not in before or name in own}
-
-    assert added == own | {
-        "require_private_nodes": True,
-        "functions_egress": "all",
-        "functions_subnet": PRIVATE["_FUNCTIONS_SUBNET"],
-        "build_worker_pool": PRIVATE["_BUILD_WORKER_POOL"],
-    }
-    assert added.keys() <= {
-        each.name for each in read_configuration(ROOT / f"infra/terraform/{root}").of("variable")
-    }
-    if root == "provisioner":
-        assert values["clusters"]["main"]["endpoint"] == "private"
-        assert "endpoint" not in before["clusters"]["main"]
-
-
 @pytest.mark.parametrize(
     ("given", "more", "missed"),
     [

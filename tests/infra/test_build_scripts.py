@@ -150,6 +150,21 @@ def test_a_script_is_strict_and_executable(script: str) -> None:
             "FUNCTIONS_SUBNET: is not valid (got: functions); valid: projects/PROJECT/regions/REGION/subnetworks/",
         ),
         (
+            {"_KMS_KEY": "key"},
+            "KMS_KEY: is not valid (got: key); valid: projects/PROJECT/locations/REGION/keyRings/",
+        ),
+        (
+            {
+                "_SERVICES_REGION": "us-central1",
+                "_KMS_KEY": "projects/p/locations/us-east5/keyRings/r/cryptoKeys/k",
+            },
+            "SERVICES_KMS_KEY: is required with KMS_KEY, because the functions are in us-central1",
+        ),
+        (
+            BESIDE_A_CLUSTER | {"_NETWORK_PROJECT": "host-project"},
+            "NETWORK_PROJECT: is for the environment's own cluster (got: host-project)",
+        ),
+        (
             {"_BUILD_WORKER_POOL": "pool"},
             "BUILD_WORKER_POOL: is not valid (got: pool); valid: projects/PROJECT/locations/REGION/workerPools/",
         ),

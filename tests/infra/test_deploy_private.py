@@ -23,6 +23,7 @@ PRIVATE = {
     "AUTHORIZED_NETWORKS": "10.129.0.0/20",
     "PRIVATE_NODES": "true",
     "FUNCTIONS_EGRESS": "all",
+    "KMS_KEY": f"projects/{PROJECT}/locations/us-central1/keyRings/training/cryptoKeys/training",
 }
 
 

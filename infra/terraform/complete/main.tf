@@ -39,6 +39,8 @@ module "environment" {
   create_nat                        = var.create_nat
   control_plane_access              = var.control_plane_access
   authorized_networks               = var.authorized_networks
+  network_project                   = var.network_project
+  kms_key                           = var.kms_key
   gke_sa_name                       = var.gke_sa_name
   gke_sa_roles                      = var.gke_sa_roles
   tpu_sa_name                       = var.tpu_sa_name
@@ -91,7 +93,9 @@ module "provisioner" {
   functions_subnet      = var.functions_subnet
   build_worker_pool     = var.build_worker_pool
   require_private_nodes = var.require_private_nodes
+  services_kms_key      = var.services_kms_key
 
   # Both must mean the same workload policies, or no tpu7x pool would find its own.
-  settings = merge(var.settings, { workload_policy_prefix = module.environment.workload_policy_prefix })
+  # Pools on demand get the key of the environment's other disks, unless a setting names one.
+  settings = merge(var.kms_key == "" ? {} : { node_boot_disk_kms_key = var.kms_key }, var.settings, { workload_policy_prefix = module.environment.workload_policy_prefix })
 }

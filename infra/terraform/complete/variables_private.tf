@@ -35,3 +35,21 @@ variable "require_private_nodes" {
   description = "Whether every served cluster must give new nodes no public addresses, as an organisation's policy may demand. The functions' pools take this from their cluster."
   default     = false
 }
+
+variable "network_project" {
+  description = "Host project of a Shared VPC that has the network and the subnet. Empty: project_id."
+  type        = string
+  default     = ""
+}
+
+variable "kms_key" {
+  description = "Key of Cloud KMS in this region: projects/P/locations/R/keyRings/K/cryptoKeys/N. It encrypts the cluster's Secrets, node disks, the artifacts bucket, the images' repository and the TensorBoard. Empty: Google's keys. infra/build/private-grants.sh lets Google's services use it."
+  type        = string
+  default     = ""
+}
+
+variable "services_kms_key" {
+  type        = string
+  description = "Key of Cloud KMS in the functions' region: projects/P/locations/R/keyRings/K/cryptoKeys/N. It encrypts the functions, their source and images, and the topics. Empty: Google's keys. infra/build/private-grants.sh lets Google's services use it."
+  default     = ""
+}

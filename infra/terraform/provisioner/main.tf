@@ -36,4 +36,5 @@ module "provisioner" {
   functions_subnet      = var.functions_subnet
   build_worker_pool     = var.build_worker_pool
   require_private_nodes = var.require_private_nodes
+  services_kms_key      = var.services_kms_key
 }

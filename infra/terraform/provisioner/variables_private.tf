@@ -23,3 +23,9 @@ variable "require_private_nodes" {
   description = "Whether every served cluster must give new nodes no public addresses, as an organisation's policy may demand. The functions' pools take this from their cluster."
   default     = false
 }
+
+variable "services_kms_key" {
+  type        = string
+  description = "Key of Cloud KMS in the functions' region: projects/P/locations/R/keyRings/K/cryptoKeys/N. It encrypts the functions, their source and images, and the topics. Empty: Google's keys. infra/build/private-grants.sh lets Google's services use it."
+  default     = ""
+}

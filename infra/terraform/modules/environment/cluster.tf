@@ -5,6 +5,7 @@ locals {
   on_release_channel = var.gke_release_channel != "UNSPECIFIED"
   cpu_pool_zones     = length(var.cpu_pool_zones) > 0 ? var.cpu_pool_zones : [var.zone]
   by_address         = var.control_plane_access == "private"
+  kms_key            = var.kms_key == "" ? null : var.kms_key
   scopes             = ["https://www.googleapis.com/auth/cloud-platform"]
 }
 
@@ -35,8 +36,17 @@ resource "google_container_cluster" "this" {
   remove_default_node_pool = true
   initial_node_count       = 1
   node_config {
-    service_account = google_service_account.node.email
-    oauth_scopes    = local.scopes
+    service_account   = google_service_account.node.email
+    oauth_scopes      = local.scopes
+    boot_disk_kms_key = local.kms_key
+  }
+
+  dynamic "database_encryption" {
+    for_each = local.kms_key[*]
+    content {
+      state    = "ENCRYPTED"
+      key_name = database_encryption.value
+    }
   }
 
   release_channel {
@@ -132,12 +142,13 @@ resource "google_container_node_pool" "cpu" {
   }
 
   node_config {
-    machine_type    = var.cpu_pool_machine_type
-    disk_type       = var.cpu_pool_disk_type
-    disk_size_gb    = var.cpu_pool_disk_size
-    service_account = google_service_account.node.email
-    oauth_scopes    = local.scopes
-    metadata        = { disable-legacy-endpoints = "true" }
+    machine_type      = var.cpu_pool_machine_type
+    disk_type         = var.cpu_pool_disk_type
+    disk_size_gb      = var.cpu_pool_disk_size
+    boot_disk_kms_key = local.kms_key
+    service_account   = google_service_account.node.email
+    oauth_scopes      = local.scopes
+    metadata          = { disable-legacy-endpoints = "true" }
 
     shielded_instance_config {
       enable_secure_boot          = true
@@ -171,6 +182,7 @@ module "tpu_pools" {
   tpu_capacity               = var.tpu_capacity
   tpu_reservation            = var.tpu_reservation
   node_service_account       = google_service_account.node.email
+  boot_disk_kms_key          = local.kms_key
   max_pods_per_node          = var.max_pods_per_node
   on_release_channel         = local.on_release_channel
   workload_policy_prefix     = var.workload_policy_prefix

@@ -7,6 +7,7 @@ resource "google_artifact_registry_repository" "images" {
   location      = var.region
   repository_id = var.image_repository_name
   format        = "DOCKER"
+  kms_key_name  = local.kms_key
   description   = "Images of the training workloads of cluster ${var.cluster_name}"
 }
 

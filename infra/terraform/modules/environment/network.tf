@@ -5,8 +5,9 @@ locals {
   # By it a later build knows what a killed one has made (infra/build/adopt.py), where there are no labels.
   mark = "TPU Provisioner's environment of the cluster ${var.cluster_name}"
 
-  network_path = "projects/${var.project_id}/global/networks/${var.network_name}"
-  subnet_path  = "projects/${var.project_id}/regions/${var.region}/subnetworks/${var.subnet_name}"
+  network_project = var.network_project == "" ? var.project_id : var.network_project
+  network_path    = "projects/${local.network_project}/global/networks/${var.network_name}"
+  subnet_path     = "projects/${local.network_project}/regions/${var.region}/subnetworks/${var.subnet_name}"
 
   # GKE sets aside the next power of two above twice max_pods_per_node for every node, so that addresses are not
   # used again at once: https://cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#cluster_sizing
@@ -63,7 +64,7 @@ resource "google_compute_subnetwork" "this" {
 data "google_compute_subnetwork" "existing" {
   count = var.create_network ? 0 : 1
 
-  project = var.project_id
+  project = local.network_project
   region  = var.region
   name    = var.subnet_name
 
@@ -74,7 +75,7 @@ data "google_compute_subnetwork" "existing" {
     }
     postcondition {
       condition     = self.private_ip_google_access || !var.enable_private_nodes
-      error_message = "subnet_name: private nodes need Private Google Access: gcloud compute networks subnets update ${var.subnet_name} --region ${var.region} --enable-private-ip-google-access"
+      error_message = "subnet_name: private nodes need Private Google Access: gcloud compute networks subnets update ${var.subnet_name} --project ${local.network_project} --region ${var.region} --enable-private-ip-google-access"
     }
   }
 }

@@ -13,6 +13,13 @@ resource "google_storage_bucket" "artifacts" {
     enabled = var.bucket_versioning
   }
 
+  dynamic "encryption" {
+    for_each = local.kms_key[*]
+    content {
+      default_kms_key_name = encryption.value
+    }
+  }
+
   soft_delete_policy {
     retention_duration_seconds = var.bucket_soft_delete_seconds
   }
@@ -38,6 +45,13 @@ resource "google_vertex_ai_tensorboard" "this" {
   project      = var.project_id
   region       = var.tensorboard_region
   display_name = var.tensorboard_name == "" ? "${var.cluster_name}-tensorboard" : var.tensorboard_name
+
+  dynamic "encryption_spec" {
+    for_each = local.kms_key[*]
+    content {
+      kms_key_name = encryption_spec.value
+    }
+  }
 }
 
 # There is no narrower role that writes to one TensorBoard.

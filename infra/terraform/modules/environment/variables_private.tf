@@ -31,3 +31,35 @@ variable "authorized_networks" {
     error_message = "authorized_networks: limits the control plane's addresses, so set enable_ip_endpoints = true, or leave the ranges out."
   }
 }
+
+variable "network_project" {
+  description = "Host project of a Shared VPC that has the network and the subnet. Empty: project_id."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = var.network_project == "" || can(regex("^[a-z][-a-z0-9]{4,28}[a-z0-9]$", var.network_project))
+    error_message = "network_project: must be a project id of 6 to 30 lower-case letters, digits and hyphens, or be left out."
+  }
+
+  validation {
+    condition     = contains(["", var.project_id], var.network_project) || (!var.create_network && (!var.create_nat || !var.enable_private_nodes))
+    error_message = "network_project: the host project's owners make its network and Cloud NAT, so set create_network = false and create_nat = false."
+  }
+}
+
+variable "kms_key" {
+  description = "Key of Cloud KMS in this region: projects/P/locations/R/keyRings/K/cryptoKeys/N. It encrypts the cluster's Secrets, node disks, the artifacts bucket, the images' repository and the TensorBoard. Empty: Google's keys. infra/build/private-grants.sh lets Google's services use it."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = var.kms_key == "" || can(regex("^projects/[^/]+/locations/${var.region}/keyRings/[^/]+/cryptoKeys/[^/]+$", var.kms_key))
+    error_message = "kms_key: must be projects/PROJECT/locations/${var.region}/keyRings/RING/cryptoKeys/NAME, because what it encrypts is in ${var.region}."
+  }
+
+  validation {
+    condition     = var.kms_key == "" || !var.create_tensorboard || var.tensorboard_region == var.region
+    error_message = "kms_key: is in ${var.region}, and the TensorBoard is in ${var.tensorboard_region}; set tensorboard_region = \"${var.region}\", or create_tensorboard = false."
+  }
+}

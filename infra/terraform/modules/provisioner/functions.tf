@@ -54,6 +54,13 @@ resource "google_storage_bucket" "source" {
   soft_delete_policy {
     retention_duration_seconds = 0
   }
+
+  dynamic "encryption" {
+    for_each = local.kms_key[*]
+    content {
+      default_kms_key_name = encryption.value
+    }
+  }
 }
 
 # The name follows the content: a changed source is a new object, an unchanged one changes nothing.
@@ -75,6 +82,7 @@ resource "google_artifact_registry_repository" "functions" {
   format                 = "DOCKER"
   description            = "Images of the functions of ${var.name}."
   cleanup_policy_dry_run = false
+  kms_key_name           = local.kms_key # that of the functions: they accept no other
 
   cleanup_policies {
     id     = "keep-the-last-three"
@@ -127,10 +135,11 @@ resource "google_project_iam_member" "build_source" {
 resource "google_cloudfunctions2_function" "this" {
   for_each = local.functions
 
-  project     = var.project_id
-  location    = var.region
-  name        = "${var.name}-${each.key}"
-  description = local.accounts[each.key]
+  project      = var.project_id
+  location     = var.region
+  name         = "${var.name}-${each.key}"
+  description  = local.accounts[each.key]
+  kms_key_name = local.kms_key
 
   build_config {
     runtime           = var.functions_runtime

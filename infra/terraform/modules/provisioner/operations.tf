@@ -16,6 +16,7 @@ resource "google_pubsub_topic" "nodepool_events" {
 
   project                    = var.project_id
   name                       = "${var.name}-nodepool-events"
+  kms_key_name               = local.kms_key
   message_retention_duration = "${var.replay_days * local.day_seconds}s"
 }
 

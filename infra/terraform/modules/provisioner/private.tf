@@ -2,6 +2,8 @@
 # https://cloud.google.com/functions/docs/running/direct-vpc. Without functions_egress nothing here exists.
 
 locals {
+  kms_key = var.services_kms_key == "" ? null : var.services_kms_key
+
   egress_settings = {
     none                = null
     all                 = "VPC_EGRESS_ALL_TRAFFIC"

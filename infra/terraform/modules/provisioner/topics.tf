@@ -16,12 +16,14 @@ locals {
 resource "google_pubsub_topic" "workload_events" {
   project                    = var.project_id
   name                       = "${var.name}-workload-events"
+  kms_key_name               = local.kms_key
   message_retention_duration = "${var.replay_days * local.day_seconds}s"
 }
 
 resource "google_pubsub_topic" "dead_letters" {
-  project = var.project_id
-  name    = "${var.name}-dead-letters"
+  project      = var.project_id
+  name         = "${var.name}-dead-letters"
+  kms_key_name = local.kms_key
 }
 
 # The longest that Pub/Sub keeps anything: a dead letter waits for a person, who may be away.

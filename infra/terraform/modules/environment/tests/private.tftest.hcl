@@ -21,6 +21,10 @@ run "without_a_wish_nothing_is_limited" {
     condition     = length(google_container_cluster.this.private_cluster_config) == 0 && length(google_container_cluster.this.master_authorized_networks_config) == 0
     error_message = "An environment that asks for nothing private has nothing of it."
   }
+  assert {
+    condition     = length(google_container_cluster.this.database_encryption) == 0 && length(google_storage_bucket.artifacts.encryption) == 0 && google_container_node_pool.cpu.node_config[0].boot_disk_kms_key == null
+    error_message = "Without a key of yours, Google's keys are used."
+  }
 }
 
 run "only_the_private_address_answers" {
@@ -102,4 +106,89 @@ run "ranges_without_addresses" {
   }
 
   expect_failures = [var.authorized_networks]
+}
+
+run "a_key_encrypts_everything_that_can_be" {
+  variables {
+    kms_key               = "projects/keys/locations/us-east5/keyRings/ring/cryptoKeys/training"
+    create_tensorboard    = true
+    tensorboard_region    = "us-east5"
+    image_repository_name = "images"
+    tpu_type              = "v5litepod-16"
+    num_tpu_pools         = 1
+  }
+
+  assert {
+    condition     = google_container_cluster.this.database_encryption[0].key_name == var.kms_key && google_container_cluster.this.database_encryption[0].state == "ENCRYPTED"
+    error_message = "Secrets in the cluster are encrypted with the key."
+  }
+  assert {
+    condition     = google_container_node_pool.cpu.node_config[0].boot_disk_kms_key == var.kms_key
+    error_message = "The disks of nodes are too."
+  }
+  assert {
+    condition     = google_storage_bucket.artifacts.encryption[0].default_kms_key_name == var.kms_key && google_artifact_registry_repository.images[0].kms_key_name == var.kms_key && google_vertex_ai_tensorboard.this[0].encryption_spec[0].kms_key_name == var.kms_key
+    error_message = "So are checkpoints, images and the TensorBoard."
+  }
+}
+
+run "the_network_of_a_host_project" {
+  variables {
+    network_project      = "host-project"
+    create_network       = false
+    create_nat           = false
+    enable_private_nodes = true
+  }
+
+  assert {
+    condition     = google_container_cluster.this.network == "projects/host-project/global/networks/train-network" && google_container_cluster.this.subnetwork == "projects/host-project/regions/us-east5/subnetworks/train-subnet"
+    error_message = "The cluster is in the host project's network."
+  }
+  assert {
+    condition     = data.google_compute_subnetwork.existing[0].project == "host-project" && length(google_compute_router.this) == 0 && length(google_compute_network.this) == 0
+    error_message = "Nothing is made in the host project."
+  }
+}
+
+run "a_host_project_by_its_number" {
+  command = plan
+
+  variables {
+    network_project = "123456789"
+    create_network  = false
+    create_nat      = false
+  }
+
+  expect_failures = [var.network_project]
+}
+
+run "a_network_to_be_made_in_a_host_project" {
+  command = plan
+
+  variables {
+    network_project = "host-project"
+  }
+
+  expect_failures = [var.network_project]
+}
+
+run "a_key_of_another_region" {
+  command = plan
+
+  variables {
+    kms_key = "projects/keys/locations/global/keyRings/ring/cryptoKeys/training"
+  }
+
+  expect_failures = [var.kms_key]
+}
+
+run "a_key_and_a_tensorboard_elsewhere" {
+  command = plan
+
+  variables {
+    kms_key            = "projects/keys/locations/us-east5/keyRings/ring/cryptoKeys/training"
+    create_tensorboard = true
+  }
+
+  expect_failures = [var.kms_key]
 }

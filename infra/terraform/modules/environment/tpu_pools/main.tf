@@ -103,13 +103,14 @@ resource "google_container_node_pool" "tpu" {
   }
 
   node_config {
-    machine_type    = local.slice.machine_type
-    disk_type       = local.slice.boot_disk_type
-    spot            = var.tpu_capacity == "spot"
-    service_account = var.node_service_account
-    oauth_scopes    = ["https://www.googleapis.com/auth/cloud-platform"]
-    labels          = local.multislice_labels
-    metadata        = { disable-legacy-endpoints = "true" }
+    machine_type      = local.slice.machine_type
+    disk_type         = local.slice.boot_disk_type
+    boot_disk_kms_key = var.boot_disk_kms_key
+    spot              = var.tpu_capacity == "spot"
+    service_account   = var.node_service_account
+    oauth_scopes      = ["https://www.googleapis.com/auth/cloud-platform"]
+    labels            = local.multislice_labels
+    metadata          = { disable-legacy-endpoints = "true" }
 
     shielded_instance_config {
       enable_secure_boot          = true

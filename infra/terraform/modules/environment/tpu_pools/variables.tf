@@ -161,3 +161,14 @@ variable "workload_policy_topologies" {
     error_message = "workload_policy_topologies: choose multi-host topologies of tpu7x, such as 2x2x2, 2x4x4, 4x4x4, 4x4x8 (see catalogue.json)."
   }
 }
+
+variable "boot_disk_kms_key" {
+  description = "Key of Cloud KMS for the nodes' disks: projects/P/locations/R/keyRings/K/cryptoKeys/N. null: Google's keys."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.boot_disk_kms_key == null || can(regex("^projects/[^/]+/locations/${var.region}/keyRings/[^/]+/cryptoKeys/[^/]+$", var.boot_disk_kms_key))
+    error_message = "boot_disk_kms_key: must be projects/PROJECT/locations/${var.region}/keyRings/RING/cryptoKeys/NAME, or null."
+  }
+}

@@ -18,6 +18,10 @@ run "without_a_network_nothing_is_private" {
   command = plan
 
   assert {
+    condition     = google_pubsub_topic.workload_events.kms_key_name == null && length(google_storage_bucket.source.encryption) == 0
+    error_message = "Without a key of yours, Google's keys are used."
+  }
+  assert {
     condition     = length(data.google_compute_subnetwork.functions) == 0 && alltrue([for each in google_cloudfunctions2_function.this : length(each.service_config[0].direct_vpc_network_interface) == 0 && each.build_config[0].worker_pool == null])
     error_message = "A deployment that asks for nothing private has nothing of it."
   }
@@ -69,6 +73,31 @@ run "all_traffic_through_the_clusters_own_subnet" {
     condition     = output.clusters["main"].endpoint == "https://gke-0123.us-east5.gke.goog" && !contains(keys(output.clusters["main"]), "ca_data")
     error_message = "The DNS endpoint is reached through the network as well."
   }
+}
+
+run "a_key_encrypts_functions_and_topics" {
+  variables {
+    services_kms_key = "projects/keys/locations/us-east5/keyRings/ring/cryptoKeys/training"
+  }
+
+  assert {
+    condition     = alltrue([for each in google_cloudfunctions2_function.this : each.kms_key_name == var.services_kms_key]) && google_artifact_registry_repository.functions.kms_key_name == var.services_kms_key && google_storage_bucket.source.encryption[0].default_kms_key_name == var.services_kms_key
+    error_message = "Functions, their images and their source have the same key."
+  }
+  assert {
+    condition     = google_pubsub_topic.workload_events.kms_key_name == var.services_kms_key && google_pubsub_topic.dead_letters.kms_key_name == var.services_kms_key && google_pubsub_topic.nodepool_events[0].kms_key_name == var.services_kms_key
+    error_message = "Every topic has it."
+  }
+}
+
+run "a_key_of_another_region" {
+  command = plan
+
+  variables {
+    services_kms_key = "projects/keys/locations/us-central1/keyRings/ring/cryptoKeys/training"
+  }
+
+  expect_failures = [var.services_kms_key]
 }
 
 run "an_egress_that_is_none" {

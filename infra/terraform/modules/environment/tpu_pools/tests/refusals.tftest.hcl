@@ -26,6 +26,8 @@ run "of_the_place" {
     node_service_account = "gke-sa"
     # more pods than gke allows
     max_pods_per_node = 257
+    # a key by its short name
+    boot_disk_kms_key = "training"
   }
 
   expect_failures = [
@@ -34,6 +36,7 @@ run "of_the_place" {
     var.zone,
     var.node_service_account,
     var.max_pods_per_node,
+    var.boot_disk_kms_key,
   ]
 }
 
