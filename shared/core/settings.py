@@ -57,7 +57,6 @@ CLUSTER = matching(
 )
 URL = matching(r"https?://[^/\s?#]+(/[^\s?#]*)?", "https://HOST or http://HOST")
 _AUTHORITY = matching("(LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t[A-Za-z0-9+/=]+)?", "a certificate as PEM in base64")
-"""That is how ``-----BEGIN CERTIFICATE-----`` looks in base64."""
 _TOPIC = matching("(projects/[^/\\s]+/topics/[^/\\s]+)?", "projects/PROJECT/topics/NAME")
 KindNames = Annotated[
     tuple[str, ...],
@@ -118,8 +117,7 @@ class ClusterSettings:
     """PEM file of the API's certificate authority. Empty: `ca_data`, else the public roots, as for
     the DNS endpoint."""
     ca_data: str = ""
-    """The same as PEM in base64: `masterAuth.clusterCaCertificate` in GKE. A private endpoint needs
-    it."""
+    """The same in base64: GKE's `masterAuth.clusterCaCertificate`. A private endpoint needs it."""
     token_file: str = ""
     """File with a bearer token for the Kubernetes API. Empty: the account that `credentials`
     names."""
