@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 HELD = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
 """GKE refuses a second operation while one runs: https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-operations."""
-
-
 CLUSTER_UID = "uid-of-kube-system"
 NAMESPACES = ("default", "kube-system", "tpu-provisioner")
 
