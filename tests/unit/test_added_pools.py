@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from shared.capacity_lists import read_policies
+from shared.core import labels
 from shared.core.decide.added_pools import count_missing, decide_addition, is_short, list_sharing, may_add_pools
 from shared.core.decide.demands import decide_demand
 from shared.core.decide.provision import decide_provision
@@ -32,15 +33,17 @@ def a_demand(nodes: int = 5) -> Demand:
     return found
 
 
-def a_pool(attempt: int = 0, *, status: str = "RUNNING", made: float = OLD, **other: Any) -> PoolSnapshot:
+def a_pool(attempt: int = 0, *, status: str = "RUNNING", made: float | None = OLD, **other: Any) -> PoolSnapshot:
     demand = a_demand().on_attempt(attempt)
     said = build_owner_labels(
         demand.claim,
         attempt=attempt,
-        created_at=int(made),
+        created_at=int(made or 0),
         fingerprint=other.pop("fingerprint", demand.fingerprint),
         candidate=demand.candidate_mark,
     )
+    if made is None:  # a person has removed the label
+        said = {key: value for key, value in said.items() if key != labels.CREATED_AT}
     name = build_pool_name(demand.claim, attempt)
     return PoolSnapshot(name=name, status=PoolStatus(status), labels=said, **other)
 
@@ -62,6 +65,7 @@ def some_nodes(count: int, since: float | None = OLD) -> list[NodeView]:
         ({"status": "PROVISIONING"}, False),
         ({"status": "ERROR"}, False),
         ({"made": NOW - 500}, False),
+        ({"made": None}, True),
         ({"since": NOW - 500}, False),
         ({"since": None}, False),
         ({"waits": NOW - 500}, False),

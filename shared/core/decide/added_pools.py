@@ -86,7 +86,9 @@ def is_short(
         return False
     patience = LOST_GRACES * settings.grace_seconds
     waits = [measure_seconds(each, now) for each in (pod.unschedulable_since, *(one.created_at for one in nodes))]
-    return pool.is_older(patience, now) and all(each is not None and each >= patience for each in waits)
+    known = pool.age_seconds(now) is not None  # else a person has removed the label, and its nodes tell
+    old = pool.is_older(patience, now) or not known
+    return old and all(each is not None and each >= patience for each in waits)
 
 
 def decide_addition(
