@@ -73,7 +73,7 @@ def find_addition_build(cache: Path, name: str) -> Build:
 
 
 def make_build(cache: Path, progress: Progress, *, nice: int = 0) -> Build:
-    """Return the base build of the present sources by the present Go; make it if it is not complete.
+    """Return the base build of the present sources by the present Go; make it if it is incomplete.
 
     Args:
         cache: The folder of all builds.

@@ -109,7 +109,7 @@ class Controller:
         return found
 
     def read_rights(self, manifests: Path) -> list[Json]:
-        """Return the namespace, account, roles and bindings, named as in the controller's release."""
+        """Return namespace, account, roles and bindings, named as in the controller's release."""
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
         return [namespace, *(self._place(each) for each in read_folder(manifests / self.rights))]
 

@@ -1,4 +1,6 @@
-"""The Kueue controller, for Jobs, JobSets, RayClusters, RayJobs, LeaderWorkerSets and pods that name a queue.
+"""The Kueue controller, for the workloads that name a queue.
+
+These are Jobs, JobSets, RayClusters, RayJobs, LeaderWorkerSets and pods.
 
 It insists on certificates that it could have made itself, and leaves alone those that it finds.
 Left off, because nothing here asks for it: what shows pending workloads through an aggregated API.
@@ -54,7 +56,8 @@ def _settings(setting: Setting) -> Json:
         "metrics": {"bindAddress": "0"},
         "clientConnection": {"qps": 300, "burst": 600},
         "featureGates": {"VisibilityOnDemand": False},
-        # Without a weight all queues are equal, and what is within a queue's own quota stays as without it.
+        # Without a weight all queues are equal, and what is within a queue's own quota stays as
+        # without it.
         "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
         "integrations": {"frameworks": list(_FRAMEWORKS)},
     }

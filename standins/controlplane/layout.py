@@ -30,7 +30,7 @@ class Layout:
 
     @property
     def certificates(self) -> Path:
-        """The folder of keys and certificates, by the names that controllers' webhook servers expect."""
+        """The folder of keys and certificates, by the names that webhook servers expect."""
         return self.home / "certificates"
 
     @property

@@ -1,6 +1,7 @@
-"""The service account's credentials of a pod, written where its containers find them, as a real kubelet does.
+"""The service account's credentials of a pod, written where its containers find them.
 
-Source: https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken
+A real kubelet writes them too. Source:
+https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _LIFETIME_SECONDS = 3607
 
 
 async def write_credentials(client: httpx.AsyncClient, pod: Json, folder: Path) -> None:
-    """Write token, certificate authority and namespace below a pod's folder, if the pod mounts a token.
+    """Write token, certificate authority and namespace below a pod's folder, if it mounts a token.
 
     Raises:
         httpx.HTTPError: the API server did not answer, or refused.

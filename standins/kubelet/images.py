@@ -21,7 +21,7 @@ class BadImage(ValueError):
 
 
 class Images:
-    """Which images there are, by name, and the folder of each, in which `bin` comes first on the path."""
+    """The images by name, and the folder of each, in which `bin` comes first on the path."""
 
     def __init__(self, folders: dict[str, Path]) -> None:
         self._folders = folders

@@ -162,7 +162,7 @@ class Kubelet:
         )
 
     async def _run_processes(self, pod: Json) -> None:
-        """Run a pod's containers as real processes, once, for as long as they run or the pod is there."""
+        """Run a pod's containers as real processes, once, while they run or the pod is there."""
         if pod.get("status", {}).get("phase") == "Running":
             # Those of the kubelet that was here before, which ended with it.
             await self._write(pod, ended(pod, _now(), exit_code=SIGKILL_EXIT_CODE))

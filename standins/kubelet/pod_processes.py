@@ -50,7 +50,9 @@ class PodProcesses:
         self._cleared: set[str] = set()
 
     async def prepare(self) -> None:
-        """Run the init containers to their end, again and again where they fail, as restartPolicy Always has it.
+        """Run the init containers to their end.
+
+        One that fails runs again and again, as restartPolicy Always has it.
 
         Raises:
             NoValue: a container cannot be started here.

@@ -4,8 +4,8 @@ Annotations of a pod, all optional:
 `local.tpu-provisioner/run-seconds`, `local.tpu-provisioner/exit-code`,
 `local.tpu-provisioner/fail-attempts` (fail while the label `jobset.sigs.k8s.io/restart-attempt` is
 smaller), `local.tpu-provisioner/fail-runs` (fail so many times and then succeed, in one pod whose
-containers are started again), `local.tpu-provisioner/pods-together` (the time counts once so many pods
-of the JobSet run, as the slices of a multislice job wait for each other).
+containers are started again), `local.tpu-provisioner/pods-together` (the time counts once so many
+pods of the JobSet run, as the slices of a multislice job wait for each other).
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def ended(pod: Json, now: str, *, exit_code: int, restarts: int = 0) -> Json:
 
 
 def partly_ended(pod: Json, now: str, exit_codes: dict[str, int]) -> Json:
-    """Return the patch of a pod of which some containers, by name, have ended for good, and perhaps all."""
+    """Return the patch of a pod of which some or all containers, by name, have ended for good."""
     if len(exit_codes) == len(pod["spec"]["containers"]):
         patch = ended(pod, now, exit_code=max(exit_codes.values(), key=abs))
     else:

@@ -20,7 +20,7 @@ _TERMINATED = 143
 
 
 def exit_on_sigterm() -> None:
-    """Turn the first SIGTERM into an ordinary exit with code 143, so that all cleaning up is done."""
+    """Turn the first SIGTERM into an ordinary exit with code 143, so that all cleanup is done."""
     signal.signal(signal.SIGTERM, _exit)
 
 

@@ -107,7 +107,10 @@ def messages(
     rest_url: RestUrl = "",
     ports_file: PortsFile = None,
 ) -> None:
-    """Print every message that was ever published to a topic, one JSON object per line, data decoded."""
+    """Print every message that was ever published to a topic.
+
+    One JSON object per line, data decoded.
+    """
     for message in _fetch(_base_url(rest_url, ports_file), "/admin/messages", topic=topic)["messages"]:
         message["data"] = base64.b64decode(message["data"]).decode(errors="replace")
         typer.echo(json.dumps(message))

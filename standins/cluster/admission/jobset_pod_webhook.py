@@ -1,7 +1,7 @@
 """JobSet's webhooks for pods: a leader gets affinities, a follower waits for its leader.
 
-Source: https://jobset.sigs.k8s.io/docs/concepts/#exclusive-job-to-topology-placement and the texts of
-https://github.com/kubernetes-sigs/jobset (pkg/webhooks/pod_webhook.go, release 0.11.1).
+Source: https://jobset.sigs.k8s.io/docs/concepts/#exclusive-job-to-topology-placement and the texts
+of https://github.com/kubernetes-sigs/jobset (pkg/webhooks/pod_webhook.go, release 0.11.1).
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Admission of pods: defaults and the built-in plugins (priority, default tolerations, extended resources).
+"""Admission of pods: defaults and the built-in plugins.
 
+The plugins are priority, default tolerations and extended resources.
 JobSet's webhooks for its pods come last; they are in `jobset_pod_webhook`.
 Sources: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/
 and, for gated pods,

@@ -1,7 +1,7 @@
 """When a JobSet has succeeded, and whether a failed Job restarts it or fails it.
 
-Source: https://github.com/kubernetes-sigs/jobset (pkg/controllers/failure_policy.go, success_policy.go,
-release 0.11.1).
+Source: https://github.com/kubernetes-sigs/jobset (pkg/controllers/failure_policy.go,
+success_policy.go, release 0.11.1).
 """
 
 from __future__ import annotations

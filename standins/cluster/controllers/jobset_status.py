@@ -1,7 +1,7 @@
 """The status of a JobSet while one pass of its controller changes it: counters, conditions, Events.
 
-Source: https://github.com/kubernetes-sigs/jobset (pkg/controllers/jobset_controller.go, pkg/constants,
-release 0.11.1).
+Source: https://github.com/kubernetes-sigs/jobset (pkg/controllers/jobset_controller.go,
+pkg/constants, release 0.11.1).
 """
 
 from __future__ import annotations

@@ -160,12 +160,13 @@ class World(ABC):
         self.set_phase("Running")
 
     def remove_terminating_pods(self, count: int, *, job: str = "") -> None:
-        """Remove pods that are being deleted, as a kubelet does after their grace, until so many are removed.
+        """Remove terminating pods, as a kubelet does after their grace, until so many are removed.
 
         Args:
             count: How many to remove.
-            job: Count the pods of this Job only. On a real control plane a pod that has failed is being
-                deleted for an instant too, so a test that fails one of several Jobs names the other.
+            job: Count the pods of this Job only. On a real control plane a pod that has failed is
+                being deleted for an instant too, so a test that fails one of several Jobs names the
+                other.
         """
         removed: set[str] = set()
 

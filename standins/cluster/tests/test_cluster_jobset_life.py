@@ -184,7 +184,8 @@ def test_suspending_stops_pods_and_resuming_brings_them_back(world: World) -> No
 
 def test_resuming_merges_selectors_and_never_removes_one(world: World) -> None:
     world.submit(JOBSET, jobset("train", replicated_job(), suspend=True))
-    # The controller creates the Job first. A JobSet that resumes before it has the condition gets none.
+    # The controller creates the Job first. A JobSet that resumes before it has the condition gets
+    # none.
     world.eventually(lambda: world.condition("Suspended"), ("True", "SuspendedJobs"))
 
     def resume_with(selector: dict[str, str]) -> None:

@@ -160,7 +160,8 @@ def test_pages_are_one_consistent_list_although_objects_come_and_go(http: httpx.
 def test_a_bookmark_comes_two_seconds_before_the_watch_times_out(http: httpx.Client, namespace: str) -> None:
     start = version_now(http, namespace)
     query = {"resourceVersion": start, "allowWatchBookmarks": "true", "labelSelector": "team=none"}
-    # A real API server sends a bookmark only if its cache of pods has moved on since the watch began.
+    # A real API server sends a bookmark only if its cache of pods has moved on since the watch
+    # began.
     unseen = threading.Timer(1.0, create, args=(http, namespace, "a"))
     unseen.start()
 

@@ -282,7 +282,7 @@ def parse_fault(raw: object) -> Fault:
 
 
 class FaultPlan:
-    """The faults in force, in the order in which they were added; of two that match, the first wins."""
+    """The faults in force, in the order they were added; of two that match, the first wins."""
 
     def __init__(self, faults: list[Fault] | None = None) -> None:
         self._armed: list[Armed] = []

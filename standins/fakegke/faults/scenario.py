@@ -3,9 +3,9 @@
 Workload policies, reservations, timings, and the faults to start with.
 
 Read from one YAML or JSON file (`--faults`): either a plain list of faults, or a mapping with
-`faults`, `capacity`, `policies`, `reservations`, `timings`. Unknown keys are refused by name. The default
-timings are those observed on real clusters where a recording exists, and educated guesses elsewhere
-(docs/fake-gke.md says which).
+`faults`, `capacity`, `policies`, `reservations`, `timings`. Unknown keys are refused by name. The
+default timings are those observed on real clusters where a recording exists, and educated guesses
+elsewhere (docs/fake-gke.md says which).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class WorkloadPolicy(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     topology: str = ""
 
     def topology_for(self, name: str, region: str) -> str | None:
-        """Return the topology that policy `name` stands for in this region, None when this is not it."""
+        """Return the topology of policy `name` in this region, None when this is not it."""
         if not (fnmatchcase(name, self.name) and fnmatchcase(region, self.region)):
             return None
         return self.topology or name.rsplit("-", 1)[-1]
@@ -100,12 +100,15 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def stocks(self) -> list[Stock]:
-        """Return the stocks of machines, the first that covers a pool being its own; none: no bounds."""
+        """Return the stocks of machines; without any there are no bounds.
+
+        The first that covers a pool is the pool's own.
+        """
         held = [each for each in self.reservations or [] if each.machines is not None]
         return [*(Stock(reservation=each.name, steps=((0.0, each.machines),)) for each in held), *self.capacity]
 
     def policy_topology(self, name: str, location: str) -> str | None:
-        """Return the topology of a workload policy of the location's region, None when there is no such policy."""
+        """Return the topology of a workload policy of the location's region, or None."""
         found = (policy.topology_for(name, region_of(location)) for policy in self.policies)
         return next((topology for topology in found if topology is not None), None)
 

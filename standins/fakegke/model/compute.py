@@ -69,7 +69,8 @@ class Compute:
     def managed_instances(self, project: str, zone: str, name: str) -> Json:
         """Return the instances of a group: those that are up, and those that it has not made yet.
 
-        It goes on trying to make the latter, until their creation is given up by `delete_instances`:
+        It goes on trying to make the latter, until their creation is given up by
+        `delete_instances`:
         https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers/listManagedInstances.
         """
         cluster, pool = self._find_group(project, zone, name, "compute.instanceGroupManagers.listManagedInstances")
@@ -202,7 +203,7 @@ def _group(url: str, pool: PoolRecord, zone: str) -> Json:
 
 
 def _name_missing(cluster: ClusterRecord, pool: PoolRecord, zone: str) -> list[str]:
-    """Return the names of the instances that a group waits for, as if all were in the first zone."""
+    """Return the names of instances that a group waits for, as if all were in the first zone."""
     count = pool.short if zone == pool.zones[0] else 0
     return [f"{group_name(cluster, pool, zone)}-m{index:03}" for index in range(count)]
 

@@ -118,7 +118,7 @@ def architecture_of(machine_type: str) -> str:
 
 
 def check_accelerators(config: Message, cpus: int, *, is_tpu: bool) -> None:
-    """Refuse GPUs that the machine does not have or cannot get, and settings that they do not know."""
+    """Refuse GPUs that the machine does not have or cannot get, and settings they do not know."""
     if not config.accelerators:
         return
     if is_tpu:

@@ -28,7 +28,7 @@ _TAG = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def check_node_labels(labels: Mapping[str, str], written_by_gke: Mapping[str, str]) -> None:
-    """Refuse node labels that are malformed, reserved, too many, or contradict what GKE itself writes."""
+    """Refuse node labels that are malformed, reserved, too many, or contradict what GKE writes."""
     total = sum(len(key) + len(value) for key, value in labels.items())
     if total > NODE_LABEL_BUDGET:
         raise invalid(

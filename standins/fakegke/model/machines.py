@@ -157,7 +157,7 @@ _SHARED_CORE = {
 
 
 def find_machine(name: str) -> Machine | None:
-    """Return the machine called `name`, None when no such machine exists (as far as this catalogue knows)."""
+    """Return the machine called `name`, None when this catalogue knows no such machine."""
     if name in TPU_MACHINES:
         return TPU_MACHINES[name]
     if name in _SHARED_CORE:

@@ -36,7 +36,7 @@ class Node:
 
 
 def labels_by_gke(pool: Message, machine: Machine, topology: str) -> dict[str, str]:
-    """Return the node labels that the control plane writes from a pool's fields, without the zone."""
+    """Return node labels that the control plane writes from a pool's fields, without the zone."""
     tier = tier_of(pool)
     labels = {
         f"{_GKE}/gke-nodepool": pool.name,

@@ -100,7 +100,7 @@ class OperationRecord:
 
 
 class OperationDesk:
-    """Accepts operations, runs them in order as far as the queue allows, and keeps the finished ones."""
+    """Accepts operations, runs them in order as the queue allows, and keeps the finished ones."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -132,7 +132,10 @@ class OperationDesk:
         return record
 
     def blocking(self, cluster: ClusterName, pool: str) -> OperationRecord | None:
-        """Return the operation that forbids another one on this pool (or on the whole cluster: `pool` empty)."""
+        """Return the operation that forbids another one on this pool.
+
+        An empty `pool` means the whole cluster.
+        """
         for record in self._open.values():
             if record.cluster == cluster and not record.exempt and (not pool or record.pool in ("", pool)):
                 return record
@@ -160,7 +163,7 @@ class OperationDesk:
         return record
 
     def listed(self, project: str, location: str) -> list[OperationRecord]:
-        """Return the operations of a location (`-`: of all), oldest first, without the forgotten ones."""
+        """Return a location's operations (`-`: all), oldest first, without the forgotten ones."""
         return [
             record
             for record in self._records.values()

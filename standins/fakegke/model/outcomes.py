@@ -98,7 +98,7 @@ def shortage_ending(pool: PoolRecord, cluster: ClusterName, timings: Timings) ->
 
 
 def shortage(pool: PoolRecord, cluster: ClusterName) -> Failure:
-    """Return what GKE says of a pool that lacks machines: a stockout, or the words of its reservation."""
+    """Return GKE's words on a pool that lacks machines: a stockout, or those of its reservation."""
     kind = "reservation" if reservation_of(pool.message) else "stockout"
     return _failure(kind, pool, cluster, len(pool.nodes))
 

@@ -1,4 +1,4 @@
-"""The protobuf message classes of `google.container.v1`, from the official client, and small readers of them.
+"""Protobuf message classes of `google.container.v1`, from the official client, and small readers.
 
 The model keeps and answers these raw messages, so that no skin has to translate. They are generated
 at run time and carry no types: `Message` is an honest `Any`. No rule about GKE lives here.
@@ -15,7 +15,7 @@ Message: TypeAlias = Any
 
 
 def raw_class(name: str) -> Any:
-    """Return the protobuf class behind the client's message `name`, for example `CreateNodePoolRequest`."""
+    """Return the protobuf class of client message `name`, such as `CreateNodePoolRequest`."""
     wrapper: Any = getattr(types, name)
     return type(wrapper.pb(wrapper()))
 

@@ -28,7 +28,10 @@ _TAKEN_BACK = ("spot", "preemptible")
 
 
 class Supply:
-    """Hands out the machines of the scenario's stocks; calls `complete` when a pool has all nodes again."""
+    """Hands out the machines of the scenario's stocks.
+
+    Calls `complete` when a pool has all nodes again.
+    """
 
     def __init__(self, world: World, fleet: Fleet, complete: Callable[[ClusterRecord, PoolRecord], None]) -> None:
         self._world = world
@@ -57,7 +60,7 @@ class Supply:
         return count <= self._room(pool)
 
     def expect(self, pool: PoolRecord, count: int) -> None:
-        """Let the pool wait for `count` more nodes; those that there are machines for come up at once."""
+        """Let the pool wait for `count` more nodes; those with machines come up at once."""
         pool.target += count
         pool.short += count
         self._fill()

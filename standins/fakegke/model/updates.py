@@ -42,7 +42,7 @@ def check_update(request: Message, pool: PoolRecord) -> None:
 
 
 def apply_update(request: Message, pool: PoolRecord) -> None:
-    """Replace, as a whole, each of labels, resource labels, taints and tags that the request carries."""
+    """Replace, as a whole, each of labels, resource labels, taints and tags in the request."""
     config = pool.message.config
     if request.HasField("labels"):
         config.labels.clear()

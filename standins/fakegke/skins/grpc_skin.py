@@ -31,7 +31,10 @@ _LOST = {
 
 
 def status_of(error: GkeError) -> Any:
-    """Return the `google.rpc.Status` of an error with its RequestInfo and, where a reason is known, ErrorInfo."""
+    """Return the `google.rpc.Status` of an error with its RequestInfo.
+
+    It has an ErrorInfo too, where a reason is known.
+    """
     details: list[Any] = []
     if error.request_id:
         details.append(error_details_pb2.RequestInfo(request_id=error.request_id))

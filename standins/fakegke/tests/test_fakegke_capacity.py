@@ -1,4 +1,4 @@
-"""Finite capacity: what creates, resizes, spot pools and flex-start pools get while machines are scarce."""
+"""Finite capacity: what creates, resizes, spot and flex-start pools get of scarce machines."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The audit log of operations reaches Pub/Sub: first and last entries in GKE's shape, late, lost or
-doubled by faults.
+"""The audit log of operations reaches Pub/Sub: first and last entries in GKE's shape.
+
+Faults make them late, lost or doubled.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ OF_CALLERS = {"authenticationInfo", "authorizationInfo", "requestMetadata", "req
 def publish(
     world: InProcessWorld, act: Callable[[], None], count: int, *, refusals: int = 0
 ) -> list[dict[str, Any]]:
-    """Return what came to the topic by `act`, in order; Pub/Sub answers 503 to the first `refusals`."""
+    """Return what came to the topic by `act`, in order.
+
+    Pub/Sub answers 503 to the first `refusals`.
+    """
     return asyncio.run(_publish(world, act, count, refusals))
 
 

@@ -58,8 +58,7 @@ class Backlog:
         self._acked_in_line = 0
         self.outstanding = 0
 
-    # --- asking
-    # -------------------------------------------------------------------------------------------------
+    # --- asking -----------------------------------------------------------------------------------
 
     @property
     def unacknowledged(self) -> int:
@@ -85,7 +84,7 @@ class Backlog:
         return found is not None and found[0].state is State.LEASED and found[0].delivery == found[1]
 
     def next_event_at(self) -> float | None:
-        """Return when a lease ends or a delayed message becomes available, if nothing else happens."""
+        """Return when a lease ends or a delayed message is available, if nothing else happens."""
         while self._leases and self._leased(self._leases[0]) is None:
             heapq.heappop(self._leases)
         while self._delayed and not self._is_current(self._delayed[0]):
@@ -93,8 +92,7 @@ class Backlog:
         heads = [heap[0][0] for heap in (self._delayed, self._leases) if heap]
         return min(heads) if heads else None
 
-    # --- putting in and handing out
-    # -----------------------------------------------------------------------------
+    # --- putting in and handing out ---------------------------------------------------------------
 
     def add(self, message: Message, *, delay_seconds: float = 0.0) -> None:
         """Take in a message, available after a delay."""
@@ -140,15 +138,14 @@ class Backlog:
         return batch
 
     def replace(self, pending: Iterable[Message], retained: Iterable[Message]) -> None:
-        """Forget all leases and start over with these messages to deliver and those kept as acknowledged."""
+        """Forget all leases; start over with messages to deliver and ones kept as acknowledged."""
         self._clear()
         if self.rules.retain_acked:
             self._retained.extend(retained)
         for message in pending:
             self.add(message)
 
-    # --- what becomes of a delivery
-    # -----------------------------------------------------------------------------
+    # --- what becomes of a delivery ---------------------------------------------------------------
 
     def acknowledge(self, ack_id: str) -> bool:
         """Settle a delivery for good.
@@ -215,8 +212,7 @@ class Backlog:
             changed = True
         return changed
 
-    # --- inside
-    # -------------------------------------------------------------------------------------------------
+    # --- inside -----------------------------------------------------------------------------------
 
     def _find(self, ack_id: str) -> tuple[Entry, int] | None:
         tag, number, delivery = (*ack_id.split("."), "", "", "")[:3]

@@ -46,15 +46,14 @@ class Broker:
         self._listeners: list[Listener] = []
 
     def listen(self, listener: Listener) -> None:
-        """Call the listener with a subscription's name whenever that subscription has changed in any way."""
+        """Call the listener with a subscription's name whenever that subscription has changed."""
         self._listeners.append(listener)
 
     def _tell(self, name: str) -> None:
         for listener in self._listeners:
             listener(name)
 
-    # --- topics
-    # -------------------------------------------------------------------------------------------------
+    # --- topics -----------------------------------------------------------------------------------
 
     def create_topic(self, name: str, terms: TopicTerms) -> Topic:
         """Create a topic.
@@ -132,8 +131,7 @@ class Broker:
         self._publish_one(topic, draft)
         return True
 
-    # --- subscriptions
-    # ------------------------------------------------------------------------------------------
+    # --- subscriptions ----------------------------------------------------------------------------
 
     def create_subscription(self, name: str, terms: SubscriptionTerms) -> Subscription:
         """Create a subscription to an existing topic.
@@ -201,8 +199,7 @@ class Broker:
         self.subscription(name).detach()
         self._tell(name)
 
-    # --- delivery
-    # -----------------------------------------------------------------------------------------------
+    # --- delivery ---------------------------------------------------------------------------------
 
     def pull(
         self,
@@ -213,7 +210,9 @@ class Broker:
         one_per_key: bool = False,
         max_bytes: int | None = None,
     ) -> list[Delivery]:
-        """Hand out up to `limit` messages for `lease_seconds` (virtual; default: the subscription's ack deadline).
+        """Hand out up to `limit` messages for `lease_seconds`.
+
+        The seconds are virtual; the default is the subscription's ack deadline.
 
         Raises NOT_FOUND, INVALID_ARGUMENT for a limit below 1, or FAILED_PRECONDITION when
         detached.
@@ -275,12 +274,11 @@ class Broker:
                 self._tell(subscription.name)
 
     def next_event_at(self) -> float | None:
-        """Return the Unix time at which `settle` will next have something to do, if nothing else happens."""
+        """Return the Unix time when `settle` next has something to do, if nothing else happens."""
         moments = [subscription.backlog.next_event_at() for subscription in self.subscriptions.values()]
         return min((moment for moment in moments if moment is not None), default=None)
 
-    # --- replay
-    # -------------------------------------------------------------------------------------------------
+    # --- replay -----------------------------------------------------------------------------------
 
     def create_snapshot(self, name: str, subscription_name: str) -> replay.Snapshot:
         """Take a snapshot.

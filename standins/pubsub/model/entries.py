@@ -59,7 +59,7 @@ class Delivery:
 
 @dataclass(slots=True)
 class KeyLine:
-    """Hold the entries of one ordering key in publish order, and how many of them are handed out."""
+    """Hold the entries of one ordering key in publish order, and how many are handed out."""
 
     entries: deque[Entry] = field(default_factory=deque)
     outstanding: int = 0

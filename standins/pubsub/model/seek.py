@@ -23,7 +23,7 @@ SNAPSHOT_MIN_LIFETIME_SECONDS = 3_600.0
 
 @dataclass
 class Snapshot:
-    """Hold a subscription's unacknowledged messages at a moment, and where the topic's sequence stood then."""
+    """Hold a subscription's unacknowledged messages and the topic's sequence at a moment."""
 
     name: str
     topic: str
@@ -58,7 +58,7 @@ def take_snapshot(
 def seek_to_time(
     subscription: Subscription, topic: Topic | None, moment: float, *, now: float, speed: float
 ) -> None:
-    """Mark what was published before the moment as acknowledged, and what is kept from then on as not.
+    """Mark what was published before the moment as acknowledged, what is kept from then on as not.
 
     A moment in the future purges what there is now. Without `retain_acked_messages` or topic
     retention only unacknowledged messages are kept, so nothing acknowledged comes back, and that is

@@ -56,7 +56,7 @@ class Subscription:
         return not self.detached and self.topic != DELETED_TOPIC
 
     def lease_seconds(self, seconds: float | None = None) -> float:
-        """Return the real seconds of a lease, the subscription's own ack deadline unless told otherwise."""
+        """Return the real seconds of a lease; the default is the subscription's ack deadline."""
         return (self.terms.ack_deadline_seconds if seconds is None else seconds) / self._speed
 
     def change(self, terms: SubscriptionTerms) -> None:
@@ -65,7 +65,7 @@ class Subscription:
         self.backlog.rules = rules_of(terms, self._speed)
 
     def offer(self, message: Message, *, copies: int = 1, delay_seconds: float = 0.0) -> bool:
-        """Take in a message if the filter lets it through, else count it as acknowledged by the service."""
+        """Take in a message if the filter matches, else count it as acknowledged by the service."""
         if not self._filter.matches(message.attributes):
             self.filtered += 1
             return False

@@ -1,4 +1,4 @@
-"""What a topic and a subscription were asked for, as values, and the documented ranges of those values.
+"""What a topic and a subscription were asked for, as values, and their documented ranges.
 
 The state that follows from them is kept elsewhere (`topic`, `subscription`). Durations are seconds
 as the API states them; the broker divides them by its speed when it uses them.

@@ -74,7 +74,7 @@ class PushSender:
 
 
 class Pusher:
-    """Push one subscription's messages until it is deleted, detached or turned into a pull subscription."""
+    """Push a subscription's messages until it is deleted, detached or a pull subscription."""
 
     def __init__(self, name: str, tools: PushTools) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Between the resources of the API (protocol buffers) and the terms of the model (plain values), both ways.
+"""Between resources of the API (protocol buffers) and terms of the model (plain values), both ways.
 
 A feature that the broker does not have (schemas, transforms, exports, ingestion) is refused by
 name.
@@ -92,7 +92,7 @@ def topic_resource(topic: Topic) -> Any:
 
 
 def subscription_terms(resource: Any) -> SubscriptionTerms:
-    """Return the terms that a `Subscription` resource asks for, with the documented defaults filled in.
+    """Return the terms that a `Subscription` resource asks for, with documented defaults filled in.
 
     Raises UNIMPLEMENTED for a feature the broker lacks.
     """
@@ -116,7 +116,7 @@ def subscription_terms(resource: Any) -> SubscriptionTerms:
 
 
 def push_terms(config: Any) -> PushTerms | None:
-    """Return the push terms of a `PushConfig`, None where it has no endpoint (a pull subscription)."""
+    """Return the push terms of a `PushConfig`, None if it has no endpoint (a pull subscription)."""
     if not config.push_endpoint:
         if config.HasField("oidc_token"):
             raise invalid("push_config.push_endpoint", "", "an endpoint, because push_config.oidc_token is set")

@@ -29,8 +29,7 @@ class Service:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
 
-    # --- Publisher
-    # ----------------------------------------------------------------------------------------------
+    # --- Publisher --------------------------------------------------------------------------------
 
     def create_topic(self, request: Any) -> Any:
         """Create a topic."""
@@ -80,8 +79,7 @@ class Service:
         self.broker.detach_subscription(request.subscription)
         return classes.DetachSubscriptionResponse()
 
-    # --- Subscriber
-    # ---------------------------------------------------------------------------------------------
+    # --- Subscriber -------------------------------------------------------------------------------
 
     def _show(self, name: str) -> Any:
         subscription = self.broker.subscription(name)

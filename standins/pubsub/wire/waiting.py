@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 async def pull_waiting(service: Service, bells: Bells, request: Any, patience_seconds: float) -> Any:
-    """Answer a pull with at least one message, or with none after the patience (real seconds) has run out.
+    """Answer a pull with at least one message, or with none after the patience (real seconds) ends.
 
     `return_immediately` does not wait. Raises BrokerError like the operation itself.
     """
