@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 450
-"""For one command: many times what the slowest takes alone, because a busy machine is no failure."""
+"""For a command: many times what the slowest takes alone, because a busy machine is no failure."""
 TEST_SECONDS_MAX = 500
 
 
 def run(
     module: str, folder: Path, *arguments: str, seconds: float = SECONDS_MAX, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command of the project to its end; what it and its processes write temporarily goes to the folder."""
+    """Run a command of the project to its end.
+
+    What it and its processes write temporarily goes to the folder.
+    """
     return subprocess.run(
         [sys.executable, "-m", module, *arguments],
         cwd=ROOT,

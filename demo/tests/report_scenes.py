@@ -1,4 +1,4 @@
-"""Runs as fixed data, for drawings and pages: a failed one, one that never gets a pool, a big one."""
+"""Runs as fixed data, for drawings and pages: one failed, one that never gets a pool, one big."""
 
 from __future__ import annotations
 
@@ -164,7 +164,10 @@ class Story:
 
 
 def a_failed_run() -> Outcome:
-    """One slice runs in its second attempt. The other one has failed twice when the run is given up."""
+    """One slice runs in its second attempt.
+
+    The other one has failed twice when the run is given up.
+    """
     story = Story({"train": ["train-slice-0", "train-slice-1"]})
     for job in story.workloads["train"]:
         story.wait(job, 1)

@@ -1,4 +1,4 @@
-"""Asking the cluster what it refuses: in its own words, not too often, and never while something still runs."""
+"""Asking the cluster what it refuses: in its words, not too often, never while something runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ RUNNING = {"metadata": {}, "spec": {"nodeName": "n"}, "status": {"phase": "Runni
 
 
 class FakeApi:
-    """Serves one namespace with what it is given, and counts the requests; a number is an HTTP status."""
+    """Serves one namespace with what it is given, and counts the requests.
+
+    A number is an HTTP status.
+    """
 
     def __init__(self, **objects: Any) -> None:
         self._objects = {"jobsets": JOBSET, "jobs": [], "pods": [], "events": []} | objects

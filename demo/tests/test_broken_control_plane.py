@@ -1,4 +1,4 @@
-"""A real control plane that cannot run: demo and stack say why in its own words, and leave nothing."""
+"""A real control plane that cannot run: demo and stack say why in its words, and leave nothing."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_damaged_program_is_noticed_before_anything_starts(
 
 
 def copy_with_a_broken(build: Build, program: str, cache: Path) -> Path:
-    """Put a copy of a build into a cache whose one program, of the right size, only complains and ends."""
+    """Copy a build into a cache; one program, of the right size, only complains and ends."""
     copy = cache / build.folder.name
     for path in build.folder.rglob("*"):
         if path.is_file():

@@ -1,4 +1,4 @@
-"""The demo as a person starts it, on both clusters: its exit code, its report, and that it leaves nothing."""
+"""The demo as a person starts it, on both clusters: exit code, report, and that nothing is left."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from demo.stack.clusters import ClusterKind
 
 LATE_SECONDS = 3.0
-"""A step is told at the moment when it was seen or when it was logged, and on a busy machine a watch sees late."""
+"""A step is told when it was seen or logged, and on a busy machine a watch sees late."""
 both_clusters = pytest.mark.timeout(TEST_SECONDS_MAX)
 
 
@@ -42,7 +42,8 @@ def test_the_default_demo_is_verified_cheap_and_leaves_nothing(cluster_kind: Clu
     for one in report["slices"]:
         assert_few_calls(one)
         assert list(one["seconds"]) == [str(step) for step in STEPS]
-        # Nodes come one after the other, and the leader takes the first: that is no order to insist on.
+        # Nodes come one after the other, and the leader takes the first: that is no order to insist
+        # on.
         in_order = [moment for step, moment in one["seconds"].items() if step != "nodes_ready"]
         assert all(earlier <= later + LATE_SECONDS for earlier, later in pairwise(in_order))
         assert (one["machine_type"], one["node_count"], one["placement"], one["tier"], one["reason"]) == (

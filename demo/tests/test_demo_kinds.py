@@ -1,4 +1,4 @@
-"""Every kind's example at once, with the controllers that make their pods; and what is said before."""
+"""Every kind's example at once, with the controllers that make their pods; what is said before."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OUTCOMES = {
     "rayjob-v6e-multihost.yaml": (1, 4, "ct6e-standard-4t"),
     "statefulset-v6e-slice.yaml": (1, 2, "ct6e-standard-4t"),
 }
-"""By manifest: pools, nodes of all of them, and their machine type, as `examples/README.md` says."""
+"""By manifest: pools, nodes of all of them, and machine type, as `examples/README.md` says."""
 
 
 @pytest.mark.cluster
@@ -87,7 +87,10 @@ def test_every_example_is_a_case_in_a_namespace_of_its_own() -> None:
 
 
 def test_no_example_can_take_the_pool_of_another_one() -> None:
-    """Each selects a node label of its own, or is pinned by JobSet: docs/kinds.md, pools of one's own."""
+    """Each selects a node label of its own, or is pinned by JobSet.
+
+    See docs/kinds.md, pools of one's own.
+    """
     texts = [Path(case.path).read_text() for case in list_cases(read_documents(EXAMPLES))]
     owned = [re.findall(r"^ *example\.com/workload: ([a-z0-9-]+)", text, re.MULTILINE) for text in texts]
     selectors = [text.count("nodeSelector:") for text in texts]

@@ -1,4 +1,4 @@
-"""The pure parts of Ray on the local cloud: what a container is started with, what a run is judged by."""
+"""The pure parts of Ray on the local cloud: how a container is started, how a run is judged."""
 
 from __future__ import annotations
 

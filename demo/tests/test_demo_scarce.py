@@ -1,4 +1,4 @@
-"""Scarce capacity, as `make demo-scarce` runs it, on both clusters: each slice goes on until there is room."""
+"""Scarce capacity (`make demo-scarce`) on both clusters: each slice goes on until there is room."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def test_each_slice_goes_on_until_there_is_room(cluster_kind: ClusterKind, tmp_p
 
 
 def expect_the_gang(slices: list[Json]) -> None:
-    """The reservation has room for one slice: that one gives its pool back, and both run in the next round."""
+    """The reservation has room for one slice.
+
+    That one gives its pool back, and both run in the next round.
+    """
     said = " ".join(told(each) for each in slices)
     assert "(candidate 1 of 2, reservation train in us-east5-a) failed: the reservation is used up" in said
     assert "gang_incomplete" in {each["reason"] for one in slices for each in one["decisions"]}

@@ -1,4 +1,4 @@
-"""What deployed processes are started with, and what `make demo-deploy` says without its programs."""
+"""What deployed processes start with, and what `make demo-deploy` says without its programs."""
 
 from __future__ import annotations
 

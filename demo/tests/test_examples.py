@@ -1,4 +1,4 @@
-"""Every example, all in one run on each cluster: each comes to the outcome that examples/README.md promises."""
+"""Every example, in one run on each cluster: each has the outcome that examples/README.md says."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ RESERVATIONS = {
     "default/v6e-candidates": "train",
 }
 
-# workload (its beginning, where the name is generated): pools, nodes each, machine type, placement, tier
+# workload (its beginning, where the name is generated): pools, nodes each, machine type, placement,
+# tier
 EXPECTED = {
     "default/v6e-two-slices": (2, 4, V6E, "COMPACT 4x4", "on-demand"),
     "default/v3-resnet": (1, 4, "ct3p-hightpu-4t", "COMPACT 4x4", "on-demand"),

@@ -1,4 +1,4 @@
-"""The board's buttons of the local stack: faults, a crash, examples; and the command without a stack."""
+"""The board's buttons of the local stack: faults, a crash, examples; a command without a stack."""
 
 from __future__ import annotations
 

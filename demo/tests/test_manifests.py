@@ -1,4 +1,4 @@
-"""Reading manifests: what is accepted as it is found in the wild, and what is refused with its place."""
+"""Reading manifests: what is accepted as found in the wild, and what is refused with its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifests that need no pool, or never get one: each ends, and says why and whose refusal it is."""
+"""Manifests that need no pool, or never get one: each ends and says why and whose refusal it is."""
 
 from __future__ import annotations
 

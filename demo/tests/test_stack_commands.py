@@ -1,4 +1,4 @@
-"""`up`, `status`, `env` and `down`, on both clusters: a stack that outlives the command that started it."""
+"""`up`, `status`, `env`, `down`, on both clusters: a stack outlives the command that started it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 both_clusters = [pytest.mark.slow, pytest.mark.timeout(TEST_SECONDS_MAX)]
 PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "jobset")
 MAY_READ_NODES = {ClusterKind.EMBEDDED: httpx.codes.OK, ClusterKind.REAL: httpx.codes.FORBIDDEN}
-"""The embedded cluster trusts everybody; the real one gives the exporter what infra/kubernetes says."""
+"""The embedded cluster trusts all; the real one gives the exporter what infra/kubernetes says."""
 LOGS_LEFT = {ClusterKind.EMBEDDED: [], ClusterKind.REAL: sorted(["logs", *(f"{part}.log" for part in PARTS)])}
 
 
@@ -49,7 +49,10 @@ class Place:
         return read_state(self.layout)
 
     def hold_start(self) -> bool:
-        """Stop the process that a start waits for first, so that it cannot end; return whether it is there."""
+        """Stop the process that a start waits for first, so that it cannot end.
+
+        Return whether it is there.
+        """
         name = {"embedded": "standins.cluster", "real": "standins.controlplane"}[self.kind]
         for process in find_processes(self.folder):
             with contextlib.suppress(psutil.Error):

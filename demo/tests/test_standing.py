@@ -1,4 +1,4 @@
-"""What a quiet workload lacks, and in whose words: read from its Jobs, its pods and the cluster's Events."""
+"""What a quiet workload lacks, in whose words: from its Jobs, its pods and the cluster's Events."""
 
 from __future__ import annotations
 

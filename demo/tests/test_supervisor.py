@@ -87,7 +87,8 @@ def test_a_crash_loop_backs_off(supervisor: Supervisor) -> None:
     started = time.monotonic()
     supervisor.start(command("crasher", CRASHER))
     until(lambda: supervisor.states()[0].restarts >= 3)
-    # From the very start: when one restart is seen, the next one may be due already. The pauses double from 0.1 s.
+    # From the very start: when one restart is seen, the next one may be due already. The pauses
+    # double from 0.1 s.
     assert time.monotonic() - started > 0.1 + 0.2 + 0.4
 
 

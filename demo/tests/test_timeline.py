@@ -190,7 +190,8 @@ def test_logs_may_lag_behind_the_watches_at_random() -> None:
     for seed in range(50):
         chance = random.Random(seed)
         life = whole_life()
-        # The listing that shows the pool comes before the one that does not, always; logs come whenever they come.
+        # The listing that shows the pool comes before the one that does not, always; logs come
+        # whenever they come.
         logs = [each for each in life if isinstance(each, Decided | MessagePublished | Called)]
         others = [each for each in life if each not in logs]
         mixed: list[Observation] = []

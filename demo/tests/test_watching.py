@@ -1,4 +1,4 @@
-"""A watch on a slow server: patience until it has begun to answer, none for its silence afterwards."""
+"""A watch on a slow server: patience until it begins to answer, none for its silence afterwards."""
 
 from __future__ import annotations
 
