@@ -1,3 +1,3 @@
-"""The fixtures of running clusters and stacks, for the tests of the product, the stand-ins and the demo."""
+"""The fixtures of running clusters and stacks, for the tests of product, stand-ins and demo."""
 
 pytest_plugins = ["tests.running_stacks"]

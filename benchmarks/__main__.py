@@ -136,7 +136,10 @@ def main(
     markdown: Annotated[Path | None, typer.Option(help="Write the table as Markdown.", dir_okay=False)] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when a figure is out of budget.")] = False,
 ) -> None:
-    """Measure against the budgets, side by side with baselines and with other clients. Linux only."""
+    """Measure against the budgets, side by side with baselines and with other clients.
+
+    Linux only.
+    """
     if not sys.platform.startswith("linux"):
         progress.print("The benchmarks read CPU clocks and memory from /proc and so need Linux; use a container.")
         raise typer.Exit(2)
@@ -154,7 +157,10 @@ def main(
 
 
 def _measure_all(parts: Iterable[Part], *, quick: bool) -> tuple[list[Figure], list[Part]]:
-    """Return all figures, and the parts that could not be measured; each of those is explained at once."""
+    """Return all figures, and the parts that could not be measured.
+
+    Each of those is explained at once.
+    """
     figures: list[Figure] = []
     failed = []
     with (

@@ -1,6 +1,7 @@
 """The budgets, as data, and the one rule that turns a figure into a verdict.
 
-A budget belongs to a figure by its key. What is measured, and how, stands in the modules that measure.
+A budget belongs to a figure by its key. What is measured, and how, stands in the modules that
+measure.
 """
 
 from __future__ import annotations

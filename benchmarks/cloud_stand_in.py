@@ -1,6 +1,7 @@
 """What a function talks to: metadata server, GKE, Kubernetes API; canned answers, counted.
 
-It judges nothing: the stand-ins under ``local/`` do. Here an answer must only cost as little as possible.
+It judges nothing: the stand-ins under ``local/`` do. Here an answer must only cost as little as
+possible.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ class CloudStandIn:
         self._http.__exit__(kind, error, trace)
 
     def environment(self) -> dict[str, str]:
-        """Return the variables by which a function finds all this, as on the platform: with a Google account."""
+        """Return the variables by which a function finds all this.
+
+        As on the platform, the function has a Google account.
+        """
         clusters = {CLUSTER: {"endpoint": self._http.url, "zone": "us-east5-b"}}
         return {
             "TPU_PROVISIONER_CLUSTERS": json.dumps(clusters),

@@ -32,7 +32,10 @@ OTHERS = (
 
 
 def measure(cloud: CloudStandIn, site: Site, runs: int, say: Callable[[str], None]) -> list[Figure]:
-    """Return the figures of `runs` alternating cold starts of each variant, one uncounted round first."""
+    """Return the figures of `runs` alternating cold starts of each variant.
+
+    One round before them is not counted.
+    """
     samples: dict[str, list[float]] = defaultdict(list)
     for run in range(runs + 1):
         for variant in (HELLO, OURS, *OTHERS):

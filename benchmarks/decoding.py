@@ -1,4 +1,4 @@
-"""Decoding: one watch event through the exporter's own `Watch`, and one page of a pod list in three ways."""
+"""Decoding: a watch event by the exporter's own `Watch`, a page of a pod list in three ways."""
 
 from __future__ import annotations
 

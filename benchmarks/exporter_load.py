@@ -66,7 +66,10 @@ UNFILTERED_OF_ALL = Scenario(
     kinds=KIND_NAMES,
 )
 OF_ALL = {USUAL_OF_ALL: USUAL, WORST_OF_ALL: WORST, UNFILTERED_OF_ALL: UNFILTERED}
-"""What is measured once more with all kinds on, and what it stands beside: as many objects, of JobSets alone."""
+"""What is measured once more with all kinds on, and what it stands beside.
+
+That has as many objects, of JobSets alone.
+"""
 SCENARIOS = (EMPTY, USUAL, WORST, UNFILTERED, *OF_ALL, EMPTY_OF_ALL)
 
 
@@ -102,7 +105,7 @@ class ExporterBench:
         self._staged, self._folder = staged, folder
 
     def measure(self, runs: int, seconds: float, say: Callable[[str], None]) -> list[Figure]:
-        """Return the figures of `runs` alternating runs; `seconds` is how long each sends events."""
+        """Return the figures of `runs` alternating runs; each sends events for `seconds`."""
         done: dict[str, list[_Run]] = {scenario.name: [] for scenario in SCENARIOS}
         for run in range(runs):
             for scenario in SCENARIOS:
@@ -203,7 +206,7 @@ def _emit(control: httpx.Client, *, changes: int, demands: int) -> dict[str, flo
 
 
 def _latencies(sent: dict[str, float], log: Path) -> list[float]:
-    """Return milliseconds from sending each demand to the exporter's own record of its acknowledgement.
+    """Return milliseconds from sending each demand to the exporter's record of its acknowledgement.
 
     Raises:
         Failed: an event has no such record.

@@ -1,8 +1,8 @@
-"""The other side of the exporter, as one process: a Kubernetes API to list and watch, a Pub/Sub that counts.
+"""The exporter's other side, one process: a Kubernetes API to list and watch, a counting Pub/Sub.
 
-Answers are prepared bytes and cost next to nothing, so that what is measured is the exporter. All pods wait for a
-node, as its field selector asks; label selectors are evaluated, once for each kind of object and list. A control
-port tells what has arrived, and sends events at a steady rate.
+Answers are prepared bytes and cost next to nothing, so that what is measured is the exporter. All
+pods wait for a node, as its field selector asks; label selectors are evaluated, once for each kind
+of object and list. A control port tells what has arrived, and sends events at a steady rate.
 """
 
 from __future__ import annotations
@@ -83,7 +83,10 @@ class Numbers:
 
 
 def list_objects(numbers: Numbers, kinds: Sequence[str]) -> dict[str, list[Objects]]:
-    """Return all objects by the end of their list's path; each kind has an equal share, the first one the rest."""
+    """Return all objects by the end of their list's path.
+
+    Each kind has an equal share, the first one the rest.
+    """
     pods: list[Objects] = []
     found: dict[str, list[Objects]] = {"pods": pods}
     for place, kind in enumerate(kinds):
@@ -191,14 +194,14 @@ class World:
             return found
 
     def answer_control(self, _method: str, path: str, body: bytes) -> Answer:
-        """Answer the benchmark: the state, or what was sent and when once all of it was published."""
+        """Answer the benchmark: the state, or what was sent and when, once all is published."""
         if path == "/state":
             watched = sum(each.watched.is_set() for each in self._listed.values()) >= self._watches
             return 200, json.dumps({"synced": watched and self._published >= self.due}).encode()
         return 200, json.dumps(self.emit(**json.loads(body))).encode()
 
     def emit(self, *, changes: int, demands: int, per_second: float) -> dict[str, float]:
-        """Send changes of known pods at once, then new demands at a rate; return when each demand was sent.
+        """Send known pods' changes at once, then new demands at a rate; return when each was sent.
 
         Raises:
             TimeoutError: not all demands were published in time.

@@ -23,7 +23,7 @@ class Figure:
     samples: tuple[float, ...]
     """The figure is their median."""
     baseline: tuple[float, ...] = ()
-    """Samples of what it is compared with, taken in the same run; empty when there is nothing to compare."""
+    """Samples of what it is compared with, from the same run; empty if it is not compared."""
     budget_key: str = ""
 
     @property
@@ -35,7 +35,8 @@ class Figure:
     def ratio(self) -> float | None:
         """Return the figure over its baseline: the median of the rounds' ratios.
 
-        A busy neighbour slows both runs of a round alike, so a round's ratio varies less than its times.
+        A busy neighbour slows both runs of a round alike, so a round's ratio varies less than its
+        times.
 
         Raises:
             ValueError: figure and baseline come from different numbers of rounds.

@@ -1,4 +1,4 @@
-"""The HTTP server under the stand-ins of the benchmarks: threads, kept connections, one write per answer."""
+"""The HTTP server of the benchmarks' stand-ins: threads, kept connections, one write per answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    # Head and body leave in one segment; otherwise delayed acknowledgements add 40 ms to every answer.
+    # Head and body leave in one segment; otherwise delayed acknowledgements add 40 ms to every
+    # answer.
     wbufsize = 64 * 1024
 
     def answer(self, method: str, path: str, body: bytes) -> Answer:

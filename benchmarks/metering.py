@@ -1,7 +1,8 @@
 """Child processes whose CPU and memory are read while they live. Linux only.
 
-CPU is the kernel's own clock of a process, to the nanosecond and from exec on, threads that have ended included.
-Memory is ``VmHWM``: unlike the ``ru_maxrss`` of wait4, it does not inherit the size of the process that forked.
+CPU is the kernel's own clock of a process, to the nanosecond and from exec on, threads that have
+ended included. Memory is ``VmHWM``: unlike the ``ru_maxrss`` of wait4, it does not inherit the size
+of the process that forked.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ class MeteredProcess:
 
 
 def clean_environment() -> dict[str, str]:
-    """Return this environment without what would change how a child is set up, starts or compiles."""
+    """Return this environment without what changes how a child is set up, starts or compiles."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_DROPPED)}
     return {key: value for key, value in kept.items() if not key.lower().endswith("_proxy")}
 

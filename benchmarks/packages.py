@@ -1,7 +1,7 @@
 """The packages that a requirements file pins: how large they are, and an environment of just them.
 
-What runs beside development tools proves nothing about what is deployed: there, an import may find a package that
-the deployment lacks.
+What runs beside development tools proves nothing about what is deployed: there, an import may find
+a package that the deployment lacks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def read_distributions(requirements: Path) -> list[Distribution]:
     """Return the installed packages that a fully pinned requirements file names for this platform.
 
     Raises:
-        NotInstalled: one is absent or of another version; what is measured would not be what is deployed.
+        NotInstalled: one is absent or of another version; what is measured would not be what is
+            deployed.
     """
     found = []
     for line in requirements.read_text(encoding="utf-8").splitlines():
@@ -50,7 +51,7 @@ def read_distributions(requirements: Path) -> list[Distribution]:
 
 
 def with_dependencies(packages: list[Distribution], *added: str) -> list[Distribution]:
-    """Return the packages, and those named by `added` with everything that they need here, each once.
+    """Return the packages, and those named by `added` with all that they need here, each once.
 
     Raises:
         NotInstalled: one of them is absent.
@@ -78,13 +79,16 @@ def _applies(needed: Requirement, extras: set[str]) -> bool:
 
 
 def installed_mebibytes(packages: list[Distribution]) -> float:
-    """Return the size on disk of all files of the packages, compiled ones included as pip leaves them."""
+    """Return the size on disk of all files of the packages.
+
+    Compiled ones are included, as pip leaves them.
+    """
     paths = (Path(str(each.locate_file(file))) for each in packages for file in each.files or ())
     return sum(path.stat().st_size for path in paths if path.exists()) / 2**20
 
 
 def make_environment(packages: list[Distribution], folder: Path) -> Path:
-    """Return the interpreter of a new virtual environment that holds exactly these packages, as links.
+    """Return the interpreter of a new virtual environment of exactly these packages, as links.
 
     The script ``functions-framework`` beside it is the one that pip would write.
     """

@@ -1,6 +1,7 @@
-"""Pods and workloads of each kind of the table, as its controller labels and owns them; equal in all else.
+"""Pods and workloads of each kind of the table, as its controller labels and owns them.
 
-A kind of the table that has no sample here is named when it is asked for, so that none is forgotten.
+They are equal in all else. A kind of the table that has no sample here is named when it is asked
+for, so that none is forgotten.
 """
 
 from __future__ import annotations

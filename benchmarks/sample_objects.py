@@ -1,7 +1,8 @@
-"""Pods and JobSets as an API server of GKE sends them, managed fields and all: 7-15 KB of JSON each.
+"""Pods and JobSets as an API server of GKE sends them, with managed fields: 7-15 KB of JSON each.
 
-Built as bytes with marks for what differs, because the stand-in sends hundreds of megabytes of them. They are
-leaders of slices of 4x4 chips on v6e machines, which the provisioner answers with one create.
+Built as bytes with marks for what differs, because the stand-in sends hundreds of megabytes of
+them. They are leaders of slices of 4x4 chips on v6e machines, which the provisioner answers with
+one create.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def owned_pod(
     *,
     waits: bool,
 ) -> Template:
-    """Return pods of some other controller, or of none, that are unschedulable or that no scheduler has seen."""
+    """Return pods of another controller or none, unschedulable or not seen by a scheduler."""
     body = _pod([_UNSCHEDULABLE] if waits else [])
     body["metadata"] |= {
         "name": name,

@@ -1,4 +1,4 @@
-"""One function served by the framework as the buildpack starts it, and the pushes that it is sent."""
+"""One function served by the framework as the buildpack starts it, and the pushes sent to it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ class Variant:
     signature: str = "http"
     environment: Mapping[str, str] = field(default_factory=dict)
     added: tuple[str, ...] = ()
-    """Packages that it needs beside those of ``requirements.txt``; it runs with exactly these and theirs."""
+    """Packages that it needs beside those of ``requirements.txt``.
+
+    It runs with exactly these and theirs.
+    """
     creates: int = 1
     """Pools that it must create per event; anything else fails the measurement."""
 
@@ -75,7 +78,7 @@ def with_clients(name: str, clients: str, source: str = "other_clients.py") -> V
 
 
 class Site:
-    """Where functions are started from: the staged bundle, and an environment for each set of packages."""
+    """Where functions start from: the staged bundle, an environment for each set of packages."""
 
     def __init__(self, bundle: Path, pinned: list[Distribution], folder: Path) -> None:
         """Prepare; an environment is made when it is first asked for.
@@ -89,7 +92,10 @@ class Site:
         self._pythons: dict[tuple[str, ...], Path] = {}
 
     def framework(self, variant: Variant) -> str:
-        """Return the script that starts the framework for a variant, with exactly the packages that it needs."""
+        """Return the script that starts the framework for a variant.
+
+        It runs with exactly the packages that the variant needs.
+        """
         if variant.added not in self._pythons:
             needed = packages.with_dependencies(self._pinned, *variant.added)
             place = self._folder / f"environment-{len(self._pythons)}"
@@ -127,7 +133,9 @@ class ServedFunction:
         self.process.__exit__(kind, error, trace)
 
     def push(self, body: bytes) -> None:
-        """Send one event over the kept connection and wait for the answer; connects first, patiently.
+        """Send one event over the kept connection and wait for the answer.
+
+        Connects first, patiently.
 
         Raises:
             Failed: the answer is no success, or the function ended.

@@ -1,4 +1,7 @@
-"""Lays out what is measured as it is deployed: the functions' bundle, the exporter's image; byte-compiled."""
+"""Lays out what is measured as it is deployed: the functions' bundle, the exporter's image.
+
+Both are byte-compiled.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,9 @@ def stage_exporter(folder: Path) -> Path:
 
 
 def _compile(folder: Path) -> None:
-    """Write the ``.pyc`` files, as the buildpack and the image build do; a start without them takes far longer."""
+    """Write the ``.pyc`` files, as the buildpack and the image build do.
+
+    A start without them takes far longer.
+    """
     if not compileall.compile_dir(folder, quiet=1):
         raise SyntaxError(f"a file under {folder} does not compile; the lines above name it")

@@ -1,7 +1,7 @@
-"""The sweep of 100 to 2,000 pools: CPU, wall-clock time and calls, with 20 ms for each call of a port.
+"""The sweep of 100 to 2,000 pools: CPU, wall-clock time and calls, with 20 ms per call of a port.
 
-The ports are in memory, so the CPU is that of the rules and of the shell, without HTTP and JSON. For
-each pool there are a workload and five waiting pods: a refused leader and four followers. The
+The ports are in memory, so the CPU is that of the rules and of the shell, without HTTP and JSON.
+For each pool there are a workload and five waiting pods: a refused leader and four followers. The
 largest sweep runs with limits too: at the limit, and with room for a pool for each leader.
 """
 

@@ -1,6 +1,7 @@
-"""Warm events: CPU per event of a function that has started, against a CloudEvent that does nothing; and memory.
+"""Warm events: memory, and CPU per event of a started function, against one that does nothing.
 
-One kept connection, one event after the other: the framework's own cost per event is the same for all.
+One kept connection, one event after the other: the framework's own cost per event is the same for
+all.
 """
 
 from __future__ import annotations

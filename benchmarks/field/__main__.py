@@ -23,8 +23,8 @@ EVIDENCE = PROJECT_ROOT / "docs" / "evidence"
 RECORDS = EVIDENCE / "field"
 SIZES = ("1", "12", "12-killed", "64")
 SPEEDS = {100: 3.0, 20: 8.0, 5: 30.0}
-"""The limits of the fan-out, each with virtual seconds per real second: at the best 3 to 5 creates are
-accepted in a second, which two cores can do."""
+"""The limits of the fan-out, each with virtual seconds per real second: at the best 3 to 5 creates
+are accepted in a second, which two cores can do."""
 app = typer.Typer(add_completion=False, rich_markup_mode=None, help="Figures against the field.")
 Records = Annotated[Path, typer.Option(help="The folder of the records, one file for each run.")]
 

@@ -89,7 +89,7 @@ def describe_program(program: Path) -> str:
 
 
 def read_build_information(text: str) -> str:
-    """Return module, commit and whether its files were changed, from the output of `go version -m`."""
+    """Return module, commit and whether its files were changed, from `go version -m`."""
     rows = [line.split() for line in text.splitlines()]
     module = next((row[1] for row in rows if row[:1] == ["mod"]), "unknown module")
     settings = dict(row[1].split("=", 1) for row in rows if row[:1] == ["build"] and "=" in row[1])

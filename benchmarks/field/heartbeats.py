@@ -26,7 +26,7 @@ _LOOK_SECONDS = 2.0
 
 
 class Heartbeats:
-    """Reports for every accelerator node, each at a time of its own, while its ``with`` block runs."""
+    """Reports for every accelerator node, each at its own time, while its ``with`` block runs."""
 
     def __init__(self, kubeconfig: str) -> None:
         self._client = open_client(kubeconfig, timeout_seconds=30.0)

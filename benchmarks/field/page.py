@@ -1,4 +1,7 @@
-"""Writes docs/evidence/field.md and its pictures from the records of the runs. Pure but for the files."""
+"""Writes docs/evidence/field.md and its pictures from the records of the runs.
+
+Pure but for the files.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _CURVE_POINTS_MAX = 120
 
 
 def draw_runs(records: Sequence[Record]) -> str:
-    """Return a picture with a panel for each run and a lane for each pool; one time axis for all."""
+    """Return a picture with a panel for each run, a lane for each pool, and one time axis."""
     longest = max(_last_moment(each) for each in records)
     scale = (WIDTH - LEFT - RIGHT) / longest
     parts, y = [], float(TOP)
@@ -44,7 +44,7 @@ def draw_runs(records: Sequence[Record]) -> str:
 
 
 def draw_fan_outs(fans: Sequence[FanOut]) -> str:
-    """Return a picture of accepted creates over time, as multiples of the shortest possible time."""
+    """Return a picture of accepted creates over time, as multiples of the least possible time."""
     ratios = [_ratio(each, each.accepted_at[-1]) for each in fans]
     widest = max([*ratios, 1.0]) * 1.05
     scale, bottom = (WIDTH - LEFT - RIGHT) / widest, float(TOP + _CHART_HEIGHT)

@@ -1,4 +1,4 @@
-"""Records one run through public APIs: watches of Kubernetes, the calls of GKE, memory of processes."""
+"""Records one run through public APIs: watches of Kubernetes, calls of GKE, memory of processes."""
 
 from __future__ import annotations
 

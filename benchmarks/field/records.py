@@ -37,7 +37,10 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """One run: a JobSet from its creation until the last of its pools is gone. Times are Unix seconds."""
+    """One run: a JobSet from its creation until the last of its pools is gone.
+
+    Times are Unix seconds.
+    """
 
     side: Side
     slices: int
@@ -57,7 +60,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """Version and commit of the provisioner."""
     machine: str = ""
     load: float = 0.0
-    """The mean number of processes of this machine that wanted a core, over the minute before the run."""
+    """Mean number of this machine's processes that wanted a core, over the minute before."""
 
 
 class FanOut(msgspec.Struct, frozen=True, kw_only=True):

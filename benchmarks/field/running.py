@@ -1,4 +1,4 @@
-"""One run of one side: a JobSet on a fresh local cloud, from its creation to the end of its pools."""
+"""One run of one side: a JobSet on a fresh local cloud, from creation to the end of its pools."""
 
 from __future__ import annotations
 
@@ -167,7 +167,10 @@ def _apply(kubeconfig: str, jobsets: list[dict[str, Any]]) -> None:
 
 
 def _kill_in_the_middle(stack: Stack, recorder: Recorder, names: tuple[str, ...]) -> float:
-    """Kill the provisioner once its first create was accepted; return when. The supervisor starts it again."""
+    """Kill the provisioner once its first create was accepted; return when.
+
+    The supervisor starts it again.
+    """
     until = time.time() + _FIRST_CREATE_SECONDS_MAX
     while not find_accepted(recorder.list_calls(), CREATE):
         stack.check()
@@ -180,7 +183,7 @@ def _kill_in_the_middle(stack: Stack, recorder: Recorder, names: tuple[str, ...]
 
 
 def _follow(stack: Stack, recorder: Recorder, slices: int, until: float, say: Callable[[str], None]) -> None:
-    """Follow a run until its pools are gone, and end its pods when all slices have run side by side."""
+    """Follow a run until its pools are gone; end its pods once all slices have run side by side."""
     told, end_at = "", math.inf
     while time.time() < until:
         stack.check()

@@ -1,4 +1,4 @@
-"""Decodes a page of a pod list, or the lines of a watch, in one way and prints what that took, as JSON.
+"""Decodes a page of a pod list, or the lines of a watch, in one way; prints what it took, as JSON.
 
 Run as ``python -m benchmarks.variants.decode WAY FILE ROUNDS`` in a process of its own per way.
 """
@@ -39,7 +39,7 @@ def by_typed_client() -> Callable[[bytes], Any]:
 
 
 def watch_by_msgspec() -> Callable[[list[bytes]], int]:
-    """Return the exporter's own reading of a watch, each event in a chunk of its own, as a server sends them."""
+    """Return the exporter's reading of a watch, each event in its own chunk, as servers do."""
     from shared.edges.kubernetes_watch import Watch  # noqa: PLC0415 -- as above
     from shared.edges.workload_objects import Pod  # noqa: PLC0415 -- the import is part of what is measured
 
@@ -74,7 +74,7 @@ WAYS: dict[str, Callable[[], Callable[[Any], Any]]] = {
 
 
 def main(way: str, file: Path, rounds: int) -> dict[str, float]:
-    """Return how many pods there are, the CPU milliseconds of all of them, and the peak memory of the process."""
+    """Return the number of pods, the CPU milliseconds of all, and the peak process memory."""
     decode: Callable[[Any], Any] = WAYS[way]()
     page: Any = file.read_bytes()
     if way.startswith("watch"):
