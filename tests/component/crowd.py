@@ -50,7 +50,7 @@ class Crowd:
         return lambda: deliver("provision", a_push(a_demand_event(pod)), self.world.ports, TRACE)
 
     def count_calls(self) -> Counter[str]:
-        """Return how often each method of GKE was called, and each of the cluster that costs a call."""
+        """Return how often each GKE method and each cluster method that costs a call was called."""
         return Counter(method for method, _ in self.pools.calls) + Counter(self.cluster.asked)
 
     def run(self, *others: Callable[[], object], messages: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""Kueue as a small world: Workloads with checks, and the steps that Kueue itself does after an answer."""
+"""Kueue as a small world: Workloads with checks, and Kueue's own steps after an answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Fakes of the ports: small worlds that keep state, conflict like the real ones, and fail once when told to.
+"""Fakes of the ports: small worlds with state that conflict like real ones and fail once if told.
 
-They say what was asked of them (`calls`), but no test has to script an answer: what is created can be read.
-`tests/contract` holds them to the ports' contracts by the same tests as the edges.
+They say what was asked of them (`calls`), but no test has to script an answer: what is created can
+be read. `tests/contract` holds them to the ports' contracts by the same tests as the edges.
 """
 
 from __future__ import annotations
@@ -355,13 +355,13 @@ class FakeCluster(FakeDisks):
 
 
 def holds_node(pod: PodView) -> bool:
-    """Return whether a pod would lose something with its node: no DaemonSet's or static pod does."""
+    """Return whether a pod loses something with its node: no DaemonSet's or static pod does."""
     belongs_to_node = pod.controller_kind == "DaemonSet" or MIRROR_POD in pod.template.annotations
     return not belongs_to_node and not pod.finished
 
 
 def is_selected(selector: str, pod: PodView) -> bool:
-    """Return whether a selector of ``key``, ``!key``, ``key=value`` takes a pod; empty takes none."""
+    """Return whether a selector of ``key``, ``!key``, ``key=value`` takes a pod; empty does not."""
     for term in selector.split(","):
         key, equals, value = term.removeprefix("!").partition("=")
         said = pod.template.labels.get(key)

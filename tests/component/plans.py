@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Plans:
-    """What shall happen at the next calls of a method: an error before or after its effect, or any action."""
+    """What happens at a method's next calls: an error before or after its effect, or any action."""
 
     def __init__(self) -> None:
         self._before: defaultdict[str, deque[Callable[[], None]]] = defaultdict(deque)

@@ -1,4 +1,4 @@
-"""An elastic pool with a list of capacity that cannot grow gets a second pool on the next candidate."""
+"""An elastic pool that cannot grow gets a second pool on the next candidate of its list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kueue's admission check, sweep by sweep: pools for all slices before pods, or the quota goes back."""
+"""Kueue's admission check in sweeps: pools for all slices before pods, or the quota goes back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.component.world import Records, World
 
 @pytest.fixture
 def queued(records: Records) -> tuple[World, FakeQueues]:
-    """JobSet ``default/train`` with two slices is suspended, and Kueue has reserved quota for it."""
+    """JobSet ``default/train`` with two slices is suspended; Kueue has reserved quota for it."""
     return make_world(records)
 
 
@@ -278,7 +278,7 @@ def test_after_the_end_of_a_delivery_kueue_is_asked_nothing(queued: tuple[World,
     assert not queues.checks[0].active
 
 
-# --- by messages, within seconds ---------------------------------------------------------------------------------
+# --- by messages, within seconds ------------------------------------------------------------------
 
 
 def reserved(world: World, **changes: str) -> int:

@@ -1,4 +1,4 @@
-"""A failed creation is followed by the next attempt: a new name, a pause, or a refusal with its reason."""
+"""The next attempt after a failed creation: a new name, a pause, or a refusal with its reason."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def look(request: pytest.FixtureRequest) -> By:
 
 @pytest.fixture(autouse=True)
 def _young_leader(world: World) -> None:
-    """The leader began to wait a moment ago, so that it is not overdue when its first pool fails."""
+    """The leader began to wait a moment ago, so it is not overdue when its first pool fails."""
     world.cluster.add(a_pod(unschedulable_since=NOW - 20))
 
 

@@ -1,4 +1,4 @@
-"""What a workload's author may get wrong: each is said where they look and in a record, and nothing is made."""
+"""Each mistake of a workload's author is reported to them and in a record; nothing is made."""
 
 from __future__ import annotations
 

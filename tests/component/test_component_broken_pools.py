@@ -1,4 +1,4 @@
-"""A pool with errors is judged by its nodes and by the pods that wait, and never by its age alone."""
+"""A pool with errors is judged by its nodes and the pods that wait, never by its age alone."""
 
 from __future__ import annotations
 

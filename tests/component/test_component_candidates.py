@@ -1,4 +1,4 @@
-"""A list of capacity: each candidate is tried in its order, and the pools say which one they are."""
+"""A list of capacity: each candidate is tried in order, and the pools say which one they are."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_a_pool_of_any_candidate_serves(world: World, look: Callable[[World], No
 
 @pytest.mark.parametrize("failed_pool_is_there", [False, True])
 def test_what_only_the_sweep_reads_does_not_change_the_number(world: World, *, failed_pool_is_there: bool) -> None:
-    """A message at the same time must come to the same name, so GKE's list of operations does not count."""
+    """A concurrent message must get the same name, so GKE's list of operations does not count."""
     by_message(world)
     if failed_pool_is_there:
         fail(world, 0)

@@ -1,4 +1,4 @@
-"""Suspended workloads that wait for their capacity: all slices or none, one resume, and all given back."""
+"""Suspended workloads that wait for capacity: all slices or none, one resume, all given back."""
 
 from __future__ import annotations
 

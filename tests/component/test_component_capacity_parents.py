@@ -1,4 +1,4 @@
-"""A suspended RayJob that waits for its capacity: its RayCluster waits in its place, while the RayJob goes on."""
+"""A suspended RayJob waits for capacity: its RayCluster waits in its place, the RayJob goes on."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def world(records: Records) -> World:
 
 
 def make_raycluster(world: World) -> None:
-    """Do what KubeRay does once the RayJob is resumed: its annotations are on the suspended RayCluster too."""
+    """Copy the RayJob's annotations to the suspended RayCluster, as KubeRay does after a resume."""
     said = {**ASKS, **rayjob(world).marks}
     world.cluster.add(dataclasses.replace(a_raycluster(suspend=True), parent=PARENT, marks=said, version="1"))
 

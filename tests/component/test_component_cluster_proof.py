@@ -1,4 +1,4 @@
-"""With two endpoints swapped, pools are judged by another cluster's API: nothing goes, nothing comes."""
+"""With two endpoints swapped, another cluster's API judges the pools: nothing goes or comes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_workload_of_the_other_cluster_gets_no_pool_here(swapped: World) -> No
 
 
 def stand_beside_default_pools(world: World, *, group: str) -> None:
-    """Let GKE list a default pool, and let the API show a node of the default pool with this group."""
+    """Let GKE list a default pool, and let the API show a node of it with this group."""
     url = f"https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroupManagers/{HERE}-grp"
     world.pools.add(CLUSTER, a_foreign_pool(node_count=1, machine_type="e2-standard-4", group_urls=(url,)))
     world.cluster.nodes["default-pool"] = [f"{group}-x1y2"]

@@ -1,4 +1,4 @@
-"""What a sweep costs grows with the work, and not with its square: calls and steps are counted, never timed."""
+"""A sweep's cost grows with the work, not its square: calls and steps are counted, never timed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Counting:
         return plain(*given)
 
     def add_workload(self, number: int, *, leaders: int, pool: bool) -> None:
-        """Add a JobSet of so many slices; each leader waits, and so does a second pod of each slice."""
+        """Add a JobSet of so many slices; each leader and a second pod of each slice wait."""
         name, uid = f"w{number}", f"uid-{number}"
         self.world.cluster.add(a_jobset(name=name, uid=uid, replicas=max(leaders, 1)))
         said = {"jobset.sigs.k8s.io/jobset-uid": uid}

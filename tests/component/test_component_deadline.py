@@ -1,4 +1,7 @@
-"""A delivery ends in time and loses nothing: what is left comes back. Virtual time, so nothing waits."""
+"""A delivery ends in time and loses nothing: what is left comes back.
+
+The time is virtual, so nothing waits.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The disks of a pod's claims: read only for pods that have claims, and no pool is bought where they are not."""
+"""Disks of pods' claims: read only for pods that have claims, and no pool is bought elsewhere."""
 
 from __future__ import annotations
 

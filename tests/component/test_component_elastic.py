@@ -1,4 +1,4 @@
-"""One elastic pool per workload and shape: it grows with the spec, and gives back empty nodes step by step."""
+"""One elastic pool per workload and shape grows with the spec and returns empty nodes in steps."""
 
 from __future__ import annotations
 

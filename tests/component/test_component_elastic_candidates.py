@@ -1,4 +1,4 @@
-"""An elastic pool with a list of capacity: a failed creation moves on along the list, and one pool stays."""
+"""An elastic pool with a list of capacity: a failed creation moves along it, and one pool stays."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_the_pool_of_a_later_candidate_serves_and_grows(world: World, look: Call
 
 
 def test_pods_that_come_later_find_the_pool_of_a_later_candidate(world: World) -> None:
-    """The first name is free again, so a pod that creates before it looks would make a second pool."""
+    """The first name is free again: a pod that creates before it looks would make a second pool."""
     fail(world, 0)
     by_message(world)
     world.pools.move(CLUSTER, name_of(world, 0), "gone")
@@ -143,7 +143,7 @@ def test_a_candidate_that_gke_refuses_at_once_is_followed_in_the_same_turn(
 def test_a_refusal_for_a_pool_that_is_there_makes_no_second_one(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seed 3603 of commit e6b23e6: GKE's list is from before the creation, and its quota is used up."""
+    """Seed 3603 of commit e6b23e6: GKE's list predates the creation, and its quota is used up."""
     monkeypatch.setattr(world.pools, "list", lambda _cluster: [])
     world.pools.fail_next("create", NoCapacity("quota"))
 

@@ -1,4 +1,4 @@
-"""The emergency stop: a label on the provisioner's own namespace, read with each act of its cluster."""
+"""The emergency stop: a label on the provisioner's namespace, read with each act of its cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods that claim more than their workload's spec: no pool, and a Warning on workload and pod that says why."""
+"""Pods that claim more than the spec: no pool, and a Warning on workload and pod that says why."""
 
 from __future__ import annotations
 

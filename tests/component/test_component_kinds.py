@@ -1,4 +1,4 @@
-"""What holds whatever the kind of workload: kinds that are left out, slices with several leaders, odd names."""
+"""What holds for every kind of workload: kinds left out, slices with several leaders, odd names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Provisioning under the operator's limits and modes, with an unwilling cluster, and under replay."""
+"""Provisioning under the operator's limits and modes, in an unwilling cluster, and in replay."""
 
 from __future__ import annotations
 

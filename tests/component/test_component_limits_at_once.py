@@ -1,4 +1,4 @@
-"""Limits hold whatever runs at the same time: messages, sweeps, crashes and stalls between any two calls."""
+"""Limits hold under concurrency: messages, sweeps, crashes and stalls between any two calls."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_pools_that_the_list_does_not_show_yet_are_counted(seed: int) -> None:
 
 @pytest.mark.parametrize("seconds", [31, 200, 4000, -60])
 def test_who_was_held_up_after_the_reservation_does_not_create(world: World, seconds: float) -> None:
-    """Others may have got the chips meanwhile; the label is read last, so the stall is put there."""
+    """Others may have got the chips meanwhile; the label is read last, so the stall is there."""
     world.use(limit_chips=CHIPS)
     world.cluster.before_next("get_namespace", lambda: world.clock.advance(seconds), skip=2)
 
@@ -216,7 +216,7 @@ def test_leaders_that_a_limit_refuses_cost_no_calls_of_their_own() -> None:
 
 
 def test_who_shares_a_reservation_does_not_give_it_back() -> None:
-    """GKE refuses the second of two messages for one slice, while the first one is about to create."""
+    """GKE refuses the second of two messages for one slice, while the first is about to create."""
     crowd = Crowd(0, limit_chips=CHIPS)
     first, second, *_ = crowd.pods
 
@@ -233,7 +233,7 @@ def test_who_shares_a_reservation_does_not_give_it_back() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_elastic_pools_grow_within_the_limit(seed: int) -> None:
-    """Six Jobs of GPU pods want three nodes more each, and four slices a pool: none gets past the limit."""
+    """Six GPU Jobs want three nodes more each, and four slices a pool: none gets past the limit."""
     crowd = Crowd(seed)
     pods = []
     for number in range(6):

@@ -1,4 +1,4 @@
-"""A pool that runs with too few nodes for its slice counts as failed after a time, if a list has other ways."""
+"""A running pool with too few nodes counts as failed after a time, if a list has other ways."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def told(world: World, words: str) -> bool:
     return any(words in each.message for each in world.cluster.notices)
 
 
-# --- nodes that are lost ----------------------------------------------------------------------------------
+# --- nodes that are lost --------------------------------------------------------------------------
 
 
 def run_with_nodes(world: World, *, nodes: list[str], waits: float = 700.0, node_age: float = 900.0) -> None:
-    """Let the pool of the second candidate run for long, with these nodes, and the leader wait for so long."""
+    """Let the second candidate's pool run long with these nodes, and the leader wait so long."""
     by_message(world)
     world.clock.advance(50)
     world.pools.fail(CLUSTER, name_of(0), STOCKOUT)
@@ -180,7 +180,7 @@ def test_a_pool_that_changed_since_its_nodes_were_read_stays(world: World) -> No
     assert world.pools.pools[CLUSTER, name_of(1)].status == "RECONCILING"
 
 
-# --- flex-start without capacity ----------------------------------------------------------------------------
+# --- flex-start without capacity ------------------------------------------------------------------
 
 
 def wait_for_flex(world: World, *, attempt: int = 0, seconds: float = WAIT + 1) -> None:

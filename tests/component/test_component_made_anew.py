@@ -1,4 +1,4 @@
-"""A workload that was deleted and applied again runs on its earlier pool: the new, empty pool goes."""
+"""A workload deleted and applied again runs on its earlier pool: the new, empty pool goes."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def jobsets(records: Records) -> JobSetWorld:
     return JobSetWorld(records)
 
 
-# --- a slice starves ----------------------------------------------------------------------------------
+# --- a slice starves ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("by", ["message", "sweep"])
@@ -198,7 +198,7 @@ def test_a_ray_slice_gets_a_pool_when_another_workload_holds_the_one_it_would_wa
     assert len(rays.pools.bodies) == 1
 
 
-# --- an empty second pool -----------------------------------------------------------------------------
+# --- an empty second pool -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("by", ["message", "sweep"])
@@ -272,7 +272,7 @@ def test_the_replay_of_an_old_message_changes_nothing_that_sweeps_leave(records:
     assert rays.names() == before
 
 
-# --- a second pool for one claim ----------------------------------------------------------------------
+# --- a second pool for one claim ------------------------------------------------------------------
 
 
 def test_a_restarted_slice_whose_second_pool_serves_gets_no_first_one(jobsets: JobSetWorld) -> None:
@@ -320,7 +320,7 @@ def test_a_workload_whose_pods_started_again_is_listed_first(jobsets: JobSetWorl
     assert jobsets.pools.calls == [("list", ""), ("create", slice_name(0))]
 
 
-# --- pools of an earlier shape ------------------------------------------------------------------------
+# --- pools of an earlier shape --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "RUNNING_WITH_ERROR"])
@@ -357,7 +357,7 @@ def test_a_pool_with_errors_of_an_earlier_shape_is_replaced_though_all_its_nodes
     assert world.says() == ("delete", "pool_differs")
 
 
-# --- two slices share a pool --------------------------------------------------------------------------
+# --- two slices share a pool ----------------------------------------------------------------------
 
 
 def test_two_slices_whose_leaders_share_a_pool_are_told_which_leader_to_delete(jobsets: JobSetWorld) -> None:

@@ -1,4 +1,4 @@
-"""A workload that its parent keeps after its own end: it is said on both and in `status`, and nothing is done."""
+"""A parent keeps a workload after its own end: both and `status` show it, and nothing is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices that come and go while their workload lives, and swap pools: none is stranded, none bought twice."""
+"""Slices come, go and swap pools while their workload lives: none is stranded or bought twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A delivered end of a workload gives its pools back: always, never too early, never somebody else's."""
+"""A workload's delivered end gives its pools back: always, never too early, never another's."""
 
 from __future__ import annotations
 

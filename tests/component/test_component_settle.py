@@ -1,4 +1,4 @@
-"""The end of a node pool operation wakes the slice that waits for the pool; nothing else happens by it."""
+"""The end of a node pool operation wakes the slice that waits for the pool, and does no more."""
 
 from __future__ import annotations
 

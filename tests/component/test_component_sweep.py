@@ -69,7 +69,7 @@ def test_a_leader_that_has_just_become_unschedulable_is_left_to_its_message(
 
 
 def test_a_leader_that_began_to_wait_after_the_pools_were_listed_is_left_to_the_next_sweep(world: World) -> None:
-    """A long sweep has an old list: when it comes to the leaders, this one's message has made its pool."""
+    """A long sweep has an old list: before it comes to this leader, a message has made its pool."""
     world.cluster.pods.clear()
     world.cluster.add(a_pod(unschedulable_since=NOW + 1))
     world.cluster.before_next("list_waiting_leaders", lambda: world.clock.advance(60))

@@ -1,4 +1,4 @@
-"""A pool that others' pods hold while its own pod waits: that is said to its owner, and nothing is done."""
+"""A pool held by others' pods while its own pod waits: its owner is told, and nothing is done."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_a_slice_whose_first_pod_was_answered_is_answered_once(world: World) -> 
 
 @pytest.mark.parametrize(("method", "errors"), [("list_waiting_followers", 0), ("get_workload", 1)])
 def test_followers_that_cannot_be_read_change_nothing(world: World, method: str, errors: int) -> None:
-    """A workload is read once in a sweep, for its pool too, so its error is an error of the sweep."""
+    """A sweep reads a workload once, for its pool too, so its error is an error of the sweep."""
     begun = Begun(world)
     begun.take("serving")
 

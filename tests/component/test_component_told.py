@@ -1,4 +1,4 @@
-"""Every demand that is older than the grace has an Event with the true reason, and every failure its claim."""
+"""Each demand older than the grace has an Event with its true reason, each failure its claim."""
 
 from __future__ import annotations
 

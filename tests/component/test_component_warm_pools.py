@@ -1,4 +1,4 @@
-"""The pool of a workload that is over stays for the next one: idle, used, idle again, gone; or displaced."""
+"""An ended workload's pool stays for the next one: idle, used, idle again, gone; or displaced."""
 
 from __future__ import annotations
 

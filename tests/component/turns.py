@@ -1,4 +1,4 @@
-"""Runs jobs as if at the same time: each call of a port waits for its turn, which a seed chooses."""
+"""Runs jobs as if at the same time: each port call waits for its turn, which a seed chooses."""
 
 from __future__ import annotations
 

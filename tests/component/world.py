@@ -1,4 +1,4 @@
-"""One deployment on fakes, with the few words that tests need: deliver, sweep, and what came of it."""
+"""One deployment on fakes, with the few words that tests need: deliver, sweep, and the outcome."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Records(logging.Handler):
         self.found.append(json.loads(self.format(record)))
 
     def expect_in_order(self, *patterns: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the records that match the patterns, each after the one before; others may stand between."""
+        """Return the records that match the patterns in this order; others may be between."""
         rest, matched = iter(self.found), []
         for pattern in patterns:
             for record in rest:
