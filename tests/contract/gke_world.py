@@ -86,7 +86,7 @@ def a_body(use: Settings | None = None, **shape: Any) -> dict[str, Any]:
 
 
 def a_gpu_pool_body() -> dict[str, Any]:
-    """Build the body of a pool that can be resized: its nodes have a GPU each, and form no slice."""
+    """Build the body of a pool that can be resized: its nodes have a GPU each and form no slice."""
     job = f"job{next(NUMBERS)}"
     pod = dataclasses.replace(a_job_pod(None, template=a_gpu_body()), controller_name=job, unschedulable=True)
     workload = dataclasses.replace(a_gpu_job(parallelism=1, completions=1), name=job)

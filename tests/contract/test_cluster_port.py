@@ -1,8 +1,8 @@
 """The contract of the port `Cluster`, for two implementations: the edge and the fake.
 
 The edge reads the embedded cluster. The fake is that of the component tests; it holds a copy of the
-cluster's objects. What only HTTP and Events have (codes, wrong addresses, counts and times) is asked
-of the edge alone, in `test_kubernetes_edge`.
+cluster's objects. What only HTTP and Events have (codes, wrong addresses, counts and times) is
+asked of the edge alone, in `test_kubernetes_edge`.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def fill_pools(url: str) -> None:
 
 
 def fill_disks(url: str) -> None:
-    """Make a claim of a disk in one zone, one of a class of two zones, and one of which nothing is known."""
+    """Make three claims: a disk in one zone, a class of two zones, and one with nothing known."""
     here = [{"matchExpressions": [{"key": "topology.gke.io/zone", "operator": "In", "values": ["us-east5-a"]}]}]
     zones = [{"matchLabelExpressions": [{"key": "topology.gke.io/zone", "values": ["us-east5-c", "us-east5-a"]}]}]
     volume = {"metadata": {"name": "pv-1"}, "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": here}}}}

@@ -1,4 +1,4 @@
-"""A creation that fails in the fake GKE is read with its class, its end, and whether a reservation is held."""
+"""A failed creation in the fake GKE: its class, its end, and whether a reservation is held."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Our GKE edge and the official clients against one control plane: the same world, the same errors.
 
-What every implementation of the port keeps, the fake of the component tests too, is in `test_node_pools_port`.
-The rows are the errors that an idempotent caller must tell apart:
-https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-operations and public issue threads.
+What every implementation of the port keeps, the fake of the component tests too, is in
+`test_node_pools_port`. The rows are the errors that an idempotent caller must tell apart:
+https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-operations and public
+issue threads.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ def test_each_refusal_is_one_class_here_and_one_code_in_the_official_clients(
 
 
 def test_no_identity_is_denied_and_unauthenticated(gke: Gke) -> None:
-    """The official REST client never shows a 401: it asks its credentials for another token instead."""
+    """The official REST client shows no 401: it asks its credentials for another token instead."""
     for _ in range(2):
         fail("UNAUTHENTICATED", "Request had invalid authentication credentials.")(gke, "")
     with pytest.raises(Denied):

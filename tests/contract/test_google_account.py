@@ -1,4 +1,4 @@
-"""Every usual Google account works in every program, and a failure says whether a person or a retry mends it."""
+"""Usual Google accounts work in every program; a failure says if a person or a retry mends it."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_token_is_asked_for_once_and_with_the_scope_that_rbac_by_email_needs(f
 
 
 def test_a_token_is_renewed_before_it_ends(fake: FakeGoogle) -> None:
-    """google-auth counts one that ends within 225 seconds as ended, because the metadata server has the next."""
+    """google-auth counts one as ended 225 seconds early, as the metadata server has the next."""
     account = GoogleAccount()
     fake.lifetime_seconds = 224
     account.give_token()

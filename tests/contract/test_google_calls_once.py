@@ -1,4 +1,4 @@
-"""Each call is one request, whatever becomes of its answer: counted at the socket of the other side."""
+"""Each call is one request, whatever its answer becomes: counted at the other side's socket."""
 
 from __future__ import annotations
 

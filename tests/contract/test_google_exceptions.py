@@ -1,4 +1,4 @@
-"""Every exception that Google's own library knows, and what the same refusal is to us: a table without gaps."""
+"""Every exception of Google's library, and our error for the same refusal: a table without gaps."""
 
 from __future__ import annotations
 

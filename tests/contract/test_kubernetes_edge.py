@@ -1,6 +1,7 @@
-"""Our edge to a cluster against the embedded Kubernetes: the Events that it writes, and errors over HTTP.
+"""Our cluster edge against the embedded Kubernetes: the Events it writes, and errors over HTTP.
 
-What every implementation of the port keeps, the fake of the component tests too, is in `test_cluster_port`.
+What every implementation of the port keeps, the fake of the component tests too, is in
+`test_cluster_port`.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def test_an_api_out_of_reach_is_unavailable_and_never_absence() -> None:
 
 
 def test_a_404_that_is_not_about_the_jobset_is_no_proof_that_it_is_gone(url: str) -> None:
-    """Pools are deleted on its absence: a wrong address, or JobSet not installed, must not look like it."""
+    """Its absence deletes pools: a wrong address or an uninstalled JobSet must not look like it."""
     astray = KubernetesCluster(KubernetesApi(Connection(url=f"{url}/wrong/prefix")))
 
     with pytest.raises(Unavailable, match="cannot tell whether namespace default exists"):

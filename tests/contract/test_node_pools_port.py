@@ -1,8 +1,8 @@
 """The contract of the port `NodePools`, for two implementations: the edge and the fake.
 
-The edge calls the fake GKE; the fake is that of the component tests. What only HTTP has (codes, lost
-connections, answers that cannot be read) and what only GKE checks (names, shapes, bytes) is asked of
-the edge alone, in `test_gke_edge`.
+The edge calls the fake GKE; the fake is that of the component tests. What only HTTP has (codes,
+lost connections, answers that cannot be read) and what only GKE checks (names, shapes, bytes) is
+asked of the edge alone, in `test_gke_edge`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Suspended workloads at the edge: the embedded cluster lists them, and changes them in place of what was read."""
+"""Suspended workloads at the edge: the embedded cluster lists them, and changes them in place."""
 
 from __future__ import annotations
 
