@@ -1,4 +1,4 @@
-"""What every test of the commands gets: short pauses between pulls, and colours only where it asks for them."""
+"""Every test of the commands gets short pauses between pulls, and colours only where it asks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The board's server: who may ask, what is answered, and that nothing is changed without being told to."""
+"""The board's server: who may ask, its answers, and that it changes nothing without being told."""
 
 from __future__ import annotations
 

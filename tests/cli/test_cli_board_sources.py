@@ -1,4 +1,4 @@
-"""What the board reads slowly: dead letters, shown, replayed or discarded one by one, and decisions."""
+"""The board's slow reads: dead letters, shown, replayed or discarded one by one, and decisions."""
 
 from __future__ import annotations
 

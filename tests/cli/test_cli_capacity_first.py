@@ -1,4 +1,4 @@
-"""A suspended workload that waits for its capacity has no pods, and each command tells of it all the same."""
+"""A suspended workload that waits for its capacity has no pods, yet each command tells of it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def put(world: World, marks: dict[str, str] | None = None, **overrides: Any) -> 
 
 
 def a_half(world: World) -> str:
-    """The first slice has its pool, and the creation for the second one failed; return its next try."""
+    """The first slice has its pool, the creation for the second failed; return its next try."""
     put(world, BEGUN)
     failed = a_pool("ERROR", claim=SECOND, error="[GCE_STOCKOUT]", age_seconds=50)
     world.pools.add(CLUSTER, a_pool(age_seconds=300), failed)

@@ -1,4 +1,4 @@
-"""Which deployment a command is about: options, environment, file, local stack, kubeconfig, in this order."""
+"""A command's deployment, in this order: options, environment, file, local stack, kubeconfig."""
 
 from __future__ import annotations
 

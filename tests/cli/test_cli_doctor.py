@@ -1,4 +1,4 @@
-"""`doctor` finds what is broken, on a real broker and a real API of Kubernetes, and names what mends it."""
+"""`doctor` finds what is broken, on a real broker and Kubernetes API, and names what mends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`doctor` finds missing rights of the optional roles when a setting needs them, and names the role."""
+"""`doctor` finds missing rights of optional roles when a setting needs them, and names the role."""
 
 from __future__ import annotations
 

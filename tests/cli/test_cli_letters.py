@@ -1,4 +1,4 @@
-"""`letters` lists, shows, replays and discards, asks before it changes something, and skips the hopeless."""
+"""`letters` lists, shows, replays and discards, asks before a change, and skips the hopeless."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("deployment")
 
 @pytest.fixture
 def answer(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A person at a terminal; what they are asked is noted, and they agree while the list is short."""
+    """A person at a terminal; the questions are noted, and they agree while the list is short."""
     asked: list[str] = []
 
     def ask(question: str, **_: bool) -> bool:

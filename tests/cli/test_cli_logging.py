@@ -1,4 +1,4 @@
-"""The stand-in for reading Cloud Logging: strict about what it understands, faithful about what it shows."""
+"""A stand-in for reading Cloud Logging: strict in what it understands, true in what it shows."""
 
 from __future__ import annotations
 

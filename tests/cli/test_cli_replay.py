@@ -1,4 +1,4 @@
-"""`replay` on a real broker: what comes back, what is decided first, and that nothing is lost on the way."""
+"""`replay` on a real broker: what comes back, what is decided first, and that nothing is lost."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def url(broker: str) -> Iterator[str]:
-    """A broker with a deployment's topics and subscriptions; pulled here, so that a test can read what comes."""
+    """A broker with a deployment's topics and subscriptions; tests pull them to read what comes."""
     ask("PUT", f"{broker}/v1/{TOPIC}", {"messageRetentionDuration": "86400s"})
     ask("PUT", f"{broker}/v1/{LETTERS}", {})
     for function in ("provision", "collect"):
@@ -71,7 +71,7 @@ def deployment(url: str, world: World, monkeypatch: pytest.MonkeyPatch) -> Deplo
 
 
 def bury(url: str, message: Message, **said: str) -> None:
-    """Put a message among the dead letters, with attributes whose dashes are written as underscores."""
+    """Put a message among the dead letters; its attributes have underscores in place of dashes."""
     attributes = message.attributes | {key.replace("_", "-"): value for key, value in said.items()}
     body = {"data": base64.b64encode(message.data).decode(), "attributes": attributes}
     ask("POST", f"{url}/v1/{LETTERS}:publish", {"messages": [body]})

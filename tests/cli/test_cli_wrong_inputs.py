@@ -1,4 +1,4 @@
-"""Wrong arguments, variables and files: one clear error with exit code 2, and no library is quoted."""
+"""Wrong arguments, variables and files: one clear error, exit code 2, and no library is quoted."""
 
 from __future__ import annotations
 
