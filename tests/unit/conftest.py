@@ -1,7 +1,7 @@
 """The rules are pure: whatever opens a connection in these tests is a mistake, and fails at once.
 
-That goes for a test's own thread and those that it starts. A process of the test run may have other tests' stacks
-still running, whose threads reconnect whenever they like.
+That goes for a test's own thread and those that it starts. A process of the test run may have other
+tests' stacks still running, whose threads reconnect whenever they like.
 """
 
 from __future__ import annotations

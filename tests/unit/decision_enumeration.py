@@ -1,7 +1,7 @@
-"""Every situation that the deciders can meet, as the product of a few axes, and what must hold in each of them.
+"""Every situation that the deciders can meet, as a product of axes, and what must hold in each.
 
-The rules are called on the full product; `judge_provision` and `judge_collect` say which invariants a decision
-breaks. The axes are named in words, since the golden tables print them.
+The rules are called on the full product; `judge_provision` and `judge_collect` say which invariants
+a decision breaks. The axes are named in words, since the golden tables print them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The policy as committed tables: what is decided in every situation, in as few rows as say it all.
 
-``python -m tests.unit.golden_tables --write`` writes them anew after a change of policy; the difference is what
-the change means. ``*`` stands for any value of a column, ``a | b`` for either.
+``python -m tests.unit.golden_tables --write`` writes them anew after a change of policy; the
+difference is what the change means. ``*`` stands for any value of a column, ``a | b`` for either.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ ONE_HOST = a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOG
 
 
 def a_workload(kind: str, template: Json, *, hosts: int = HOSTS, leader: Json | None = None) -> WorkloadView:
-    """One slice of so many hosts, or so many single hosts; `leader` is the leaders' own template."""
+    """One slice of so many hosts, or so many single hosts; `leader` is the leaders' template."""
     job = {"parallelism": hosts, "completions": hosts, "completionMode": "Indexed", "template": template}
     ray = {"groupName": "tpu", "replicas": 1, "maxReplicas": 1, "numOfHosts": hosts, "template": template}
     group = {"size": hosts + (leader is not None), "workerTemplate": template}

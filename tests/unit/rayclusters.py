@@ -1,6 +1,7 @@
-"""RayClusters and their workers as the API has them, for the tests of that kind: a plain case, and overrides.
+"""RayClusters and their workers as the API has them, for tests: a plain case, and overrides.
 
-The plain case: RayCluster ``default/llm`` with a worker group ``tpu`` of two replicas of two v6e hosts each.
+The plain case: RayCluster ``default/llm`` with a worker group ``tpu`` of two replicas of two v6e
+hosts each.
 """
 
 from __future__ import annotations

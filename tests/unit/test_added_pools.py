@@ -1,4 +1,4 @@
-"""When an elastic pool with a list of capacity counts as full, and how several share a claim's nodes."""
+"""When an elastic pool with a list of capacity is full, and how several share a claim's nodes."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 HASHES = [a_claim(name=f"w{number}").hash for number in range(200)]
 
 
-# --- classes ----------------------------------------------------------------------------------------
+# --- classes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("failure", "words"), WORDS.items())
@@ -82,7 +82,7 @@ def test_every_class_has_its_rule_and_words() -> None:
     }
 
 
-# --- pauses and numbers -----------------------------------------------------------------------------
+# --- pauses and numbers ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("claim_hash", HASHES[:20])
@@ -147,7 +147,7 @@ def test_a_number_that_is_used_is_left_out(
     assert choose_next(attempt, used, candidates) == following
 
 
-# --- which pool is the newest -----------------------------------------------------------------------
+# --- which pool is the newest ---------------------------------------------------------------------
 
 
 def attempt_of(
@@ -185,7 +185,7 @@ def test_a_failed_pool_is_superseded_by_a_later_one_of_its_claim_that_stays(
     assert not is_superseded(a_foreign_pool(), [other])
 
 
-# --- the table --------------------------------------------------------------------------------------
+# --- the table ------------------------------------------------------------------------------------
 
 
 def test_a_failed_attempt_keeps_every_invariant_in_every_situation() -> None:

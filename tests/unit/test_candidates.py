@@ -1,4 +1,4 @@
-"""The candidates of a demand: what a list means for pods, and what is refused before anything is bought."""
+"""A demand's candidates: what a list means for pods, and refusals before anything is bought."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NAMES = [
 
 
 def listing(text: str, **shape: Any) -> dict[str, Any]:
-    """A pod's template with the annotation, and a toleration of spot nodes unless it says otherwise."""
+    """A pod's template with the annotation, and by default a toleration of spot nodes."""
     annotations = {labels.CAPACITY: text} | shape.pop("annotations", {})
     said = {"annotations": annotations, "priorities": read_priorities(text)}
     return {"tolerations": SPOT_TOLERATION, **said, **shape}
@@ -57,7 +57,7 @@ def names(demand: Demand) -> list[str]:
     return [str(each) for each in demand.candidates]
 
 
-# --- the list -----------------------------------------------------------------------------------------
+# --- the list -------------------------------------------------------------------------------------
 
 
 def test_each_zone_and_each_reservation_of_an_item_is_one_candidate() -> None:
@@ -114,7 +114,7 @@ def test_a_list_is_no_part_of_the_fingerprint() -> None:
     assert a_demand(use=settings(capacity_policies=policies)).fingerprint == plain
 
 
-# --- the operator's policy ------------------------------------------------------------------------------
+# --- the operator's policy ------------------------------------------------------------------------
 
 
 def policy(namespaces: str = "*", accelerators: str = "*", text: str = LIST) -> Any:
@@ -171,7 +171,7 @@ def test_forced_on_demand_knows_no_list() -> None:
     assert (demand.candidates, demand.capacity.tier) == ((), Tier.ON_DEMAND)
 
 
-# --- refusals -----------------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

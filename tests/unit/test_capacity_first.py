@@ -1,4 +1,4 @@
-"""A suspended workload that asks for its capacity first: what it asks, what is refused, and the pause."""
+"""A suspended workload that asks for capacity first: what it asks, refusals, and the pause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a list of capacity: GKE's words become items, and anything else is an error with its place."""
+"""A capacity list's text: GKE's words become items, anything else an error with its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods that select TPU nodes and request no chips: they must be able to run there, beside pods that have chips."""
+"""Pods without chips that select TPU nodes must be able to run there, beside pods with chips."""
 
 from __future__ import annotations
 

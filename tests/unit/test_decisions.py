@@ -1,4 +1,4 @@
-"""The deciders over their whole tables: invariants, the committed policy, and broken deciders that are caught."""
+"""The deciders over whole tables: invariants, the committed policy, and broken deciders caught."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_policy_is_the_committed_one(name: str) -> None:
     assert difference == "", f"{name} differs; {advice}\n{difference}"
 
 
-# --- the invariants bite: each of these deciders is wrong, and must be caught for the right thing ---
+# --- the invariants bite: each of these deciders is wrong, and is caught for the right thing ---
 
 
 def changed(decision: Decision, **change: Any) -> Decision:

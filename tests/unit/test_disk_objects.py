@@ -1,4 +1,4 @@
-"""In which zones the volume of a PersistentVolumeClaim can be used, by what Kubernetes says of it."""
+"""In which zones a PersistentVolumeClaim's volume can be used, by what Kubernetes says of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A disk of one zone pins the pods to it: the pool moves there, or the candidate is refused by name."""
+"""A disk of one zone pins the pods: the pool moves there, or the candidate is refused by name."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def zones(found: Demand) -> list[str]:
     return [each.zone for each in found.candidates]
 
 
-# --- without a list -----------------------------------------------------------------------------------
+# --- without a list -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_the_demand_of_the_spec_is_that_of_the_pod() -> None:
     assert planned == decide_demand(CLUSTER, a_pod(template=template), jobset, settings())
 
 
-# --- with a list ----------------------------------------------------------------------------------------
+# --- with a list ----------------------------------------------------------------------------------
 
 
 def test_a_candidate_in_another_zone_is_refused_by_its_number_and_name() -> None:
@@ -134,7 +134,7 @@ def test_a_candidate_in_another_zone_is_refused_by_its_number_and_name() -> None
 
 
 def test_candidates_without_a_disk_that_the_pods_made_themselves_are_left_out() -> None:
-    """The list was right when it was written, and the pods would need the first pool's zone for ever."""
+    """The list was right when written, and the pods would need the first pool's zone for ever."""
     made = a_disk(C, made_at=NOW + 60)
 
     assert zones(demand(made, text=LIST)) == [C]

@@ -1,4 +1,4 @@
-"""Elastic pools: which pods share one, what it is called, when it is still wanted, and what quantities mean."""
+"""Elastic pools: which pods share one, its name, when it is still wanted, what quantities mean."""
 
 from __future__ import annotations
 

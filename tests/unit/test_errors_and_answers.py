@@ -1,4 +1,4 @@
-"""Every error has a reason of the closed list and an answer; the texts of GKE's refusals give the right error."""
+"""Each error has a reason of the closed list and an answer; GKE's refusals give the right error."""
 
 from __future__ import annotations
 

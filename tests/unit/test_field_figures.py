@@ -1,4 +1,4 @@
-"""The pure parts of benchmarks/field: from the record of a run to its figures, its picture, its page."""
+"""The pure parts of benchmarks/field: from a run's record to its figures, its picture, its page."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ VERSIONS = ("of 0.1.0", "none", "of a later version", "not one of ours")
 
 
 def tolerate(found: Any) -> Any:
-    """Return an object whose pods run on TPU nodes even if they have no chips: 0.1.0 did not ask."""
+    """Return an object whose pods run on TPU nodes even without chips: 0.1.0 did not ask."""
     if isinstance(found, list):
         return [tolerate(each) for each in found]
     if not isinstance(found, dict):

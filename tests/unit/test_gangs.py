@@ -1,4 +1,4 @@
-"""All slices of a workload at once: all demands or one refusal, the sum of the limits, and the time."""
+"""A workload's slices at once: all demands or one refusal, the sum of the limits, and the time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Deployment: its pods' way to it, one pool for all of them, and how many a rollout has at once."""
+"""The Deployment: its pods' way to it, one pool for all, and how many a rollout has at once."""
 
 from __future__ import annotations
 

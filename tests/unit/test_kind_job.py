@@ -1,4 +1,4 @@
-"""The plain Job as one slice, or as one per index: which pods are leaders, what is over, what is refused."""
+"""The plain Job as one slice, or one per index: which pods lead, what is over, what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JobSets as Pathways makes them: a head without chips beside several slices of workers, and whose slice it is."""
+"""JobSets of Pathways: a head without chips beside slices of workers, and whose slice it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of leaders and workers as slices: sub-groups, leaders without chips, scale, rolling updates.
+"""Groups of leaders and workers as slices: sub-groups, chipless leaders, scale, rolling updates.
 
 Pods are built as the controller and its webhook build them, names and labels as in
 https://github.com/kubernetes-sigs/lws/blob/v0.7.0/pkg/webhooks/pod_webhook.go.

@@ -1,4 +1,4 @@
-"""Ray's replicas as slices: what each KubeRay and GKE's webhook leave on the pods, and what is refused."""
+"""Ray's replicas as slices: what each KubeRay and GKE's webhook leave on pods, and refusals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ONE_HOST = a_group(numOfHosts=1, topology="2x2")
 ONLY_REPLICA = a_group(replicas=1, maxReplicas=1)
 
 
-# --- the four ways to know a replica ------------------------------------------------------------------------
+# --- the four ways to know a replica --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_label_that_is_no_slot_is_a_forgery_and_no_lack_of_one(said: dict[str,
     assert name_of(a_worker(said=said, affinity=True)) is None
 
 
-# --- pods that are not of the cluster -----------------------------------------------------------------------
+# --- pods that are not of the cluster -------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_an_index_above_the_replicas_is_a_slice_since_a_scale_down_leaves_gaps()
     assert name_of(a_worker(said=indexed(3), affinity=True), a_raycluster(a_group(replicas=2))) == "llm-tpu-3"
 
 
-# --- two replicas never share a pool ------------------------------------------------------------------------
+# --- two replicas never share a pool --------------------------------------------------------------
 
 
 def refusal_of(pod: PodView, workload: WorkloadView) -> type[Rejected] | None:
@@ -198,7 +198,7 @@ def test_the_refusal_says_what_to_install_and_names_the_slice() -> None:
         RAYCLUSTER.find_slice(a_worker(said=indexed(1)), a_raycluster())
 
 
-# --- which pods are leaders ----------------------------------------------------------------------------------
+# --- which pods are leaders -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_the_first_host_is_the_leader_and_where_none_knows_all_are(
     assert RAYCLUSTER.slice_hint(pod) == hint
 
 
-# --- the spec -----------------------------------------------------------------------------------------------
+# --- the spec -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -249,7 +249,7 @@ def test_an_active_check_says_which_generation_of_it_was_seen() -> None:
     assert (condition["type"], condition["status"], condition["observedGeneration"]) == ("Active", "True", 3)
 
 
-# --- what Kueue is told ------------------------------------------------------------------------------------------
+# --- what Kueue is told ---------------------------------------------------------------------------
 
 
 def answer_to(

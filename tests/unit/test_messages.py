@@ -1,4 +1,4 @@
-"""The wire messages: what is written reads back, and what is malformed is refused by field and valid values."""
+"""Wire messages read back as written; malformed ones are refused by field and valid values."""
 
 from __future__ import annotations
 

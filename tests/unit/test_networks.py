@@ -1,4 +1,4 @@
-"""Networks that pods claim or select: GKE makes them for the machines that have them, else the refusal says so."""
+"""Networks that pods claim or select: GKE makes them if a machine has them, or refusals say so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Node labels, zones and capacity tiers: what a selector asks for is given, or refused; nothing is ignored."""
+"""Node labels, zones, capacity tiers: a selector is satisfied or refused; nothing is ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pool that is asked for: one test per feature, and every body in the terms of the official client."""
+"""The pool that is asked for: a test per feature, and each body in the official client's terms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CREATED_AT = 1_800_000_000
 
 
 def build(use: Settings | None = None, *, pod: Any = None, jobset: Any = None, **shape: Any) -> dict[str, Any]:
-    """Build the pool of a demand; the official message class must know every field and value of it."""
+    """Build a demand's pool; the official message class must know every field and value of it."""
     use = use or settings()
     demand = a_demand(pod=pod, jobset=jobset, use=use, **shape)
     body = build_node_pool(demand, attempt=0, created_at=CREATED_AT, settings=use)
@@ -66,7 +66,7 @@ TOLERATED = (Toleration(key=labels.SPOT, operator="Equal", value="true", effect=
 
 
 def test_spot_machines_carry_their_taint_only_if_their_pods_tolerate_it() -> None:
-    """On Standard clusters GKE adds no spot taint by itself, and pods may select spot without a toleration."""
+    """On Standard clusters GKE adds no spot taint; pods may select spot without a toleration."""
     config = build(selectors={labels.SPOT: "true"})["config"]
     assert (config["spot"], "taints" in config) == (True, False)
 

@@ -98,7 +98,7 @@ SWAPPED = [*pods_on("a0", POOL_1), *pods_on("a1", POOL_0)]
 OWN = pool_of("a1").name
 
 
-# --- one pool too many --------------------------------------------------------------------------------
+# --- one pool too many ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_of_two_pools_of_one_slice_the_empty_one_is_surplus_and_a_lost_one_is_no
     assert plan(pods_on("a0", POOL_0), *pools, replicas=1).surplus == {pools[1].name}
 
 
-# --- which pool serves which slice --------------------------------------------------------------------
+# --- which pool serves which slice ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,10 @@ def test_a_free_pool_of_another_shape_serves_no_slice() -> None:
     ),
 )
 def test_in_every_situation(places: list[str], statuses: list[str]) -> None:
-    """A pool serves one slice; none that serves or has pods is surplus; no more is missing than waits."""
+    """A pool serves one slice; none that serves or has pods is surplus.
+
+    No more is missing than waits.
+    """
     pods = [a_pod(f"a{at // 2}", node, uid=f"p{at}") for at, node in enumerate(places)]
     pools = [pool_of(f"a{at // 2}", at % 2, each) for at, each in enumerate(statuses) if each != "gone"]
     found = plan(pods, *pools, replicas=3)

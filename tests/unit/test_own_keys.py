@@ -1,4 +1,4 @@
-"""Annotations and labels of ours: misspelt, with an unknown value, or in a place where nobody reads them."""
+"""Our annotations and labels: misspelt, with an unknown value, or in a place that is not read."""
 
 from __future__ import annotations
 

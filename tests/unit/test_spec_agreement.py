@@ -1,4 +1,4 @@
-"""The spec decides the shape: what a live pod may add to it, and what is refused, for every kind."""
+"""The spec decides the shape: what a live pod may add, and what is refused, for every kind."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def accepted(kind: str, spec: Json, pod: Json, *, hosts: int = HOSTS, **use: Any
     return found
 
 
-# --- what is refused --------------------------------------------------------------------------------------
+# --- what is refused ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", CONTROLLED)
@@ -188,7 +188,7 @@ def test_a_pod_of_an_elastic_pool_gets_no_more_gpus_by_its_cpu() -> None:
     assert "at most 1 for train-any-" in refused("Job", a_gpu_body(), a_gpu_body(cpu="90"), hosts=1)
 
 
-# --- what a pod may add -----------------------------------------------------------------------------------
+# --- what a pod may add ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -297,7 +297,7 @@ def test_a_leader_without_chips_agrees_with_its_own_template(kind: str) -> None:
     assert with_chips.reason == Reason.POD_CONTRADICTS_SPEC
 
 
-# --- rollouts ---------------------------------------------------------------------------------------------
+# --- rollouts -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "LeaderWorkerSet"])
@@ -318,7 +318,7 @@ def test_a_rollout_of_another_image_changes_nothing_for_pods_of_the_earlier_temp
     assert accepted(kind, new, old, hosts=hosts) == accepted(kind, new, new, hosts=hosts)
 
 
-# --- one pool for several templates -----------------------------------------------------------------------
+# --- one pool for several templates ---------------------------------------------------------------
 
 
 def test_pods_of_two_groups_with_one_elastic_pool_need_the_same_machine() -> None:

@@ -1,4 +1,4 @@
-"""Random pods against random specs: whatever a pod says, it gets no more than its spec describes."""
+"""Random pods against random specs: a pod never gets more than its spec describes."""
 
 from __future__ import annotations
 

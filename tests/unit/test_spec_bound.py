@@ -1,6 +1,7 @@
 """By default its spec bounds a workload: forged, doubled and old pods get no pool beyond it.
 
-That no pool is larger than its slice is in `test_spec_agreement_random`. Here it is the number of pools.
+That no pool is larger than its slice is in `test_spec_agreement_random`. Here it is the number of
+pools.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Terms about a node label of the author's own: the pool gets the label, or the refusal names it."""
+"""Terms about a node label of the author's own: the pool gets it, or the refusal names it."""
 
 from __future__ import annotations
 

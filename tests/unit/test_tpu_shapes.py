@@ -1,4 +1,4 @@
-"""One lookup from selectors and chips to machine, hosts and placement: exact, or refused with the nearest."""
+"""From selectors and chips to machine, hosts and placement: exact, or refused with the nearest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from shared.core.shapes.tpu_catalogue import BY_ACCELERATOR, FAMILIES, Family
 from shared.core.shapes.tpus import count_chips, find_shape, list_topologies
 
 # accelerator, topology, chips per pod -> machine, hosts, placement.
-# https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus and the Cloud TPU pages of each generation.
+# https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus and
+# the Cloud TPU pages of each generation.
 V5E, V6E, V3, V4, V5P, T7X = (
     "tpu-v5-lite-podslice",
     "tpu-v6e-slice",

@@ -1,4 +1,4 @@
-"""The trace of an event is its own, survives the message, and is believed only in its exact form."""
+"""An event's trace is its own, survives the message, and is believed only in its exact form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a pod waits although its pool runs: each case of the nodes, in a plain sentence with numbers."""
+"""Why a pod waits although its pool runs: each case of nodes, in plain sentences with numbers."""
 
 from __future__ import annotations
 

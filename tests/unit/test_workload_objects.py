@@ -1,4 +1,4 @@
-"""From the Kubernetes API's JSON to what the rules read: chips, selectors, conditions; never a guess."""
+"""From the Kubernetes API's JSON to what rules read: chips, selectors, conditions; no guesses."""
 
 from __future__ import annotations
 

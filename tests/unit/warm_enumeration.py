@@ -1,4 +1,4 @@
-"""Every situation of a pool that may stay without use after its workload, and what must hold in each of them."""
+"""Every situation of a pool that may stay unused after its workload, and what must hold in each."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def build_pool(status: str) -> PoolSnapshot:
 
 
 def build_facts(situation: Situation) -> PoolFacts:
-    """Return the facts of one situation; its owner ended, or was suspended, longer ago than the drain."""
+    """Return one situation's facts; its owner ended or was suspended longer ago than the drain."""
     owner, over = OWNERS[situation["owner"]]
     return PoolFacts(
         pool=build_pool(situation["pool"]),
