@@ -1,7 +1,7 @@
-"""Builders of the values that rules talk about: defaults that make a plain case, and overrides for the rest.
+"""Builders of the values that rules use: a plain case by default, and overrides for the rest.
 
-The plain case: JobSet ``default/train`` with one replicated job ``workers`` of 4x4 v6e slices (four hosts of four
-chips), whose leader pod the scheduler has called unschedulable.
+The plain case: JobSet ``default/train`` with one replicated job ``workers`` of 4x4 v6e slices (four
+hosts of four chips), whose leader pod the scheduler has called unschedulable.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def a_template(
     selectors: dict[str, str] | None = None,
     **overrides: Any,
 ) -> PodTemplate:
-    """What a pod asks of its node; None leaves a selector out. Without chips it tolerates TPU nodes."""
+    """What a pod asks of its node. None omits a selector. Without chips it tolerates TPU nodes."""
     asked = chips if isinstance(chips, tuple) else (chips,)
     wanted = {labels.ACCELERATOR: accelerator, labels.TOPOLOGY: topology, **(selectors or {})}
     return PodTemplate(

@@ -7,7 +7,8 @@ import pytest
 from demo.stack.clusters import ClusterKind
 
 SPEEDS = {ClusterKind.EMBEDDED: 150.0, ClusterKind.REAL: 60.0}
-"""Virtual seconds per real second of a stack. A real control plane takes real seconds for its part."""
+"""Virtual seconds per real second of a stack. A real control plane takes real seconds for its
+part."""
 SPEED = SPEEDS[ClusterKind.REAL]
 """Of the tests that run on a real control plane only."""
 _REAL = pytest.param(ClusterKind.REAL, marks=pytest.mark.cluster)

@@ -10,11 +10,12 @@ if TYPE_CHECKING:
 
 
 def read_records(log: Path, *, among_text: bool = False) -> list[dict[str, Any]]:
-    """Return the structured records of a log, one a line; the last line counts once it is written to its end.
+    """Return the structured records of a log, one a line; an unfinished last line does not count.
 
     Args:
         log: What the process writes to.
-        among_text: Pass over other programs' text between the records. Without it, such text is an error.
+        among_text: Pass over other programs' text between the records. Without it, such text is an
+            error.
 
     Raises:
         json.JSONDecodeError: a line is no record.

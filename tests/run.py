@@ -1,12 +1,14 @@
 """Runs the tests in tiers, and says aloud which tier did not run and why.
 
-The first tier needs nothing but PyPI. The tool tier (marker `tool`) needs gcloud, kubectl and Google's Pub/Sub
-emulator. The terraform tier (marker `terraform`) needs that program and the google provider. The image tier
-(marker `image`) needs a container engine. The deploy tier (marker `deploy`) needs gcloud, Terraform and a mock of
-Google Cloud. The browser tier (marker `browser`) needs the system's Chromium, Playwright, and axe-core from npm.
-The corpus tier (marker `corpus`) needs public manifests, from GitHub or from clones. The docs tier (marker `docs`)
-needs MkDocs in an environment of its own. The cluster tier (marker `cluster`) needs Go, and builds a real control
-plane from its modules first. None skips quietly: asked for without what it needs, it fails and says how to get it.
+The first tier needs nothing but PyPI. The tool tier (marker `tool`) needs gcloud, kubectl and
+Google's Pub/Sub emulator. The terraform tier (marker `terraform`) needs that program and the google
+provider. The image tier (marker `image`) needs a container engine. The deploy tier (marker
+`deploy`) needs gcloud, Terraform and a mock of Google Cloud. The browser tier (marker `browser`)
+needs the system's Chromium, Playwright, and axe-core from npm. The corpus tier (marker `corpus`)
+needs public manifests, from GitHub or from clones. The docs tier (marker `docs`) needs MkDocs in an
+environment of its own. The cluster tier (marker `cluster`) needs Go, and builds a real control
+plane from its modules first. None skips quietly: asked for without what it needs, it fails and says
+how to get it.
 """
 
 from __future__ import annotations
@@ -48,11 +50,13 @@ _TARGETS = {"tool": "tools"} | {
     name: name for name in ("terraform", "image", "deploy", "browser", "corpus", "docs")
 }
 _PROCESSES = {"cluster": 2, "image": 0, "deploy": 0, "browser": 0, "corpus": 0, "docs": 0}
-"""How many processes share a tier, where it is not one more than there are cores (tests wait more than they work):
-each of the cluster tier's runs control planes, and there is one engine for all images."""
+"""How many processes share a tier, where it is not one more than there are cores (tests wait more
+than they work): each of the cluster tier's runs control planes, and there is one engine for all
+images."""
 _ENVIRONMENTS = {"cluster": {"GOGC": "300"}}
-"""What a tier's processes are told, unless the caller says otherwise. In the cluster's, dozens of control planes
-start: a third of what that costs the API server is the collection of garbage (https://go.dev/doc/gc-guide)."""
+"""What a tier's processes are told, unless the caller says otherwise. In the cluster's, dozens of
+control planes start: a third of what that costs the API server is the collection of garbage
+(https://go.dev/doc/gc-guide)."""
 
 _TESTS_FAILED = 1
 """pytest's exit code for tests that failed, and for nothing else."""
@@ -79,7 +83,7 @@ def find_emulator() -> bool:
 
 
 def find_provider() -> bool:
-    """Return whether Terraform can get its provider: from a mirror that it is told of, or from its registry."""
+    """Return whether Terraform can get its provider, from a configured mirror or its registry."""
     named = os.environ.get("TF_CLI_CONFIG_FILE")
     if named:
         return Path(named).is_file()
@@ -91,14 +95,14 @@ def find_provider() -> bool:
 
 
 def find_engine() -> bool:
-    """Return whether an engine answers, or this is root and can start one with bases of its own making."""
+    """Return whether an engine answers, or this is root and can start one on its own bases."""
     return shutil.which("docker") is not None and (
         _an_engine_answers() or (os.geteuid() == 0 and all(map(shutil.which, ("dockerd", "mmdebstrap"))))
     )
 
 
 def may_run_engine() -> bool:
-    """Return whether the machine lets an engine run, whose programs are here: most containers forbid it."""
+    """Return whether the machine can run the engine that is installed; most containers cannot."""
     if not find_engine() or _an_engine_answers():
         return True
     return subprocess.call([sys.executable, ROOT / "tests" / "image" / "own_engine.py"]) == 0
@@ -231,13 +235,13 @@ def _run_cluster(missing: list[Tool], rest: list[str]) -> int:
 
 
 def _has_controllers() -> bool:
-    """Return whether the further controllers are built: minutes each, so nobody gets them unasked."""
+    """Return whether the further controllers are built; each takes minutes, so only on request."""
     command = [sys.executable, "-m", "standins.controlplane", "status", "--with=all"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 
 def _has_ray() -> bool:
-    """Return whether Ray is installed in its own environment: 75 MB, so nobody gets them unasked."""
+    """Return whether Ray is installed in its own environment: 75 MB, so only on request."""
     command = [sys.executable, "-m", "demo.ray", "status"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 

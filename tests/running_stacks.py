@@ -1,11 +1,12 @@
-"""What every test gets: the project on the import path, the same property tests on every run, and both clusters.
+"""What every test gets: the import path, the same property tests on every run, and both clusters.
 
-A test that asks for `cluster_kind` or `stack` runs twice: on the embedded cluster in the first tier, and, marked
-`cluster`, on a real control plane. That one is built once all tests are collected, outside of every test's
-time-out, and only if one of them is going to run it. So are the further controllers that a test names by its mark
-`controller`.
+A test that asks for `cluster_kind` or `stack` runs twice: on the embedded cluster in the first
+tier, and, marked `cluster`, on a real control plane. That one is built once all tests are
+collected, outside of every test's time-out, and only if one of them is going to run it. So are the
+further controllers that a test names by its mark `controller`.
 
-The fixtures import what starts a stack only when they run: unit tests do not pay half a second for it.
+The fixtures import what starts a stack only when they run: unit tests do not pay half a second for
+it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from standins.controlplane.plane import ControlPlane
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A run in the background of a shell inherits this, and hands it to every process whose Ctrl-C is tested.
+    # A shell's background run inherits this, and gives it to processes whose Ctrl-C is tested.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No example database and no random seed: a run that passes here passes everywhere.
@@ -102,7 +103,7 @@ def plane(build: Build) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def plane_with(build: Build) -> Iterator[Callable[..., ControlPlane]]:
-    """Start a real control plane with further controllers, one per set of names, for what does not break it.
+    """Start a control plane with further controllers, one per set of names; tests keep it whole.
 
     For one module: those of a whole session, half a dozen at the end, would slow each other down.
     """
@@ -130,7 +131,7 @@ def cluster_kind(request: pytest.FixtureRequest) -> ClusterKind:
 
 @pytest.fixture(scope="session")
 def stack(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """One running stack, on each of the two clusters, for every test of a session that does not break it."""
+    """One running stack, on each of the two clusters, for all tests that do not break it."""
     from demo.stack.commands import StackSettings  # noqa: PLC0415 -- see above
     from demo.stack.stack import Stack  # noqa: PLC0415 -- see above
 

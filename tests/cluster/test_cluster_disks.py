@@ -1,4 +1,4 @@
-"""Kubernetes' own scheduler takes a node in the zone that the pool of a pod with a disk gets, and no other."""
+"""The real scheduler binds a pod with a disk only to a node in the zone that its pool gets."""
 
 from __future__ import annotations
 

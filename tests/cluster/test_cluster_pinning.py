@@ -1,7 +1,7 @@
-"""The optional policy that keeps a slice on its own pool, on a real API server, scheduler and JobSet.
+"""The optional policy that keeps a slice on its pool, on real API server, scheduler and JobSet.
 
-The programs are Kubernetes 1.34, where policies that change objects are beta: the manifests say v1, which 1.36
-serves with the same fields, and are applied as v1beta1 here.
+The programs are Kubernetes 1.34, where policies that change objects are beta: the manifests say v1,
+which 1.36 serves with the same fields, and are applied as v1beta1 here.
 """
 
 from __future__ import annotations

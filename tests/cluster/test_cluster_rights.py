@@ -1,7 +1,7 @@
 """The deployed manifests give exporter and functions what they need and nothing else.
 
-Each part does all that it ever asks of the API with a token of its own account. Then each verb of each rule is
-taken away in turn: something must fail each time, so no right is idle.
+Each part does all that it ever asks of the API with a token of its own account. Then each verb of
+each rule is taken away in turn: something must fail each time, so no right is idle.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Account:
 
     def act_as_exporter(self) -> None:
         for kind in list_watched(KINDS):
-            # The right is asked for first: of a kind that is not installed, that it is not is the good answer.
+            # Kubernetes checks the right first, so NotFound of a kind not installed is fine.
             with contextlib.suppress(NotFound):
                 list(self.api.list_pages(kind.path, kind.shape, kind.params))
             with contextlib.suppress(NotFound):
@@ -145,7 +145,7 @@ class Account:
         self.wired().write_notice(notice)  # by another instance: this one remembers what it has written
 
     def decide_demand(self, cluster: Cluster) -> None:
-        """Read the pods that ask, and what their namespace says of them, as the functions that answer them do."""
+        """Read the waiting pods and their namespace, as the functions that answer them do."""
         if self.name in (PROVISION, SETTLE):
             assert cluster.get_pod(self.world.namespace, self.world.pods()[0]["metadata"]["name"])
         if self.name in (SETTLE, SWEEP):
@@ -171,7 +171,7 @@ class Account:
             cluster.write_ledger(NAMESPACE, cluster.read_ledger(NAMESPACE))
 
     def mark_node(self, cluster: Cluster, since: float | None) -> None:
-        """Mark the pool's node; Kubernetes writes on it too, so it may take more than one reading."""
+        """Mark the pool's node. Kubernetes writes to it too, so this may need several readings."""
         (node,) = cluster.list_surplus_marks(f"{self.world.namespace}-{POOL}")
         for _ in range(20):
             with contextlib.suppress(StaleView):

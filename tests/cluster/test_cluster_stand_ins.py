@@ -1,4 +1,4 @@
-"""Fake GKE, simulated kubelet and exporter work on the real control plane: over https, with a token."""
+"""Fake GKE, simulated kubelet and exporter work on the real control plane by https and token."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def complaints(log: Path) -> list[dict[str, Any]]:
 
 @contextmanager
 def pools(plane: ControlPlane, folder: Path, *, run_seconds: int) -> Iterator[httpx.Client]:
-    """Run the fake GKE and the simulated kubelet on a control plane; give the cluster's node pool API."""
+    """Run fake GKE and simulated kubelet on a control plane; yield its node pool API."""
     place = ("--project=demo", "--location=us-east5", "--cluster=alpha", "--zone=us-east5-b")
     gke = (*place, f"--speed={SPEED}", f"--kubernetes={plane.kubeconfig}")
     kubelet = (f"--kubeconfig={plane.kubeconfig}", f"--speed={SPEED}", f"--run-seconds={run_seconds}")

@@ -1,4 +1,4 @@
-"""The exporter's pods as their manifests say: valid settings, bounds that agree, no right that they need not."""
+"""The exporter's pods by their manifests: valid settings, bounds that agree, no unneeded right."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The manifests as the build renders and applies them to GKE, taken by a real API server.
 
-What no API server shows stays unproved here: that a data plane honours the NetworkPolicy, and that the managed
-collection scrapes.
+What no API server shows stays unproved here: that a data plane honours the NetworkPolicy, and that
+the managed collection scrapes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Our manifests fit together: unique objects, bindings that name what is there, no rule with a wildcard."""
+"""Our manifests fit together: unique objects, bindings of what exists, no rule with a wildcard."""
 
 from __future__ import annotations
 

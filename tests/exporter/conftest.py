@@ -1,4 +1,4 @@
-"""Fixtures of the exporter's tests: a scripted Kubernetes API on a real socket, and a follower in a thread."""
+"""Fixtures of the exporter's tests: a scripted Kubernetes API on a socket, a follower's thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A Kubernetes API that plays back what a test wrote down: real sockets, scripted answers. Leases really work.
+"""A Kubernetes API that plays back what a test wrote down: real sockets, scripted answers.
+
+Leases really work.
 
 Answers are data: a `Listing`, a `Refusal`, or for watches a `Stream` of events and an ending.
 """
@@ -58,12 +60,12 @@ class Request:
 
 @dataclass
 class ScriptedKubernetes:
-    """What to answer, by kind of request and plural of the resource; the last answer is repeated."""
+    """What to answer, by kind of request and plural of the resource; the last answer repeats."""
 
     lists: dict[str, deque[Any]] = field(default_factory=lambda: defaultdict(deque))
     watches: dict[str, deque[Any]] = field(default_factory=lambda: defaultdict(deque))
     present_version: str = "1000000"
-    """What is answered to the question for the present version, which counts as neither list nor watch."""
+    """Answer to the question for the present version, which counts as neither list nor watch."""
     requests: list[Request] = field(default_factory=list)
     leases: dict[str, dict[str, Any]] = field(default_factory=dict)
     lease_refusals: deque[Refusal] = field(default_factory=deque)

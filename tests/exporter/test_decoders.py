@@ -31,7 +31,7 @@ for each in threads:
 
 
 def test_threads_that_read_their_first_objects_at_once_do_not_crash_the_process() -> None:
-    """Each process has only one first time, so a few of them; without the lock most of them die of SIGSEGV."""
+    """Several processes, because each has one first time. Without the lock most die of SIGSEGV."""
     root = Path(__file__).resolve().parents[2]
     ends = [
         subprocess.run([sys.executable, "-c", SCRIPT], cwd=root, check=False, timeout=60).returncode

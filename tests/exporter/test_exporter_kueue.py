@@ -1,4 +1,4 @@
-"""The watch of Kueue's Workloads: each reservation of quota that waits for a check is reported once."""
+"""The watch of Kueue's Workloads reports each reservation of quota that waits for a check once."""
 
 from __future__ import annotations
 

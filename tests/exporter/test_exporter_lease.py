@@ -1,4 +1,4 @@
-"""Can two ever lead, or can one go on leading that may not? Leases are kept as Kubernetes keeps them."""
+"""Can two ever lead, or can one continue without the right? Leases work as in Kubernetes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Does a whole exporter process do its part? A subprocess, between a scripted API server and the local Pub/Sub."""
+"""Does a whole exporter process do its part?
+
+It is a subprocess, between a scripted API server and the local Pub/Sub.
+"""
 
 from __future__ import annotations
 

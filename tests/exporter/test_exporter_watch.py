@@ -1,4 +1,7 @@
-"""Does the ladder survive everything a watch can do? Streams are data; the server and urllib3 are real."""
+"""Does the ladder survive everything that a watch can do?
+
+Streams are data; the server and urllib3 are real.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Does the way to Kubernetes translate every answer, and send what it should? Real sockets, scripted answers."""
+"""Does the client of Kubernetes translate every answer, and send what it should?
+
+Sockets are real, answers are scripted.
+"""
 
 from __future__ import annotations
 
@@ -211,7 +214,7 @@ def test_a_server_that_does_not_answer_is_unavailable() -> None:
 
 @pytest.fixture
 def closing_server() -> Iterator[tuple[str, list[bytes]]]:
-    """A server that answers each connection's first request and then closes, saying nothing of it."""
+    """A server that answers the first request of each connection and then silently closes it."""
     seen: list[bytes] = []
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 

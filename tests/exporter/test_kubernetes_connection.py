@@ -1,4 +1,7 @@
-"""Are connections read as written, and refused in words that help? Certificates and sockets are real."""
+"""Are connections read as written, and refused in words that help?
+
+Certificates and sockets are real.
+"""
 
 from __future__ import annotations
 

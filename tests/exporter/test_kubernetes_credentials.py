@@ -1,4 +1,7 @@
-"""Are credentials renewed, and proxies used? Plugins are real programs; sockets and certificates are real."""
+"""Are credentials renewed, and proxies used?
+
+Plugins are real programs; sockets and certificates are real.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,7 @@ def tokens_of(tls: TlsServer, api: KubernetesApi, count: int) -> list[str | None
 def test_a_plugin_is_run_again_only_in_the_last_minutes_of_its_token(
     tls: TlsServer, with_plugin: Any, seconds: float, expected: list[str]
 ) -> None:
-    """The client counts a token as expired five minutes before it is: one for a minute is never new enough."""
+    """The client counts a token as expired five minutes early, so one for a minute always is."""
     assert tokens_of(tls, with_plugin(seconds), 3) == expected
 
 

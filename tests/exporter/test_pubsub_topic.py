@@ -1,4 +1,4 @@
-"""Does the edge to Pub/Sub translate every outcome? A real HTTP server that answers as it is told."""
+"""Does the edge to Pub/Sub translate every outcome? A real HTTP server answers as it is told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An HTTPS server with a certificate of its own authority, which notes how each client identifies itself."""
+"""An HTTPS server with a certificate of its own authority, which notes each client's identity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def write_certificates(folder: Path) -> None:
-    """An authority ``ca.crt``, and a certificate ``tls.crt`` with its key for 127.0.0.1 and client alike."""
+    """An authority ``ca.crt``; a certificate ``tls.crt`` with key for 127.0.0.1 and for clients."""
     authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority")])
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])

@@ -1,7 +1,8 @@
-"""A container engine for the image's tests: the one that runs, or one of the test's own that ends with it.
+"""A container engine for the image's tests: the running one, or an own one that ends with them.
 
-An engine that runs is taken to reach the registries, and builds on the real bases. An own one cannot pull, so
-bases of Debian's packages are made for it: the same Python, and the certificates of this machine.
+An engine that runs is taken to reach the registries, and builds on the real bases. An own one
+cannot pull, so bases of Debian's packages are made for it: the same Python, and the certificates of
+this machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A container engine of the tests' own, which ends with them. As a program, it says whether one can run here."""
+"""A container engine of the tests' own, which ends with them.
+
+As a program, it says whether one can run here.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ START_SECONDS_MAX = 90.0
 
 @contextmanager
 def run_engine(folder: Path) -> Iterator[str]:
-    """Run an engine that touches nothing outside of its folder: no bridge, no rules of the firewall.
+    """Run an engine that changes nothing outside of its folder: no bridge, no firewall rules.
 
     Gives its address, once it answers there.
     """
@@ -43,7 +46,7 @@ def run_engine(folder: Path) -> Iterator[str]:
 
 
 def _unmount(folder: Path) -> None:
-    """Take away what an engine leaves mounted: the network that its containers shared with this machine."""
+    """Remove what an engine leaves mounted: its containers' network, shared with this machine."""
     mounted = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
     for path in sorted((each for each in mounted if each.startswith(f"{folder}/")), reverse=True):
         subprocess.run(["umount", path], check=True, capture_output=True, timeout=30)

@@ -1,6 +1,7 @@
 """The exporter's image, really built, and run under the very constraints that its pod has.
 
-The constraints are read from the Deployment. The kubelet's part is Docker's here; the rest is the same kernel.
+The constraints are read from the Deployment. The kubelet's part is Docker's here; the rest is the
+same kernel.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ PODS = 3_000
 SIZE_MIB_MAX = 280
 """What our layers may add to the base."""
 LABELS = {"jobset.sigs.k8s.io/job-key": "k", "batch.kubernetes.io/job-completion-index": "0"}
-# The side-car that cleans up after a killed test is an image that may not be to be had; ours end with the test.
+# The image of the side-car that cleans up after a killed test may be unavailable; ours end with it.
 testcontainers_config.ryuk_disabled = True
 
 
@@ -101,7 +102,7 @@ def leader(name: str) -> Json:
 
 
 def bystander(number: int) -> Json:
-    """A pod that the exporter is shown, and that is no demand: a gate keeps it from the scheduler."""
+    """A pod that the exporter sees and that is no demand, because a gate prevents scheduling."""
     gates = [{"name": "example.com/later"}]
     spec = {"containers": [{"name": "m", "image": "m"}], "schedulingGates": gates}
     return {"metadata": {"name": f"bystander-{number:05}", "labels": LABELS}, "spec": spec}

@@ -1,4 +1,4 @@
-"""The exporter's image as its Dockerfile says, and its file tree started as the container would start it.
+"""The exporter's image by its Dockerfile, and its file tree started as the container starts it.
 
 No engine is needed here. That the image builds, and how large it is, needs one.
 """

@@ -1,4 +1,4 @@
-"""How the gate gets an engine for this tier: what it installs, for whom, and what it says when it cannot."""
+"""How the gate gets an engine for this tier: what it installs, for whom, and how it refuses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Machine:
         path.chmod(0o755)
 
     def installs(self, does: str = "exit 0") -> None:
-        """Give it an apt-get that writes down what it is asked, and whether a service could have started."""
+        """Give it an apt-get that records its calls, and whether a service could have started."""
         write = f'echo "$1 ${{*: -1}} $(cat {self.policy} 2>/dev/null | tail -n 1)" >>{self.folder}/asked'
         self.has("apt-get", f"{write}\n{does}")
 

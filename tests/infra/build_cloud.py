@@ -1,7 +1,10 @@
-"""A pretended cloud behind stub programs: of gcloud, terraform, docker, kubectl and go what the scripts use.
+"""A pretended cloud behind stub programs: the parts of five programs that the scripts use.
 
-Each stub records how it was called, may be told to fail at its n-th call, and otherwise changes a small world in a
-JSON file as the real program would. Run as a program, this file is the stub; its name says which.
+The programs are gcloud, terraform, docker, kubectl and go.
+
+Each stub records how it was called, may be told to fail at its n-th call, and otherwise changes a
+small world in a JSON file as the real program would. Run as a program, this file is the stub; its
+name says which.
 """
 
 from __future__ import annotations
@@ -266,7 +269,7 @@ def has_targets(words: list[str]) -> bool:
 
 
 def plan_changes(before: dict[str, Any], after: dict[str, Any], words: list[str]) -> list[dict[str, Any]]:
-    """Return what Terraform would do, as `terraform show -json` has it: another cluster is a replacement."""
+    """Return the plan as `terraform show -json` has it; another cluster is a replacement."""
     targets = [word.partition("=")[2] for word in words if word.startswith("-target=")]
     changes = {each: ["update"] for each in targets}
     if not targets:

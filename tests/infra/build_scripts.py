@@ -1,4 +1,7 @@
-"""Runs the build's scripts as the build files order them: stub programs on PATH, inputs by environment only."""
+"""Runs the build's scripts in the order of the build files, with stub programs on PATH.
+
+Inputs come by environment only.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,7 @@ def find_sdk() -> Path:
 
 
 def list_scripts(path: Path) -> list[tuple[str, dict[str, str]]]:
-    """Return the scripts that a build file runs, in order, each with the variables that the step sets."""
+    """Return the scripts that a build file runs, in order, each with the variables of its step."""
     found = []
     for step in load(path)["steps"]:
         if step["entrypoint"] == "bash":
@@ -124,7 +127,7 @@ class Bench:
         )
 
     def run_all(self, build_file: Path, substitutions: dict[str, str], project: str = "a-project") -> list[str]:
-        """Run a build file's scripts as Cloud Build would; return what they said. All must succeed."""
+        """Run a build file's scripts as Cloud Build does; return their output. All must succeed."""
         said = []
         for script, variables in list_scripts(build_file):
             done = self.run(script, self.environ(build_file, substitutions, project) | stubbed(variables))

@@ -1,7 +1,7 @@
 """What the Helm chart renders, compared with the overlay that the build writes for kustomize.
 
-The chart has three constructs only, which `render_here` knows; it refuses any other. Helm itself is compared by
-hand: ``python -m tests.infra.helm_chart``, which says so where there is no helm.
+The chart has three constructs only, which `render_here` knows; it refuses any other. Helm itself is
+compared by hand: ``python -m tests.infra.helm_chart``, which says so where there is no helm.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _look_up(values: Mapping[str, Any], path: str) -> Any:
 
 
 def render_overlay(values: Mapping[str, Any]) -> list[Json]:
-    """Return the objects of infra/kubernetes, with the values put where the build's overlay puts them."""
+    """Return the objects of infra/kubernetes, with values where the build's overlay puts them."""
     objects = []
     for folder, names in SOURCES.items():
         for name in names:

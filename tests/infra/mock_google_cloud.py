@@ -1,7 +1,7 @@
-"""A mock of Google Cloud's APIs for the real terraform and gcloud: the program that MOCK_GOOGLE_CLOUD names.
+"""A mock of Google Cloud's APIs for real terraform and gcloud: MOCK_GOOGLE_CLOUD names it.
 
-It listens as a proxy, and ends TLS with a certificate of its own. Pub/Sub is the project's own stand-in, which
-answers a second create as Google does.
+It listens as a proxy, and ends TLS with a certificate of its own. Pub/Sub is the project's own
+stand-in, which answers a second create as Google does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The pages of the Terraform modules: what each one makes, and its inputs and outputs as tables.
 
-``python -m tests.infra.module_tables --write`` writes the tables anew after a change of variables or outputs.
+``python -m tests.infra.module_tables --write`` writes the tables anew after a change of variables
+or outputs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Runs the `terraform` program on copies of the project's configurations, so that nothing is left in the tree.
+"""Runs `terraform` on copies of the project's configurations, so that the tree stays clean.
 
-The provider comes from where Terraform is told to take it: its registry, or the mirror that a CLI configuration
-file names (TF_CLI_CONFIG_FILE, https://developer.hashicorp.com/terraform/cli/config/config-file).
+The provider comes from where Terraform is told to take it: its registry, or the mirror that a CLI
+configuration file names (TF_CLI_CONFIG_FILE,
+https://developer.hashicorp.com/terraform/cli/config/config-file).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Workspace:
     def run(
         self, *arguments: str, check: bool = True, environ: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run one command; a failure fails the test with everything that Terraform said, unless not checked."""
+        """Run one command. If it is checked, its failure fails the test with all of its output."""
         result = subprocess.run(
             [find_terraform(), *arguments, "-no-color"],
             cwd=self.folder,
@@ -73,7 +74,7 @@ class Workspace:
         return found
 
     def test(self) -> dict[str, str]:
-        """Run every tests/*.tftest.hcl and return the status of each run by its name; all must pass."""
+        """Run every tests/*.tftest.hcl, return the status of each run by name; all must pass."""
         result = self.run("test", "-json", check=False)
         lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
         runs = [
@@ -89,7 +90,7 @@ class Workspace:
 
 
 def copy_workspace(name: str, target: Path) -> Workspace:
-    """Return a workspace on a copy of the configuration ``infra/terraform/NAME``, its modules beside it."""
+    """Return a workspace on a copy of ``infra/terraform/NAME``, with its modules beside it."""
     copy = target / "terraform"
     ignored = shutil.ignore_patterns(".terraform*", "*.tfstate*")
     shutil.copytree(TERRAFORM, copy, ignore=ignored)

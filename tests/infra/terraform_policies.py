@@ -1,4 +1,4 @@
-"""Our rules for Terraform configurations, as functions that return what breaks them: parsed text in, texts out.
+"""Our rules for Terraform configurations: functions from parsed text to what breaks the rule.
 
 The same rules hold for every module and root; `POLICIES` is the list of them.
 """
@@ -32,7 +32,10 @@ def subscriptions_last(configuration: Configuration) -> list[str]:
 
 
 def pushes_have_dead_letters(configuration: Configuration) -> list[str]:
-    """Every push subscription has a dead-letter policy; else one poisonous message slows all others for days."""
+    """Every push subscription has a dead-letter policy.
+
+    Without one, a poisonous message slows all others for days.
+    """
     return [
         f"{each.address}: a push subscription without dead_letter_policy"
         for each in configuration.of("resource", "google_pubsub_subscription")
@@ -61,7 +64,7 @@ def no_primitive_roles(configuration: Configuration) -> list[str]:
 
 
 def versions_are_pinned(configuration: Configuration) -> list[str]:
-    """Terraform has a least version; every provider and every module from elsewhere keeps its major version."""
+    """Terraform has a least version; every provider and external module keeps its major version."""
     problems = []
     if not any("required_version" in each for each in configuration.settings):
         problems.append("terraform: required_version is missing")
@@ -111,7 +114,7 @@ def validations_say_what_is_valid(configuration: Configuration) -> list[str]:
 
 
 def validations_are_tested(configuration: Configuration, runs: list[Body]) -> list[str]:
-    """Every validation has a failing case of its own: as many runs that expect the variable to fail, or more."""
+    """Every validation has its own failing case: at least as many runs expect a failure."""
     problems = []
     for each in configuration.of("variable"):
         wanted = len(each.blocks("validation"))

@@ -1,4 +1,4 @@
-"""Reads Terraform configurations as data (python-hcl2), for rules that hold without the `terraform` program."""
+"""Reads Terraform configurations as data (python-hcl2), for rules that need no `terraform`."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def read_configuration(folder: Path) -> Configuration:
 
 
 def read_test_runs(folder: Path) -> list[Body]:
-    """Return the ``run`` blocks of the folder's ``tests/*.tftest.hcl``, each with its name as ``run``."""
+    """Return the ``run`` blocks of ``tests/*.tftest.hcl``, each with its name as ``run``."""
     runs = []
     for path in sorted((folder / "tests").glob("*.tftest.hcl")):
         for labelled in _parse(path).get("run", []):

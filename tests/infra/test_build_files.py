@@ -1,4 +1,4 @@
-"""The Cloud Build files: by the public schema, by gcloud's own loader, and by rules that neither of them knows."""
+"""The Cloud Build files: by the public schema, by gcloud's own loader, and by rules of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps a build from losing a user's resources: checks of the state, the plan, and what is taken over."""
+"""What keeps a build from losing a user's resources: checks of state, plan and takeovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The overlay that the build writes for one cluster, as kubectl renders it with the manifests beside it."""
+"""The overlay that the build writes for one cluster, as kubectl renders it with the manifests."""
 
 from __future__ import annotations
 

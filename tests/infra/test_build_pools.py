@@ -1,4 +1,4 @@
-"""Removing pools at the end: which go, what holds them, how it is counted down, and what is left alone."""
+"""Removing pools at the end: which are deleted, what blocks them, the countdown, what remains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The end of a deployment while a slice works, on the local cloud: refused, forced, and nothing comes back."""
+"""The end of a deployment while a slice works, on the local cloud.
+
+It is refused, then forced, and no pool comes back.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A private deployment's inputs as Terraform's variables, and what a person grants to Google's own accounts."""
+"""A private deployment's inputs as Terraform's variables, and grants to Google's own accounts."""
 
 from __future__ import annotations
 

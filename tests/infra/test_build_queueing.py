@@ -1,4 +1,4 @@
-"""JobSet and Kueue as the build installs them: verified modules, release images, a real API server."""
+"""JobSet and Kueue as the build installs them: verified modules, release images, a real server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the build writes for others: Terraform's variables, Kueue's queue, the exporter's overlay, an event."""
+"""What the build writes for others: Terraform's variables, Kueue's queue, overlay, an event."""
 
 from __future__ import annotations
 
@@ -349,7 +349,7 @@ def test_versions_are_those_whose_checksums_are_committed_and_the_first_is_the_d
 
 
 def test_another_namespace_than_that_of_the_manifests_is_refused_by_name(tmp_path: Path) -> None:
-    """Terraform tells the functions that name, and the manifests would give rights on another one."""
+    """Terraform gives that name to the functions; the manifests would grant rights on another."""
     other = OUTPUTS | {"exporter_principals": {"a-project": "principal://x/subject/ns/tpu-blue/sa/exporter"}}
 
     with pytest.raises(ValueError, match=r"exporter_namespace: .*\(got 'tpu-blue'\); valid: tpu-provisioner"):

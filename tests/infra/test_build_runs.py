@@ -1,4 +1,4 @@
-"""The build files run on a pretended cloud: whole, twice, broken at every call, and taken down again."""
+"""The build files run on a pretended cloud: whole, twice, broken at every call, and destroyed."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_the_destroy_build_stops_makers_before_it_removes_pools_and_terraform_co
 def test_a_failure_at_any_call_ends_its_step_and_a_second_run_mends_it(
     tmp_path: Path, masters: dict[str, Path], build_file: Path
 ) -> None:
-    """Each script is broken at each of its calls in turn; what a run without failure leaves must come about."""
+    """Each script breaks at each of its calls in turn; the end is as after an unbroken run."""
     substitutions = dict(OLD_COMMAND_LINE)
     if build_file == DESTROY:
         bench = copy_of(masters["environment"], tmp_path)

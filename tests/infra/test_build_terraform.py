@@ -1,4 +1,4 @@
-"""The variables that the build renders, taken by Terraform itself with the real provider's schema."""
+"""Terraform itself accepts the variables that the build renders, with the provider's schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions' ClusterRoles let each of them read every kind of workload, and settle do what provision does.
+"""The functions' ClusterRoles let each read every kind of workload; settle has all of provision.
 
 `tests/cluster/test_cluster_rights.py` proves each right on a real control plane.
 """

@@ -1,7 +1,7 @@
-"""One deployment from an empty project to nothing left: the build's scripts with real gcloud and real terraform.
+"""One deployment, from an empty project to nothing: build scripts with real gcloud and terraform.
 
-The cloud is a mock of Google's APIs (docs/proof.md says what it shows). The tests follow each other on one of its
-projects.
+The cloud is a mock of Google's APIs (docs/proof.md says what it shows). The tests follow each other
+on one of its projects.
 """
 
 from __future__ import annotations

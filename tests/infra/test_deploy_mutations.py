@@ -1,4 +1,4 @@
-"""Errors in Terraform that no plan shows and no API refuses in time: each is put in on purpose, and found.
+"""Errors in Terraform that no plan shows and no API refuses in time: the tests find each one.
 
 `terraform validate` and `terraform test` accept all of them.
 """

@@ -1,4 +1,4 @@
-"""The rights of the builds' account: the script that grants them, the page that explains them, who needs them."""
+"""The rights of the builds' account: the script that grants them, the page, and who needs them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NEEDED = {
     "google_storage_bucket_object": "storage.admin",
     "google_vertex_ai_tensorboard": "aiplatform.admin",
 }
-"""Which role the maker of each kind of resource needs; grants on a resource need that of the resource."""
+"""The role that creates each kind of resource; grants on a resource need that of the resource."""
 OF_DATA = {"google_compute_subnetwork": "compute.networkViewer"}
 """What is only read, and which role that needs."""
 OF_SCRIPTS = {
@@ -158,7 +158,7 @@ def test_the_apis_that_are_called_before_the_build_enables_any_are_named_on_the_
     assert found
     assert listed
     by_hand = {each.removesuffix(".googleapis.com") for each in found[1].split()}
-    # The build itself; grants and accounts of deployer.sh; what enables the others; the build's source.
+    # The build; grants and accounts of deployer.sh; what enables the others; the build's source.
     assert by_hand == {"cloudbuild", "cloudresourcemanager", "iam", "serviceusage", "storage"}
     assert by_hand <= set(listed[1].split())
     assert "compute" in listed[1].split(), "the functions read the size of elastic pools"

@@ -1,4 +1,4 @@
-"""The exporter's Helm chart gives a cluster the objects that kustomize gives it, and refuses wrong values."""
+"""The exporter's Helm chart gives the same objects as kustomize, and refuses wrong values."""
 
 from __future__ import annotations
 

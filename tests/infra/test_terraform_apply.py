@@ -1,4 +1,4 @@
-"""The static TPU pools, made and removed for real: Terraform and Google's provider against the fake GKE."""
+"""The static TPU pools, really created and removed: Terraform and Google's provider on fake GKE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The environment's modules and the complete root, judged by Terraform itself with the real provider's schema."""
+"""The environment's modules and root, judged by Terraform with the real provider's schema."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def written() -> dict[str, dict[str, Any]]:
 
 
 def what_would_come(said: dict[str, Any]) -> tuple[str, int, str]:
-    """Return machine type, hosts and placement of the pool that the functions would create for a slice's pods."""
+    """Return machine type, hosts and placement of the pool that the functions would create."""
     demand = a_demand(accelerator=said["accelerator"], topology=said["topology"], chips=said["chips_per_host"])
     pool = build_node_pool(demand, attempt=0, created_at=int(NOW), settings=settings())
     placement = pool.get("placementPolicy", {})

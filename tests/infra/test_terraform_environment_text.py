@@ -1,4 +1,4 @@
-"""Our rules for Terraform on the training environment, and what it must have in common with the public one.
+"""Our rules for Terraform on the training environment, and what it shares with the public one.
 
 Needs no `terraform`: the configurations are read as text.
 """
@@ -31,7 +31,7 @@ PUBLIC_NAMES = set(
     enable_tpu_autoscaling tpu_node_pool_name_prefix multislice_group_name
     """.split()  # noqa: SIM905 -- a list of thirty lines says no more
 )
-"""The variables of https://github.com/jarokaz/tpu-gke-sandbox, whose users can keep their values."""
+"""The variables of https://github.com/jarokaz/tpu-gke-sandbox: users can keep their values."""
 PUBLIC_DEFAULTS = {
     "tensorboard_region": "us-central1",
     "subnet_ip_range": "10.129.0.0/20",
@@ -175,7 +175,7 @@ def test_both_modules_call_workload_policies_alike_by_default() -> None:
 
 
 def test_kubernetes_objects_are_left_to_the_build() -> None:
-    """A Kubernetes provider in the state of the cluster that it needs breaks both plan and destroy."""
+    """A Kubernetes provider in the state of the cluster that it needs breaks plan and destroy."""
     providers = {
         name
         for folder in FOLDERS

@@ -1,4 +1,4 @@
-"""What the module says as the code says it: filters, settings, log fields, reasons, metrics, headings."""
+"""The module and the code agree: filters, settings, log fields, reasons, metrics, headings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The zip that Terraform uploads: the staged bundle, byte for byte, the same wherever and whenever it is made."""
+"""The zip that Terraform uploads: the staged bundle, with the same bytes at any place and time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our rules for Terraform, on the provisioner's module and root, and on bad examples that they must catch.
+"""Our rules for Terraform: on the provisioner's module and root, and on examples that break them.
 
 Needs no `terraform`: the configurations are read as text.
 """

@@ -1,7 +1,7 @@
-"""What the functions really call, against what the module grants and docs/rights.md says: neither more nor less.
+"""The calls of the functions need exactly what the module grants and docs/rights.md says.
 
-The calls are recorded by the fake GKE, whose log names them as GKE's own audit log does, while the functions' own
-code goes through every kind of situation.
+The calls are recorded by the fake GKE, whose log names them as GKE's own audit log does, while the
+functions' own code goes through every kind of situation.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ GOOGLE_CALLS = {
     ("shared/edges/gke.py", "POST", "compute/v1/{}/listManagedInstances"),
     ("shared/edges/pubsub_topic.py", "a client", "publish"),
 }
-"""Every call of a Google API in the deployed code. A new one needs a permission, a row here and one there."""
+"""Every call of a Google API in the deployed code. A new one needs a permission, a row here and one
+there."""
 
 
 class RecordingCluster(FakeCluster):
@@ -125,7 +126,7 @@ class Run:
         self.cluster.add(self.workload, self.pod)
 
     def let_nodes_come(self) -> None:
-        """Show the cluster the nodes that the fake has made of each pool, and let the waiting pod run on none."""
+        """Show the cluster the nodes of each pool of the fake; the waiting pod can use none."""
         for pool in ask("GET", f"{self.url}/admin/pools")["pools"]:
             self.cluster.nodes[pool["pool"]] = pool["node_names"]
         self.cluster.pods.clear()
@@ -139,7 +140,7 @@ class Run:
 
 
 def record_provision(run: Run) -> None:
-    """Create; meet the own pool; count chips; follow a pool that failed; let an elastic pool grow."""
+    """Create; find the own pool; count chips; retry after a failed pool; grow an elastic pool."""
     ask("POST", f"{run.url}/admin/faults", {"switch": "outcome", "kind": "stockout"})
     run.provision(limit_chips=1000)
     run.pass_time()
@@ -159,7 +160,7 @@ def record_collect(run: Run) -> None:
 
 
 def record_sweep(run: Run) -> None:
-    """Create for a leader that waits past the grace; delete when its workload is over; remove surplus nodes.
+    """Create for a leader past the grace; delete for an ended workload; remove surplus nodes.
 
     The elastic pool has a list of capacity, so it gives up nodes that GKE has not made.
     """
@@ -183,7 +184,7 @@ def record_sweep(run: Run) -> None:
 
 
 def record_settle(run: Run) -> None:
-    """Tell of a success; follow a pool that failed; create when its name is free; let an elastic pool grow."""
+    """Report a success; replace a failed pool; create once its name is free; grow elastic pools."""
     ask("POST", f"{run.url}/admin/faults", {"switch": "outcome", "kind": "stockout"})
     run.settle("Delete", limit_chips=1000)
     run.pass_time()
@@ -326,7 +327,7 @@ def test_only_those_who_keep_dead_letters_may_publish_them(gke: str, module: Con
 
 
 def test_every_grant_of_the_module_names_one_holder(module: Configuration) -> None:
-    """No grant to a group, a domain or everybody: an account of ours, or one of Google's own agents."""
+    """Grants go only to our accounts and Google's agents, not to groups, domains or all users."""
     holders = [
         member
         for each in module.of("resource")

@@ -1,4 +1,4 @@
-"""The examples of the training environment run as they are: they name what the build makes, and get pools."""
+"""The examples of the training environment work unchanged: all names exist, and they get pools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scenarios of all kinds get: the shared stack, and a count of the calls that GKE got for each."""
+"""What the scenarios of all kinds get: the shared stack, and a count of GKE's calls for each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cloud(stack: Stack) -> Iterator[Cloud]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Count GKE's calls for what a scenario lived to its end; too many of them are the scenario's failure."""
+    """Count GKE's calls of what a scenario ran to its end; the scenario fails by too many."""
     before = len(LIVED)
     result = yield
     if lives := LIVED[before:]:

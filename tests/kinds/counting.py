@@ -1,7 +1,7 @@
-"""GKE's calls of the scenarios of all kinds: how many there were for each life, and how many there may be.
+"""GKE's calls of the scenarios of all kinds: how many each life made, and how many it may make.
 
-A scenario fails by too many of them. What it came to is kept once its module is over, so that calls that came late
-count too, for the table of docs/lives-kinds.md (`tests.lives.kinds_table`).
+A scenario fails by too many of them. What it came to is kept once its module is over, so that calls
+that came late count too, for the table of docs/lives-kinds.md (`tests.lives.kinds_table`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 _CALLS_PER_POOL_MAX = 8
 """As for a JobSet: lives of two slices have sixteen in `tests.lives.catalogue`."""
 _CALLS_PER_FURTHER_MESSAGE_MAX = 2
-"""For a message about a pool that is there: of a slice that begins again, or of an elastic pool, whose pods ask
-again while they wait. The create is refused and the pool looked at; or its size is looked at and set."""
+"""For a message about a pool that is there: of a slice that begins again, or of an elastic pool,
+whose pods ask again while they wait. The create is refused and the pool looked at; or its size is
+looked at and set."""
 _CALLS_PER_SHRINKING_MAX = 3
 """An elastic pool is read again before its nodes are marked, closed and removed."""
 _SWEEPS = 2
-"""That begin after a life's end. Once the second one has begun, the first one and all messages are answered."""
+"""That begin after a life's end. Once the second one has begun, the first one and all messages are
+answered."""
 _KEPT: dict[tuple[str, str], list[LifeOfKind]] = {}
 """What this process has kept, by cluster and test; a test with parameters is one scenario."""
 
@@ -41,7 +43,7 @@ def check_calls(lives: Sequence[Lived]) -> None:
 
 
 def keep_calls(test: str, lives: Sequence[Lived]) -> None:
-    """Write what some lives of a test came to, as soon as their stack is of no more use to the tests."""
+    """Write the results of some lives of a test, once the tests need their stack no more."""
     for cloud in {id(life.cloud): life.cloud for life in lives}.values():
         mine = [life for life in lives if life.cloud is cloud]
         cloud.at_end(partial(_keep, test, mine, _count_sweeps(cloud) + _SWEEPS))

@@ -1,7 +1,7 @@
-"""One workload of any kind in a namespace of its own, for scenarios that live it through the whole loop.
+"""One workload of any kind in its own namespace, for scenarios that run the whole loop.
 
-What lives here: looking and bounded waiting, and the list of what was lived, from which GKE's calls are counted
-(`tests.kinds.conftest`). Bodies and what happens to them are in the scenarios.
+What lives here: looking and bounded waiting, and the list of what was lived, from which GKE's calls
+are counted (`tests.kinds.conftest`). Bodies and what happens to them are in the scenarios.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Life:
         self.wait_nothing_left()
 
     def succeed(self, *pods: Json) -> None:
-        """Report that pods have succeeded, as their kubelet would; all of them unless some are given."""
+        """Report that pods have succeeded, as their kubelet would: the given ones, or all."""
         for pod in pods or self.pods():
             self.cloud.succeed(self.namespace, pod["metadata"]["name"])
 
@@ -138,7 +138,7 @@ class Life:
         return [each for each in found if each["reason"] == reason]
 
     def wait_told(self, reason: str, said: str) -> None:
-        """Return once an Event says so: Events are written after what they tell, which may have shown by then."""
+        """Return once an Event says so, because Events come after the changes that they report."""
         wait_for(
             f"{self.name}: an Event {reason} with {said}",
             lambda: any(said in each["message"] for each in self.events(reason)),

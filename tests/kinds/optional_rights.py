@@ -12,7 +12,7 @@ _KUBERNETES = Path(__file__).resolve().parents[2] / "infra/kubernetes"
 
 
 def read_optional_rights(folder: str) -> list[dict[str, Any]]:
-    """Return the roles and bindings of a folder; an account of Google is the stack's one of its name."""
+    """Return a folder's roles and bindings; the stack's account of its name replaces Google's."""
     found = read_kustomization(_KUBERNETES / folder)
     for each in found:
         for subject in each.get("subjects", ()):

@@ -1,7 +1,8 @@
-"""Which test proves which cell of the table of kinds, and on which controller: the marks `proves`, as a document.
+"""The marks `proves` as a document: which test proves which cell of kinds, on which controller.
 
-``python -m tests.kinds.proofs --write`` writes docs/kinds-proof.md anew. The marks are read from the sources, so
-that nothing has to be started; a collection of the tests checks that a mark names a controller that its test runs.
+``python -m tests.kinds.proofs --write`` writes docs/kinds-proof.md anew. The marks are read from
+the sources, so that nothing has to be started; a collection of the tests checks that a mark names a
+controller that its test runs.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ MARK = "proves"
 CELLS = ("leader pods", "slice", "over when", "released when")
 """The columns of docs/kinds.md that say something of behaviour."""
 FURTHER_CELLS = ("refused", "queued")
-"""What scenarios may prove besides: bad input, and waiting for a queue; not every kind has such a scenario."""
+"""What scenarios may prove besides: bad input, and waiting for a queue; not every kind has such a
+scenario."""
 EMBEDDED = "embedded"
-"""What a mark calls the embedded cluster, where it calls a real controller by its name in the recipe."""
+"""What a mark calls the embedded cluster, where it calls a real controller by its name in the
+recipe."""
 RULES = ("tests/unit/", "tests/component/")
 """Where tests run no controller: the rules alone, on objects as a controller writes them."""
 _PRODUCTS = {product.name: product for product in (*PRODUCTS, *ADDITIONS)}
@@ -114,7 +117,7 @@ def list_proofs(folder: Path = ROOT / "tests") -> list[Proof]:
 
 
 def find_gaps(proofs: Iterable[Proof], unproved: Mapping[tuple[str, str], str]) -> list[str]:
-    """Return what is wrong between the marks and the list of cells without one: each cell stands in either."""
+    """Return what is wrong between marks and unproved cells: each cell is in one of the two."""
     proved = {(proof.kind, proof.cell) for proof in proofs}
     wanted = {(kind, cell) for kind in KIND_NAMES for cell in CELLS}
     named = {cell: " / ".join(cell) for cell in wanted | set(unproved)}

@@ -1,4 +1,4 @@
-"""Workloads behind a queue of Kueue: what a test does to the queue, and what it sees of pods, pools and calls."""
+"""Workloads in a queue of Kueue: what a test does to it, and the pods, pools and calls it sees."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PATHS = {
 
 
 class Queue:
-    """A namespace with a queue of its own; each flavor gives a shape, and a selector that is nobody else's.
+    """A namespace with its own queue; each flavor gives a shape and a selector of its own.
 
     Args:
         cloud: The running stack.
@@ -43,8 +43,8 @@ class Queue:
         shaped: Whether a flavor says the topology too; else the workload does.
         stopped: Whether the queue starts with admitting nothing.
         check: The name of an admission check that every workload has to pass.
-        beside: A queue in another namespace whose flavors it has too. Each may borrow the other's quota, and takes
-            back its own.
+        beside: A queue in another namespace whose flavors it has too. Each may borrow the other's
+            quota, and takes back its own.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Queue:
         self.cloud.create(self._folder(kind), body)
 
     def evict(self) -> None:
-        """End the admission of the workload for now; it keeps its place in the queue until `readmit`."""
+        """End the workload's admission for now; it keeps its place in the queue until `readmit`."""
         self._activate(active=False)
 
     def readmit(self) -> None:
@@ -158,7 +158,7 @@ class Queue:
         return [pod for pod in found if pod["metadata"]["name"].startswith(beginning)]
 
     def gates(self, beginning: str = "") -> set[str]:
-        """Return the scheduling gates of the pods, of those that end too, once each of them has one."""
+        """Return the gates of the pods, terminating ones too, once each of them has one."""
         found = [[gate["name"] for gate in pod["spec"].get("schedulingGates", ())] for pod in self.pods(beginning)]
         return {name for names in found for name in names} if found and all(found) else set()
 
@@ -170,7 +170,7 @@ class Queue:
         wait_for(f"{self.name}: no pods", lambda: not self.pods(beginning))
 
     def wait_word(self, condition: str) -> None:
-        """Return once Kueue has said something of the workload, for example that it waits for quota."""
+        """Return once Kueue has set this condition, for example that there is no quota yet."""
         wait_for(f"{self.name}: {condition}", lambda: self.conditions(self.workload).get(condition))
 
     def conditions(self, workload: str) -> dict[str, str]:
@@ -247,7 +247,7 @@ def _asks_for_chips(pod: Json) -> bool:
     return any(TPU in each.get("resources", {}).get("limits", {}) for each in pod["spec"]["containers"])
 
 
-# --- bodies: one slice of 2x4 each, without any selector, unless a topology is given -----------------------------
+# --- bodies: one slice of 2x4 each, without any selector, unless a topology is given --------------
 
 
 def a_template(topology: str = "", **fields: Any) -> Json:
@@ -273,7 +273,7 @@ def a_job(name: str, *, labels: dict[str, str] | None = None, **fields: Any) -> 
 
 
 def a_raycluster(name: str) -> Json:
-    """Return a cluster whose one replica may share its pool with no other's: as GKE's Ray webhook has it."""
+    """Return a cluster whose one replica shares its pool with no other, as by GKE's Ray webhook."""
     group = {"groupName": "g", "replicas": 1, "minReplicas": 1, "maxReplicas": 1, "numOfHosts": HOSTS["2x4"]}
     head = {"metadata": {"annotations": dict(LONG)}, "spec": {"containers": [{"name": "head", "image": "ray"}]}}
     spec = {
@@ -284,7 +284,7 @@ def a_raycluster(name: str) -> Json:
 
 
 def a_rayjob(name: str) -> Json:
-    """Return a RayJob that is submitted over HTTP; Kueue admits none that would keep its RayCluster."""
+    """Return a RayJob that is submitted over HTTP; Kueue admits none that keeps its RayCluster."""
     spec = {"entrypoint": "python train.py", "submissionMode": "HTTPMode", "shutdownAfterJobFinishes": True}
     spec["rayClusterSpec"] = a_raycluster(name)["spec"]
     return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": name}, "spec": spec}

@@ -1,9 +1,10 @@
-"""A stand-in for the dashboards of all Ray heads: the few answers that KubeRay asks of them, over HTTP.
+"""A stand-in for the dashboards of all Ray heads: the few HTTP answers that KubeRay requests.
 
-KubeRay finds a dashboard by the name of the head's Service, which nothing here resolves. So the operator is
-started again with this server as its HTTP proxy: it gets each request with the full address, and tells the heads
-apart by it. What it says of jobs and applications is decided by the test; all else of Ray is absent.
-Paths and fields: https://docs.ray.io/en/latest/cluster/running-applications/job-submission/rest.html and
+KubeRay finds a dashboard by the name of the head's Service, which nothing here resolves. So the
+operator is started again with this server as its HTTP proxy: it gets each request with the full
+address, and tells the heads apart by it. What it says of jobs and applications is decided by the
+test; all else of Ray is absent. Paths and fields:
+https://docs.ray.io/en/latest/cluster/running-applications/job-submission/rest.html and
 https://docs.ray.io/en/latest/serve/api/index.html#serve-rest-api.
 """
 
@@ -96,7 +97,7 @@ class Dashboards:
 
 @contextmanager
 def answering(plane: ControlPlane, operator: str) -> Iterator[Dashboards]:
-    """Let these dashboards answer the KubeRay operator of a control plane for as long as the context lasts."""
+    """Let these dashboards answer a control plane's KubeRay operator while the context lasts."""
     with Dashboards() as dashboards:
         plane.kill(operator)
         plane.start(operator, dashboards.environment)

@@ -1,9 +1,10 @@
-"""A stand-in for GKE's Ray TPU webhook, called by the API server over TLS: what it adds to tell slices apart.
+"""A stand-in for GKE's Ray TPU webhook, called over TLS: what it adds to tell slices apart.
 
-That is the label `replicaIndex`, where KubeRay gives no indexes of its own, and the affinities of replicas of
-several hosts. It counts as the original does (https://github.com/ai-on-gke/kuberay-tpu-webhook): the lowest
-replica that has fewer pods than hosts, else one as high as there are replicas. Environment, host names and the
-check of RayClusters are left out; nothing here reads them.
+That is the label `replicaIndex`, where KubeRay gives no indexes of its own, and the affinities of
+replicas of several hosts. It counts as the original does
+(https://github.com/ai-on-gke/kuberay-tpu-webhook): the lowest replica that has fewer pods than
+hosts, else one as high as there are replicas. Environment, host names and the check of RayClusters
+are left out; nothing here reads them.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class RayWebhook:
         self._thread.join()
 
     def change(self, pod: Json, namespace: str) -> list[Json]:
-        """Return the JSON patch for a pod that is about to be made; the next one is asked about after this one."""
+        """Return the JSON patch for a pod before its creation; webhook calls come one by one."""
         chips = [each.get("resources", {}).get("limits", {}).get("google.com/tpu") for each in _containers(pod)]
         if not any(chips):
             return []
@@ -111,7 +112,7 @@ def _containers(pod: Json) -> list[Json]:
 
 
 def _keep_apart(cluster: str, key: str, value: str) -> Json:
-    """Return the affinities: a replica on one pool, no other of its RayCluster there, and none of another."""
+    """Return the affinities: a replica in one pool, without other replicas or RayClusters."""
 
     def term(*expressions: Json, **fields: Json) -> Json:
         return {"topologyKey": _POOL, "labelSelector": {"matchExpressions": list(expressions)}} | fields

@@ -1,4 +1,4 @@
-"""What the scenarios of Ray share: worker groups, and one RayCluster with its pods and pools as they are seen.
+"""What the scenarios of Ray share: worker groups, and one RayCluster with its pods and pools.
 
 What lives here: bodies, looking and bounded waiting. What is done with them is in the scenarios.
 """
@@ -74,7 +74,7 @@ class Life(AnyLife):
         self.create(body | {"spec": spec})
 
     def scale(self, replicas: int, *, without: Sequence[str] = ()) -> None:
-        """Change the first group's replicas, as people do; with the pods to leave, as Ray's autoscaler does."""
+        """Change the first group's replicas as people do, or with pods to leave as Ray does."""
         groups = copy.deepcopy((self.cloud.get(self.path) or {})["spec"]["workerGroupSpecs"])
         groups[0]["replicas"] = replicas
         groups[0]["scaleStrategy"] = {"workersToDelete": list(without)}

@@ -1,4 +1,4 @@
-"""Deployments, StatefulSets and bare pods from their first pod to their last pool, through the whole loop.
+"""Deployments, StatefulSets and bare pods from first pod to last pool, through the whole loop.
 
 On the real control plane only: the embedded cluster has no controllers for the first two.
 """
@@ -100,7 +100,7 @@ def test_a_bare_pod_has_a_pool_of_one_node_until_it_has_ended(cloud: Cloud) -> N
 @pytest.mark.proves("Pod", "refused", on="kubernetes")
 def test_a_pod_of_an_unknown_controller_is_told_so_and_gets_nothing(cloud: Cloud) -> None:
     life = Plain(cloud, "orphan", "Pod")
-    # A live owner of a kind that is not in the table, so that the garbage collector leaves its pod alone.
+    # A live owner of a kind that is not in the table, so that the garbage collector keeps the pod.
     config = cloud.create(f"/api/v1/namespaces/{life.namespace}/configmaps", {"metadata": {"name": "driver"}})
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "driver", "uid": config["metadata"]["uid"]}
     life.submit_pod(a_tpu_pod("orphan", "2x2"), owner | {"controller": True})

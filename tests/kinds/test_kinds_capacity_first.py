@@ -1,4 +1,4 @@
-"""A suspended JobSet that waits for its capacity: it has pools for all slices before any pod, or none."""
+"""A suspended JobSet that waits for capacity has pools for all slices before any pod, or none."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PARTIAL_SECONDS = 15
 
 @pytest.fixture(scope="module")
 def own_plane(cluster_kind: ClusterKind, request: pytest.FixtureRequest) -> ControlPlane | None:
-    """A real control plane with the optional roles, which no other test gets; None for the embedded cluster."""
+    """A real control plane of its own with the optional roles; None for the embedded cluster."""
     if cluster_kind is not ClusterKind.REAL:
         return None
     plane: ControlPlane = request.getfixturevalue("plane_with")()

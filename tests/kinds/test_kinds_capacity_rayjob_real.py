@@ -1,7 +1,9 @@
-"""A RayJob that waits for its capacity under KubeRay itself: its RayCluster has all pools before any pod.
+"""A RayJob that waits for its capacity under KubeRay itself.
 
-KubeRay makes the RayCluster suspended, because the RayJob's `rayClusterSpec` says so, and copies the annotations
-to it. Ray's dashboards are a stand-in (`tests.kinds.ray_dashboards`).
+Its RayCluster has all pools before any pod.
+
+KubeRay makes the RayCluster suspended, because the RayJob's `rayClusterSpec` says so, and copies
+the annotations to it. Ray's dashboards are a stand-in (`tests.kinds.ray_dashboards`).
 """
 
 from __future__ import annotations
@@ -73,7 +75,7 @@ class AskingLife(JobLife):
     """A RayJob with two slices that asks for its capacity."""
 
     def ask(self, *, held: bool = True, cluster: Json | None = None, **spec: Any) -> None:
-        """Create it; `held` is its own suspension, and `cluster` more fields of its ``rayClusterSpec``."""
+        """Create it; `held` is its own suspension, `cluster` more fields of ``rayClusterSpec``."""
         usual: Json = {
             "entrypoint": "python train.py",
             "submissionMode": "HTTPMode",
@@ -86,7 +88,7 @@ class AskingLife(JobLife):
         self.cloud.create(self.job_path.rpartition("/")[0], body | {"spec": usual | spec})
 
     def wait_all_running(self) -> set[str]:
-        """Return the pools of both slices, once their pods run; no pod was there before all pools were."""
+        """Return the pools of both slices, once their pods run; all pools came before any pod."""
         pools = set(self.pools_by_replica(self.wait_running(4)).values())
         (cluster,) = self.cloud.items(self.path.rpartition("/")[0])
         resumed_at = parse_time(cluster["metadata"]["annotations"][labels.CAPACITY_FIRST_RESUMED])

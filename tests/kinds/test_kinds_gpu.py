@@ -1,4 +1,7 @@
-"""GPUs from the first pod to the last pool: one elastic pool per workload and shape, whose size follows demand."""
+"""GPUs from the first pod to the last pool.
+
+Each workload and shape has one elastic pool, whose size follows demand.
+"""
 
 from __future__ import annotations
 

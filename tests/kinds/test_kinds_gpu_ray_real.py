@@ -1,4 +1,4 @@
-"""Ray workers with GPUs under KubeRay itself: one elastic pool for the group, which follows its replicas."""
+"""Ray workers with GPUs under KubeRay: one elastic pool for the group follows its replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain Jobs from their first pod to their last pool: exporter, functions, GKE and kubelet, on both clusters."""
+"""Plain Jobs from first pod to last pool: exporter, functions, GKE and kubelet, both clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kueue itself with our admission check: node pools for all slices come before any pod, or the quota goes back."""
+"""Kueue with our admission check: all slices' pools come before any pod, or the quota goes back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A RayJob behind a queue of Kueue: it waits, runs, is evicted, runs again and ends. The whole loop.
+"""A RayJob in a queue of Kueue: it waits, runs, is evicted, runs again and ends. The whole loop.
 
 Ray's dashboards, which say that a job has ended, are a stand-in (`tests.kinds.ray_dashboards`).
 """

@@ -1,4 +1,4 @@
-"""Kueue itself before the whole loop: what waits asks for nothing, what is admitted gets its flavor's shape."""
+"""Kueue itself before the whole loop: only admitted workloads get pools, of the flavor's shape."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_another_flavor_within_the_grace_is_refused_by_name_and_after_it_is_anot
 
 
 def test_a_pod_with_a_gate_of_kueue_s_is_left_alone_until_it_is_free(cloud: Cloud) -> None:
-    """The gates are written by hand: Kueue assigns topologies to nodes that exist, and here there are none yet."""
+    """The test sets the gates, because Kueue needs nodes for topologies and none exist yet."""
     queue = Queue(cloud, "gates", V6E)
     held = {f"{queue.name}-{gate}": f"kueue.x-k8s.io/{gate}" for gate in ("topology", "admission")}
     for name, gate in held.items():
@@ -200,7 +200,7 @@ def test_a_pod_with_a_gate_of_kueue_s_is_left_alone_until_it_is_free(cloud: Clou
 
 
 def test_pods_with_nodes_booked_by_a_provisioning_request_are_left_to_gke(cloud: Cloud, stack: Stack) -> None:
-    """The annotations are written by hand: what answers ProvisioningRequests is GKE's own autoscaler."""
+    """The test sets the annotations, because GKE's own autoscaler answers ProvisioningRequests."""
     queue = Queue(cloud, "booked", V6E)
     names = [f"{queue.name}-{number}" for number in range(len(labels.PROVISIONING_REQUESTS))]
     for name, annotation in zip(names, labels.PROVISIONING_REQUESTS, strict=True):

@@ -1,4 +1,4 @@
-"""LeaderWorkerSets under their own controller, from the first leader to the last pool: the whole loop."""
+"""LeaderWorkerSets under their own controller, from first leader to last pool: the whole loop."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_each_group_has_a_pool_and_a_group_that_leaves_gives_one_back(cloud: Clo
     life.wait_running(6)
     assert life.slices() == ["groups-0", "groups-1", "groups-2"]
     life.change(replicas=1)
-    # Groups of equal shape may have swapped pools: what counts is that the one in use is the one that stays.
+    # Groups of equal shape may have swapped pools, so only the pool that is in use has to stay.
     (pool,) = life.wait_pools(1)
     assert life.pools_of(life.wait_running(2)) == {pool}
     life.end()

@@ -1,4 +1,4 @@
-"""JobSets as the PathwaysJob controller makes them, from the head to the last pool, on both clusters.
+"""JobSets as the PathwaysJob controller makes them, from head to last pool, on both clusters.
 
 That controller is not run here: the bodies are what it writes, field by field, as of
 https://github.com/google/pathways-job/blob/c0cc7594c9d03a1d96a89110008a0f2d3c9ef189/internal/controller/pathwaysjob_controller.go.
@@ -93,7 +93,7 @@ class Pathways(Life):
     def _job(
         self, name: str, pod: Json, annotations: Json, *, pods: int, replicas: int = 1, backoff_limit: int = 0
     ) -> Json:
-        """A replicated job with its annotations on the pods, where the PathwaysJob controller writes them."""
+        """A replicated job with annotations on the pods, as by the PathwaysJob controller."""
         spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": GRACE_SECONDS} | pod
         said = annotations | {RUN_SECONDS: str(LONG)}
         job = {
@@ -113,13 +113,13 @@ def test_a_head_on_the_nodes_of_its_workers_shares_the_pool_of_one_of_their_slic
     (head,), workers = life.heads_and_workers(pods)
     assert life.pool_of(head) in {life.pool_of(pod) for pod in workers}
     assert {life.pool_of(pod) for pod in workers} == set(life.pools())
-    # Workers of either slice may have taken the head's pool first; the other then has one of its own.
+    # Workers of either slice may have taken the head's pool first; the other has one of its own.
     assert life.slices() in (["colocated-worker-0"] * 2, ["colocated-worker-0", "colocated-worker-1"])
     assert life.accepted("CreateNodePool") == 2
     life.end_well()
 
 
-# The embedded scheduler counts the pods of each affinity term by itself, the real one those that match all.
+# The embedded scheduler counts pods per affinity term, the real one the pods that match all.
 @ON_REAL
 @pytest.mark.proves("JobSet", "slice", on="jobset")
 def test_workers_that_must_be_with_their_head_share_its_one_pool(cloud: Cloud) -> None:

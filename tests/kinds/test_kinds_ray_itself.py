@@ -1,4 +1,4 @@
-"""Ray itself: its autoscaler asks for workers and lets them go, and the pools follow (docs/demo-ray.md)."""
+"""Ray's own autoscaler requests and releases workers, and the pools follow (docs/demo-ray.md)."""
 
 from __future__ import annotations
 

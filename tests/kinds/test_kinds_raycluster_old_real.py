@@ -1,4 +1,4 @@
-"""RayClusters under KubeRay 1.5, whose pods do not say which replica they are of: the whole loop."""
+"""RayClusters under KubeRay 1.5, whose pods do not name their replica: the whole loop."""
 
 from __future__ import annotations
 

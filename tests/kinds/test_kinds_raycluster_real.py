@@ -1,4 +1,4 @@
-"""RayClusters under KubeRay itself, from the first pod of a replica to its last pool: the whole loop."""
+"""RayClusters under KubeRay, from the first pod of a replica to its last pool: the whole loop."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_replica_on_another_one_s_pool_keeps_it_and_the_empty_one_goes(cloud: 
     life.scale(3)
     pods = life.wait_running(6)
     pools = life.pools_by_replica(pods)
-    # Nothing but pool 2 will do for the next replica 0, and pool 2 is freed: what chance brings about elsewhere.
+    # Only pool 2 fits the next replica 0, and pool 2 is freed: elsewhere this occurs by chance.
     life.cordon(pools["0"])
     life.lose_host("0", pods)
     wait_for("replica 0 waits", lambda: [pod for pod in life.replica("0") if not pod["spec"].get("nodeName")])
@@ -153,7 +153,7 @@ def test_a_recreated_cluster_keeps_its_pool_and_another_shape_replaces_it(cloud:
     life.wait_running(2)
     assert (life.pools(), life.accepted("CreateNodePool")) == (pools, 1)
 
-    # The pool of the shape before is of no more use: it goes without the setting replace_differing_pools.
+    # The pool of the old shape has no use, so it goes without the setting replace_differing_pools.
     cloud.patch(life.path, {"spec": {"workerGroupSpecs": [a_group("remade", "4x4")]}})
     assert set(life.pools_by_replica(life.wait_running(4)).values()) == set(pools)
     life.delete()

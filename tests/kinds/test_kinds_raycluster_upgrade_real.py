@@ -1,7 +1,9 @@
-"""A RayCluster that lives while KubeRay is upgraded from 1.5.1 to 1.6.1, which does not count the pods it finds.
+"""A RayCluster that lives through an upgrade of KubeRay from 1.5.1 to 1.6.1.
 
-The control plane is one of its own: the operator is replaced on it. GKE's Ray TPU webhook, which tells and keeps
-apart the slices under both versions, is a stand-in (`tests.kinds.ray_webhook`).
+The new version does not count the pods that it finds.
+
+The control plane is one of its own: the operator is replaced on it. GKE's Ray TPU webhook, which
+tells and keeps apart the slices under both versions, is a stand-in (`tests.kinds.ray_webhook`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""RayClusters of KubeRay 1.5 whose pods GKE's Ray TPU webhook tells apart and keeps apart: the whole loop.
+"""RayClusters of KubeRay 1.5 whose slices GKE's Ray TPU webhook tells and keeps apart: whole loop.
 
-The webhook is a stand-in that the API server calls (`tests.kinds.ray_webhook`). The control plane is one of its
-own, for the webhook sees the pods of every RayCluster.
+The webhook is a stand-in that the API server calls (`tests.kinds.ray_webhook`). The control plane
+is one of its own, for the webhook sees the pods of every RayCluster.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""RayJobs and RayServices under KubeRay itself: which pools of their RayClusters go, and when, and what is said.
+"""RayJobs and RayServices under KubeRay: which pools go, when, and what the Events say.
 
-KubeRay does all that it does anywhere; only Ray's dashboards are a stand-in (`tests.kinds.ray_dashboards`), so
-that jobs end and applications are ready when a test says so. Nothing is written into a status by a test.
+KubeRay does all that it does anywhere; only Ray's dashboards are a stand-in
+(`tests.kinds.ray_dashboards`), so that jobs end and applications are ready when a test says so.
+Nothing is written into a status by a test.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def cloud(
 
 
 class JobLife(Life):
-    """One RayJob in a namespace of its own, with the RayClusters that it makes, one after the other."""
+    """One RayJob in its own namespace, with the RayClusters that it makes one after another."""
 
     def __init__(self, cloud: Cloud, dashboards: Dashboards, name: str) -> None:
         super().__init__(cloud, name)
@@ -80,7 +81,7 @@ class JobLife(Life):
         return status
 
     def wait_submitted(self, *, before: str = "") -> tuple[str, str]:
-        """Return the RayCluster and the id of a job that was submitted, on another RayCluster than before."""
+        """Return RayCluster and id of a submitted job, on another RayCluster than before."""
 
         def look() -> tuple[str, str] | None:
             said = self.status()

@@ -1,4 +1,4 @@
-"""A stranger takes a host of a pool when its own pod has to come again: the one that waits is told who it is."""
+"""A stranger takes a host of a pool, so the pod that returns waits and is told who it is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 
 def submit_stranger(cloud: Cloud, life: Plain) -> Plain:
-    """Create a bare pod that asks for no pool and fits on the life's nodes, and return once it waits."""
+    """Create a bare pod that needs no pool and fits on the life's nodes; return once it waits."""
     stranger = Plain(cloud, f"stranger-of-{life.name}", "Pod")
     template = a_tpu_pod(life.name, "2x4")
     template["metadata"]["labels"][labels.DISABLE_AUTOPROVISIONING] = "true"

@@ -1,4 +1,4 @@
-"""Pods that must be together by a node label of their author's own: the pools get it, or nothing is bought."""
+"""Pods that must be together by their author's own node label: pools get it, or none is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pools that no replica of a Deployment or StatefulSet could use: refused, or made so that they can.
+"""Pools that no replica of a Deployment or StatefulSet could use are refused, or made usable.
 
 On the real control plane only: the embedded cluster has no controllers for these.
 """

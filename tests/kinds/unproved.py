@@ -1,4 +1,4 @@
-"""Cells of the table of kinds that no test proves, each with the reason; kept against the marks by a test."""
+"""Cells of the table of kinds that no test proves, with reasons; a test compares the marks."""
 
 from __future__ import annotations
 

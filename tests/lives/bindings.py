@@ -1,6 +1,7 @@
-"""What a watch saw of pods and nodes: who was bound where, whose pool that was, and who was there at the time.
+"""What a watch saw of pods and nodes: each binding, the pool's owner, and who was there then.
 
-One watch on pods and one on nodes, from before anything happens to after everything; every binding passes here.
+One watch on pods and one on nodes, from before anything happens to after everything; every binding
+passes here.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class Bindings:
             watch.join(_END_SECONDS_MAX)
 
     def has_seen(self, nodes: Iterable[Json], pods: Iterable[Json]) -> bool:
-        """Return whether all has passed here that happened before these states, which were just read."""
+        """Return whether everything before these just read states has passed here."""
         with self._lock:
             return all(
                 int(body["metadata"]["resourceVersion"]) <= self._newest[path]
@@ -129,7 +130,7 @@ class Bindings:
             )
 
     def hosts(self, namespace: str = "") -> list[Host]:
-        """Return every node of the provisioner's that ever was, of one workload namespace or of all."""
+        """Return every node ever of the provisioner, of one workload namespace or of all."""
         with self._lock:
             return [each for each in self._hosts.values() if namespace in ("", each.made_for.namespace)]
 
@@ -158,8 +159,8 @@ class Bindings:
     def shared(self) -> list[str]:
         """Return every moment at which a pool held pods of two slices, in words.
 
-        Two incarnations of one slice are one here, as they are for JobSet: the pods of a JobSet that was made
-        again may come while those of the first still end.
+        Two incarnations of one slice are one here, as they are for JobSet: the pods of a JobSet
+        that was made again may come while those of the first still end.
         """
         with self._lock:
             holding: dict[str, dict[str, Sighting]] = {}

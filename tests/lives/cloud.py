@@ -1,4 +1,4 @@
-"""One running stack as the lives see it: Kubernetes as its administrator, and GKE through the fake's admin side.
+"""One running stack as the lives see it: Kubernetes as administrator, GKE by the fake's admin API.
 
 What lives here: calls and bounded waiting. What is done with them is in the scripts of the lives.
 """
@@ -50,7 +50,7 @@ class Cloud:
         addresses = stack.addresses
         self.is_real = stack.settings.cluster is ClusterKind.REAL
         self.controller_speed = 1.0 if self.is_real else stack.settings.speed
-        """Virtual seconds per real second of Kubernetes' controllers; a real one knows no virtual time."""
+        """Virtual seconds per real second of the controllers; real ones have no virtual time."""
         self._at_end: list[Callable[[], None]] = []
         self._kubernetes = open_client(addresses.kubeconfig, timeout_seconds=30)
         self._gke = httpx.Client(base_url=addresses.gke_rest, timeout=30)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def lived(stack: Stack) -> Run:
-    """What all lives came to on this cluster; kept under build/lives for the table of the documents."""
+    """The results of all lives on this cluster, in build/lives for the table of the documents."""
     run = live_all(stack)
     keep(run)
     return run

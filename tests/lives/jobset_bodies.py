@@ -1,7 +1,7 @@
 """The JobSets of the lives: small TPU workloads as manifests, built from a few words.
 
-What lives here: bodies only. What a pod does (how long it runs, whether it fails) is said by the annotations that
-the local stack's simulated kubelet reads.
+What lives here: bodies only. What a pod does (how long it runs, whether it fails) is said by the
+annotations that the local stack's simulated kubelet reads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GRACE_SECONDS = 30
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One replicated job: `replicas` slices of a topology, or pods without chips when it has none."""
+    """One replicated job: `replicas` slices of a topology, or pods without chips if it is empty."""
 
     name: str = "slice"
     replicas: int = 1

@@ -1,4 +1,4 @@
-"""The table of docs/lives-kinds.md: the calls of each scenario of tests/kinds, as its latest run counted them.
+"""The table of docs/lives-kinds.md: the calls of each scenario of tests/kinds in its latest run.
 
 A run of some scenarios replaces their rows; the others stay as the document has them.
 ``python -m tests.lives.table --write kinds`` writes it.
@@ -103,7 +103,7 @@ def _sum_up(test: str, kind: str, cluster: str, lives: Sequence[LifeOfKind]) -> 
 
 
 def collect(text: str, folder: Path = FOLDER) -> list[Row]:
-    """Return the rows of all scenarios, given the document as it was and the results of the latest runs."""
+    """Return the rows of all scenarios, from the previous document and the latest results."""
     before = parse(text)
     rows = []
     for test in list_scenarios():
@@ -117,7 +117,7 @@ def collect(text: str, folder: Path = FOLDER) -> list[Row]:
 
 
 def _place(kind: str) -> tuple[int, str]:
-    """Return where a kind stands: as in the table of kinds, then others, then what was not counted."""
+    """Return a kind's place: in the order of the table of kinds, then others, then uncounted."""
     known = KIND_NAMES.index(kind) if kind in KIND_NAMES else len(KIND_NAMES)
     return (known + (kind == _UNKNOWN), kind)
 

@@ -1,6 +1,7 @@
 """The measured lives as files, so that the tables can be made of runs on both clusters.
 
-The lives of a JobSet run together and have one file per cluster; the scenarios of all kinds one each.
+The lives of a JobSet run together and have one file per cluster; the scenarios of all kinds one
+each.
 """
 
 from __future__ import annotations

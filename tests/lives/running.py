@@ -1,6 +1,7 @@
 """Lives all the lives of the catalogue at the same time on one stack, and measures each.
 
-Every life has a thread and a namespace of its own. What went wrong in one is kept for the test of that one.
+Every life has a thread and a namespace of its own. What went wrong in one is kept for the test of
+that one.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Measured:
     creates: int
     deletes: int
     calls: dict[str, int] = field(default_factory=dict)
-    """How many calls named a pool of this life, by method and code; those of Compute Engine among them."""
+    """How many calls named a pool of this life, by method and code, including Compute Engine's."""
     seconds: float = 0.0
     """Real time from the first write until nothing was left."""
 
@@ -73,7 +74,7 @@ class Run:
 
 
 def live_all(stack: Stack) -> Run:
-    """Live all that this cluster plays and return what came of them; never raises for one of them."""
+    """Live all that this cluster plays and return the results; never raises for one life."""
     run = Run(str(stack.settings.cluster))
     lives = [life for life in LIVES if stack.settings.cluster is ClusterKind.REAL or not life.real_only]
     started = time.monotonic()

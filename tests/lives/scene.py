@@ -1,6 +1,7 @@
-"""One namespace of a stack with one JobSet in it: what the script of a life does, waits for and asks.
+"""One namespace of a stack with one JobSet: what the script of a life does, awaits and asks.
 
-What lives here: verbs. Which of them make up a life, and what must come of it, is in `scripts` and `catalogue`.
+What lives here: verbs. Which of them make up a life, and what must come of it, is in `scripts` and
+`catalogue`.
 """
 
 from __future__ import annotations
@@ -51,13 +52,13 @@ class Scene:
         self.cloud.delete(self._path, propagation)
 
     def suspend(self) -> None:
-        """Suspend the JobSet, and return once that is reported and its pods have been told to end."""
+        """Suspend the JobSet; return once this is reported and its pods are terminating."""
         self.cloud.patch(self._path, {"spec": {"suspend": True}})
         self.wait_condition("Suspended")
         wait_for(f"{self.name}: pods end", lambda: all(_is_ending(pod) for pod in self.pods()))
 
     def resume(self, *, selectors: dict[str, str] | None = None, does: dict[str, str] | None = None) -> None:
-        """Resume the JobSet; in the same write, as Kueue does, say where its pods go or what they do."""
+        """Resume the JobSet and set selectors or work in the same write, as Kueue does."""
         edits = [{"op": "replace", "path": "/spec/suspend", "value": False}]
         if selectors is not None:
             wanted = selectors | {LIFE: self.name}
@@ -77,7 +78,7 @@ class Scene:
         self.cloud.patch(path, {"metadata": {"annotations": {key: value}}})
 
     def add_fault(self, switch: str, *, job: str = "", **fields: Any) -> int:
-        """Put a fault in force for the pools of this life, or of one of its jobs; `clear` takes it back."""
+        """Set a fault for the pools of this life, or of one of its jobs; `clear` removes it."""
         number = self.cloud.add_fault(switch, pool=f"{self.name}-{job}*", **fields)
         self._faults.append(number)
         return number
@@ -87,7 +88,7 @@ class Scene:
         self.add_fault("duration", operation=operation, seconds=virtual_seconds)
 
     def controller_seconds(self, real_seconds: float) -> int:
-        """Return how many seconds Kubernetes' controllers must be told so that so many really pass."""
+        """Return the seconds to set in Kubernetes' controllers so that so many really pass."""
         return round(real_seconds * self.cloud.controller_speed)
 
     def clear_faults(self) -> None:
@@ -126,13 +127,14 @@ class Scene:
     def wait_no_pools(self) -> None:
         """Return once GKE has no pool of this life, and Kubernetes none of their nodes.
 
-        On a busy machine the fake GKE's minutes are over before it has closed the nodes: pods could still land.
+        On a busy machine the fake GKE's minutes are over before it has closed the nodes: pods could
+        still land.
         """
         wait_for(f"{self.name}: no pools", lambda: not self.pools())
         wait_for(f"{self.name}: no nodes", lambda: not self.nodes())
 
     def wait_closed(self, pool: str) -> None:
-        """Return once no pod can be bound to a pool that is being deleted: all its nodes are cordoned or gone."""
+        """Return once no pod can be bound to a deleting pool: its nodes are cordoned or gone."""
         wait_for(f"{self.name}: {pool} takes no pods", lambda: not self._open_nodes(pool))
 
     def wait_call(self, method: str, *, count: int = 1, **fields: str) -> Json:
@@ -163,7 +165,7 @@ class Scene:
         return next((each for each in found if each["type"] == name and each["status"] == "True"), None)
 
     def end(self) -> str:
-        """Return what has become of the JobSet: ``Completed``, ``Failed``, ``gone``, or ``unfinished``."""
+        """Return the JobSet's end: ``Completed``, ``Failed``, ``gone``, or ``unfinished``."""
         if self.jobset() is None:
             return "gone"
         return next((name for name in ("Completed", "Failed") if self.condition(name)), "unfinished")
@@ -195,7 +197,7 @@ class Scene:
         return self._bindings.standing(each.pool for each in self._bindings.hosts(self.namespace))
 
     def bindings(self) -> list[Binding]:
-        """Return every binding of a pod of this life so far, in order: a busy machine's watch may lag behind."""
+        """Return this life's bindings of pods so far, in order; waits for a watch that lags."""
         pods, nodes = self.pods(), self.cloud.items("/api/v1/nodes")
         wait_for(f"{self.name}: the watches", lambda: self._bindings.has_seen(nodes, pods))
         return self._bindings.of(self.namespace)

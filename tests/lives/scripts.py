@@ -1,7 +1,8 @@
 """What happens in each life: one short script each, against whichever cluster the scene stands on.
 
-A script also asserts what only its life can show (which pool served which attempt, what waited for what). What is
-the same for all lives, how they end and what they cost, is measured by `running` and expected in `catalogue`.
+A script also asserts what only its life can show (which pool served which attempt, what waited for
+what). What is the same for all lives, how they end and what they cost, is measured by `running` and
+expected in `catalogue`.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def recreate_over_stopping(scene: Scene) -> None:
 
 
 def recreate_at_once(scene: Scene) -> None:
-    """The old pool is idle when the new pods come: whether they take it or a new one, it stays for them."""
+    """The old pool is idle when the new pods come: it stays for them, even if they get another."""
     first = scene.submit(jobset(scene.name, Job(does=runs(LONG))))
     scene.wait_running(2)
     scene.delete()
@@ -185,7 +186,7 @@ def resume_over_stopping(scene: Scene) -> None:
 
 
 def admit_from_a_queue(scene: Scene) -> None:
-    """As Kueue does: made suspended and without a place, it is told its place in the write that resumes it."""
+    """As Kueue does: created suspended without a place, it gets one by the resuming write."""
     body = jobset(scene.name, Job(pods=2), suspend=True)
     del body["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["nodeSelector"]
     scene.submit(body)
@@ -198,7 +199,7 @@ def admit_from_a_queue(scene: Scene) -> None:
 
 
 def readmit_to_another_place(scene: Scene) -> None:
-    """Preempted, and within the grace admitted again to another flavor: the pool of its name is of the old one."""
+    """Preempted, then admitted to another flavor within the grace; its pool has the old one."""
     scene.submit(jobset(scene.name, Job(does=runs(LONG))))
     scene.wait_running(2)
     scene.suspend()
@@ -216,7 +217,7 @@ def expire(scene: Scene) -> None:
 
 
 def follow_the_coordinator(scene: Scene) -> None:
-    """The JobSet is Completed when its driver is, while the workers still run: the pool waits for them to end."""
+    """The driver's end completes the JobSet while workers run: the pool waits for their end."""
     scene.take_seconds(60)
     driver = Job(name="driver", topology="", pods=1, does=runs(LONG))
     worker = Job(name="worker", does=runs(LONG), annotations=EXCLUSIVE)
@@ -260,7 +261,7 @@ def start_after_another(scene: Scene) -> None:
 
 
 def _second_waits_for_the_first(scene: Scene) -> None:
-    """Before the second Job is there, the pods of the first have nodes; on a busy machine that may be by now."""
+    """Only the first Job exists, unless its pods already have nodes, as on a busy machine."""
     assert scene.jobs() == [f"{scene.name}-first-0"] or scene.bindings()
 
 
@@ -272,8 +273,9 @@ def _second_came_after_the_first(scene: Scene) -> None:
 def restart_in_place(scene: Scene) -> None:
     """The agents that sit in the pods are played here: they write what JobSet's own agent writes.
 
-    The kubelet starts the crashed containers again; that the agents of healthy pods end theirs too is only told by
-    their annotation. Source: https://github.com/kubernetes-sigs/jobset/tree/main/keps/467-InPlaceRestart.
+    The kubelet starts the crashed containers again; that the agents of healthy pods end theirs too
+    is only told by their annotation. Source:
+    https://github.com/kubernetes-sigs/jobset/tree/main/keps/467-InPlaceRestart.
     """
     scene.take_seconds(60)
     crash: Json = {"restart_policy": "OnFailure", "backoff_limit": _INT32_MAX}

@@ -1,8 +1,9 @@
 """Many pairs of JobSets with equal slices at the same time: whose pods come to lie on whose pool.
 
-Each pair has a namespace of its own; names repeat from namespace to namespace. When a JobSet comes, how long GKE
-takes for its pool and how long its pods run is drawn from a seed, so that pools become ready in another order than
-they were asked for, and pods wait while pools of the same shape stand empty.
+Each pair has a namespace of its own; names repeat from namespace to namespace. When a JobSet comes,
+how long GKE takes for its pool and how long its pods run is drawn from a seed, so that pools become
+ready in another order than they were asked for, and pods wait while pools of the same shape stand
+empty.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ PODS = 2
 PINNED_KIND, DEFAULT_KIND = "pinned", "default"
 _ANNOTATIONS = {PINNED_KIND: PINNED, DEFAULT_KIND: EXCLUSIVE}
 _MAX_RESTARTS = {PINNED_KIND: 0, DEFAULT_KIND: 5}
-"""A default slice may take another's idle pool in the moment between the last look before its deletion and the
-cordon. GKE then drains it, and it runs again elsewhere. A pinned one has no such moment and gets no second try."""
+"""A default slice may take another's idle pool in the moment between the last look before its
+deletion and the cordon. GKE then drains it, and it runs again elsewhere. A pinned one has no such
+moment and gets no second try."""
 _SPREAD_SECONDS = 20.0
 """Of the submissions, in real time."""
 _CREATE_SECONDS = (30, 60, 90, 120, 150, 180, 210, 240)
@@ -95,8 +97,9 @@ class Shuffle:
 class Ends:
     """Ends the pods of a slice together, once all of them have run for as long as was drawn.
 
-    Real slices do, because their pods wait for each other. If a leader ended before its followers have begun, it
-    would no longer keep the leaders of other slices off its pool, and JobSet would still send its followers there.
+    Real slices do, because their pods wait for each other. If a leader ended before its followers
+    have begun, it would no longer keep the leaders of other slices off its pool, and JobSet would
+    still send its followers there.
     """
 
     def __init__(self, cloud: Cloud, bindings: Bindings, submissions: list[Submission]) -> None:
@@ -138,7 +141,7 @@ def _pair(chance: random.Random, namespace: str, kind: str) -> Iterator[Submissi
 
 
 def shuffle(stack: Stack, seed: int) -> Shuffle:
-    """Submit everything, watch every binding, and return what came of it once all is over and given back."""
+    """Submit everything, watch every binding, and return the result once all pools are deleted."""
     started = time.monotonic()
     submissions = draw(seed)
     namespaces = sorted({each.namespace for each in submissions})
@@ -195,7 +198,7 @@ def _submit_all(cloud: Cloud, submissions: list[Submission]) -> None:
 
 
 def _all_completed(cloud: Cloud, submissions: list[Submission], ends: Ends, sending: Future[None]) -> bool:
-    """Return whether all have completed; raises AssertionError as soon as one has failed or could not be sent."""
+    """Return whether all have completed; raises AssertionError if one failed or was not sent."""
     if sending.done():
         sending.result()
     ends.look()

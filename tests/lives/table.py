@@ -1,8 +1,9 @@
-"""The tables of docs/lives.md: what the catalogue promises, beside what the latest runs on both clusters measured.
+"""The tables of docs/lives.md: what the catalogue promises, and what the latest runs measured.
 
-``python -m tests.lives.table --write`` writes them anew between their markers. Needs a whole run on each cluster
-before: ``python -m pytest tests/lives -m "not cluster"``, then ``-m cluster``. With ``kinds`` it is the table of
-docs/lives-kinds.md, which needs a run of no more than the scenarios in question.
+``python -m tests.lives.table --write`` writes them anew between their markers. Needs a whole run on
+each cluster before: ``python -m pytest tests/lives -m "not cluster"``, then ``-m cluster``. With
+``kinds`` it is the table of docs/lives-kinds.md, which needs a run of no more than the scenarios in
+question.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every life of a JobSet ends as the catalogue says, with the pools and calls that it says, on both clusters."""
+"""Every life of a JobSet ends as the catalogue says, with its pools and calls, on both clusters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.lives.running import Run
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
-"""The first test of a cluster waits for its stack and for all lives, which happen at the same time."""
+"""The first test of a cluster waits for its stack and for all lives, which run in parallel."""
 
 
 @pytest.mark.proves("JobSet", "over when", on=("jobset", "embedded"))

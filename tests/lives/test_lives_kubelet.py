@@ -1,4 +1,4 @@
-"""What the simulated kubelet makes of a pod whose containers fail and are started again in place."""
+"""What the simulated kubelet does with a pod whose containers fail and restart in place."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What Kubernetes and JobSet write on pods is what the exporter reads and what the provisioner's pools answer.
+"""What Kubernetes and JobSet write on pods fits what the exporter reads and the pools offer.
 
-The texts of a scheduler that finds no place, and that a pod is reported whatever the text; the tolerations of pods
-of a slice beside the taints of its pool; who else may go there.
+The texts of a scheduler that finds no place, and that a pod is reported whatever the text; the
+tolerations of pods of a slice beside the taints of its pool; who else may go there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ CASES: dict[str, tuple[list[Json], int, str]] = {
     "tainted": ([OTHER_TAINT], 4, r"1 node\(s\) had untolerated taint\(s\)"),
     "full": ([TPU_TAINT], 1, r"1 Insufficient google\.com/tpu"),
 }
-"""The one node that fits the selectors, if any: its taints, its chips; and what the scheduler says of it."""
+"""The one node that fits the selectors, if any: its taints, its chips; and what the scheduler says
+of it."""
 
 
 @pytest.fixture
@@ -210,7 +211,7 @@ def _toleration(key: str) -> Json:
 
 
 def _tolerates(pod: Json, host: Host) -> bool:
-    """Return whether the pod tolerates every taint of the node, but for those of a node that is not ready yet."""
+    """Return whether the pod tolerates all taints of the node, except those of an unready node."""
     keys = {(each.get("key"), each.get("effect")) for each in pod["spec"]["tolerations"]}
     return {taint for taint in host.taints if not taint[0].startswith("node.kubernetes.io/")} <= keys
 

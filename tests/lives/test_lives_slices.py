@@ -1,7 +1,8 @@
-"""Slices that never swap: with the node-selector strategy every pod lies on the pool that was made for its slice.
+"""Slices that never swap: by the node-selector strategy every pod runs on its slice's pool.
 
-With the default strategy a pool holds one slice at a time and a slice lies on one pool, but equal slices may swap
-pools, and one that lies on another's may have to begin again; how many did is counted.
+With the default strategy a pool holds one slice at a time and a slice lies on one pool, but equal
+slices may swap pools, and one that lies on another's may have to begin again; how many did is
+counted.
 """
 
 from __future__ import annotations

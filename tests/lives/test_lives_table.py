@@ -1,4 +1,4 @@
-"""The documented table says what the catalogue says, of every life, and shows runs that kept to it."""
+"""The documented table says what the catalogue says of every life, and shows runs that kept it."""
 
 from __future__ import annotations
 

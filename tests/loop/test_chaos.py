@@ -1,7 +1,8 @@
 """Whatever dies on the way, the run ends right: one pool per slice while it lasts, none afterwards.
 
-On both clusters the exporter and the functions are killed and Pub/Sub breaks off its connections. The embedded
-cluster breaks off its watches too; of the real one, the API server and etcd themselves are killed.
+On both clusters the exporter and the functions are killed and Pub/Sub breaks off its connections.
+The embedded cluster breaks off its watches too; of the real one, the API server and etcd themselves
+are killed.
 """
 
 from __future__ import annotations
@@ -113,9 +114,9 @@ def test_a_run_with_random_deaths_ends_right(arena: Arena, seed: int, tmp_path: 
     assert outcome.refusals == ()  # a workload that was given up ends "right", too
     assert outcome.pools_left == 0
     assert restarts > 0, "nothing was struck"
-    # As many pools as slices. A slice whose message is late may run on another one's pool, which then
-    # gets the next attempt instead. GKE's own record counts: a function that is killed after its create
-    # has logged no decision, so nothing else tells of which slice the pool is.
+    # As many pools as slices. A slice whose message is late may run on another one's pool, which
+    # then gets the next attempt instead. GKE's own record counts: a function that is killed after
+    # its create has logged no decision, so nothing else tells of which slice the pool is.
     timeline = outcome.timeline
     made = [call for calls in timeline.calls.values() for call in calls if call.at >= timeline.started_at]
     accepted = [call for call in made if call.method == "CreateNodePool" and call.code == "OK"]

@@ -1,4 +1,7 @@
-"""Messages carry no authority: those of a finished run, delivered three times more in any order, do nothing."""
+"""Messages carry no authority.
+
+The tests deliver those of a finished run three times more in any order, and nothing happens.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ Json = dict[str, Any]
 
 
 def list_published(stack: Stack) -> list[Json]:
-    """Return every message of both topics, other tests' among them: the stack is that of a whole session."""
+    """Return every message of both topics, also of other tests in the session of the stack."""
     found: list[Json] = []
     for topic in (TOPIC, OPERATIONS_TOPIC):
         answer = httpx.get(f"{stack.addresses.pubsub_rest}/admin/messages", params={"topic": topic})

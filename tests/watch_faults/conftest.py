@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 COMPACTION_SECONDS = 20
 LEASE_SECONDS = 300
-"""Longer than any pause of the exporter here: a leader that was paused past its lease ends instead of resuming."""
+"""Longer than any pause of the exporter here: a leader that was paused past its lease ends instead
+of resuming."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,7 +1,7 @@
-"""Whatever happens to the API server and its watches: each demand is served once, and nothing is lost.
+"""API server and watches fail in any way: each demand is served once, and nothing is lost.
 
-And nobody lists in a storm. Each scenario is one definition for both clusters; `watchfaults_real_only` names those
-that only the real one can play.
+And nobody lists in a storm. Each scenario is one definition for both clusters;
+`watchfaults_real_only` names those that only the real one can play.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ Json = dict[str, Any]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 LISTINGS_MAX = 2
-"""Full listings of one kind by the exporter for one outage: one that finds the server, one for a 410 after it."""
+"""Full listings of one kind by the exporter for one outage: one that finds the server, one for a
+410 after it."""
 REQUESTS_MAX = 12
-"""Lists of one kind that reach the server for one outage, those counted that it refuses while it starts."""
+"""Lists of one kind that reach the server for one outage, those counted that it refuses while it
+starts."""
 BURST_PODS, BURST_JOBSETS, BURST_SLICES = 2_000, 20, 10
 SWEEPING = "ticker"
 """The process that calls the sweep, which would serve a demand that the exporter has missed."""
 FILLER_COUNT = 1_000
-"""Writes between a backup and its restoration: what comes after must not have overtaken the exporter's version."""
+"""Writes between a backup and its restoration: what comes after must not have overtaken the
+exporter's version."""
 FILLER = {"metadata": {"generateName": "filler-"}, "data": {"a": "b"}}
 
 
@@ -52,7 +55,7 @@ def served(loop: Loop, jobsets: dict[str, int]) -> None:
 
 
 def ended_well(loop: Loop, jobsets: dict[str, int], *, gone: int = 0) -> None:
-    """See that JobSets were served, each slice by one pool, created once, and that nothing is left or lost.
+    """See that each slice got one pool, created once, and that nothing is left or lost.
 
     Args:
         loop: Where they ran.
@@ -67,7 +70,7 @@ def ended_well(loop: Loop, jobsets: dict[str, int], *, gone: int = 0) -> None:
 
 
 def listed_little(loop: Loop, *, at_most: int = LISTINGS_MAX, requests: int = REQUESTS_MAX) -> None:
-    """See that the exporter listed as often as it had to: by its log, and by the API server's audit log."""
+    """See that the exporter listed no more than needed, by its log and the server's audit log."""
     assert max(loop.listings().values()) <= at_most, loop.listings()
     asked = read_audit(loop.audit_log())
     for resource, listings in loop.listings().items() if loop.plane else ():
@@ -223,7 +226,7 @@ def test_a_burst_of_pods_and_leaders_is_served_without_a_listing(loop: Loop) -> 
 
 
 def bystander(number: int) -> Json:
-    """A pod that the exporter is shown as a leader, and that is no demand: a gate keeps it from the scheduler."""
+    """A pod that the exporter sees as a leader and that is no demand, because of its gate."""
     labels = {
         "jobset.sigs.k8s.io/job-key": "bystander",
         "batch.kubernetes.io/job-completion-index": "0",

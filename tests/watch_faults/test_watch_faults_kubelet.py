@@ -1,4 +1,4 @@
-"""The simulated kubelet's own watch: it believes the cluster, also when that shows an older state than before."""
+"""The simulated kubelet's own watch: it follows the cluster, even to a state that is older."""
 
 from __future__ import annotations
 

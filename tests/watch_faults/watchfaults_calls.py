@@ -54,7 +54,7 @@ def read_line(line: dict[str, Any]) -> Asked:
 
 
 def of_exporter(asked: list[Asked], verb: str, resource: str) -> list[Asked]:
-    """The exporter's requests for JobSets and their pods; of lists only first pages, and no probes."""
+    """The exporter's requests for JobSets and their pods: first pages of lists only, no probes."""
     return [
         each
         for each in asked

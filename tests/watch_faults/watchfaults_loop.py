@@ -1,4 +1,4 @@
-"""The whole loop on one of the two clusters, as the scenarios see it: strike it, feed it, read what it did."""
+"""The whole loop on either cluster, as the scenarios see it: faults, inputs and results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PINNED = {
     "alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool",
     "alpha.jobset.sigs.k8s.io/node-selector": "true",
 }
-"""Each slice runs on its own pool only, so that each leader is a demand, however late it appears."""
+"""Each slice runs on its own pool only, so that each leader is a demand, even if it is late."""
 EXPORTER_PREFIX = "tpu_provisioner_exporter_"
 CREATORS = 12
 PATIENCE_SECONDS = 120.0
@@ -86,7 +86,7 @@ class Loop:
         return open_client(self.stack.addresses.kubeconfig, timeout_seconds=30)
 
     def begin(self, namespace: str, *, exporter_ready: bool = True) -> None:
-        """Begin a scenario in a namespace of its own, once the exporter has listed both kinds if so told."""
+        """Begin a scenario in its own namespace; if so told, once both kinds have been listed."""
         if exporter_ready:
             ready = f"{self.stack.addresses.exporter}/readyz"
             wait_for("the exporter", lambda: httpx.get(ready).is_success)
@@ -142,7 +142,7 @@ class Loop:
             os.kill(pid, signal.SIGCONT)
 
     def cut_off(self) -> None:
-        """Break every connection to the API server: by its death and new start where it is a real one."""
+        """Break every connection to the API server; a real one is killed and started again."""
         if self.plane:
             self.plane.kill(API_SERVER)
             self.plane.start(API_SERVER)
@@ -150,10 +150,10 @@ class Loop:
             httpx.post(f"{self.stack.addresses.kubernetes}/admin/disconnect").raise_for_status()
 
     def lose_history(self) -> None:
-        """See that no version up to the present one can be resumed from any more, and break every connection.
+        """Make all versions until now impossible to resume from, and break every connection.
 
-        On the real cluster etcd is compacted by the API server's own timer. The watch cache, from which watches
-        are resumed, is another history and begins anew with the API server.
+        On the real cluster etcd is compacted by the API server's own timer. The watch cache, from
+        which watches are resumed, is another history and begins anew with the API server.
         """
         if not self.plane:
             httpx.post(f"{self.stack.addresses.kubernetes}/admin/compact").raise_for_status()
