@@ -52,7 +52,7 @@ class FailSync(Fault, tag="fail_sync", kw_only=True):
 
 
 class LoseReply(Fault, tag="lose_reply", kw_only=True):
-    """Perform the call, then `drop` the connection or answer `unavailable` (503) or `deadline` (504)."""
+    """Do the call, then `drop` the connection or answer `unavailable` (503) or `deadline` (504)."""
 
     count: int | None = 1
     method: str = "[CDSU]*"
@@ -72,7 +72,7 @@ class CreateWhileStopping(Fault, tag="create_while_stopping", kw_only=True):
 
 
 class BadNodeCount(Fault, tag="bad_node_count", kw_only=True):
-    """Choose when a node count that does not fit the TPU topology is refused: `sync` (default) or `async`."""
+    """Refuse a node count that does not fit the TPU topology, `sync` (default) or `async`."""
 
     answer: Literal["sync", "async"] = "async"
 
@@ -84,7 +84,7 @@ class MaxRunningOps(Fault, tag="max_running_ops", kw_only=True):
 
 
 class MaxInflightOps(Fault, tag="max_inflight_ops", kw_only=True):
-    """Answer 429 above `value` unfinished operations of a cluster (default 100; 5 reproduces 2023)."""
+    """Answer 429 above `value` open operations of a cluster (default 100; 5 reproduces 2023)."""
 
     value: int = 5
 
@@ -114,7 +114,7 @@ class PoolBusy(Fault, tag="pool_busy", kw_only=True):
 
 
 class Outcome(Fault, tag="outcome", kw_only=True):
-    """Decide how accepted creates end: `kind`, after `seconds` (null = typical), `nodes` up when partial."""
+    """End accepted creates as `kind`, after `seconds` (null = typical), `nodes` up when partial."""
 
     kind: Literal[
         "ok",
@@ -160,7 +160,7 @@ class ReadLag(Fault, tag="read_lag", kw_only=True):
 
 
 class StaleList(Fault, tag="stale_list", kw_only=True):
-    """Let list show each change `seconds` later, and a new pool only `seconds` after its create ended."""
+    """Let list show each change, and a new pool after its create ended, only `seconds` later."""
 
     seconds: float = 10.0
 
@@ -178,7 +178,7 @@ class OpGc(Fault, tag="op_gc", kw_only=True):
 
 
 class ExternalActor(Fault, tag="external_actor", kw_only=True):
-    """Let another person `delete`, `upgrade` or `relabel` a pool, `seconds` after it became RUNNING."""
+    """Let a person `delete`, `upgrade` or `relabel` a pool, `seconds` after it became RUNNING."""
 
     count: int | None = 1
     action: Literal["delete", "upgrade", "relabel"] = "delete"
@@ -200,13 +200,13 @@ class LateNodes(Fault, tag="late_nodes", kw_only=True):
 
 
 class FlexStartArrives(Fault, tag="flex_start_arrives", kw_only=True):
-    """Bring up an autoscaled pool's nodes (to its maximum) `seconds` after its create ended (default never)."""
+    """Bring an autoscaled pool to its maximum `seconds` after its create ended (default never)."""
 
     seconds: float = 120.0
 
 
 class AuditEntries(Fault, tag="audit_entries", kw_only=True):
-    """Write an entry of the audit log `copies` times (0: it is lost), `delay` seconds later than usual."""
+    """Write an audit log entry `copies` times (0: it is lost), `delay` seconds later than usual."""
 
     copies: int = 1
     delay: float = 0.0
