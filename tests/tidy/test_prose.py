@@ -19,7 +19,6 @@ COLUMNS = 100
 SKIPPED_FOLDERS = {".venv", ".git", ".local", "build", "node_modules"}
 DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli")
 OLD_PAGES = {
-    "docs/decisions/0007-size-of-the-core.md",
     "docs/proof.md",
     "docs/rights.md",
 }
