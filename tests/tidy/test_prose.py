@@ -19,7 +19,6 @@ COLUMNS = 100
 SKIPPED_FOLDERS = {".venv", ".git", ".local", "build", "node_modules"}
 DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli")
 OLD_PAGES = {
-    "docs/proof.md",
     "docs/rights.md",
 }
 """Pages that are not converted yet. This list only gets shorter."""
