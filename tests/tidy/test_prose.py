@@ -18,10 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = 100
 SKIPPED_FOLDERS = {".venv", ".git", ".local", "build", "node_modules"}
 DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli")
-OLD_PAGES = {
-    "docs/rights.md",
-}
-"""Pages that are not converted yet. This list only gets shorter."""
 OLD_STYLE = re.compile(
     r"\bstands?\b(?!-in)|\bspeaks?\b|\bis said\b|\b(?:no|some|any)body\b|\blies\b|\bwhoever\b"
     r"|\bpassed over\b",
@@ -89,21 +85,12 @@ def find_old_style() -> dict[str, list[str]]:
     return {file: each for file, each in found.items() if each}
 
 
-def test_every_converted_page_wraps_at_100_columns() -> None:
+def test_every_page_wraps_at_100_columns() -> None:
     pages = list_pages()
-    long = {page: found for page in pages.keys() - OLD_PAGES if (found := find_long_lines(pages[page]))}
+    long = {page: found for page, text in pages.items() if (found := find_long_lines(text))}
 
     assert len(pages) > 30
     assert long == {}
-
-
-def test_the_list_of_old_pages_only_gets_shorter() -> None:
-    pages = list_pages()
-
-    assert OLD_PAGES - pages.keys() == set(), "remove pages that do not exist from OLD_PAGES"
-    assert [page for page in sorted(OLD_PAGES) if not find_long_lines(pages[page])] == [], (
-        "these pages wrap at 100 columns: remove them from OLD_PAGES"
-    )
 
 
 @pytest.mark.parametrize(
@@ -135,10 +122,8 @@ def test_no_text_for_users_has_a_phrase_of_the_old_style() -> None:
     assert find_old_style() == {}
 
 
-def test_no_converted_page_has_a_phrase_of_the_old_style() -> None:
-    pages = list_pages()
-    converted = pages.keys() - OLD_PAGES - {STYLE_PAGE}
-    found = {page: OLD_STYLE.findall(pages[page]) for page in sorted(converted)}
+def test_no_page_has_a_phrase_of_the_old_style() -> None:
+    found = {page: OLD_STYLE.findall(text) for page, text in list_pages().items() if page != STYLE_PAGE}
 
     assert {page: phrases for page, phrases in found.items() if phrases} == {}
 
