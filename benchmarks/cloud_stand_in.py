@@ -1,6 +1,6 @@
 """What a function talks to: metadata server, GKE, Kubernetes API; canned answers, counted.
 
-It judges nothing: the stand-ins under ``local/`` do. Here an answer must only cost as little as
+It judges nothing: the stand-ins under ``standins/`` do. Here an answer must only cost as little as
 possible.
 """
 
