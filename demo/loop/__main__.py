@@ -22,10 +22,12 @@ from demo.loop.views import LiveView, PlainView, View
 from demo.loop.writing import BadReportPath, parse_report_paths, write_report
 from demo.stack.clusters import ClusterKind, ClusterMissing, check_present
 from demo.stack.commands import StackSettings
+from demo.stack.fault_files import find_faults
 from demo.stack.layout import PROJECT_ROOT, Layout
 from demo.stack.readiness import NotReady
 from demo.stack.stack import Stack, StagingFailed
 from demo.stack.supervisor import ProcessDied
+from standins.fakegke.faults.scenario import ScenarioError
 from standins.processes.ending import exit_on_sigterm
 
 if TYPE_CHECKING:
@@ -96,9 +98,9 @@ def demo(
         documents = load(manifests or [str(DEFAULT_MANIFEST)])
         paths = parse_report_paths(report or [])
         check_present(cluster)
-    except (BadManifest, BadReportPath, ClusterMissing) as error:
+        faults_file = find_faults(faults)
+    except (BadManifest, BadReportPath, ClusterMissing, ScenarioError) as error:
         _refuse(error)
-    faults_file = str(Path(faults).resolve()) if faults else ""
     settings = StackSettings(
         speed=speed,
         seed=seed,

@@ -15,12 +15,14 @@ from demo.stack import background
 from demo.stack.background import AlreadyRuns, NothingRuns, StartFailed
 from demo.stack.clusters import ClusterKind, ClusterMissing, check_present
 from demo.stack.commands import RUN_VIRTUAL_SECONDS, StackSettings
+from demo.stack.fault_files import find_faults
 from demo.stack.layout import DEFAULT_HOME, Layout
 from demo.stack.operator_environment import operator_environment
 from demo.stack.readiness import NotReady
 from demo.stack.stack import Stack, StagingFailed
 from demo.stack.supervisor import ProcessDied
 from demo.stack.tool_environment import export_lines, tool_environment
+from standins.fakegke.faults.scenario import ScenarioError
 from standins.processes.child import last_words
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ def up(
         speed=speed,
         seed=seed,
         run_virtual_seconds=run_seconds,
-        faults=faults,
+        faults=_readable(faults),
         restarts=restart,
         cluster=_present(cluster),
     )
@@ -151,7 +153,7 @@ def run(
         speed=speed,
         seed=seed,
         run_virtual_seconds=run_seconds,
-        faults=faults,
+        faults=_readable(faults),
         restarts=restart,
         cluster=_present(cluster),
     )
@@ -184,6 +186,15 @@ def _present(kind: ClusterKind) -> ClusterKind:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(_CANNOT_RUN) from error
     return kind
+
+
+def _readable(faults: str) -> str:
+    """Return the full path of the file of faults; end with code 2 if something in it is wrong."""
+    try:
+        return find_faults(faults)
+    except ScenarioError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(_CANNOT_RUN) from error
 
 
 def _status_table(processes: list[ProcessState]) -> Table:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -23,17 +24,28 @@ PROGRESS_SECONDS = 20.0
 def main() -> int:
     """Run the simulator; return 1 if a promise was broken that the table does not know."""
     parser = argparse.ArgumentParser(prog="tests.simulation", description=__doc__)
-    parser.add_argument("seeds", help="one seed, or FIRST:END")
+    parser.add_argument("seeds", type=_parse_seeds, help="one seed, or FIRST:END")
     parser.add_argument("--processes", type=int, default=None, help="default: one for each core")
     parser.add_argument("--whole", action="store_true", help="do not make the story of one seed short")
     options = parser.parse_args()
-    first, colon, end = options.seeds.partition(":")
-    if not colon:
-        _say("\n".join(tell_story(int(first), short=not options.whole)))
+    if isinstance(options.seeds, int):
+        _say("\n".join(tell_story(options.seeds, short=not options.whole)))
         return 0
-    seeds, began = range(int(first or 0), int(end)), time.monotonic()
+    seeds, began = options.seeds, time.monotonic()
     figures = run_campaign(seeds, _Progress(len(seeds)).note, options.processes)
     return _report(figures, seeds, time.monotonic() - began)
+
+
+def _parse_seeds(text: str) -> int | range:
+    """Return one seed, or a range of seeds that is not empty."""
+    found = re.fullmatch(r"(\d{1,9})|(\d{0,9}):(\d{1,9})", text)
+    if found and found[1]:
+        return int(found[1])
+    if found and int(found[2] or 0) < int(found[3]):
+        return range(int(found[2] or 0), int(found[3]))
+    raise argparse.ArgumentTypeError(
+        f"no story has such a seed (got {text!r}); valid: one seed, or FIRST:END with FIRST below END"
+    )
 
 
 class _Progress:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.simulation.__main__ import main
 from tests.simulation.campaigns import generalise, list_mended, run_seeds, tell_story
 from tests.simulation.known_findings import KNOWN
 from tests.simulation.shrinking import shrink
@@ -88,3 +89,15 @@ def test_violations_are_counted_without_their_names() -> None:
     other = Violation("in use", "sweep deletes pool w1-g-0-skqvdkwq243-1 with pod w1-1", 99.0)
 
     assert generalise(one) == generalise(other)
+
+
+@pytest.mark.parametrize("seeds", ["abc", "", ":", "5:1", "5:5", "-3", "1:2:3", "1.5"])
+def test_seeds_that_no_story_has_are_refused_with_what_is_valid(
+    seeds: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["simulation", "--", seeds])
+
+    with pytest.raises(SystemExit, match="2"):
+        main()
+
+    assert f"(got {seeds!r}); valid: one seed, or FIRST:END" in capsys.readouterr().err

@@ -149,5 +149,10 @@ def load_scenario(path: Path) -> tuple[Scenario, list[Fault]]:
     """
     try:
         return parse_scenario(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, yaml.YAMLError, ValueError) as error:
+    except OSError as error:
+        raise ScenarioError(f"{path}: cannot be read ({error.strerror}); valid: a readable YAML file") from error
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ScenarioError(f"{path}{line}: is not YAML ({error.problem}); valid: a YAML file") from error
+    except (yaml.YAMLError, ValueError) as error:
         raise ScenarioError(f"{path}: {error}") from error

@@ -1,0 +1,50 @@
+"""A file of faults is read before a stack starts, and an error says what is valid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from demo.loop.__main__ import app as loop
+from demo.stack.__main__ import app as stack
+from demo.stack.fault_files import find_faults
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from typer import Typer
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "faults.yaml: cannot be read (No such file or directory); valid: a readable YAML file"),
+        ("faults: [", "faults.yaml, line 2: is not YAML ("),
+        ("fault: []", "valid keys: faults, capacity, policies, reservations, timings"),
+        ("faults: [{switch: nonsense}]", "nonsense"),
+    ],
+)
+@pytest.mark.parametrize(("app", "arguments"), [(loop, []), (stack, ["up"]), (stack, ["run"])])
+def test_a_wrong_file_ends_the_command_before_anything_starts(
+    tmp_path: Path, text: str | None, said: str, app: Typer, arguments: list[str]
+) -> None:
+    path = tmp_path / "faults.yaml"
+    if text is not None:
+        path.write_text(text + "\n")
+
+    result = CliRunner().invoke(app, [*arguments, f"--faults={path}"])
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert said in result.stderr
+    assert "Errno" not in result.stderr
+
+
+def test_a_right_file_is_named_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "faults.yaml").write_text("faults: []\n")
+
+    assert find_faults("faults.yaml") == str(tmp_path / "faults.yaml")
+    assert find_faults("") == ""
