@@ -31,6 +31,10 @@ Json = dict[str, Any]
 _JSON = "application/json"
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
 _READ_ONLY = {"GET", "HEAD"}
+_ONLY_STORED = (
+    "the embedded cluster stores a {} and does nothing with it; CLUSTER=real does (docs/control-plane.md)"
+)
+"""kubectl prints it as a warning: https://kubernetes.io/blog/2020/09/03/warnings/."""
 _ACCESS_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
@@ -115,7 +119,10 @@ class Api:
         query = request.query_params
         verb = (request.method, bool(target.name), target.subresource)
         if verb == ("POST", False, ""):
-            return self._object(request, target, self._verbs.create(target, query, body), CREATED)
+            answer = self._object(request, target, self._verbs.create(target, query, body), CREATED)
+            if target.kind.only_stored:
+                answer.headers["Warning"] = f'299 - "{_ONLY_STORED.format(target.kind.kind)}"'
+            return answer
         if verb in {("PUT", True, ""), ("PUT", True, "status")}:
             return self._object(request, target, self._verbs.replace(target, query, body))
         if verb in {("PATCH", True, ""), ("PATCH", True, "status")}:

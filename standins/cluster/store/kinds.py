@@ -22,6 +22,8 @@ class Kind:
     has_generation: bool = False
     orphans_by_default: bool = False
     categories: tuple[str, ...] = ()
+    only_stored: bool = False
+    """Nothing acts on it here, where a person would expect it."""
 
     @property
     def api_version(self) -> str:
@@ -60,13 +62,29 @@ _VOLUME = Kind(
     "", "v1", "PersistentVolume", "persistentvolumes", namespaced=False, short_names=("pv",), has_status=True
 )
 _CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short_names=("sc",))
-_CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", short_names=("pvc",), has_status=True)
+_CLAIM = Kind(
+    "",
+    "v1",
+    "PersistentVolumeClaim",
+    "persistentvolumeclaims",
+    short_names=("pvc",),
+    has_status=True,
+    only_stored=True,
+)
 
 
 def _app(kind: str, plural: str, short_name: str) -> Kind:
     names = (short_name,)
     return Kind(
-        "apps", "v1", kind, plural, short_names=names, has_status=True, has_generation=True, categories=_ALL
+        "apps",
+        "v1",
+        kind,
+        plural,
+        short_names=names,
+        has_status=True,
+        has_generation=True,
+        categories=_ALL,
+        only_stored=True,
     )
 
 

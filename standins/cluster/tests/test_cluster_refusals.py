@@ -82,3 +82,20 @@ def test_dry_runs_streamed_lists_and_protobuf_are_refused(own_http: httpx.Client
     assert [answer.status_code for answer in answers] == [400, 400, 415]
     assert all("the embedded cluster" in answer.json()["message"] for answer in answers)
     assert own_http.get(f"{maps}/a").status_code == 404
+
+
+def test_what_is_only_stored_is_answered_with_a_warning(own_http: httpx.Client) -> None:
+    meta = {"metadata": {"name": "web"}}
+    stored = {
+        "/apis/apps/v1/namespaces/default/deployments": "Deployment",
+        "/apis/apps/v1/namespaces/default/statefulsets": "StatefulSet",
+        "/api/v1/namespaces/default/persistentvolumeclaims": "PersistentVolumeClaim",
+    }
+    for path, kind in stored.items():
+        answer = own_http.post(path, json=meta)
+
+        assert answer.status_code == 201
+        assert answer.headers["warning"].startswith(
+            f'299 - "the embedded cluster stores a {kind} and does nothing'
+        )
+    assert "warning" not in own_http.post("/api/v1/namespaces/default/configmaps", json=meta).headers
