@@ -30,6 +30,7 @@ Json = dict[str, Any]
 
 _JSON = "application/json"
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
+_OPENAPI = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _READ_ONLY = {"GET", "HEAD"}
 _ONLY_STORED = (
     "the embedded cluster stores a {} and does nothing with it; CLUSTER=real does (docs/control-plane.md)"
@@ -162,7 +163,7 @@ def _json(body: bytes, code: int = OK) -> Response:
 
 def _discovery(path: str, accept: str, found: Json) -> Response:
     if path.rstrip("/") == "/openapi/v2" and "protobuf" in accept and _JSON not in accept:
-        return Response(status_code=406)
+        return Response(media_type=_OPENAPI)  # no types: kubectl then says which kind is not there
     return _json(encode(found))
 
 

@@ -99,3 +99,13 @@ def test_what_is_only_stored_is_answered_with_a_warning(own_http: httpx.Client) 
             f'299 - "the embedded cluster stores a {kind} and does nothing'
         )
     assert "warning" not in own_http.post("/api/v1/namespaces/default/configmaps", json=meta).headers
+
+
+def test_kubectl_finds_no_types_and_so_names_a_kind_that_is_absent(own_http: httpx.Client) -> None:
+    """An empty document in protobuf; without one kubectl says nothing of the kind."""
+    kind = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+
+    answer = own_http.get("/openapi/v2", headers={"Accept": kind})
+
+    assert (answer.status_code, answer.headers["content-type"], answer.content) == (200, kind, b"")
+    assert own_http.get("/openapi/v2", headers={"Accept": "application/json"}).json()["swagger"] == "2.0"
