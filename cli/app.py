@@ -20,6 +20,7 @@ from cli.github_notes import print_notes
 from cli.log_lines import logs
 from cli.manifests import read_manifests
 from cli.namespace_labels import Namespaces
+from cli.numbers_within import NumberWithin
 from cli.plan import find_zone, summarize
 from cli.plan import plan as plan_manifests
 from cli.plan_table import print_plan
@@ -295,8 +296,13 @@ def doctor(output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
 @app.command(epilog=EPILOG)
 def board(
     namespace: Namespace = "",
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0: a free one.", min=0, max=65_535)] = 0,
-    every: Annotated[float, typer.Option(help="Seconds between two readings.", min=1, max=3600)] = 5.0,
+    port: Annotated[
+        int,
+        typer.Option(help="Port on 127.0.0.1; 0: a free one.", parser=NumberWithin(0, 65_535), metavar="NUMBER"),
+    ] = 0,
+    every: Annotated[
+        int, typer.Option(help="Seconds between two readings.", parser=NumberWithin(1, 3600), metavar="NUMBER")
+    ] = 5,
     *,
     write: Annotated[bool, typer.Option("--write", help="Let the page replay and discard dead letters.")] = False,
 ) -> None:

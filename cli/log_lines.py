@@ -14,6 +14,7 @@ from cli.deployment_choice import choose_environment, open_deployment
 from cli.endings import BadInput, Ending, end_with, told
 from cli.log_search import LOUD, list_newest, read_moment
 from cli.moments import format_exact, format_moment, parse_since
+from cli.numbers_within import NumberWithin
 from cli.printing import Format, choose_format, count, open_console, print_columns, print_data, print_line, styled
 from cli.repeating import repeat
 from shared.core.errors import Misconfigured
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from cli.operator_access import Deployment
 
 _HEADINGS = ["TIME", "FROM", "SEVERITY", "WHAT"]
-_NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LINES_MAX = 1000
 """The most records that are shown; Cloud Logging gives as many at a time."""
@@ -85,8 +85,14 @@ def logs(
         Severity, typer.Option(help="Leave out what is less severe. notice: what was created, deleted or refused.")
     ] = Severity.INFO,
     most: Annotated[
-        str, typer.Option("--max", metavar="NUMBER", help=f"Only the newest so many, up to {LINES_MAX}.")
-    ] = "200",
+        int,
+        typer.Option(
+            "--max",
+            metavar="NUMBER",
+            parser=NumberWithin(1, LINES_MAX),
+            help=f"Only the newest so many, up to {LINES_MAX}.",
+        ),
+    ] = 200,
     output: Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")] = Format.TABLE,
     *,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new records, until Ctrl-C.")] = False,
@@ -103,29 +109,22 @@ def logs(
         if namespace and not _NAMESPACE.fullmatch(namespace):
             raise BadInput(f"--namespace: is not a Kubernetes name (got {namespace!r}); valid: NAME")
         deployment = open_deployment(choose_environment())
-        number = _parse_most(most)
         begin = parse_since(since, now=deployment.ports.clock.now())
         wanted = _write_filter(part, severity, namespace)
         seen: set[str] | None = None
         for _ in repeat(lambda: None, endless=follow):
-            found = read_lines(deployment, wanted, since=begin, most=number)
+            found = read_lines(deployment, wanted, since=begin, most=most)
             new = [each for each in found if seen is None or each.id not in seen]
             if form.for_programs:
                 print_data([each.as_data() for each in found], form)
             else:
                 _print(open_console(), new, wide=form is Format.WIDE, first=seen is None)
-            if seen is None and len(found) == number:
-                typer.echo(f"{count(number, 'record')}, and older ones are left out; --max shows more", err=True)
+            if seen is None and len(found) == most:
+                typer.echo(f"{count(most, 'record')}, and older ones are left out; --max shows more", err=True)
             if seen is None and not found:
                 typer.echo(f"no records since {format_moment(begin)}", err=True)
             seen = {each.id for each in found} | (seen or set())
     end_with(Ending.FINE)
-
-
-def _parse_most(text: str) -> int:
-    if not _NUMBER.fullmatch(text) or int(text) > LINES_MAX:
-        raise BadInput(f"--max: is not valid (got {text[:80]!r}); valid: 1 to {LINES_MAX}")
-    return int(text)
 
 
 def _write_filter(part: Part | None, severity: Severity, namespace: str) -> str:
