@@ -127,6 +127,14 @@ def find_subscription(own: OperatorSettings, name: str) -> str:
     return found
 
 
+def find_log_project(own: OperatorSettings, cluster: str) -> str:
+    """Return whose logs the functions write to: the deployment's project, else that of a cluster.
+
+    The cluster is ``projects/P/…``.
+    """
+    return (own.topic or cluster).split("/")[1]
+
+
 def list_pushed(own: OperatorSettings) -> list[str]:
     """Return the functions that messages are pushed to; a deployment may lack the last one."""
     return [name for name in PUSHED if name != SETTLE or own.subscriptions.get(SETTLE)]

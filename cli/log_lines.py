@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.cli_settings import find_log_project
 from cli.deployment_choice import choose_environment, open_deployment
 from cli.endings import BadInput, Ending, end_with, told
 from cli.log_search import LOUD, list_newest, read_moment
@@ -112,8 +113,7 @@ def logs(
         begin = parse_since(since, now=deployment.ports.clock.now())
         wanted = _write_filter(part, severity, namespace)
         seen: set[str] | None = None
-        for _ in repeat(lambda: None, endless=follow):
-            found = read_lines(deployment, wanted, since=begin, most=most)
+        for found in repeat(lambda: read_lines(deployment, wanted, since=begin, most=most), endless=follow):
             new = [each for each in found if seen is None or each.id not in seen]
             if form.for_programs:
                 print_data([each.as_data() for each in found], form)
@@ -149,7 +149,7 @@ def read_lines(deployment: Deployment, wanted: str, *, since: float, most: int) 
     if deployment.open_logs is None:
         what, valid = "is empty, so there are no logs to read", "https://logging.googleapis.com"
         raise Misconfigured((describe_problem(name_variable("logging_endpoint"), what, valid=valid),))
-    of_projects = {cluster.split("/")[1]: cluster for cluster in deployment.ports.clusters}
+    of_projects = {find_log_project(deployment.own, cluster): cluster for cluster in deployment.ports.clusters}
     entries = {
         each.insert_id or f"{each.timestamp} {each.payload}": each
         for cluster in of_projects.values()

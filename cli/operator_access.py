@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import urllib3
 
-from cli.cli_settings import OperatorSettings, read_environment
+from cli.cli_settings import OperatorSettings, find_log_project, read_environment
 from cli.log_search import open_logs
 from cli.subscriptions import PubsubAdmin, open_subscriber
 from shared.core.ports import Ports
@@ -78,7 +78,7 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
         return open_publisher_over_rest(settings.pubsub_endpoint, account.find_credentials())
 
     def find_logs(project: str) -> Client:
-        home = own.topic.split("/")[1] if own.topic else project  # a cluster may be in another project
+        home = find_log_project(own, f"projects/{project}")  # a cluster may be in another project
         return open_logs(own.logging_endpoint, account.find_credentials(), home)
 
     ports = Ports(

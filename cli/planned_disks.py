@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.core.demand.disks import list_claims
 from shared.core.errors import ProvisionerError
+from shared.perform.disk_zones import read_disks
 
 if TYPE_CHECKING:
     from shared.core.ports import Cluster
@@ -32,11 +32,10 @@ class Disks:
         if self.cluster is None or self.unread or not claims:
             return workload
         try:
-            found = [self.cluster.find_disk(workload.namespace, claim) for claim in claims]
+            return read_disks(self.cluster, workload, claims)
         except ProvisionerError as error:
             self.unread = str(error)
             return workload
-        return dataclasses.replace(workload, disks=tuple(disk for disk in found if disk))
 
     @property
     def assumption(self) -> str:

@@ -139,14 +139,14 @@ def draw(outcome: Outcome) -> Drawing:
     slices = list(timeline.slices.values())
     moments = [at for one in slices for at in one.steps.values()]
     moments += [each.at for one in slices for each in one.decisions]
-    ends = [each for one in slices for each in list_stretches(one, timeline, outcome.ended_at)]
-    moments += [each.end for each in ends]
+    stretches = [list_stretches(one, timeline, outcome.ended_at) for one in slices]
+    moments += [each.end for found in stretches for each in found]
     axis = _Axis(timeline.started_at, max([*(at - timeline.started_at for at in moments), 1.0]) * 1.01)
     # A refusal without a slice is of the whole workload.
     refused = {(each.namespace, each.slice or each.workload): each.reason for each in outcome.refusals}
     lanes = tuple(
-        _draw_lane(one, TOP + LANE * index, axis, outcome, _find_refusal(one, refused))
-        for index, one in enumerate(slices)
+        _draw_lane(one, found, TOP + LANE * index, axis, _find_cause(one, timeline, _find_refusal(one, refused)))
+        for index, (one, found) in enumerate(zip(slices, stretches, strict=True))
     )
     return Drawing(
         height=TOP + LANE * len(lanes) + 92,
@@ -189,10 +189,10 @@ def _find_refusal(one: SliceTimeline, refused: dict[tuple[str, str], str]) -> st
     return refused.get((one.namespace, one.job)) or refused.get((one.namespace, one.workload), "")
 
 
-def _draw_lane(one: SliceTimeline, y: int, axis: _Axis, outcome: Outcome, refused: str) -> Lane:
-    timeline = outcome.timeline
-    cause, bad = _find_cause(one, timeline, refused)
-    stretches = list_stretches(one, timeline, outcome.ended_at)
+def _draw_lane(
+    one: SliceTimeline, stretches: Iterable[Stretch], y: int, axis: _Axis, found: tuple[str, bool]
+) -> Lane:
+    cause, bad = found
     short, detail = cut_front(one.job, _NAME_LETTERS_MAX), _cut(describe_shape(one), _DETAIL_LETTERS_MAX)
     taken = len(short) * _LETTER_PIXELS["name"] + len(detail) * _LETTER_PIXELS["detail"]
     return Lane(

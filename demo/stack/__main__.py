@@ -65,14 +65,7 @@ def up(
     restart: Restart = True,
 ) -> None:
     """Start a stack in the background and print how to reach it."""
-    settings = StackSettings(
-        speed=speed,
-        seed=seed,
-        run_virtual_seconds=run_seconds,
-        faults=_readable(faults),
-        restarts=restart,
-        cluster=_present(cluster),
-    )
+    settings = _read_settings(speed, seed, run_seconds, faults, cluster, restarts=restart)
     try:
         state = background.start(home, settings, typer.echo)
     except AlreadyRuns as error:
@@ -149,14 +142,7 @@ def run(
     restart: Restart = True,
 ) -> None:
     """Run a stack in the foreground until SIGTERM or Ctrl-C (what `up` puts in the background)."""
-    settings = StackSettings(
-        speed=speed,
-        seed=seed,
-        run_virtual_seconds=run_seconds,
-        faults=_readable(faults),
-        restarts=restart,
-        cluster=_present(cluster),
-    )
+    settings = _read_settings(speed, seed, run_seconds, faults, cluster, restarts=restart)
     ready, ending = threading.Event(), threading.Event()
 
     def end(_number: int, _frame: FrameType | None) -> None:
@@ -178,23 +164,24 @@ def run(
         raise typer.Exit(1) from error
 
 
-def _present(kind: ClusterKind) -> ClusterKind:
-    """Return the choice if it can be started; end with code 2 otherwise."""
+def _read_settings(
+    speed: float, seed: int, run_seconds: float, faults: str, cluster: ClusterKind, *, restarts: bool
+) -> StackSettings:
+    """Return the settings of a stack that can be started; end with code 2 otherwise."""
     try:
-        check_present(kind)
-    except ClusterMissing as error:
+        faults_file = find_faults(faults)
+        check_present(cluster)
+    except (ClusterMissing, ScenarioError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(_CANNOT_RUN) from error
-    return kind
-
-
-def _readable(faults: str) -> str:
-    """Return the full path of the file of faults; end with code 2 if something in it is wrong."""
-    try:
-        return find_faults(faults)
-    except ScenarioError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(_CANNOT_RUN) from error
+    return StackSettings(
+        speed=speed,
+        seed=seed,
+        run_virtual_seconds=run_seconds,
+        faults=faults_file,
+        restarts=restarts,
+        cluster=cluster,
+    )
 
 
 def _status_table(processes: list[ProcessState]) -> Table:

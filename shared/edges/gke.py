@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from google.api_core.client_options import ClientOptions
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from shared.core.ports import Clock
     from shared.edges.google_account import GoogleAccount
 
+T = TypeVar("T")
 _CREATING = "CREATING"
 _ERROR_LENGTH_MAX = 600
 _RESERVED = (ReservationAffinity.Type.SPECIFIC_RESERVATION, ReservationAffinity.Type.ANY_RESERVATION_THEN_FAIL)
@@ -151,7 +152,7 @@ class GkeNodePools:
     def measure(self, pool: PoolSnapshot) -> int:
         """Return the ``targetSize`` of the instance groups: a pool's own count ignores resizes."""
         groups = (self._compute.call("GET", f"compute/v1/{_path_of(url)}") for url in pool.group_urls)
-        return sum(max(0, bound_count(_decode_size(answer))) for answer in groups)
+        return sum(max(0, bound_count(_decode(_GROUP, answer).target_size)) for answer in groups)
 
     def resize(self, cluster: str, name: str, nodes: int) -> None:
         """Submit another size."""
@@ -166,7 +167,7 @@ class GkeNodePools:
         """
         groups = [_path_of(url) for url in pool.group_urls]
         answers = [self._compute.call("POST", f"compute/v1/{group}/listManagedInstances") for group in groups]
-        rows = [each for answer in answers for each in _decode_instances(answer).managed_instances]
+        rows = [each for answer in answers for each in _decode(_INSTANCES, answer).managed_instances]
         return [each.instance.rpartition("/")[2] for each in rows if each.current_action.startswith(_CREATING)]
 
     def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
@@ -230,16 +231,9 @@ def _path_of(url: str) -> str:
     return found[0]
 
 
-def _decode_size(body: bytes) -> int:
+def _decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     try:
-        return _GROUP.decode(body).target_size
-    except JSON_ERRORS as error:
-        raise Unavailable(f"GKE's answer cannot be read: {error}") from error
-
-
-def _decode_instances(body: bytes) -> _Instances:
-    try:
-        return _INSTANCES.decode(body)
+        return decoder.decode(body)
     except JSON_ERRORS as error:
         raise Unavailable(f"GKE's answer cannot be read: {error}") from error
 

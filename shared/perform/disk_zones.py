@@ -17,7 +17,7 @@ from shared.perform.explain import explain
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.core.ports import Ports
+    from shared.core.ports import Cluster, Ports
     from shared.core.workloads import WorkloadView
 
 _UNREAD = "the disks of its claims cannot be read, so its node pool may be made in a zone without them"
@@ -37,10 +37,20 @@ def add_disks(
     Raises:
         Retryable: one of them could not be read.
     """
-    live, named = ports.clusters[cluster], list_claims(workload) if claims is None else claims
+    live = ports.clusters[cluster]
     try:
-        found = [live.find_disk(workload.namespace, claim) for claim in named]
+        return read_disks(live, workload, list_claims(workload) if claims is None else claims)
     except Denied as error:
         explain(live, decide_failure(_UNREAD, error), objects=(workload,))
         return workload
+
+
+def read_disks(live: Cluster, workload: WorkloadView, claims: Sequence[str]) -> WorkloadView:
+    """Return a workload with the disks of some claims.
+
+    Raises:
+        Retryable: one of them could not be read.
+        Denied: they may not be read.
+    """
+    found = [live.find_disk(workload.namespace, claim) for claim in claims]
     return dataclasses.replace(workload, disks=tuple(disk for disk in found if disk)) if found else workload

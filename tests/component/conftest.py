@@ -1,4 +1,4 @@
-"""A recorder of structured logs, and the world of the plain case."""
+"""A recorder of structured logs, the world of the plain case, and the two ways to look at it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.component.looks import by_message, by_sweep
 from tests.component.world import Records, World
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture
@@ -22,6 +23,12 @@ def records() -> Iterator[Records]:
     yield recorder
     root.removeHandler(recorder)
     root.setLevel(level)
+
+
+@pytest.fixture(params=[by_message, by_sweep])
+def look(request: pytest.FixtureRequest) -> Callable[[World], None]:
+    found: Callable[[World], None] = request.param
+    return found
 
 
 @pytest.fixture

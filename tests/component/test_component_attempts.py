@@ -15,6 +15,7 @@ from shared.core.identity.creations import Creation
 from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
 from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
+from tests.component.looks import by_message, by_sweep
 from tests.component.turns import Crash, TakingTurnsPools, Turns
 
 if TYPE_CHECKING:
@@ -32,21 +33,6 @@ By: TypeAlias = "Callable[[World], None]"
 
 def name_of(attempt: int) -> str:
     return build_pool_name(a_claim(), attempt)
-
-
-def by_message(world: World) -> None:
-    assert world.deliver(a_demand_event()).status == 200
-
-
-def by_sweep(world: World) -> None:
-    answer, counts = world.sweep()
-    assert (answer.status, counts["errors"]) == (200, 0)
-
-
-@pytest.fixture(params=[by_message, by_sweep])
-def look(request: pytest.FixtureRequest) -> By:
-    found: By = request.param
-    return found
 
 
 @pytest.fixture(autouse=True)

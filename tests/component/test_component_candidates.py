@@ -13,7 +13,8 @@ from shared.core.decide.attempts import find_pause
 from shared.core.errors import InvalidRequest, NoCapacity
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
-from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod
+from tests.component.looks import by_message, by_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,21 +34,6 @@ PLACES = ["reservation train in us-east5-a", "on-demand in us-east5-b", "on-dema
 
 def name_of(attempt: int) -> str:
     return build_pool_name(a_claim(), attempt)
-
-
-def by_message(world: World) -> None:
-    assert world.deliver(a_demand_event()).status == 200
-
-
-def by_sweep(world: World) -> None:
-    answer, counts = world.sweep()
-    assert (answer.status, counts["errors"]) == (200, 0)
-
-
-@pytest.fixture(params=[by_message, by_sweep])
-def look(request: pytest.FixtureRequest) -> Callable[[World], None]:
-    found: Callable[[World], None] = request.param
-    return found
 
 
 @pytest.fixture(autouse=True)

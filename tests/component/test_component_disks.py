@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from cli.rehearsal import rehearse, rehearse_leaders
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.workloads import Disk
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod, a_template
 from tests.component.fake_queues import FakeQueues
+from tests.component.looks import by_message, by_sweep
 from tests.component.world import Records, World
 from tests.unit.test_candidates import listing
 
@@ -22,21 +21,6 @@ if TYPE_CHECKING:
 A, B = "us-east5-a", "us-east5-b"
 FORBIDDEN = 'persistentvolumeclaims "data" is forbidden'
 LIST = f"[{{location: {{zones: [{A}]}}}}, {{location: {{zones: [{B}]}}}}]"
-
-
-def by_message(world: World) -> None:
-    assert world.deliver(a_demand_event()).status == 200
-
-
-def by_sweep(world: World) -> None:
-    answer, counts = world.sweep()
-    assert (answer.status, counts["errors"]) == (200, 0)
-
-
-@pytest.fixture(params=[by_message, by_sweep])
-def look(request: pytest.FixtureRequest) -> Callable[[World], None]:
-    found: Callable[[World], None] = request.param
-    return found
 
 
 class Counting:

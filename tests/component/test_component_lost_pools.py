@@ -13,6 +13,7 @@ from shared.core.identity.names import build_pool_name
 from shared.core.settings import Mode
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod
+from tests.component.looks import by_message, by_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,21 +34,6 @@ HOSTS = ["n1", "n2", "n3", "n4"]
 
 def name_of(attempt: int) -> str:
     return build_pool_name(a_claim(), attempt)
-
-
-def by_message(world: World) -> None:
-    assert world.deliver(a_demand_event()).status == 200
-
-
-def by_sweep(world: World) -> None:
-    answer, counts = world.sweep()
-    assert (answer.status, counts["errors"]) == (200, 0)
-
-
-@pytest.fixture(params=[by_message, by_sweep])
-def look(request: pytest.FixtureRequest) -> Callable[[World], None]:
-    found: Callable[[World], None] = request.param
-    return found
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,10 @@ a later pool of the claim lives is the only mark: then the earlier ones do not g
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shared.core.decide.attempts import AttemptDecision, FailedAttempt, decide_next_attempt, rank_attempt
+from shared.core.decide.attempts import FailedAttempt, decide_next_attempt, rank_attempt
 from shared.core.decide.lost_pools import LOST_GRACES
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pool_index import PoolIndex
@@ -18,6 +19,7 @@ from shared.core.times import measure_seconds
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from shared.core.decide.attempts import AttemptDecision
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
@@ -86,9 +88,8 @@ def is_short(
         return False
     patience = LOST_GRACES * settings.grace_seconds
     waits = [measure_seconds(each, now) for each in (pod.unschedulable_since, *(one.created_at for one in nodes))]
-    known = pool.age_seconds(now) is not None  # else a person has removed the label, and its nodes tell
-    old = pool.is_older(patience, now) or not known
-    return old and all(each is not None and each >= patience for each in waits)
+    age = pool.age_seconds(now)  # None: a person has removed the label, and its nodes tell
+    return (age is None or age >= patience) and all(each is not None and each >= patience for each in waits)
 
 
 def decide_addition(
@@ -125,14 +126,7 @@ def decide_addition(
     rest = demand.with_nodes(demand.shape.node_count - nodes)
     found = decide_next_attempt(rest, create, short, used=used, now=now)
     message = f"node pool {pool.name} has {nodes} of {demand.shape.node_count} nodes: {found.decision.message}"
-    decision = Decision(found.decision.verdict, found.decision.reason, message)
-    return AttemptDecision(
-        attempt=found.attempt,
-        decision=decision,
-        failure=found.failure,
-        said=found.said,
-        next_at=found.next_at,
-    )
+    return replace(found, decision=Decision(found.decision.verdict, found.decision.reason, message))
 
 
 def decide_giving_up(pool_name: str, missing: Sequence[str], *, wanted: int) -> Decision:
