@@ -28,6 +28,9 @@ class TerraformFailed(Exception):
 class TerraformRoot:
     """A copy of one root with its modules.
 
+    The lock file stays out: a mirror's provider may be built from source, and then has
+    another checksum.
+
     Args:
         roots: The folder with all roots and modules: infra/terraform, or a changed copy of it.
         name: The root.

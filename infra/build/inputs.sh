@@ -79,6 +79,9 @@ default_inputs() {
     BUILD_FOLDER=${BUILD_FOLDER:-$ROOT/build/deploy}
     TERRAFORM_ROOT=$ROOT/infra/terraform/complete
     [ "$CREATE_ENVIRONMENT" = true ] || TERRAFORM_ROOT=$ROOT/infra/terraform/provisioner
+    # The provider is that of the lock file beside the root. A copy without one takes any version of the range.
+    TERRAFORM_INIT=(init -reconfigure)
+    [ ! -f "$TERRAFORM_ROOT/.terraform.lock.hcl" ] || TERRAFORM_INIT+=(-lockfile=readonly)
     REPOSITORY=$REGION-docker.pkg.dev/$PROJECT_ID/$NAME-images
     mkdir -p "$BUILD_FOLDER"
     BUILD_FOLDER=$(cd "$BUILD_FOLDER" && pwd) # Terraform runs in another folder

@@ -36,7 +36,7 @@ if [ -f "$BUILD_FOLDER/no-state" ]; then
     [ "$PLAN_ONLY" = true ] || fail "gs://$TF_STATE_BUCKET does not exist; run provision-02-state-bucket.sh"
     copy_roots # a plan needs a place for its state; this one is empty
     printf 'terraform {\n  backend "local" {}\n}\n' >"$TERRAFORM_ROOT/backend_override.tf"
-    terraform_here init -reconfigure
+    terraform_here "${TERRAFORM_INIT[@]}"
 fi
 say_what_is_not_set
 make_plan

@@ -20,7 +20,7 @@ if ! gcloud storage buckets describe "gs://$TF_STATE_BUCKET" --format='value(nam
     touch "$BUILD_FOLDER/no-state"
     exit 0
 fi
-terraform_here init -reconfigure -backend-config="bucket=$TF_STATE_BUCKET" -backend-config="prefix=$TF_STATE_PREFIX"
+terraform_here "${TERRAFORM_INIT[@]}" -backend-config="bucket=$TF_STATE_BUCKET" -backend-config="prefix=$TF_STATE_PREFIX"
 terraform_here output -json >"$BUILD_FOLDER/outputs.json.new"
 mv "$BUILD_FOLDER/outputs.json.new" "$BUILD_FOLDER/outputs.json"
 terraform_here state pull >"$BUILD_FOLDER/state.json"

@@ -90,7 +90,11 @@ class Workspace:
 
 
 def copy_workspace(name: str, target: Path) -> Workspace:
-    """Return a workspace on a copy of ``infra/terraform/NAME``, with its modules beside it."""
+    """Return a workspace on a copy of ``infra/terraform/NAME``, with its modules beside it.
+
+    The lock file stays out: a mirror's provider may be built from source, and then has
+    another checksum.
+    """
     copy = target / "terraform"
     ignored = shutil.ignore_patterns(".terraform*", "*.tfstate*")
     shutil.copytree(TERRAFORM, copy, ignore=ignored)

@@ -184,6 +184,7 @@ def test_what_is_uploaded_is_what_the_build_reads() -> None:
     needed: list[Any] = [*BUILD.rglob("*.sh"), *BUILD.rglob("*.py"), *BUILD.rglob("go.*")]
     needed += [*(ROOT / "shared").rglob("*.py"), *(ROOT / "exporter").rglob("*.py")]
     needed += [*(ROOT / "infra/kubernetes").rglob("*.yaml"), *(ROOT / "infra/terraform").rglob("*.tf")]
+    needed += [*(ROOT / "infra/terraform").rglob(".terraform.lock.hcl")]
     needed += [ROOT / name for name in NAMED]
     missing = {str(path.relative_to(ROOT)) for path in needed} - files
 

@@ -249,6 +249,18 @@ def test_a_second_cluster_name_is_refused_before_anything_is_planned(environment
     assert not any(verb in call for call in calls for verb in (" plan", " apply", " destroy"))
 
 
+@pytest.mark.parametrize("deployed", [True, False])
+def test_every_build_keeps_to_the_lock_file_of_the_provider(tmp_path: Path, deployed: bool) -> None:
+    bench = Bench.make(tmp_path)
+    if deployed:
+        bench.run_all(PROVISION, OLD_COMMAND_LINE)
+    bench.run_all(PROVISION, OLD_COMMAND_LINE | {"_PLAN_ONLY": "true"})
+    inits = [call for call in build_cloud.read(bench.world)["calls"] if call[0] == "terraform" and "init" in call]
+
+    assert len(inits) == (2 if deployed else 1)
+    assert all("-lockfile=readonly" in call for call in inits)
+
+
 @pytest.mark.parametrize("substitutions", [OLD_COMMAND_LINE, BESIDE_A_CLUSTER], ids=["environment", "beside"])
 @pytest.mark.parametrize("deployed", [True, False])
 def test_a_plan_only_build_changes_nothing(tmp_path: Path, substitutions: dict[str, str], deployed: bool) -> None:

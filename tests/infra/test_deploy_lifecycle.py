@@ -40,7 +40,11 @@ IDENTITIES = ("google_project_iam", "_iam_member", "_iam_binding", "google_monit
 
 
 class Project:
-    """A project of the mock, with a copy of the source that scripts run in."""
+    """A project of the mock, with a copy of the source that scripts run in.
+
+    The lock files stay out: a mirror's provider may be built from source, and then has
+    another checksum.
+    """
 
     def __init__(self, folder: Path, environ: dict[str, str]) -> None:
         self.source, self.build = folder / "source", folder / "build"
@@ -56,8 +60,10 @@ class Project:
             "pyproject.toml",
         ):
             path = ROOT / name
-            copy = shutil.copytree if path.is_dir() else shutil.copy
-            copy(path, self.source / name)
+            if path.is_dir():
+                shutil.copytree(path, self.source / name, ignore=shutil.ignore_patterns(".terraform*"))
+            else:
+                shutil.copy(path, self.source / name)
 
     def run(self, script: str, *, fails: bool = False, **inputs: str) -> str:
         """Run one script and return what it said."""

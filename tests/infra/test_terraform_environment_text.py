@@ -5,6 +5,7 @@ Needs no `terraform`: the configurations are read as text.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from functools import cache
 from typing import TYPE_CHECKING
@@ -58,6 +59,14 @@ CHANGED_DEFAULTS = {
     "num_tpu_pools": "pools come on demand",
 }
 """What has another default than in public, and what was wrong with that."""
+MANIFEST = """{
+    "version": 1,
+    "metadata": {
+        "protocol_versions": ["5.0"]
+    }
+}
+"""
+"""terraform-registry-manifest.json, the one file of the provider's releases that is known here."""
 GIVEN = set(
     """
     region zone project_id artifact_repository_bucket_name network_name subnet_name cluster_name tensorboard_name
@@ -186,3 +195,22 @@ def test_kubernetes_objects_are_left_to_the_build() -> None:
 
     assert providers == {"google"}
     assert not list((ROOT / "infra/terraform").rglob("*.yaml"))
+
+
+def test_both_roots_lock_one_version_of_the_range_by_the_same_checksums() -> None:
+    locks = {(TERRAFORM / root / ".terraform.lock.hcl").read_text() for root in ("complete", "provisioner")}
+    text = "".join(locks)
+    (ranges,) = {
+        found["google"]["version"]
+        for folder in (*FOLDERS, "provisioner", "modules/provisioner")
+        for each in read(folder).settings
+        for found in each.get("required_providers", [])
+    }
+    archives = re.findall(r'^    "zh:([0-9a-f]{64})",$', text, re.MULTILINE)
+
+    assert len(locks) == 1
+    assert f'constraints = "{ranges}"' in text
+    assert re.findall(r'version     = "(\d+\.\d+)\.\d+"', text) == [ranges.removeprefix("~> ")]
+    assert len(archives) == 12
+    assert archives == sorted(set(archives))
+    assert hashlib.sha256(MANIFEST.encode()).hexdigest() in archives

@@ -1,4 +1,3 @@
-# Why there is no .terraform.lock.hcl: see ../modules/provisioner/versions.tf.
 terraform {
   required_version = ">= 1.11"
 

@@ -1,4 +1,3 @@
-# Why there is no .terraform.lock.hcl: see ../../provisioner/versions.tf.
 terraform {
   required_version = ">= 1.11"
   required_providers {
