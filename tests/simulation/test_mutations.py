@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.mutations import MUTATIONS, Mutation, find_catch
 from tests.simulation.sim_process import prepared
 
-SEEDS_MAX = 2000
+SEEDS = range(2000)
 
 
 def test_there_are_twenty_two() -> None:
@@ -17,6 +17,7 @@ def test_there_are_twenty_two() -> None:
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name.replace(" ", "-"))
 def test_a_missing_safety_is_caught(mutation: Mutation) -> None:
     with prepared():
-        caught = find_catch(mutation, range(SEEDS_MAX))
+        caught = find_catch(mutation, SEEDS)
 
-    assert caught is not None, f"{SEEDS_MAX} stories do not show that the product is broken: {mutation.name}"
+    assert caught is not None, f"{len(SEEDS)} stories do not show that the product is broken: {mutation.name}"
+    assert caught[0] in SEEDS
