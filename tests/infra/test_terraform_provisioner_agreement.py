@@ -213,6 +213,19 @@ def test_every_metric_of_the_exporter_that_is_read_exists(module: Configuration)
     assert [name for name in named if f'"{name}"' not in sources] == []
 
 
+def test_every_query_names_the_resource_of_its_metric() -> None:
+    """A metric that several resource types can have needs it, and log-based ones are such metrics.
+
+    https://cloud.google.com/monitoring/promql/promql-mapping
+    """
+    written = "".join((MODULE / name).read_text() for name in ("alerts.tf", "dashboard.tf", "metrics.tf"))
+    name = r"(?:[a-z]+_googleapis_com:\w+|\$\{local\.metric\}(?:\w|\$\{[\w.]+\})+)(?!\w|\$)"
+    found = re.findall(rf"({name})(.{{0,21}})", written)
+
+    assert len(found) == len(re.findall(r"_googleapis_com:(?!user_)|\$\{local\.metric\}", written))
+    assert [metric for metric, after in found if not after.startswith("{monitored_resource=")] == []
+
+
 def test_every_alert_names_a_heading_of_the_runbook(module: Configuration) -> None:
     written = (MODULE / "alerts.tf").read_text()
     named = set(re.findall(r'heading += "([^"]+)"', written))

@@ -14,7 +14,7 @@ locals {
       unit  = "pools"
       lines = {
         for state, reason in local.pool_states : replace(reason, "_", " ") =>
-        "sum(increase(${local.metric}_pools_${state}_sum[5m])) / sum(increase(${local.metric}_pools_${state}_count[5m]))"
+        "sum(increase(${local.metric}_pools_${state}_sum{monitored_resource=\"cloud_run_revision\"}[5m])) / sum(increase(${local.metric}_pools_${state}_count{monitored_resource=\"cloud_run_revision\"}[5m]))"
       }
     },
     {
