@@ -16,6 +16,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+if __name__ == "__main__":  # as a script, only this folder is on the import path
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from infra.build.render_training import read_quotas
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -45,6 +50,8 @@ _TO_ENVIRONMENT_VARIABLES = {
     "KMS_KEY": "kms_key",
 }
 _JOINED = ("settings", "clusters")
+LIMIT_CHIPS = 256
+"""What a deployment may buy unless a person sets a limit (docs/decisions/0042-default-limit.md)."""
 _LIMITS = ("limit_chips", "limit_chips_per_namespace", "limit_slices")
 MAIN = "main"
 """The key of the one cluster that is served without an environment."""
@@ -55,8 +62,8 @@ def render_variables(inputs: Mapping[str, str], more: Mapping[str, Any]) -> dict
     values: dict[str, Any] = {to: inputs[name] for name, to in _TO_VARIABLES.items() if inputs.get(name)}
     values["functions_archive"] = f"{inputs['BUILD_FOLDER']}/functions.zip"
     values["settings"] = {"mode": inputs.get("MODE") or "active"}
-    if inputs.get("LIMIT_CHIPS"):
-        values["settings"]["limit_chips"] = inputs["LIMIT_CHIPS"]
+    if limit := inputs.get("LIMIT_CHIPS") or default_limit(inputs, more):
+        values["settings"]["limit_chips"] = limit
     if inputs.get("PRIVATE_NODES") == "true":
         values["require_private_nodes"] = True
     own = inputs.get("SERVICES_REGION", "")
@@ -70,10 +77,32 @@ def render_variables(inputs: Mapping[str, str], more: Mapping[str, Any]) -> dict
     return {**more, **values}
 
 
-def list_missed(values: Mapping[str, Any]) -> list[str]:
-    """Return a line for each thing that is not set and that nobody notices until it is needed."""
+def default_limit(inputs: Mapping[str, str], more: Mapping[str, Any]) -> str:
+    """Return the limit of chips if a person sets none: a usual one, and enough for the queue.
+
+    If a person sets one, nothing.
+    """
+    if inputs.get("LIMIT_CHIPS") or any(name in more.get("settings", {}) for name in _LIMITS):
+        return ""
+    with_queue = inputs.get("CREATE_ENVIRONMENT", "true") == "true"
+    return str(max(LIMIT_CHIPS, sum(read_quotas(inputs).values()) if with_queue else 0))
+
+
+def list_missed(values: Mapping[str, Any], limit: str) -> list[str]:
+    """Return a line for each thing that is not set and that nobody notices until it is needed.
+
+    Args:
+        values: The variables.
+        limit: The default limit, if it is in use.
+    """
     found = []
-    if not any(values["settings"].get(name) for name in _LIMITS):
+    if limit:
+        found.append(
+            f"a limit, so this deployment buys at most {limit} chips in a cluster; "
+            "set your own with LIMIT_CHIPS (_LIMIT_CHIPS=64), or 0 for none"
+        )
+    limits = {str(values["settings"].get(name, 0)) for name in _LIMITS}
+    if limits == {"0"}:
         found.append(
             "no limit: only Google's quota limits how many chips this deployment buys; "
             "set one with LIMIT_CHIPS (_LIMIT_CHIPS=256)"
@@ -150,9 +179,13 @@ def main() -> int:
     except (OSError, ValueError, TypeError) as error:
         sys.stderr.write(f"error: TERRAFORM_VARIABLES: {path}: {error}\n")
         return 1
-    values = render_variables(os.environ, more)
+    try:
+        values = render_variables(os.environ, more)
+    except ValueError as error:  # of TPU_TYPE, NUM_OF_CHIPS or QUOTAS
+        sys.stderr.write(f"error: {error}\n")
+        return 1
     if arguments.not_set:
-        sys.stdout.writelines(f"{each}\n" for each in list_missed(values))
+        sys.stdout.writelines(f"{each}\n" for each in list_missed(values, default_limit(os.environ, more)))
         return 0
     arguments.output.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from infra.build.render_training import (
     render_namespaces,
     render_queue,
 )
-from infra.build.render_variables import list_missed, render_variables
+from infra.build.render_variables import default_limit, list_missed, render_variables
 from infra.build.smoke_event import build_event
 from infra.build.smoke_event import render as render_event
 from infra.build.third_party.versions import PRODUCTS, choose_version, list_versions
@@ -92,20 +93,61 @@ def test_the_services_may_have_a_region_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("given", "more", "missed"),
     [
-        ({}, {}, ["no limit", "no notification channel", "no address of the runbook"]),
+        ({}, {}, ["a limit, so", "no notification channel", "no address of the runbook"]),
         ({"_LIMIT_CHIPS": "64"}, {}, ["no notification channel", "no address of the runbook"]),
+        ({"_LIMIT_CHIPS": "256"}, {}, ["no notification channel", "no address of the runbook"]),
+        ({"_LIMIT_CHIPS": "0"}, {}, ["no limit", "no notification channel", "no address of the runbook"]),
+        ({}, {"settings": {"limit_chips": "256"}}, ["no notification channel", "no address of the runbook"]),
+        ({}, {"settings": {"limit_chips": 0}}, ["no limit", "no notification channel", "no address of the"]),
         ({}, {"settings": {"limit_slices": "4"}}, ["no notification channel", "no address of the runbook"]),
-        ({}, {"notification_channels": ["projects/p/notificationChannels/1"]}, ["no limit", "no address of the"]),
-        ({"_ALERT_EMAIL": "a@b.io", "_RUNBOOK_URL": "https://b.io/runbook.md"}, {}, ["no limit"]),
+        (
+            {},
+            {"notification_channels": ["projects/p/notificationChannels/1"]},
+            ["a limit, so", "no address of the"],
+        ),
+        ({"_ALERT_EMAIL": "a@b.io", "_RUNBOOK_URL": "https://b.io/runbook.md"}, {}, ["a limit, so"]),
     ],
 )
 def test_what_is_not_set_and_would_be_missed_is_told(
     given: dict[str, str], more: dict[str, Any], missed: list[str]
 ) -> None:
-    told = list_missed(render_variables(inputs(OLD_COMMAND_LINE | given), more))
+    asked = inputs(OLD_COMMAND_LINE | given)
+    told = list_missed(render_variables(asked, more), default_limit(asked, more))
 
     assert len(told) == len(missed)
     assert all(line.startswith(f"Not set: {each}") for line, each in zip(told, missed, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "limit"),
+    [
+        (OLD_COMMAND_LINE, {}, "256"),
+        (BESIDE_A_CLUSTER, {}, "256"),
+        (
+            OLD_COMMAND_LINE | {"_TPU_TYPE": "v5litepod-16", "_NUM_OF_CHIPS": "200", "_QUOTAS": "v6e-16=64"},
+            {},
+            "264",
+        ),
+        (BESIDE_A_CLUSTER | {"_NUM_OF_CHIPS": "999"}, {}, "256"),
+        (OLD_COMMAND_LINE | {"_LIMIT_CHIPS": "8"}, {}, "8"),
+        (OLD_COMMAND_LINE | {"_LIMIT_CHIPS": "0"}, {}, "0"),
+        (OLD_COMMAND_LINE, {"settings": {"limit_chips": "7"}}, "7"),
+        (OLD_COMMAND_LINE, {"settings": {"limit_chips_per_namespace": 7}}, None),
+    ],
+)
+def test_the_limit_is_a_usual_one_unless_a_person_sets_one(
+    given: dict[str, str], more: dict[str, Any], limit: str | None
+) -> None:
+    assert render_variables(inputs(given), more)["settings"].get("limit_chips") == limit
+
+
+def test_a_quota_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
+    given = inputs(OLD_COMMAND_LINE | {"_QUOTAS": "v6e-16"}) | {"PATH": os.environ["PATH"]}
+    command = [sys.executable, str(BUILD / "render_variables.py"), "--output", str(tmp_path / "values.json")]
+    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: QUOTAS: must be TPU types with numbers of chips (got 'v6e-16')")
 
 
 def test_a_value_with_quotes_and_dollars_stays_what_it_is() -> None:

@@ -279,7 +279,7 @@ def test_a_build_says_before_the_plan_and_in_its_last_lines_what_is_not_set(benc
 
     for script in ("provision-07-terraform.sh", "provision-10-smoke.sh"):
         assert "Not set: no notification channel" in said[script]
-        assert "Not set: no limit" in said[script]
+        assert "Not set: a limit, so this deployment buys at most 256 chips in a cluster" in said[script]
 
 
 def test_the_deployer_gets_no_basic_role_and_a_second_time_changes_nothing(bench: Bench) -> None:
