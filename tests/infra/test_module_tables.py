@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+import hcl2
 import pytest
 
 from tests.infra.module_tables import BEGIN, END, MODULES, page_of, render_tables, replace_tables
 from tests.infra.terraform_cli import TERRAFORM
+from tests.infra.terraform_text import read_configuration
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -20,6 +24,19 @@ def test_every_module_has_a_page() -> None:
     found = {str(path.parent.relative_to(TERRAFORM)) for path in (TERRAFORM / "modules").rglob("versions.tf")}
 
     assert found == set(MODULES)
+
+
+@pytest.mark.parametrize("module", ["modules/environment", "modules/provisioner"])
+def test_the_usage_gives_what_is_required_and_no_more(module: str) -> None:
+    (usage,) = re.findall(r"```hcl\n(.*?)```", page_of(module).read_text(), re.DOTALL)
+    (called,) = hcl2.loads(usage)["module"]
+    (given,) = called.values()
+    required = {
+        each.name for each in read_configuration(TERRAFORM / module).of("variable") if "default" not in each.body
+    }
+
+    assert set(given) - {"source", "__is_block__"} == required
+    assert f"//infra/terraform/{module}?ref=" in given["source"]
 
 
 def test_a_table_says_type_default_and_what_is_required() -> None:
