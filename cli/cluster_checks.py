@@ -114,7 +114,7 @@ def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
         *look(f"{shown} kueue", lambda: _check_kueue(deployment, cluster, api, shown), _MANIFESTS),
         *look(f"{shown} reservations", lambda: _check_ledger(deployment, cluster, api, shown), _MANIFESTS),
         *look(f"{shown} emergency stop", lambda: _check_stop(deployment, cluster, shown), _MANIFESTS),
-        *look(f"{shown} exporter", lambda: _check_lease(deployment, api, shown), _MANIFESTS),
+        *look(f"{shown} exporter", lambda: check_lease(deployment, cluster), _MANIFESTS),
     ]
 
 
@@ -290,8 +290,9 @@ def _may(api: KubernetesApi, group: str, resource: str, verb: str, *, namespace:
     return api.create(_REVIEWS, body, _Review).status.allowed
 
 
-def _check_lease(deployment: Deployment, api: KubernetesApi, shown: str) -> Iterator[Finding]:
-    own, check = deployment.own, f"{shown} exporter"
+def check_lease(deployment: Deployment, cluster: str) -> Iterator[Finding]:
+    """Yield whether an exporter of a cluster holds its Lease."""
+    own, check = deployment.own, f"{short_cluster(cluster)} exporter"
     if not own.lease_name:
         yield Finding(
             check=check,
@@ -301,7 +302,7 @@ def _check_lease(deployment: Deployment, api: KubernetesApi, shown: str) -> Iter
         return
     where = f"Lease {own.lease_namespace}/{own.lease_name}"
     try:
-        lease = api.get(_LEASE.format(own.lease_namespace, own.lease_name), Lease)
+        lease = deployment.apis[cluster].get(_LEASE.format(own.lease_namespace, own.lease_name), Lease)
     except NotFound:
         yield Finding(
             check=check, result=Result.BAD, text=f"{where} does not exist: no exporter has run", mend=_MANIFESTS

@@ -47,8 +47,13 @@ def examine(deployment: Deployment) -> list[Finding]:
         findings += _check_function(deployment, function)
     findings += look("sweep", lambda: _check_sweep(deployment))
     findings = merge_unanswered(findings)
+    return [mend_here(deployment, each) for each in findings]
+
+
+def mend_here(deployment: Deployment, finding: Finding) -> Finding:
+    """Return a finding with a remedy for where the deployment runs."""
     local = deployment.settings.credentials is Credentials.ANONYMOUS
-    return [mend_locally(each) for each in findings] if local else findings
+    return mend_locally(finding) if local else finding
 
 
 def _check_settings(deployment: Deployment) -> Iterator[Finding]:

@@ -63,8 +63,23 @@ class Failed:
     zone: str = ""
 
 
+class OfSlice:
+    """What a row about one slice has."""
+
+    __slots__ = ()
+    cluster: str
+    namespace: str
+    workload: str
+    slice: str
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Return cluster, namespace, workload and slice."""
+        return self.cluster, self.namespace, self.workload, self.slice
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailureRow:
+class FailureRow(OfSlice):
     """The failures of one slice since its last success; class, zone and words are of the last."""
 
     cluster: str
@@ -87,11 +102,6 @@ class FailureRow:
     def lasts(self) -> bool:
         """Return whether further tries alone will not help."""
         return self.count >= REPEATED or self.failure in LASTING
-
-    @property
-    def key(self) -> tuple[str, str, str, str]:
-        """Return cluster, namespace, workload and slice."""
-        return self.cluster, self.namespace, self.workload, self.slice
 
     def as_data(self) -> dict[str, Any]:
         """Return it for programs."""
@@ -195,3 +205,11 @@ def hash_of(pool: str) -> str:
     """Return the hash in the name of a pool of ours; empty for another name."""
     parsed = parse_pool_name(pool)
     return parsed.hash if parsed else ""
+
+
+def tell_failures(row: FailureRow) -> str:
+    """Return how often the creation of a slice failed, since when, and GKE's last words."""
+    times = f"{row.count} x {row.failure}" if row.count > 1 else row.failure
+    where = f" in {row.zone}" if row.zone else ""
+    when = f"since {row.since}, last at {row.last}" if row.count > 1 else f"at {row.last}"
+    return f"slice {row.slice} got no node pool: {times}{where} {when}: {row.error}"

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from cli.busy_hosts import count_busy_hosts
 from cli.endings import say
-from cli.failed_creations import FailureRow, find_failures, hash_of, name_slice, read_records, sum_up
+from cli.failed_creations import (
+    FailureRow,
+    OfSlice,
+    find_failures,
+    hash_of,
+    name_slice,
+    read_records,
+    sum_up,
+    tell_failures,
+)
 from cli.prices import find_pool_price, find_tier
 from cli.rehearsal import rehearse, rehearse_asking, rehearse_leaders, rehearse_pools
 from shared.core.decide.failures import classify_failure
@@ -56,7 +65,7 @@ LEFT_ALONE = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolRow:
+class PoolRow(OfSlice):
     """One pool of ours."""
 
     cluster: str
@@ -101,7 +110,7 @@ class PoolRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingRow:
+class WaitingRow(OfSlice):
     """One slice whose leader pod is bound to no node, or a workload that waits without pods."""
 
     cluster: str
@@ -133,6 +142,19 @@ class WaitingRow:
     """Where the decision creates the pool."""
 
 
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What needs a person."""
+
+    about: str
+    """A workload, or a part of the provisioner."""
+    reason: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.about}: {self.text}"
+
+
 @dataclass(slots=True)
 class Status:
     """All of it."""
@@ -158,13 +180,14 @@ class Status:
         return len(self.troubles)
 
     @property
-    def troubles(self) -> list[str]:
-        """Return what needs a person, a sentence each."""
-        rows: list[PoolRow | WaitingRow] = [*self.pools, *self.waiting]
-        told = [f"{row.namespace}/{row.workload}: {row.message} {tell_reason(row)}" for row in rows if row.stuck]
-        stuck = {(row.cluster, row.namespace, row.workload, row.slice) for row in self.waiting if row.stuck}
+    def troubles(self) -> list[Trouble]:
+        """Return what needs a person: a slice that waits once, also if it has a failed pool."""
+        stuck = {row.key for row in self.waiting if row.stuck}
+        pools = [row for row in self.pools if not (row.failure and row.key in stuck)]
+        rows: list[PoolRow | WaitingRow] = [*pools, *self.waiting]
+        told = [_trouble(row, row.reason, f"{row.message} {tell_reason(row)}") for row in rows if row.stuck]
         new = [each for each in self.failures if each.lasts and each.key not in stuck]
-        return told + [f"{each.namespace}/{each.workload}: {tell_failures(each)}" for each in new]
+        return told + [_trouble(each, each.failure, tell_failures(each)) for each in new]
 
     def as_data(self) -> dict[str, Any]:
         """Return it for programs."""
@@ -360,13 +383,10 @@ def _read_claim(outcome: Outcome, field: str) -> str:
     return str(outcome.facts.get("claim", {}).get(field, ""))
 
 
+def _trouble(row: PoolRow | WaitingRow | FailureRow, reason: str, text: str) -> Trouble:
+    return Trouble(f"{row.namespace}/{row.workload}", reason, text)
+
+
 def tell_reason(row: PoolRow | WaitingRow) -> str:
     """Return the reason of a row in brackets, and the class of its failure."""
     return f"[{row.reason}]" if row.failure in ("", row.reason) else f"[{row.reason}, failure: {row.failure}]"
-
-
-def tell_failures(row: FailureRow) -> str:
-    """Return how often the creation of a slice failed, since when, and GKE's last words."""
-    times = f"{row.count} x {row.failure}" if row.count > 1 else row.failure
-    where = f" in {row.zone}" if row.zone else ""
-    return f"slice {row.slice} got no node pool: {times}{where} since {row.since}, last at {row.last}: {row.error}"

@@ -48,7 +48,7 @@ def print_status(console: Console, status: Status, *, wide: bool) -> None:
         text = f"{short_cluster(cluster)}: {why}"
         print_line(console, styled(text, "bad"))
     for trouble in status.troubles:
-        print_line(console, styled(trouble, "warn"))
+        print_line(console, styled(str(trouble), "warn"))
 
 
 def _pool_cells(row: PoolRow, *, wide: bool) -> list[Any]:

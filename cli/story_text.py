@@ -6,9 +6,11 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cli.failed_creations import tell_failures
 from cli.moments import format_moment
 from cli.printing import format_age, print_columns, print_line, short_cluster, styled
-from cli.status import tell_failures, tell_reason
+from cli.status import tell_reason
+from shared.core.decisions import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -105,10 +107,14 @@ def _print_present(console: Console, story: Story) -> None:
     for row in now.pools:
         said = f"now: pool {row.pool} is {row.state}: {row.message} {tell_reason(row)}"
         print_line(console, styled(said, _look(row.stuck)))
+    failing = {each.key for each in now.failures}
+    told = {row.key for row in now.waiting if row.failure}
     for waiting in now.waiting:
+        if waiting.decision == Verdict.CREATE and waiting.key in failing - told:
+            continue  # what it would ask for is not news: GKE has refused it
         said = f"now: {_tell_who(waiting)}: {waiting.message} {tell_reason(waiting)}"
         print_line(console, styled(said, _look(waiting.stuck)))
-    for failed in now.failures:
+    for failed in (each for each in now.failures if each.key not in told):
         print_line(console, styled(f"now: {tell_failures(failed)}", _look(failed.lasts)))
     for alone in now.left_alone:
         said = f"now: pod {alone.pod} waits and gets no node pool from here: {alone.message} {tell_reason(alone)}"

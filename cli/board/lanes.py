@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cli.failed_creations import tell_failures
 from shared.core.decide.failures import classify_failure
 from shared.core.decisions import Reason, Verdict
 from shared.core.identity.names import parse_pool_name
@@ -138,13 +139,18 @@ class Lanes:
             now: unix seconds.
         """
         unread = {error.partition(":")[0] for error in status.errors}
-        waiting = {key: row for row in status.waiting if (key := _key(row))}
+        waiting = {row.key: row for row in status.waiting}
         pools: dict[Key, dict[str, PoolRow]] = {}
         for row in status.pools:
-            pools.setdefault(_key(row), {})[row.pool] = row
+            pools.setdefault(row.key, {})[row.pool] = row
         for key in {**waiting, **pools}:
             lane = self._lanes.setdefault(key, Lane(key=key, seen_at=now))
             _see_present(lane, waiting.get(key), pools.get(key, {}), now)
+        for failure in status.failures:
+            failing = self._lanes.get(failure.key)
+            if failing is not None and failing.decision == Verdict.CREATE:  # again, what GKE refused
+                failing.message, failing.reason = tell_failures(failure), failure.failure
+                failing.stuck = failure.lasts
         for key, lane in self._lanes.items():
             if key[0] in unread:
                 continue  # what is absent from the reading is unknown, not gone
@@ -176,10 +182,6 @@ def find_phase(row: PoolRow, *, waits: bool) -> str:
     if row.decision == Verdict.DELETE or row.reason in _OVER:
         return OVER
     return PLACE if waits else USE
-
-
-def _key(row: PoolRow | WaitingRow) -> Key:
-    return row.cluster, row.namespace, row.workload, row.slice
 
 
 def _see_present(lane: Lane, waiting: WaitingRow | None, pools: Mapping[str, PoolRow], now: float) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cli.board.acts import list_letters
 from cli.board.lanes import Lanes
+from cli.cluster_checks import check_exporter, check_lease
+from cli.doctor import mend_here
+from cli.findings import Result
 from cli.log_search import read_answers
-from cli.status import read_status
+from cli.status import Trouble, read_status
 from shared.core.decisions import Verdict
 from shared.core.errors import ProvisionerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cli.log_search import Answered
     from cli.operator_access import Deployment
@@ -24,6 +27,8 @@ SLOW_FACTOR = 6
 """Logs and dead letters are read once in so many readings: Cloud Logging answers 60 questions a
 minute, and a letter that is read is held for a moment."""
 DECISIONS_MAX = 200
+
+_MEANWHILE = "Until it reports, only the sweep notices workloads."
 
 
 @dataclass(slots=True)
@@ -41,6 +46,7 @@ class Readings:
     _count: int = 0
     _decisions: list[dict[str, Any]] = field(default_factory=list)
     _letters: list[dict[str, Any]] = field(default_factory=list)
+    _silent: list[Trouble] = field(default_factory=list)
     _slow_unread: list[str] = field(default_factory=list)
 
     def forget_letters(self) -> None:
@@ -66,7 +72,8 @@ class Readings:
         return {
             "now": now,
             "clusters": list(ports.clusters),
-            "status": status.as_data() | {"troubles": status.troubles},
+            "status": status.as_data()
+            | {"troubles": [asdict(each) for each in [*self._silent, *status.troubles]]},
             "lanes": [lane.as_data() for lane in lanes],
             "decisions": self._decisions,
             "letters": self._letters,
@@ -87,6 +94,19 @@ class Readings:
         self._letters = [
             each.as_data() for each in self._try("dead letters", lambda: list_letters(self.deployment))
         ]
+        self._silent = list(self._find_silent())
+
+    def _find_silent(self) -> Iterator[Trouble]:
+        """Yield the exporters that do not report: what they leave undone is nowhere else."""
+        deployment = self.deployment
+        checks = {f"the Lease of {each}": partial(check_lease, deployment, each) for each in deployment.apis}
+        if deployment.own.exporter_url:
+            checks["exporter"] = partial(check_exporter, deployment)
+        for what, check in checks.items():
+            for found in self._try(what, lambda look=check: list(look())):  # type: ignore[misc]
+                if found.result is Result.BAD:
+                    mend = mend_here(deployment, found).mend
+                    yield Trouble(found.check, "silent", f"{found.text}. {_MEANWHILE} Next: {mend}")
 
     def _try(self, what: str, read: Callable[[], list[Any]]) -> list[Any]:
         try:

@@ -10,14 +10,16 @@ import pytest
 import urllib3
 from werkzeug.test import Client
 
+from cli.board import readings
 from cli.board import site as sites
 from cli.board.acts import Act, ActFailed
 from cli.board.listening import listening
 from cli.board.site import BODY_BYTES_MAX, TOKEN_HEADER, Site
 from cli.endings import BadInput
+from cli.findings import Finding, Result
 from shared.core.errors import Unavailable
 from tests.builders import CLUSTER, a_jobset, a_pod, a_pool
-from tests.cli.cli_world import a_deployment, put_in_place, run
+from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
 from tests.component.world import Records, World
 
 if TYPE_CHECKING:
@@ -269,6 +271,26 @@ def test_a_reading_has_what_the_other_commands_read(site: Site) -> None:
     assert read["acts"] == [{"name": "press", "label": "Press", "about": "It is pressed."}]
     assert any(text.startswith("decisions: ") for text in read["unread"])
     assert any("TPU_PROVISIONER_SUBSCRIPTIONS" in text for text in read["unread"])
+
+
+def test_an_exporter_that_is_silent_needs_a_person(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(a_deployment(world, exporter_url=NOWHERE))
+    lease = Finding(
+        check="p/us-east5/c exporter", result=Result.BAD, text="no exporter is the leader", mend="kubectl"
+    )
+    monkeypatch.setattr(readings, "check_lease", lambda _deployment, _cluster: [lease])
+    nobody: Any = object()
+    site._deployment.apis[CLUSTER] = nobody
+
+    troubles = site._read()["status"]["troubles"]
+
+    assert [(each["about"], each["reason"]) for each in troubles] == [
+        ("p/us-east5/c exporter", "silent"),
+        ("exporter", "silent"),
+    ]
+    assert troubles[0]["text"].startswith("no exporter is the leader. ")
+    assert troubles[0]["text"].endswith(" Next: kubectl")
+    assert troubles[1]["text"].startswith(f"there is no answer at {NOWHERE}: ")
 
 
 def test_a_cluster_that_does_not_answer_is_named_and_ends_no_reading(world: World, site: Site) -> None:

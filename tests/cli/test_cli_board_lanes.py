@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cli.board.lanes import KEPT_SECONDS, LANES_MAX, Lane, Lanes, Span, find_phase
+from cli.failed_creations import FailureRow, tell_failures
 from cli.status import PoolRow, Status, WaitingRow
 from shared.core.decisions import Reason, Verdict
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim
-from tests.cli.board_rows import FIRST, SECOND, a_row, a_wait
+from tests.cli.board_rows import FIRST, HOME, SECOND, a_row, a_wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,6 +87,28 @@ def test_a_slice_that_gets_no_pool_waits_on_and_says_why() -> None:
     assert drawn(lane) == [("wait", -60, None)]
     shown = lane.as_data()
     assert (shown["reason"], shown["message"], shown["stuck"]) == ("shape_unsupported", "no such shape", True)
+
+
+@pytest.mark.parametrize(("failure", "stuck"), [("quota_exceeded", True), ("throttled", False)])
+def test_a_slice_whose_creations_gke_refuses_says_so_instead_of_what_it_would_create(
+    failure: str, stuck: bool
+) -> None:
+    waiting = a_wait("", decision="create", reason="pool_absent", message="creating 4 x ct6e-standard-4t")
+    words: dict[str, Any] = {
+        "count": 2,
+        "zone": "",
+        "since": "08:00",
+        "last": "08:01",
+        "last_seconds": 5.0,
+        "error": "no quota",
+    }
+    row = FailureRow(**{**HOME, **words, "failure": failure})
+
+    (lane,) = Lanes().observe(Status(waiting=[waiting], failures=[row]), {}, NOW)
+
+    shown = lane.as_data()
+    assert (shown["reason"], shown["stuck"], shown["decision"]) == (failure, stuck, "create")
+    assert shown["message"] == tell_failures(row)
 
 
 def test_without_operations_a_pool_is_drawn_from_its_own_age() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from rich.console import Console
 
 from cli.creation_checks import check_creations
 from cli.endings import say
@@ -15,6 +17,8 @@ from cli.findings import Finding, Result, merge_unanswered
 from cli.local_mends import mend_locally
 from cli.log_search import Answered
 from cli.status import read_status
+from cli.story_text import print_story
+from cli.why import Story
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.creations import Creation
@@ -116,6 +120,19 @@ def test_a_refused_create_leaves_its_trace_in_status(
 
     assert [(each.count, each.failure) for each in status.failures] == shown
     assert min(status.stuck, 1) == code
+
+
+def test_why_does_not_say_that_it_creates_what_gke_refuses(
+    world: World, logs: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_logs = logs(refused(reason="quota_exceeded"))
+    story = Story(CLUSTER, "default", "train", now=read_status(waiting(world).ports, open_logs=open_logs))
+    written = io.StringIO()
+
+    print_story(Console(file=written, width=300), story, several=False, wide=False, now=NOW)
+
+    (line,) = written.getvalue().splitlines()
+    assert line.startswith("now: slice train-workers-0 got no node pool: quota_exceeded in ")
 
 
 def test_a_later_success_ends_the_failures_and_an_accepted_request_the_refusals() -> None:

@@ -68,7 +68,7 @@ def test_status_shows_it_as_something_for_a_person(world: World) -> None:
 
     status = read_status(world.ports)
 
-    assert status.troubles == [f"default/llm: {KEEPS} [parent_over]"] * 2
+    assert [str(each) for each in status.troubles] == [f"default/llm: {KEEPS} [parent_over]"] * 2
     assert world.notices() == []
 
 

@@ -74,7 +74,7 @@ def test_status_counts_it_among_what_needs_a_person(world: World) -> None:
     assert [(row.slice, row.decision, row.reason, row.stuck) for row in status.waiting] == [
         ("train-workers-0", *TAKEN, True)
     ]
-    assert "(Pod default/bare-0)" in status.troubles[0]
+    assert "(Pod default/bare-0)" in status.troubles[0].text
     assert world.cluster.notices == {}
 
 
