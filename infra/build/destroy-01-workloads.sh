@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Stops the build while a workload uses a pool of the provisioner, unless FORCE=true. Changes
-# nothing.
+# Stops the build while a workload uses a pool of the provisioner, or any pool of a cluster that is
+# destroyed, unless FORCE=true. Changes nothing.
 #
 # Inputs: PROJECT_ID; optional FORCE; needs BUILD_FOLDER/outputs.json (terraform-init.sh) and PYTHON
 # (default: python3) with requirements.txt installed, and application default credentials (by hand:

@@ -18,9 +18,37 @@ waits_max=6
 
 # Terraform reads a copy from now on, to which files can be added.
 copy_roots() {
+    [ "${TERRAFORM_ROOT%/*}" != "$BUILD_FOLDER/roots" ] || return 0
     rm -rf "$BUILD_FOLDER/roots"
     cp -R "$ROOT/infra/terraform" "$BUILD_FOLDER/roots"
     TERRAFORM_ROOT=$BUILD_FOLDER/roots/${TERRAFORM_ROOT##*/}
+}
+
+# Take over what the destroy build kept, which is in no state: its address, Terraform's id, its name, and the gcloud
+# command that finds it. What exists and is of others is refused by the plan, before anything is made.
+take_over() {
+    local address=$1 id=$2 name=$3
+    shift 3
+    if grep -q -x -F "$address" "$BUILD_FOLDER/resources"; then return 0; fi
+    if gcloud "$@" --project="$PROJECT_ID" --format='value(name)' --quiet >/dev/null 2>"$BUILD_FOLDER/gone"; then
+        say "$name exists already, so it is taken over if it is of this deployment"
+        copy_roots
+        printf 'import {\n  to = %s\n  id = "%s"\n}\n' "$address" "$id" >>"$TERRAFORM_ROOT/adopted.tf"
+    elif ! grep -q -i -E 'not found|NOT_FOUND|404|SERVICE_DISABLED|has not been used|is disabled' "$BUILD_FOLDER/gone"; then
+        cat "$BUILD_FOLDER/gone" >&2
+        fail "$name cannot be read; if it belongs to another project, choose another name"
+    fi
+}
+
+take_over_what_was_kept() {
+    : >"$BUILD_FOLDER/resources"
+    [ -f "$BUILD_FOLDER/no-state" ] || terraform_here state list >"$BUILD_FOLDER/resources"
+    take_over module.environment.google_storage_bucket.artifacts "$PROJECT_ID/$ARTIFACT_REPOSITORY_BUCKET_NAME" \
+        "gs://$ARTIFACT_REPOSITORY_BUCKET_NAME" storage buckets describe "gs://$ARTIFACT_REPOSITORY_BUCKET_NAME"
+    [ -z "$IMAGE_REPOSITORY" ] ||
+        take_over 'module.environment.google_artifact_registry_repository.images[0]' \
+            "projects/$PROJECT_ID/locations/$REGION/repositories/$IMAGE_REPOSITORY" \
+            "the repository $IMAGE_REPOSITORY" artifacts repositories describe "$IMAGE_REPOSITORY" --location="$REGION"
 }
 
 make_plan() {
@@ -39,6 +67,7 @@ if [ -f "$BUILD_FOLDER/no-state" ]; then
     terraform_here "${TERRAFORM_INIT[@]}"
 fi
 say_what_is_not_set
+[ "$CREATE_ENVIRONMENT" = false ] || take_over_what_was_kept
 make_plan
 skip_in_plan_only "applying this plan"
 waits=0
@@ -47,7 +76,7 @@ for ((pass = 1; ; pass++)); do
     cat "$BUILD_FOLDER/apply-errors" >&2
     # A resource is met only when those that it needs are there, so one pass does not find all.
     [ "$pass" -lt 12 ] || fail "Terraform still meets resources that exist, in pass $pass"
-    [ "$pass" -gt 1 ] || copy_roots
+    copy_roots
     if python3 "$ROOT/infra/build/adopt.py" --errors "$BUILD_FOLDER/apply-errors" --plan "$plan.json" --output "$TERRAFORM_ROOT/adopted.tf"; then
         say "What exists already is of a build that was killed, so it is taken over"
     elif [ "$waits" -lt "$waits_max" ] && grep -q -E "$not_yet" "$BUILD_FOLDER/apply-errors"; then

@@ -7,6 +7,9 @@ asked about it. An endpoint that is not proven to be the cluster's (docs/runbook
 cluster_unproven) counts as one that cannot be asked, because the workloads of another cluster say
 nothing about these pools. With ``--force`` no cluster is asked: GKE's own list and the labels of
 the pools tell which ones the installation made, and all of these are to go.
+
+The environment's own cluster is destroyed after this, with its static pools and those of others. So
+pods with accelerators on any of its pools count as workloads that run.
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ from typing import TYPE_CHECKING, Any
 if __name__ == "__main__":  # as a script, only this folder is on the import path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from shared.core.decide.pool_facts import OwnerState, count_pods
+from infra.build.outputs import ENVIRONMENT
+from shared.core.decide.pool_facts import OwnerState, count_pods, list_others
 from shared.core.errors import ClusterNotFound, ProvisionerError, Retryable
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.ports import Ports
@@ -60,6 +64,8 @@ class Removal:
     say: Callable[[str], None]
     sleep: Callable[[float], None] = time.sleep
     pause_seconds: float = 10.0
+    destroyed: str = ""
+    """The cluster that is destroyed with all of its pools, if there is one."""
     _said: str = field(default="", init=False)
 
     def list_running(self) -> list[str]:
@@ -69,7 +75,7 @@ class Removal:
             why = self._find_use(cluster, pool)
             if why:
                 found.append(f"{cluster}: node pool {pool.name}: {why}")
-        return found
+        return found + self._list_running_of_others()
 
     def remove(self, timeout_seconds: float) -> int:
         """Delete all pools of ours and return how many there were, when the last is gone.
@@ -131,6 +137,27 @@ class Removal:
         bound = count_pods(owner, pods, now=self.ports.clock.now(), drain_seconds_max=drain)
         return f"{bound.own + bound.others} pods run on it" if bound.own or bound.others else ""
 
+    def _list_running_of_others(self) -> list[str]:
+        try:
+            pools = self._list(self.destroyed) if self.destroyed else []
+        except ClusterNotFound:
+            return []
+        found = []
+        for pool in pools:
+            why = "" if _is_ours(pool) else self._find_use_of_others(pool)
+            if why:
+                found.append(f"{self.destroyed}: node pool {pool.name}: {why}")
+        return found
+
+    def _find_use_of_others(self, pool: PoolSnapshot) -> str:
+        try:
+            pods = self.ports.clusters[self.destroyed].list_pool_pods(pool.name)
+        except ProvisionerError as error:
+            return f"its pods cannot be read: {error}"
+        drain = self.ports.settings.drain_seconds_max
+        count = len(list_others(None, pods, now=self.ports.clock.now(), drain_seconds_max=drain))
+        return f"{count} pods with accelerators run on it, and this cluster is destroyed" if count else ""
+
     def _list(self, cluster: str) -> list[PoolSnapshot]:
         """Return all pools of a cluster, in spite of some failures in a row."""
         for _ in range(LISTINGS_MAX - 1):
@@ -163,6 +190,12 @@ def read_clusters(outputs: Mapping[str, Any]) -> dict[str, ClusterSettings]:
         each["path"]: ClusterSettings(endpoint=each["endpoint"], ca_data=each.get("ca_data", ""))
         for each in served.values()
     }
+
+
+def find_destroyed(outputs: Mapping[str, Any]) -> str:
+    """Return the full name of the cluster that Terraform made, and destroys; empty without one."""
+    served = outputs.get("clusters", {}).get("value") or {}
+    return str(served.get(ENVIRONMENT, {}).get("path", ""))
 
 
 def build_ports(clusters: dict[str, ClusterSettings], environ: Mapping[str, str]) -> Ports:
@@ -207,8 +240,13 @@ def main() -> int:
     parser.add_argument("--timeout-seconds", type=float, default=3000.0, help="stop after this (default: 3000)")
     parser.add_argument("--pause-seconds", type=float, default=10.0, help="pause between two checks (default: 10)")
     arguments = parser.parse_args()
-    clusters = read_clusters(json.loads(arguments.outputs.read_text(encoding="utf-8")))
-    removal = Removal(build_ports(clusters, os.environ), say=_say, pause_seconds=arguments.pause_seconds)
+    outputs = json.loads(arguments.outputs.read_text(encoding="utf-8"))
+    removal = Removal(
+        build_ports(read_clusters(outputs), os.environ),
+        say=_say,
+        pause_seconds=arguments.pause_seconds,
+        destroyed=find_destroyed(outputs),
+    )
     try:
         return run(
             removal, check=arguments.check, force=arguments.force, timeout_seconds=arguments.timeout_seconds

@@ -38,10 +38,11 @@ def serve_mock(folder: Path, *, require_enabled: bool = False) -> Iterator[MockC
 def serve_google_cloud(folder: Path) -> Iterator[dict[str, str]]:
     """Yield the environment in which gcloud and terraform talk to a mock with one empty project."""
     with serve_mock(folder, require_enabled=True) as mock:
-        yield _describe_clients(folder, mock)
+        yield describe_programs(folder, mock)
 
 
-def _describe_clients(folder: Path, mock: MockCloud) -> dict[str, str]:
+def describe_programs(folder: Path, mock: MockCloud) -> dict[str, str]:
+    """Return the environment in which gcloud and terraform talk to a mock."""
     config = folder / "gcloud"
     config.mkdir()
     token = config / "token"

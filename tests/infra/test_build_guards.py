@@ -305,3 +305,43 @@ def test_destroy_keeps_the_checkpoints_and_the_users_images_unless_they_are_name
     assert len(protected) == 1
     assert build_cloud.CLUSTER in build_cloud.read(bench.world)["unprotected"]
     assert (build_cloud.ARTIFACTS in build_cloud.read(bench.world)["unprotected"]) == (delete == "true")
+
+
+def test_what_destroy_kept_is_imported_by_the_plan(tmp_path: Path) -> None:
+    bench = Bench.make(tmp_path)
+    given = OLD_COMMAND_LINE | {"_IMAGE_REPOSITORY": "training"}
+    held = {"gs://training-artifacts": {"versioned": False, "objects": ["checkpoint"]}}
+    build_cloud.change(bench.world, buckets=held, repositories=["a-project/training"])
+    said = "".join(bench.run_all(PROVISION, given))
+
+    adopted = (bench.folder / "build/roots/complete/adopted.tf").read_text()
+    assert f'to = {build_cloud.ARTIFACTS}\n  id = "a-project/training-artifacts"\n' in adopted
+    repository = "projects/a-project/locations/us-east5/repositories/training"
+    assert f'to = {build_cloud.IMAGES}\n  id = "{repository}"\n' in adopted
+    assert "gs://training-artifacts exists already" in said
+    again = "".join(bench.run_all(PROVISION, given))
+    assert "exists already" not in again  # the state has them now
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        ("ERROR: 403 storage.buckets.get is denied (or it may not exist)", "cannot be read; if it belongs to"),
+        ("ERROR: SERVICE_DISABLED: the API has not been used in project 1 before or it is disabled", ""),
+    ],
+)
+def test_a_bucket_of_others_stops_the_build_before_anything_is_made(
+    tmp_path: Path, answer: str, complaint: str
+) -> None:
+    bench = Bench.make(tmp_path)
+    for script in ("provision-02-state-bucket.sh", "provision-03-functions.sh"):
+        assert run(bench, script)[0] == 0
+    _, _, calls = run(bench, "provision-07-terraform.sh", PLAN_ONLY="true")
+    place = next(index for index, call in enumerate(calls) if call == "gcloud storage buckets") + 1
+    place += calls[place:].index("gcloud storage buckets") + 1
+    build_cloud.change(bench.world, fail_at=place, fail_text=answer)
+    code, said, calls = run(bench, "provision-07-terraform.sh", PLAN_ONLY="true")
+
+    assert code == (1 if complaint else 0)
+    assert ("gs://training-artifacts " + complaint in said) == bool(complaint)
+    assert any(" plan" in call for call in calls) == (not complaint)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from infra.build.remove_pools import Removal, StillThere, read_clusters, run
+from infra.build.remove_pools import Removal, StillThere, find_destroyed, read_clusters, run
 from shared.core.errors import Busy, ClusterNotFound, Denied, Unavailable
 from shared.core.identity.names import Claim, build_owner_labels
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
@@ -79,7 +79,7 @@ class Pools:
 @dataclass
 class Cluster:
     jobset: WorkloadView | Exception | None = None
-    pods: Sequence[BoundPod] = ()
+    pods: Sequence[BoundPod] | Exception = ()
     nodes: bool = True
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
@@ -89,6 +89,8 @@ class Cluster:
         return self.jobset
 
     def list_pool_pods(self, name: str) -> list[BoundPod]:
+        if isinstance(self.pods, Exception):
+            raise self.pods
         return list(self.pods)
 
     def find_pools_of_nodes(self, pools: Sequence[str], *, some: bool = False) -> dict[str, str]:
@@ -119,13 +121,16 @@ class Stage:
     cluster: Cluster = field(default_factory=Cluster)
     clock: Clock = field(default_factory=Clock)
     said: list[str] = field(default_factory=list)
+    destroyed: str = ""
 
     def run(self, *, check: bool = False, force: bool = False, timeout_seconds: float = 100.0) -> int:
         settings = Settings(clusters={CLUSTER: ClusterSettings(endpoint="https://x")})
         clusters: Any = {CLUSTER: self.cluster}  # both have only what a removal asks for
         pools: Any = self.pools
         ports = Ports(settings=settings, pools=pools, clusters=clusters, clock=self.clock)
-        removal = Removal(ports, say=self.said.append, sleep=self.clock.sleep, pause_seconds=10)
+        removal = Removal(
+            ports, say=self.said.append, sleep=self.clock.sleep, pause_seconds=10, destroyed=self.destroyed
+        )
         return run(removal, check=check, force=force, timeout_seconds=timeout_seconds)
 
 
@@ -239,6 +244,45 @@ def test_checking_alone_removes_nothing() -> None:
     assert scene.run(check=True) == 0
     assert scene.said == ["No workload uses a node pool of the provisioner"]
     assert scene.pools.deleted == []
+
+
+JOB = BoundPod(namespace="team", name="static-0", kind="Job", workload="static", chips=4, deleting_since=None)
+AGENT = BoundPod(namespace="kube-system", name="dns", kind="", workload="", chips=0, deleting_since=None)
+
+
+@pytest.mark.parametrize("labels", [{}, GO_PROVISIONERS], ids=["static", "of the Go TPU Provisioner"])
+def test_a_job_on_a_pool_of_others_holds_the_cluster_that_is_destroyed(labels: dict[str, str]) -> None:
+    scene = stage(pool("static", labels), cluster=Cluster(pods=[JOB, AGENT]), destroyed=CLUSTER)
+
+    assert scene.run(check=True) == 1
+    said = f"  {CLUSTER}: node pool static: 1 pods with accelerators run on it, and this cluster is destroyed"
+    assert said in scene.said
+    assert scene.run(force=True) == 0
+    assert set(scene.pools.held) == {"static"}
+
+
+def test_a_job_on_a_pool_of_others_holds_no_cluster_that_stays() -> None:
+    scene = stage(pool("static", {}), cluster=Cluster(pods=[JOB]))
+
+    assert scene.run(check=True) == 0
+
+
+def test_what_needs_no_accelerators_goes_with_its_cluster() -> None:
+    scene = stage(pool("cpu", {}), cluster=Cluster(pods=[AGENT]), destroyed=CLUSTER)
+
+    assert scene.run(check=True) == 0
+
+
+def test_a_cluster_that_is_destroyed_and_does_not_answer_is_not_taken_for_idle() -> None:
+    scene = stage(pool("static", {}), cluster=Cluster(pods=Unavailable("timeout")), destroyed=CLUSTER)
+
+    assert scene.run(check=True) == 1
+    assert scene.said[0].endswith("node pool static: its pods cannot be read: timeout")
+
+
+def test_only_the_environments_own_cluster_is_destroyed() -> None:
+    assert find_destroyed({}) == find_destroyed({"clusters": {"value": {"main": {"path": CLUSTER}}}}) == ""
+    assert find_destroyed({"clusters": {"value": {"environment": {"path": CLUSTER}}}}) == CLUSTER
 
 
 def test_nothing_deployed_serves_no_clusters() -> None:

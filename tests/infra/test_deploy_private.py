@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.infra.mock_google_cloud import PROJECT, serve_google_cloud
-from tests.infra.test_deploy_lifecycle import Project, enable_first_apis
+from tests.infra.build_project import serve_project
+from tests.infra.mock_google_cloud import PROJECT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900)]
 
 PRIVATE = {
+    "IMAGE_REPOSITORY": "",
     "REGION": "us-central1",
     "SERVICES_REGION": "us-central1",
     "ZONE": "us-central1-a",
@@ -28,9 +29,7 @@ PRIVATE = {
 
 
 def test_a_private_deployment_is_made_and_a_second_run_changes_nothing(tmp_path: Path) -> None:
-    with serve_google_cloud(tmp_path) as environ:
-        project = Project(tmp_path, environ)
-        enable_first_apis(environ)
+    with serve_project(tmp_path) as project:
         for script in ("check-inputs.sh", "provision-01-apis.sh", "provision-02-state-bucket.sh"):
             project.run(script, fails=False, **PRIVATE)
         for script in ("provision-03-functions.sh", "provision-04-image-repository.sh"):

@@ -1,0 +1,122 @@
+"""A project of the mock of Google Cloud in which the build's own scripts deploy and destroy."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+from tests.infra.build_scripts import BUILD, ROOT
+from tests.infra.mock_google_cloud import PROJECT, serve_google_cloud
+from tests.infra.terraform_cli import TERRAFORM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+INPUTS = {
+    "PROJECT_ID": PROJECT,
+    "REGION": "us-east5",
+    "SERVICES_REGION": "us-central1",
+    "ZONE": "us-east5-b",
+    "CLUSTER_NAME": "training",
+    "NETWORK_NAME": "training",
+    "SUBNET_NAME": "training",
+    "ARTIFACT_REPOSITORY_BUCKET_NAME": "training-artifacts",
+    "IMAGE_REPOSITORY": "training-images",
+}
+
+
+def copy_source(folder: Path) -> Path:
+    """Copy what the scripts need of this project, and return where.
+
+    The lock files stay out: a mirror's provider may be built from source, and then has another
+    checksum.
+    """
+    folder.mkdir(parents=True)
+    for name in ("infra", "shared", "functions", "exporter", "requirements", "requirements.txt", "pyproject.toml"):
+        path = ROOT / name
+        if path.is_dir():
+            shutil.copytree(path, folder / name, ignore=shutil.ignore_patterns(".terraform*"))
+        else:
+            shutil.copy(path, folder / name)
+    return folder
+
+
+class Project:
+    """One deployment in a project of the mock: its source, its build folder, and its inputs.
+
+    Args:
+        source: A copy of this project, in which scripts run.
+        build: The folder for what the scripts make.
+        environ: The environment in which gcloud and terraform reach the mock.
+        inputs: Differences to `INPUTS`.
+    """
+
+    def __init__(self, source: Path, build: Path, environ: dict[str, str], **inputs: str) -> None:
+        self.source, self.build = source, build
+        self.environ = environ | INPUTS | inputs | {"BUILD_FOLDER": str(build)}
+
+    def run(self, script: str, *, fails: bool = False, **inputs: str) -> str:
+        """Run one script and return what it said."""
+        command = ["bash", str(self.source / BUILD.relative_to(ROOT) / script)]
+        done = subprocess.run(
+            command,
+            cwd=self.source,
+            env=self.environ | inputs,
+            capture_output=True,
+            text=True,
+            timeout=800,
+            check=False,
+        )
+        assert (done.returncode != 0) == fails, f"{script}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+        return done.stdout + done.stderr
+
+    def start(self, script: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
+        """Start one script, and all that it starts, as a process group of its own."""
+        command = ["bash", str(self.source / BUILD.relative_to(ROOT) / script)]
+        return subprocess.Popen(
+            command, cwd=self.source, env=self.environ, stdout=log, stderr=log, start_new_session=True
+        )
+
+    def terraform(self, *words: str, root: Path | None = None) -> str:
+        """Run terraform on the state that the last script prepared, or in another root."""
+        if root is None:
+            name = "provisioner" if self.environ.get("CREATE_ENVIRONMENT") == "false" else "complete"
+            root = self.source / TERRAFORM.relative_to(ROOT) / name
+        environ = self.environ | {"TF_DATA_DIR": str(self.build / "terraform")}
+        command = ["terraform", f"-chdir={root}", *words]
+        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300, check=True).stdout
+
+    def gcloud(self, *words: str) -> str:
+        """Run gcloud and return what it printed."""
+        done = subprocess.run(
+            ["gcloud", *words], env=self.environ, capture_output=True, text=True, timeout=120, check=True
+        )
+        return done.stdout
+
+    def list_buckets(self) -> list[str]:
+        """Return the names of the project's buckets."""
+        return self.gcloud("storage", "buckets", "list", "--format=value(name)").split()
+
+    def list_addresses(self) -> list[str]:
+        """Return the resources in the state, without those that are only read."""
+        return [each for each in self.terraform("state", "list").splitlines() if ".data." not in each]
+
+
+def enable_first_apis(environ: dict[str, str]) -> None:
+    """Enable what a person enables by hand, before the first build."""
+    apis = [f"{each}.googleapis.com" for each in ("cloudbuild", "iam", "cloudresourcemanager")]
+    subprocess.run(
+        ["gcloud", "services", "enable", *apis], env=environ, check=True, capture_output=True, timeout=120
+    )
+
+
+@contextmanager
+def serve_project(folder: Path) -> Iterator[Project]:
+    """Yield an empty project of a mock, with the APIs that a person enables."""
+    with serve_google_cloud(folder) as environ:
+        project = Project(copy_source(folder / "source"), folder / "build", environ)
+        enable_first_apis(environ)
+        yield project
