@@ -20,7 +20,7 @@ from cli.github_notes import print_notes
 from cli.log_lines import logs
 from cli.manifests import read_manifests
 from cli.namespace_labels import Namespaces
-from cli.numbers_within import NumberWithin
+from cli.namespace_option import Namespace  # noqa: TC001 -- typer reads the annotations
 from cli.plan import find_zone, summarize
 from cli.plan import plan as plan_manifests
 from cli.plan_table import print_plan
@@ -29,6 +29,7 @@ from cli.printing import Format, choose_format, open_console, print_data
 from cli.repeating import repeat
 from cli.status import read_status
 from cli.status_table import print_status
+from cli.wrong_arguments import Commands
 from shared.environment import name_variable
 from shared.version import VERSION
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from cli.status import Status
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Look at a deployment of TPU Provisioner, plan, replay messages, and find problems. "
@@ -51,7 +53,6 @@ app.add_typer(letter_commands.app, name="letters", epilog=EPILOG)
 
 Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Show only workloads of this namespace.")]
 
 
 class PlanForm(StrEnum):
@@ -139,7 +140,7 @@ def _show_status(found: Status, form: Format, *, clear: bool) -> Ending:
 @app.command(epilog=EPILOG)
 def why(
     workload: Annotated[str, typer.Argument(help="NAME or NAMESPACE/NAME of a workload of any kind.")],
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the workload.")] = "",
+    namespace: Namespace = "",
     since: Annotated[str, typer.Option(help="Leave out what is older: RFC 3339, or 15m, 2h, 3d.")] = "",
     output: Output = Format.TABLE,
     *,
@@ -198,6 +199,8 @@ def plan(
     """
     with told():
         shown = choose_format(output, as_json=as_json)
+        if form is PlanForm.GITHUB and shown is not Format.TABLE:
+            raise BadInput(f"--format: contradicts --output={shown}; valid: one of the two")
         found = read_manifests(files, recursive=recursive)
         guess = "" if cluster else find_zone(found.workloads)
         environ = choose_environment(always=False)
@@ -220,7 +223,7 @@ def plan(
         problems = [str(each) for each in found.problems]
         lists = {"not_planned": found.others, "unreadable": problems, "assumed": assumed, "diff": changes}
         print_data({"slices": slices, "growth": growth, "summary": summarize(planned), **lists}, shown)
-    else:
+    elif planned or found.others or not found.problems:
         print_plan(open_console(), planned, found.others, prices=price, lines=[*assumed, *changes])
     for each in found.problems:
         typer.echo(f"error: {each}", err=True)
@@ -240,7 +243,10 @@ def replay(
     function: Annotated[
         list[Function] | None, typer.Option(help="Only messages for this function. Can be repeated.")
     ] = None,
-    most: Annotated[str, typer.Option("--max", metavar="NUMBER", help="Largest number of dead letters.")] = "1000",
+    most: Annotated[
+        int,
+        typer.Option("--max", metavar="NUMBER", min=1, max=100_000, help="Largest number of dead letters."),
+    ] = 1000,
     output: Output = Format.TABLE,
     *,
     dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Publish dead letters again.")] = False,
@@ -265,7 +271,7 @@ def replay(
             dead_letters=dead_letters,
             reasons=tuple(reason or ()),
             functions=tuple(str(each) for each in function or ()),
-            most=replaying.parse_most(most),
+            most=most,
             dry_run=dry_run,
             sure=sure,
         )
@@ -297,11 +303,10 @@ def doctor(output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
 def board(
     namespace: Namespace = "",
     port: Annotated[
-        int,
-        typer.Option(help="Port on 127.0.0.1; 0: a free one.", parser=NumberWithin(0, 65_535), metavar="NUMBER"),
+        int, typer.Option(help="Port on 127.0.0.1; 0: a free one.", metavar="NUMBER", min=0, max=65_535)
     ] = 0,
     every: Annotated[
-        int, typer.Option(help="Seconds between two readings.", parser=NumberWithin(1, 3600), metavar="NUMBER")
+        int, typer.Option(help="Seconds between two readings.", metavar="NUMBER", min=1, max=3600)
     ] = 5,
     *,
     write: Annotated[bool, typer.Option("--write", help="Let the page replay and discard dead letters.")] = False,

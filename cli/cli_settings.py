@@ -27,6 +27,7 @@ UNNAMED_CLUSTER = "projects/PROJECT/locations/{}/clusters/CLUSTER"
 """For a plan without settings. The location is the region of the zone."""
 ANY_ZONE = "any"
 _SUBSCRIPTION = re.compile(r"projects/[^/\s]+/subscriptions/[^/\s]+")
+ZONE = matching(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+", "a zone like us-east5-b")
 _TOPIC = matching(r"(projects/[^/\s]+/topics/[^/\s]+)?", "projects/PROJECT/topics/NAME")
 _URL = matching(r"(https?://[^/\s?#]+(/[^\s?#]*)?)?", "https://HOST or http://HOST, or empty")
 _SUBSCRIPTIONS = Valid(
@@ -96,6 +97,8 @@ def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str, g
         Misconfigured: a setting is wrong, or the environment does not have that cluster.
     """
     variable = name_variable("clusters")
+    if zone and not ZONE.accepts(zone):
+        raise Misconfigured((describe_problem("--zone", "is not valid", zone, ZONE.text),))
     if cluster and not CLUSTER.accepts(cluster):
         raise Misconfigured((describe_problem("--cluster", "is not valid", cluster, CLUSTER.text),))
     if variable not in environ:

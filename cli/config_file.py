@@ -7,24 +7,29 @@ environment wins over it (https://specifications.freedesktop.org/basedir/latest/
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import os
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.cli_settings import OperatorSettings, read_environment
-from cli.endings import BadInput
+from cli.cli_settings import ZONE, OperatorSettings, read_environment
+from cli.endings import BadInput, suggest
 from shared.core.errors import Misconfigured
-from shared.core.settings import Settings
+from shared.core.settings import CLUSTER, Settings, matching
 from shared.environment import name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CHOICES = ("project", "cluster", "context", "zone")
-"""Keys that choose the cluster; all others are settings, named as their variables in lower case."""
+CHOICES = {
+    "project": matching(r"[^/\s]+", "the ID of a project"),
+    "cluster": matching(r"(projects/[^/\s]+/locations/[^/\s]+/clusters/)?[^/\s]+", f"a name, or {CLUSTER.text}"),
+    "context": matching(r".+", "a context of the kubeconfig"),
+    "zone": ZONE,
+}
+"""Keys that choose the cluster, with what is valid; all others are settings, named as their
+variables in lower case."""
 _SOME_CLUSTER = {name_variable("clusters"): '{"projects/p/locations/l/clusters/c": {"endpoint": "https://e"}}'}
 _NEVER_VALID = "\n\r\0"
 
@@ -91,9 +96,8 @@ def check_key(key: str, *, where: str = "") -> None:
     keys = list_keys()
     if key in keys:
         return
-    near = difflib.get_close_matches(key.lower().removeprefix(name_variable("").lower()), keys, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"valid: {', '.join(keys)}"
-    raise BadInput(f"{where}{key!r:.80} is not a key; {hint}")
+    word = key.lower().removeprefix(name_variable("").lower())
+    raise BadInput(f"{where}{key!r:.80} is not a key; {suggest(word, keys)}")
 
 
 def check_value(key: str, value: str) -> None:
@@ -107,6 +111,8 @@ def check_value(key: str, value: str) -> None:
     if key in CHOICES:
         if not value:
             raise BadInput(f"{key}: is empty; valid: a name, or config unset {key}")
+        if not CHOICES[key].accepts(value):
+            raise BadInput(f"{key}: is not valid (got {value!r:.80}); valid: {CHOICES[key].text}")
         return
     try:
         read_environment({**_SOME_CLUSTER, name_variable(key): value})

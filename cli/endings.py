@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from contextlib import contextmanager
 from enum import IntEnum
@@ -13,7 +14,7 @@ from shared.core.errors import Misconfigured, ProvisionerError
 from shared.edges.google_errors import find_request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 LAPTOP_HINT = (
     "For the local stack: `make up`, and call the command in that folder. "
@@ -36,6 +37,7 @@ class Ending(IntEnum):
 EPILOG = "Exit codes: 0 fine; 1 a person must act; 2 wrong option, file or setting; 3 no answer, or refused."
 
 
+_NUMBER = re.compile(r"\[Errno -?\d+\] ")
 _PLACE = re.compile(r"HTTPS?Connection(?:Pool)?\(host='([^']*)', port=(\d+)\)")
 _CAUSE = re.compile(r"\[Errno -?\d+\] ([A-Za-z][\w ]*)|(timed out|CERTIFICATE_VERIFY_FAILED|Connection aborted)")
 
@@ -45,10 +47,17 @@ def say(error: Exception | str) -> str:
     text = str(error)
     place = _PLACE.search(text)
     if place is None:
-        return text
+        return _NUMBER.sub("", text)
     cause = _CAUSE.search(text)
     why = f" ({cause[1] or cause[2]})" if cause else ""
     return f"{place[1]}:{place[2]} does not answer{why}"
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return the near one of the words that are valid, else all of them."""
+    known = sorted(known)
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"valid: {', '.join(known)}"
 
 
 class BadInput(Exception):
@@ -64,7 +73,7 @@ def told() -> Iterator[None]:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(Ending.BAD_INPUT) from error
     except Misconfigured as error:
-        typer.echo(f"error: {error}\n{LAPTOP_HINT}", err=True)
+        typer.echo(f"error: {say(error)}\n{LAPTOP_HINT}", err=True)
         raise typer.Exit(Ending.BAD_INPUT) from error
     except ProvisionerError as error:
         request = find_request(error)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +14,7 @@ from cli.deployment_choice import choose_environment, open_deployment
 from cli.endings import BadInput, Ending, end_with, told
 from cli.log_search import LOUD, list_newest, read_moment
 from cli.moments import format_exact, format_moment, parse_since
-from cli.numbers_within import NumberWithin
+from cli.namespace_option import Namespace  # noqa: TC001 -- typer reads the annotations
 from cli.printing import Format, choose_format, count, open_console, print_columns, print_data, print_line, styled
 from cli.repeating import repeat
 from shared.core.errors import Misconfigured
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from cli.operator_access import Deployment
 
 _HEADINGS = ["TIME", "FROM", "SEVERITY", "WHAT"]
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LINES_MAX = 1000
 """The most records that are shown; Cloud Logging gives as many at a time."""
 
@@ -80,7 +78,7 @@ class Line:
 
 def logs(
     part: Annotated[Part | None, typer.Argument(help="Only records of this function, or of the exporter.")] = None,
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only workloads of this namespace.")] = "",
+    namespace: Namespace = "",
     since: Annotated[str, typer.Option(help="Leave out what is older: RFC 3339, or 15m, 2h, 3d.")] = "1h",
     severity: Annotated[
         Severity, typer.Option(help="Leave out what is less severe. notice: what was created, deleted or refused.")
@@ -90,7 +88,8 @@ def logs(
         typer.Option(
             "--max",
             metavar="NUMBER",
-            parser=NumberWithin(1, LINES_MAX),
+            min=1,
+            max=LINES_MAX,
             help=f"Only the newest so many, up to {LINES_MAX}.",
         ),
     ] = 200,
@@ -107,8 +106,6 @@ def logs(
         form = choose_format(output, as_json=as_json)
         if follow and form.for_programs:
             raise BadInput(f"--follow: contradicts --output={form}; valid: table or wide")
-        if namespace and not _NAMESPACE.fullmatch(namespace):
-            raise BadInput(f"--namespace: is not a Kubernetes name (got {namespace!r}); valid: NAME")
         deployment = open_deployment(choose_environment())
         begin = parse_since(since, now=deployment.ports.clock.now())
         wanted = _write_filter(part, severity, namespace)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NODES_MAX = 200_000
 """Values in one document, each alias counted with all that it repeats. etcd keeps no object over
 1.5 MiB, so real manifests have far fewer."""
-_SHOWN_MAX = 1_000
+_SHOWN_MAX, _SHOWN_LINE_MAX = 1_000, 60
 _TAG = "tag:yaml.org,2002:"
 _KEPT = tuple(f"{_TAG}{name}" for name in ("null", "bool", "int", "float", "str", "seq", "map"))
 _MERGE = f"{_TAG}merge"
@@ -147,20 +147,30 @@ def _read(part: str, line: int) -> list[tuple[Any, tuple[str, ...]]]:
                 found.append((body, doubled))
     except RecursionError as error:
         raise NotYaml("is not YAML: it is nested too deeply") from error
+    except _Refused as error:
+        raise NotYaml(f"is not YAML: {error.text}, in line {line + error.line}") from error
     except yaml.MarkedYAMLError as error:
-        where = error.problem_mark
-        place = f", in line {line + where.line}" if where else ""
-        said = " ".join(filter(None, (error.context, error.problem)))
-        raise NotYaml(f"is not YAML: {show_line(said)}{place}{_hint(part)}") from error
+        at = error.problem_mark.line if error.problem_mark else 0
+        shown = dict(enumerate(part.split("\n"))).get(at, "")[:_SHOWN_LINE_MAX]
+        raise NotYaml(f"is not YAML: from line {line + at} on (got {shown!r}); {_hint(part, shown)}") from error
     except (yaml.YAMLError, ValueError) as error:
-        raise NotYaml(f"is not YAML: {show_line(str(error))}{_hint(part)}") from error
+        raise NotYaml(f"is not YAML: it has a character that YAML does not have; {_hint(part, '')}") from error
     return found
 
 
-def _hint(part: str) -> str:
+def _hint(part: str, line: str) -> str:
     if _UNRENDERED.search(part):
-        return "; it is a template: valid: the output of `helm template`, which has no {{ }}"
-    return ""
+        return "it is a template: valid: the output of `helm template`, which has no {{ }}"
+    tab = "\t" in line[: len(line) - len(line.lstrip())]
+    return "valid: spaces in place of the tab" if tab else "valid: YAML as kubectl reads it"
+
+
+class _Refused(Exception):
+    """A value that we refuse, in our own words."""
+
+    def __init__(self, node: yaml.Node | yaml.Event, problem: str) -> None:
+        shown = f"{node.value[:60]!r} " if isinstance(node, yaml.ScalarNode) else ""
+        self.text, self.line = f"{shown}{problem}", node.start_mark.line if node.start_mark else 0
 
 
 class _Loader(Composer, yaml.CSafeLoader):
@@ -195,28 +205,28 @@ class _Loader(Composer, yaml.CSafeLoader):
         if size >= NODES_MAX:
             shown = f" (the last one is *{event.anchor})" if alias else ""
             problem = f"its aliases repeat more than {NODES_MAX} values{shown}; valid: fewer aliases"
-            raise yaml.constructor.ConstructorError(problem=problem, problem_mark=event.start_mark)
+            raise _Refused(event, problem)
         return node
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 -- PyYAML's form
-        """Return a value; raises ConstructorError if its text does not fit its tag."""
+        """Return a value; raises _Refused if its text does not fit its tag."""
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError) as error:
-            raise _refuse(node, f"is not valid ({error})") from error
+            raise _Refused(node, "is not valid; valid: a value that fits its type") from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
         """Return an object, whose keys are texts as in JSON."""
         found = super().construct_mapping(node, deep)
         if None in found:
-            raise _refuse(node, "has the key null; valid: a text")
+            raise _Refused(node, "has the key null; valid: a text")
         return {key if isinstance(key, str) else json.dumps(key): value for key, value in found.items()}
 
     def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
         """Return a number; JSON has no infinite one."""
         number: float = super().construct_yaml_float(node)
         if not math.isfinite(number):
-            raise _refuse(node, "is not valid; valid: a finite number")
+            raise _Refused(node, "is not valid; valid: a finite number")
         return number
 
 
@@ -239,8 +249,3 @@ def _list_doubled_keys(node: yaml.Node | None) -> list[tuple[str, int]]:
     if len(last) == len(keys):
         return []
     return [(key, last[key]) for key, times in Counter(key.value for key in keys).items() if times > 1]
-
-
-def _refuse(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:
-    shown = f"{node.value[:60]!r} " if isinstance(node, yaml.ScalarNode) else ""
-    return yaml.constructor.ConstructorError(problem=f"{shown}{problem}", problem_mark=node.start_mark)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from shared.core.workloads import PodTemplate, WorkloadView
 
 _SUFFIXES = (".yaml", ".yml", ".json")
+_VALID = "a YAML or JSON file, a folder, a pattern, or -"
 _CHARACTERS_MAX = 10_000_000
 _PREFIX_MAX = 58
 """Kubernetes cuts a generateName to this length:
@@ -38,7 +39,7 @@ https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apiserv
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _VALID_NAME = "at most 253 lower-case letters, digits, '-' and '.', the first and last a letter or digit"
 _VARIABLE = re.compile(r"\$\{|\$[A-Za-z_]|<[A-Za-z_ -]+>|\{\{")
-_SHOWN_MAX = 60
+_SHOWN_MAX, _SHOWN_PATH_MAX = 60, 300
 _LIST_DEPTH_MAX = 50
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _PROVISIONING = "provreq.kueue.x-k8s.io/"
@@ -137,16 +138,19 @@ def _read_texts(path: str, *, recursive: bool) -> Iterator[tuple[str, str]]:
     if path == "-":
         yield "standard input", sys.stdin.read()
         return
-    for file in _list_files(path, recursive=recursive):
-        try:
-            yield str(file), file.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(
-                f"{file}: cannot be read: {error}; valid: a YAML or JSON file, a folder, a pattern, or -"
-            ) from error
+    name = path
+    try:
+        for file in _list_files(path, recursive=recursive):
+            name = str(file)
+            yield name, file.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", "") or "it is not UTF-8 text"
+        raise BadInput(f"{name[:_SHOWN_PATH_MAX]}: cannot be read: {why}; valid: {_VALID}") from error
 
 
 def _list_files(path: str, *, recursive: bool) -> list[Path]:
+    if not path or "\0" in path:
+        raise BadInput(f"FILES: is no path (got {path!r}); valid: {_VALID}")
     home = Path(path)
     if home.is_dir():
         inside = home.rglob("*") if recursive else home.iterdir()

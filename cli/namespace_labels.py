@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cli.endings import say
 from shared.core.errors import ProvisionerError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Namespaces:
         try:
             found = self.cluster.get_namespace(name)
         except ProvisionerError as error:
-            self.unread = str(error)
+            self.unread = say(error)
             return {}
         return found.labels if found else {}
 

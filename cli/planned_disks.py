@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cli.endings import say
 from shared.core.demand.disks import list_claims
 from shared.core.errors import ProvisionerError
 from shared.perform.disk_zones import read_disks
@@ -34,7 +35,7 @@ class Disks:
         try:
             return read_disks(self.cluster, workload, claims)
         except ProvisionerError as error:
-            self.unread = str(error)
+            self.unread = say(error)
             return workload
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.asking import confirm
 from cli.cli_settings import DEAD_LETTERS, find_subscription, find_topic, list_pushed
-from cli.endings import BadInput, Ending
+from cli.endings import BadInput, Ending, suggest
 from cli.letters import (
     GIVEN_UP,
     Choice,
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from cli.operator_access import Deployment
 
 REASONS = (*(str(reason) for reason in Reason), GIVEN_UP, "unknown")
-
-MOST_MAX = 100_000
-_NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +67,6 @@ def check(request: Request) -> None:
     check_reasons(request.reasons)
 
 
-def parse_most(text: str) -> int:
-    """Return the largest number of letters.
-
-    Raises:
-        BadInput: it is not such a number.
-    """
-    if not _NUMBER.fullmatch(text) or int(text) > MOST_MAX:
-        raise BadInput(f"--max: is not valid (got {text[:80]!r}); valid: 1 to {MOST_MAX}")
-    return int(text)
-
-
 def check_reasons(reasons: tuple[str, ...]) -> None:
     """Accept what a dead letter can have as its reason.
 
@@ -90,7 +75,7 @@ def check_reasons(reasons: tuple[str, ...]) -> None:
     """
     for reason in reasons:
         if reason not in REASONS:
-            raise BadInput(f"--reason: is not a reason (got {reason!r}); valid: {', '.join(REASONS)}")
+            raise BadInput(f"--reason: is not a reason (got {reason[:80]!r}); {suggest(reason, REASONS)}")
 
 
 def run(request: Request, deployment: Deployment, console: Console, form: Format) -> Ending:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cli.endings import BadInput
+from cli.endings import BadInput, say
 from cli.history import Entry, read_events, read_leaders, read_operations, read_pools, read_workload_dates
 from cli.log_search import read_logs
 from cli.moments import format_moment
@@ -96,7 +96,7 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> Sto
     try:
         pools = [pool for pool in ports.pools.list(cluster) if _is_of(pool, namespace, name)]
     except ProvisionerError as error:
-        story.unread.append(f"node pools: {error}")
+        story.unread.append(f"node pools: {say(error)}")
     story.entries += read_pools(pools)
     story.kind = story.kind or _guess_kind(story, pools)
     names = {pool.name for pool in pools} | _find_names(story, deployment)
@@ -162,7 +162,7 @@ def _add(story: Story, what: str, read: Callable[[], list[Entry]]) -> None:
     try:
         story.entries += read()
     except ProvisionerError as error:
-        story.unread.append(f"{what}: {error}")
+        story.unread.append(f"{what}: {say(error)}")
 
 
 def _is_of(pool: PoolSnapshot, namespace: str, name: str) -> bool:
@@ -193,7 +193,7 @@ def _find_names(story: Story, deployment: Deployment) -> set[str]:
     try:
         workload = deployment.ports.clusters[story.cluster].get_workload(story.kind, story.namespace, story.name)
     except ProvisionerError as error:
-        story.unread.append(f"the {story.kind}: {error}")
+        story.unread.append(f"the {story.kind}: {say(error)}")
         return said
     if workload is None:
         return said

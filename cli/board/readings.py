@@ -11,6 +11,7 @@ from cli.board.lanes import Lanes
 from cli.cluster_checks import check_exporter, check_lease
 from cli.doctor import mend_here
 from cli.findings import Result
+from cli.endings import say
 from cli.log_search import read_answers
 from cli.status import Trouble, read_status
 from shared.core.decisions import Verdict
@@ -63,7 +64,7 @@ class Readings:
             try:
                 creations[cluster] = ports.pools.list_creations(cluster)
             except ProvisionerError as error:
-                unread.append(f"GKE's operations: {error}")
+                unread.append(f"GKE's operations: {say(error)}")
         now = ports.clock.now()
         lanes = self._lanes.observe(status, creations, now)
         if self._count % SLOW_FACTOR == 0:
@@ -112,7 +113,7 @@ class Readings:
         try:
             return read()
         except ProvisionerError as error:
-            self._slow_unread.append(f"{what}: {error}")
+            self._slow_unread.append(f"{what}: {say(error)}")
             return []
 
 

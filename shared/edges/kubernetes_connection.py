@@ -193,8 +193,13 @@ def connection_from_kubeconfig(path: Path | str, context_name: str = "") -> Conn
     except Misconfigured:
         raise
     except Exception as error:
-        # The client lets through whatever a malformed file makes Python raise.
-        raise Misconfigured((f"kubeconfig {path}: {error or type(error).__name__}",)) from error
+        # The client lets through whatever a malformed file makes Python or a library raise.
+        clear = isinstance(error, ConfigException | ValueError) and not isinstance(error, UnicodeError)
+        said = str(error) if clear else "is not valid"
+        if isinstance(error, OSError):
+            said = f"{error.filename}: {error.strerror}"
+        valid = "" if "valid: " in said else "; valid: a kubeconfig as kubectl reads it"
+        raise Misconfigured((f"kubeconfig {path}: {said}{valid}",)) from error
 
 
 def _load_kubeconfig(path: str, context_name: str) -> Connection:
@@ -259,7 +264,8 @@ def _build_context(configuration: Configuration, ca_data: str) -> ssl.SSLContext
         if certificate:
             context.load_cert_chain(certificate, configuration.key_file)
     except OSError as error:
-        raise ValueError(f"certificates: {authority or ''} {certificate or ''}: {error}") from error
+        why = str(getattr(error, "reason", "") or error.strerror).replace("_", " ").lower()
+        raise ValueError(f"certificates: {authority or ''} {certificate or ''}: {why}") from error
     return context
 
 

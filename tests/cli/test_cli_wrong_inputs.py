@@ -15,18 +15,55 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CLUSTERS = {"TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": NOWHERE}})}
+OFFLINE = {
+    "TPU_PROVISIONER_CREDENTIALS": "anonymous",
+    "TPU_PROVISIONER_GKE_ENDPOINT": NOWHERE,
+    "TPU_PROVISIONER_LOGGING_ENDPOINT": NOWHERE,
+    "TPU_PROVISIONER_MONITORING_ENDPOINT": NOWHERE,
+}
 LIBRARIES = re.compile(
     r"Traceback|msgspec|pydantic|Expected `|\bErrno\b|HTTPS?Connection|Max retries|yaml\.|while (parsing|scanning)"
-    r"|JSON is malformed|truncated|Input should|"
+    r"|JSON is malformed|truncated|Input should|Value error|codec can|could not determine|did not find|Expecting|"
     r"tomllib|TypeError|KeyError|ValueError|object at 0x|Line \d+, Column"
 )
-SAYS_VALID = re.compile(
-    r"valid: |did you mean|is not one of|Missing argument|No such (command|option)|does not exist"
-)
+SAYS_VALID = re.compile(r"valid: .|did you mean ")
 
 ARGUMENTS = [
-    (),
     ("nonsense",),
+    ("statsu",),
+    ("",),
+    ("--projct", "p", "status"),
+    ("--cluster",),
+    ("--version=1",),
+    ("status", "extra"),
+    ("status", "-o"),
+    ("status", "-o", ""),
+    ("status", "-n", "Not A Name"),
+    ("status", "--watch=yes"),
+    ("logs", "extra"),
+    ("logs", "--sverity", "info"),
+    ("board", "-n", "Not A Name"),
+    ("board", "--port", ""),
+    ("why", "a", "-n", "Not A Name"),
+    ("why", "a", "b"),
+    ("replay", "--dead-letters", "--max", "1.5"),
+    ("replay", "--dead-letters", "--function", ""),
+    ("letters", "nonsense"),
+    ("letters", "list", "--max", "1"),
+    ("letters", "list", "--reason", "pool_absnt"),
+    ("config", "set", "zone"),
+    ("config", "set", "zone", "Mars"),
+    ("config", "set", "project", "p/q"),
+    ("config", "set", "cluster", "a b"),
+    ("config", "set", "limit_chips", "-1"),
+    ("plan",),
+    ("plan", ""),
+    ("plan", "\0"),
+    ("plan", "x" * 5000),
+    ("plan", "no-such-file.yaml"),
+    ("plan", "-", "--zone", "us-east5"),
+    ("plan", "-", "--format", "gitlab"),
+    ("plan", "-", "--format", "github", "--json"),
     ("status", "-o", "xml"),
     ("status", "--json", "-o", "wide"),
     ("status", "--watch", "--json"),
@@ -72,11 +109,12 @@ ARGUMENTS = [
 
 def check(code: int, said: str) -> None:
     assert code == 2, said
+    assert said.startswith("error: ") or "\nerror: " in said, said
     assert LIBRARIES.search(said) is None, said
     assert SAYS_VALID.search(said), said
 
 
-@pytest.mark.parametrize("arguments", ARGUMENTS[1:], ids=" ".join)
+@pytest.mark.parametrize("arguments", ARGUMENTS, ids=lambda each: " ".join(each)[:60].replace("\0", "NUL"))
 def test_a_wrong_argument_says_what_is_valid(arguments: tuple[str, ...]) -> None:
     without = arguments[0] == "plan" or arguments[0].startswith("--context")
     result = run(*arguments, environ={} if without else CLUSTERS, given="")
@@ -123,6 +161,11 @@ def test_a_wrong_variable_says_what_is_valid(name: str, value: str) -> None:
     "text",
     [
         "\x00",
+        "a: [1,",
+        "a:\n\t- b",
+        "a: *b",
+        "!!python/object:os.system {}",
+        "metadata: {{ .Values.name }}: 1",
         "- 1",
         "kind: 1",
         "kind: JobSet\napiVersion: jobset.x-k8s.io/v1alpha2\nmetadata: {name: 1}",
@@ -137,4 +180,46 @@ def test_a_wrong_manifest_is_named(tmp_path: Path, text: str) -> None:
 
     assert result.exit_code == 2
     assert str(path) in result.stderr
+    assert "no workload" not in result.output
+    assert LIBRARIES.search(result.stderr) is None, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("status", "-o", "xml"), "error: --output: is not valid (got 'xml'); valid: table, wide, json, yaml\n"),
+        (
+            ("board", "--port", "x"),
+            "error: --port: is not valid (got 'x'); valid: a whole number from 0 to 65535\n",
+        ),
+        (("statsu",), "error: 'statsu' is not a command; did you mean status?\n"),
+        (("why",), "error: WORKLOAD: is missing; valid: NAME or NAMESPACE/NAME of a workload of any kind\n"),
+        (("logs", "--sverity=x"), "error: --sverity: is not an option; did you mean --severity?\n"),
+        (("status", "--watch=x"), "error: --watch: takes no value; valid: --watch\n"),
+        (("status", "-o"), "error: -o: needs a value; valid: -o=VALUE\n"),
+        (("doctor", "now"), "error: 'now' is more than the command takes; valid: root doctor [OPTIONS]\n"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else " ".join(each),
+)
+def test_an_argument_of_each_kind_is_told_in_one_form(arguments: tuple[str, ...], said: str) -> None:
+    result = run(*arguments, environ=CLUSTERS)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(said)
+
+
+@pytest.mark.parametrize("group", [(), ("letters",), ("config",)], ids=str)
+def test_a_group_without_a_command_shows_its_help(group: tuple[str, ...]) -> None:
+    result = run(*group)
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Usage: ")
+    assert "Commands:" in result.stderr
+
+
+def test_what_does_not_answer_is_told_without_a_library() -> None:
+    result = run("why", "a", environ=CLUSTERS | OFFLINE)
+
+    assert result.exit_code == 1
+    assert f"{NOWHERE.removeprefix('http://')} does not answer (Connection refused)" in result.stderr
     assert LIBRARIES.search(result.stderr) is None, result.stderr

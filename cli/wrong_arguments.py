@@ -1,0 +1,110 @@
+"""Wrong arguments, told in our own words: typer's errors quote pydantic and click.
+
+A `typer.Typer` with several commands gets `Commands` as its ``cls``; a command that is alone in one
+gets `Command`.
+"""
+
+from __future__ import annotations
+
+import typing
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from cli.endings import Ending, suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SHOWN_LENGTH_MAX = 80
+_HELP = "--help"
+_NUMBERS = {int: "a whole number", float: "a number"}
+
+
+class Commands(TyperGroup):
+    """Several commands whose wrong arguments are told in our words."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Read the options that come before the command."""
+        with _told():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the arguments of the command, and run it."""
+        with _told():
+            return super().invoke(ctx)
+
+
+class Command(TyperCommand):
+    """One command whose wrong arguments are told in our words."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Read the arguments of the command."""
+        with _told():
+            return super().make_context(*args, **extra)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except typer.TyperException as error:
+        if error.message.startswith("Usage:"):  # a group without a command shows its help
+            raise
+        context = getattr(error, "ctx", None)
+        hint = f"\nSee {context.command_path} {_HELP}" if context else ""
+        typer.echo(f"error: {_describe(error, context)}{hint}", err=True)
+        raise typer.Exit(Ending.BAD_INPUT) from error
+
+
+def _describe(error: Any, context: Any) -> str:
+    """Return ``NAME: what is wrong (got 'value'); valid: …``.
+
+    Typer's classes of errors are private, so they are told apart by what they carry.
+    """
+    parameter, option = getattr(error, "param", None), getattr(error, "option_name", "")
+    if parameter is not None:
+        return f"{_name(parameter)}: {_describe_value(error, parameter)}"
+    if option and context:
+        known = {each for found in context.command.params for each in (*found.opts, *found.secondary_opts)}
+        whole = {_HELP, *(each for each in known if each.startswith("--"))}
+        return f"{option}: is not an option; {suggest(option, whole)}"
+    if option:
+        needs = "requires" in error.message
+        said, valid = ("needs a value", f"{option}=VALUE") if needs else ("takes no value", option)
+        return f"{option}: {said}; valid: {valid}"
+    commands = getattr(context.command, "commands", None)
+    if commands:  # No such command 'WORD'.
+        word = error.message.partition("'")[2].partition("'")[0]
+        return f"{word[:_SHOWN_LENGTH_MAX]!r} is not a command; {suggest(word, commands)}"
+    words = error.message.partition("(s) (")[2][:-1]  # Got unexpected extra argument(s) (WORDS)
+    usage = context.get_usage().removeprefix("Usage: ")
+    return f"{words[:_SHOWN_LENGTH_MAX]!r} is more than the command takes; valid: {usage}"
+
+
+def _name(parameter: Any) -> str:
+    longest: str = max(parameter.opts, key=len)
+    return longest if longest.startswith("-") else parameter.metavar or longest.upper()
+
+
+def _describe_value(error: Any, parameter: Any) -> str:
+    list_problems = getattr(error.__cause__, "errors", None)
+    if list_problems is not None:  # pydantic's
+        given = str(list_problems()[0]["input"])[:_SHOWN_LENGTH_MAX]
+        return f"is not valid (got {given!r}); valid: {_list_valid(parameter)}"
+    if error.message:
+        return str(error.message)
+    return f"is missing; valid: {parameter.help.rstrip('.')}"
+
+
+def _list_valid(parameter: Any) -> str:
+    descriptor = parameter.type_descriptor
+    if descriptor.choices:
+        return ", ".join(map(str, descriptor.choices))
+    kind = next(iter(typing.get_args(descriptor.annotation)), descriptor.annotation)
+    number, least, most = _NUMBERS.get(kind, "a text"), parameter.min, parameter.max
+    if least is None:
+        return number
+    return f"{number}, {least} or more" if most is None else f"{number} from {least} to {most}"
