@@ -30,6 +30,7 @@ from shared.core.decide.capacity_first import (
 )
 from shared.core.decide.error_answers import decide_failure
 from shared.core.decide.gangs import GangState, decide_late, list_missing, plan_gang
+from shared.core.decide.needed_pools import plan_pools
 from shared.core.decisions import Decision
 from shared.core.errors import Denied, ProvisionerError
 from shared.core.kinds.table import is_parent_kind
@@ -39,7 +40,7 @@ from shared.perform.disk_zones import add_disks
 from shared.perform.emergency_stop import find_stop
 from shared.perform.explain import explain
 from shared.perform.gang_pools import describe_slices, give_back, give_pools
-from shared.perform.gather import see_parent
+from shared.perform.gather import read_occupancy, see_parent
 from shared.perform.outcome import Outcome
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 
@@ -292,7 +293,9 @@ def release_partial(
     workload = ports.clusters[cluster].get_workload(*home)
     if workload is None:
         return None
-    decision = decide_partial(cluster, workload, leaders, list_pools(), settings, now=now)
+    pools = list_pools()
+    plan = plan_pools(cluster, read_occupancy(cluster, workload, ports, pools=pools), pools, settings)
+    decision = decide_partial(cluster, workload, leaders, plan, pools, settings, now=now)
     if decision is None:
         return None
     changed = _change(cluster, workload, decision, write_waiting(workload, now), ports, suspended=True)

@@ -157,9 +157,21 @@ class GangJudge:
             return
         for pod in cluster.list_pods_of(made):
             ran = self._ran_until.get((made.uid, pod.plan.slice_name), -1.0) >= began
-            if pod.leads and not ran and pod.plan.slice_name not in running and _waits(pod, began - seconds - 1):
+            held = pod.plan.slice_name in running and not self._is_swapped(cluster, pod, began)
+            if pod.leads and not ran and not held and _waits(pod, began - seconds - 1):
                 text = f"{pod.plan.slice_name} has no pool for {seconds} s, and {made.name} keeps {len(running)}"
                 self._world.judge.report("gangs", text)
+
+    def _is_swapped(self, cluster: SimCluster, waiting: SimPod, began: float) -> bool:
+        """Return whether other slices use each pool that runs, that of the slice that waits too."""
+        made, name = waiting.workload, waiting.plan.slice_name
+        bound = [each for each in cluster.list_pods_of(made) if each.live and each.units and each.node is not None]
+        ceased = any(uid == made.uid and at >= began for (uid, _), at in self._ran_until.items())
+        if ceased or any(each.plan.slice_name == name for each in bound):
+            return False
+        used = {each.node.pool.name for each in bound if each.node and each.bound_at < began - CHANGE_SECONDS}
+        pools = self._world.gke.pools[cluster.name].values()
+        return all(each.name in used for each in pools if _is_of(each, made) and each.status == PoolStatus.RUNNING)
 
     def _find_running(self, cluster: SimCluster, made: Workload) -> dict[str, Pool]:
         """Return a pool that runs of each slice that has one."""

@@ -16,10 +16,12 @@ from shared.core import labels
 from shared.core.counts import parse_count
 from shared.core.decide.attempts import JITTER_SHARE, PAUSE_SECONDS_MAX, find_pause
 from shared.core.decide.demands import find_claim
-from shared.core.decide.gangs import find_held_since, plan_gang, select_running
+from shared.core.decide.gangs import plan_gang
+from shared.core.decide.needed_pools import select_pools_of
 from shared.core.decide.pool_facts import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import NotAllowed
+from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import SUSPENDABLE, get_kind, is_parent_kind
 from shared.core.settings import Mode
 from shared.core.times import AHEAD_SECONDS_MAX, format_minute, format_time, parse_time
@@ -27,6 +29,7 @@ from shared.core.times import AHEAD_SECONDS_MAX, format_minute, format_time, par
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from shared.core.decide.needed_pools import PoolPlan
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
     from shared.core.workloads import PodView, WorkloadView
@@ -235,6 +238,7 @@ def decide_partial(
     cluster: str,
     workload: WorkloadView,
     leaders: Sequence[PodView],
+    plan: PoolPlan,
     pools: Sequence[PoolSnapshot],
     settings: Settings,
     *,
@@ -242,12 +246,14 @@ def decide_partial(
 ) -> Decision | None:
     """Return that a part of a running workload's pools was held for too long; None if not.
 
-    A slice lacks its pool while its leader waits, and no pool of it runs.
+    A slice lacks its pool while its leader waits, no pool that runs serves it, and none is to
+    spare. Which pool serves which slice follows from use, because slices may have swapped pools.
 
     Args:
         cluster: ``projects/P/locations/L/clusters/C``.
         workload: as it is now.
         leaders: those of its leader pods that wait.
+        plan: the pools that the workload needs.
         pools: every pool of the cluster.
         settings: the operator's.
         now: unix seconds.
@@ -263,19 +269,22 @@ def decide_partial(
     if not isinstance(wish, Wish) or isinstance(gang, Decision):
         return None
     waits = {
-        claim.hash: pod.created_at if pod.unschedulable_since is None else pod.unschedulable_since
+        claim.slice_name: pod.created_at if pod.unschedulable_since is None else pod.unschedulable_since
         for pod in leaders
         if (claim := find_claim(cluster, pod, workload)) is not None
     }
-    running = select_running(gang, pools)
-    lacking = [each for each in gang if each not in running and each.claim.hash in waits]
-    lacks_since = min((waits[each.claim.hash] or now for each in lacking), default=now)
-    held_since = find_held_since(tuple(running), pools)
-    if held_since is None or now - max(held_since, lacks_since) < seconds:
+    running = {
+        pool.name: pool.owner for pool in select_pools_of(workload, pools) if pool.status == PoolStatus.RUNNING
+    }
+    names, spare = [each.claim.slice_name for each in gang], running.keys() - plan.serving.values()
+    held = {name: running[pool] for name in names if (pool := plan.serving.get(name, "")) in running}
+    lacking = [name for name in names if name in waits and name not in held]
+    lacks_since = sorted(waits[name] or now for name in lacking)[len(spare) :]  # the first ones have the spare
+    held_since = min((owner.created_at for owner in held.values() if owner and owner.created_at), default=now)
+    if not lacks_since or now - max(held_since, lacks_since[0]) < seconds:
         return None
     message = (
-        f"{len(running)} of {len(gang)} slices have node pools, and {lacking[0].claim.slice_name} has had none "
-        f"for {seconds} s, so the workload is suspended and waits until it can have all; its node pools "
-        "are given back"
+        f"{len(held)} of {len(gang)} slices have node pools, and {lacking[0]} has had none for {seconds} s, so "
+        "the workload is suspended and waits until it can have all; its node pools are given back"
     )
     return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)

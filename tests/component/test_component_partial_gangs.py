@@ -1,0 +1,98 @@
+"""A running workload of which a part has its pools is suspended by setting, and waits for all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared.core import labels
+from shared.core.identity.names import build_pool_name
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod
+
+if TYPE_CHECKING:
+    from shared.core.workloads import WorkloadView
+    from tests.component.world import World
+
+NAMES = [build_pool_name(a_claim(slice_key=f"default/train-workers-{index}")) for index in range(2)]
+
+
+@pytest.fixture(autouse=True)
+def _empty(world: World) -> None:
+    world.cluster.pods.clear()
+
+
+def jobset(world: World) -> WorkloadView:
+    return world.cluster.workloads["JobSet", "default", "train"]
+
+
+def run(world: World, *names: str) -> None:
+    for name in names:
+        world.pools.move(CLUSTER, name, "RUNNING")
+        world.cluster.nodes[name] = [f"{name}-node"]
+
+
+def hold_a_part(world: World, **marks: str) -> None:
+    """Let slice 0 run and slice 1 wait, of a JobSet that nobody suspended."""
+    world.use(capacity_first=True, release_partial_gang_seconds=600)
+    waiting = [a_pod(index=index, uid=f"uid-{index}", unschedulable_since=NOW - 20) for index in range(2)]
+    world.cluster.add(a_jobset(version="1"), *waiting)
+    world.sweep()
+    run(world, NAMES[0])
+    bound = a_pod(index=0, uid="uid-0", node_name=f"{NAMES[0]}-node")
+    world.cluster.add(a_jobset(marks=dict(marks), version="2"), bound)
+
+
+def test_a_partial_gang_is_suspended_and_waits_for_all(world: World) -> None:
+    hold_a_part(world)
+    world.clock.advance(599)
+    world.sweep()
+    assert not jobset(world).suspended
+    world.clock.advance(2)
+    world.sweep()
+
+    assert jobset(world).suspended
+    assert jobset(world).marks[labels.CAPACITY_FIRST] == "true"
+    assert any("1 of 2 slices have node pools" in each.message for each in world.cluster.notices)
+    world.cluster.pods.clear()
+    world.sweep()
+    assert [name for method, name in world.pools.calls if method == "delete"] == [NAMES[0]]
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [{labels.QUEUE_NAME: "q"}, {labels.CAPACITY_FIRST: "false"}, {labels.DISABLE_AUTOPROVISIONING: "true"}],
+)
+def test_a_partial_gang_of_a_queue_or_of_one_who_does_not_want_it_stays(
+    world: World, marks: dict[str, str]
+) -> None:
+    hold_a_part(world, **marks)
+    world.clock.advance(5000)
+    world.sweep()
+
+    assert not jobset(world).suspended
+
+
+@pytest.mark.parametrize("running", [1, 2])
+def test_a_partial_gang_whose_slices_swapped_pools_is_judged_by_their_sum(world: World, running: int) -> None:
+    """Slice 0 runs on the pool named for slice 1, and slice 1 may go to the other pool."""
+    hold_a_part(world)
+    run(world, *NAMES[2 - running :])
+    world.cluster.add(a_pod(index=0, uid="uid-0", node_name=f"{NAMES[1]}-node"))
+    world.pools.move(CLUSTER, NAMES[0], "RUNNING" if running == 2 else "RECONCILING")
+    world.clock.advance(601)
+    world.sweep()
+
+    assert jobset(world).suspended == (running == 1)
+    lines = [each.message for each in world.cluster.notices if "1 of 2 slices have node pools" in each.message]
+    assert all("train-workers-1 has had none for 600 s" in each for each in lines)
+    assert bool(lines) == (running == 1)
+
+
+def test_a_slice_that_has_just_lost_its_pool_does_not_end_the_others(world: World) -> None:
+    hold_a_part(world)
+    world.clock.advance(5000)
+    world.cluster.add(a_pod(index=1, uid="uid-1", unschedulable_since=world.clock.now() - 100))
+    world.sweep()
+
+    assert not jobset(world).suspended
