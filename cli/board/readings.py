@@ -10,8 +10,8 @@ from cli.board.acts import list_letters
 from cli.board.lanes import Lanes
 from cli.cluster_checks import check_exporter, check_lease
 from cli.doctor import mend_here
-from cli.findings import Result
 from cli.endings import say
+from cli.findings import Result
 from cli.log_search import read_answers
 from cli.status import Trouble, read_status
 from shared.core.decisions import Verdict

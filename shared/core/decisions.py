@@ -89,6 +89,7 @@ class Reason(StrEnum):
     # collect: the owner's state
     OWNER_LIVE = "owner_live"  # the workload is live
     OWNER_GONE = "owner_gone"  # the workload, or this slice of it, no longer exists
+    POOL_SURPLUS = "pool_surplus"  # the workload is live and runs on its other node pools or nodes
     CLUSTER_UNPROVEN = "cluster_unproven"  # nothing proves that the API that was read is this cluster's
     OWNER_UNKNOWN = "owner_unknown"  # the workload could not be read
     PARENT_OVER = "parent_over"  # the parent has ended but keeps the workload

@@ -101,6 +101,22 @@ def test_of_two_swapped_pools_the_empty_one_goes_whatever_its_name_says(rays: Ra
     assert rays.pools.calls == [("list", ""), ("get", name_of(1)), ("delete", name_of(1))]
 
 
+@pytest.mark.parametrize("by", ["message", "sweep"])
+@pytest.mark.parametrize("status", ["RUNNING", "ERROR"])
+def test_the_owner_of_a_pool_too_many_reads_that_it_is_not_needed(rays: RayWorld, by: str, status: str) -> None:
+    surplus = rays.add_pool(1, status)
+    rays.run(1, rays.add_pool(0))
+    rays.want(1)
+
+    rays.collect(an_over_event("drained", subject=RAYCLUSTER)) if by == "message" else rays.sweep()
+
+    found = {str(each.get("pool")): each for each in rays.records.found if each.get("decision") == "delete"}
+    assert {name: each["reason"] for name, each in found.items()} == {surplus: "pool_surplus"}
+    notice = next(each for each in rays.cluster.notices if each.reason == "NodePoolDeletionStarted")
+    said = f"deleting node pool {surplus}: its workload is live and does not need this pool [pool_surplus]"
+    assert (notice.kind, notice.message) == ("RayCluster", said)
+
+
 def test_a_pool_in_use_by_another_slice_costs_no_call_at_gke_however_long(rays: RayWorld) -> None:
     rays.run(1, rays.add_pool(0))
     rays.want(1)

@@ -246,7 +246,7 @@ def judge_collect(situation: Situation, decision: Decision) -> list[str]:
     stuck = age == "stuck"
     due = (
         not foreign
-        and owner in ("GONE", "OVER")
+        and owner in ("GONE", "OVER", "SURPLUS")
         and pods == "none"
         and pool in ("RUNNING", "RUNNING_WITH_ERROR", "ERROR", "RECONCILING")
         and not situation["mode"].endswith("report-only")
@@ -263,9 +263,7 @@ def judge_collect(situation: Situation, decision: Decision) -> list[str]:
             "never delete in report-only": not (delete and situation["mode"].endswith("report-only")),
             "never delete under others' pods": not (delete and "others" in pods),
             "never delete under own pods before they are drained": not (
-                delete
-                and pods.startswith("own")
-                and not (owner in ("OVER", "GONE", "SUSPENDED", "RETURNING") and since == "drained")
+                delete and pods.startswith("own") and not (owner not in ("LIVE", "UNKNOWN") and since == "drained")
             ),
             "never delete under pods that contradict the suspension": not (
                 delete and owner in ("SUSPENDED", "RETURNING") and pods == "own"

@@ -96,6 +96,7 @@ def _decide_live(facts: PoolFacts, now: float, settings: Settings) -> Decision:
 _ENDED_REASONS = {
     OwnerState.SUSPENDED: Reason.WORKLOAD_SUSPENDED,
     OwnerState.RETURNING: Reason.GANG_INCOMPLETE,
+    OwnerState.SURPLUS: Reason.POOL_SURPLUS,
     OwnerState.OVER: Reason.WORKLOAD_OVER,
     OwnerState.GONE: Reason.OWNER_GONE,
 }
@@ -125,9 +126,10 @@ def _decide_ended(facts: PoolFacts, now: float, settings: Settings) -> Decision:
             Reason.PODS_STILL_BOUND, f"the workload is suspended, but {pods.staying} of its pods run on {name}"
         )
     if pods.own and (seconds is None or seconds < settings.drain_seconds_max):
-        anew = pods.staying and facts.owner == OwnerState.GONE
-        does = "of a workload of the same name run" if anew else "are still terminating"
-        return _wait(Reason.PODS_STILL_BOUND, f"{pods.staying if anew else pods.own} pods {does} on {name}")
+        run = {OwnerState.GONE: "of a workload of the same name run", OwnerState.SURPLUS: "of its workload run"}
+        does = run.get(facts.owner) if pods.staying else None
+        message = f"{pods.staying if does else pods.own} pods {does or 'are still terminating'} on {name}"
+        return _wait(Reason.PODS_STILL_BOUND, message)
     if pool.status == PoolStatus.PROVISIONING and not pool.is_older(settings.creation_seconds_max, now):
         # GKE refuses to delete a pool that it is still creating.
         return _wait(Reason.POOL_IN_PROGRESS, f"node pool {name} is still being created")

@@ -29,6 +29,8 @@ class OwnerState(StrEnum):
     SUSPENDED = "suspended"
     RETURNING = "waiting for its capacity"
     """Suspended, and its pools are given back, because not all of them could be made in time."""
+    SURPLUS = "live and does not need this pool"
+    """The slices run on other nodes, and none waits."""
     OVER = "over"
     """Completed or failed."""
     GONE = "gone"

@@ -58,7 +58,7 @@ def judge_use(pool: PoolSnapshot, state: OwnerState, seen: Occupancy, plan: Pool
         plan: the pools that the workload needs.
     """
     if pool.name in plan.surplus:
-        return OwnerState.GONE if state == OwnerState.LIVE else state
+        return OwnerState.SURPLUS if state == OwnerState.LIVE else state
     awaited = state == OwnerState.GONE and pool.status not in LOST
     return OwnerState.LIVE if awaited or seen.list_on(pool.name) else state
 
