@@ -49,10 +49,11 @@ _REGISTRY = "https://registry.terraform.io/.well-known/terraform.json"
 _TARGETS = {"tool": "tools"} | {
     name: name for name in ("terraform", "image", "deploy", "browser", "corpus", "docs")
 }
+_FIRST = "not"
+"""The first word of the first tier's marker: it has what no other tier has."""
 _PROCESSES = {"cluster": 2, "image": 0, "deploy": 0, "browser": 0, "corpus": 0, "docs": 0}
-"""How many processes share a tier, where it is not one more than there are cores (tests wait more
-than they work): each of the cluster tier's runs control planes, and there is one engine for all
-images."""
+"""How many processes share a tier, where it is not as `_count_processes` says: each of the cluster
+tier's runs control planes, and there is one engine for all images."""
 _ENVIRONMENTS = {"cluster": {"GOGC": "300"}}
 """What a tier's processes are told, unless the caller says otherwise. In the cluster's, dozens of
 control planes start: a third of what that costs the API server is the collection of garbage
@@ -268,10 +269,12 @@ def _named(missing: list[Tool]) -> str:
 def _pytest(marker: str, rest: list[str]) -> int:
     _say(f"Running the tests: {marker}")
     tier = marker.partition(" ")[0]
-    processes = _PROCESSES.get(tier, min(4, 1 + (os.cpu_count() or 1)))
+    processes = _PROCESSES.get(tier, _count_processes(tier))
     spread = ["-n", str(processes), "--dist", "loadfile", "--no-loadscope-reorder"]
     spread += ["-p", "tests.slowest_files", "-p", "tests.failed_tests"]
-    environment = _ENVIRONMENTS.get(tier, {}) | os.environ
+    environment = {**_ENVIRONMENTS.get(tier, {}), **os.environ}
+    # A container's image may forbid bytecode: each process of each tier would compile all tests.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, "-m", "pytest"]
     with tempfile.TemporaryDirectory() as directory:
         failures = Path(directory) / "failed"
@@ -286,6 +289,14 @@ def _pytest(marker: str, rest: list[str]) -> int:
     if code == 0:
         _say(f"UNSTABLE: {', '.join(failed)}: passed alone, after a failure beside others. Find out why.")
     return code
+
+
+def _count_processes(tier: str) -> int:
+    """Return two processes more than cores for the first tier, and one more for others.
+
+    Tests wait more than they work, most of all those of the first tier that follow a workload.
+    """
+    return min(4, (2 if tier == _FIRST else 1) + (os.cpu_count() or 1))
 
 
 def _say(text: str) -> None:
