@@ -19,6 +19,13 @@ SEED ?=
 SEEDS ?= 0:5000
 PROGRAM ?=
 
+# A variable that is misspelt on the command line would have no effect, silently.
+VALID := VENV JOBSET SPEED REPORT BOARD TIMEOUT FAULTS CLUSTER NICE RECORD INPUTS BORDER RECIPE SEED SEEDS PROGRAM \
+	PYTHON MOCK_GOOGLE_CLOUD TPU_PROVISIONER_CORPUS
+GIVEN := $(foreach each,$(.VARIABLES),$(if $(findstring command line,$(origin $(each))),$(each)))
+WRONG := $(if $(filter 0,$(MAKELEVEL)),$(filter-out $(VALID),$(GIVEN)))
+$(if $(WRONG),$(error $(WRONG): is not a variable of this Makefile; valid: $(VALID)))
+
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-scarce demo-deploy demo-kinds demo-ray ray up down status board env quick simulate test fuzz test-tools test-terraform test-deploy test-image test-browser test-corpus test-docs controlplane controllers test-cluster lint check format bench bench-field docs docs-serve requirements clean
 

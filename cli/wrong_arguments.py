@@ -94,9 +94,9 @@ def _describe_value(error: Any, parameter: Any) -> str:
     if list_problems is not None:  # pydantic's
         given = str(list_problems()[0]["input"])[:_SHOWN_LENGTH_MAX]
         return f"is not valid (got {given!r}); valid: {_list_valid(parameter)}"
-    if error.message:
+    if "valid: " in error.message:
         return str(error.message)
-    return f"is missing; valid: {parameter.help.rstrip('.')}"
+    return f"{error.message.rstrip('.') or 'is missing'}; valid: {parameter.help.rstrip('.')}"
 
 
 def _list_valid(parameter: Any) -> str:

@@ -11,6 +11,7 @@ from cli.board.listening import serve_board
 from cli.board.site import Site
 from cli.endings import told
 from cli.operator_access import open_deployment
+from cli.wrong_arguments import Command
 from demo.board.beside_run import EVERY_SECONDS
 from demo.board.local_acts import list_acts
 from demo.stack.background import NothingRuns, read_state
@@ -19,20 +20,20 @@ from demo.stack.operator_environment import operator_environment
 
 _CANNOT_RUN = 2
 
-Home = Annotated[Path, typer.Option(help="The folder of the stack.")]
+Home = Annotated[Path, typer.Option(help="The folder of the stack.", file_okay=False)]
 Port = Annotated[int, typer.Option(help="Port on 127.0.0.1; 0: a free one.", min=0, max=65_535)]
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@app.command()
+@app.command(cls=Command)
 def board(home: Home = DEFAULT_HOME, port: Port = 0) -> None:
     """Serve the board of the stack that `make up` started, with its buttons, until Ctrl-C."""
     layout = Layout(home.resolve())
     try:
         state = read_state(layout)
     except NothingRuns as error:
-        typer.echo(f"error: {error}\nStart one with: make up", err=True)
+        typer.echo(f"error: {error}", err=True)
         raise typer.Exit(_CANNOT_RUN) from error
     with told():
         deployment = open_deployment(operator_environment(layout, state.settings, state.addresses))

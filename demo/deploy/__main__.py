@@ -15,6 +15,7 @@ from typing import Annotated, NoReturn
 import httpx
 import typer
 
+from cli.wrong_arguments import Command
 from demo.deploy.closed_loop import ClosedLoop, Contradiction
 from demo.deploy.terraform_root import TerraformFailed
 from demo.deploy.workload_run import run_workload
@@ -33,10 +34,10 @@ _REMEDIES = {
     f"export {VARIABLE}=FOLDER/mock-google-cloud",
 }
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@app.command()
+@app.command(cls=Command)
 def demo(
     manifests: Annotated[
         list[str] | None, typer.Argument(help="Manifests with JobSets. Default: a two-slice v6e JobSet.")
@@ -48,15 +49,15 @@ def demo(
 ) -> None:
     """Deploy, run, destroy, and verify that nothing is left."""
     exit_on_sigterm()
+    try:
+        documents = load(manifests or [str(DEFAULT_MANIFEST)])
+    except BadManifest as error:
+        _refuse(str(error))
     program = find_program()
     missing = [] if shutil.which("terraform") else [_REMEDIES["terraform"]]
     missing += [] if program else [_REMEDIES[VARIABLE]]
     if program is None or missing:
         _refuse("missing on this machine:\n  - " + "\n  - ".join(missing))
-    try:
-        documents = load(manifests or [str(DEFAULT_MANIFEST)])
-    except BadManifest as error:
-        _refuse(str(error))
     home = Path(tempfile.mkdtemp(prefix="tpu-provisioner-deploy-"))
     say = _Progress()
     try:

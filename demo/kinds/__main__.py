@@ -20,11 +20,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cli.wrong_arguments import Command
 from demo.kinds.cases import Case, find_problems, leave_out, list_cases
 from demo.kinds.following import Following
 from demo.loop.applying import Applier
 from demo.loop.demo_manifests import BadManifest, read_documents
 from demo.loop.views import format_line
+from demo.loop.writing import BadReportPath, check_folder
 from demo.stack.clusters import ClusterKind, ClusterMissing, check_present
 from demo.stack.commands import StackSettings
 from demo.stack.layout import PROJECT_ROOT, Layout
@@ -51,10 +53,10 @@ Manifests = Annotated[
     list[str] | None,
     typer.Argument(help="Manifests: files, globs or folders. Default: examples/kinds, and a JobSet."),
 ]
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@app.command()
+@app.command(cls=Command)
 def demo(
     manifests: Manifests = None,
     speed: Annotated[float, typer.Option(help="Virtual seconds per real second.", min=0.1, max=1000)] = 30.0,
@@ -75,10 +77,11 @@ def demo(
     try:
         cases = list_cases(read_documents(manifests or [str(path) for path in EXAMPLES]))
         check_present(cluster)
+        check_folder(report)
         embedded = cluster is ClusterKind.EMBEDDED
         missing = _name_controllers(cases) if embedded else _find_missing(cases)
         cases, left_out = leave_out(cases, missing, embedded=embedded)
-    except (BadManifest, ClusterMissing) as error:
+    except (BadManifest, BadReportPath, ClusterMissing) as error:
         _refuse(error)
     for sentence in left_out:
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)

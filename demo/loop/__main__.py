@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 from rich.console import Console
 
+from cli.wrong_arguments import Command
 from demo.loop.demo_manifests import BadManifest, Document, load
 from demo.loop.running import Run, RunOptions
 from demo.loop.tables import print_outcome
@@ -73,10 +74,10 @@ IdleSeconds = Annotated[
 Board = Annotated[bool, typer.Option("--board", help="Serve the board of the run, and print its address.")]
 
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@app.command()
+@app.command(cls=Command)
 def demo(
     manifests: Manifests = None,
     speed: Speed = 30.0,

@@ -21,6 +21,7 @@ JOBSET_GROUP = "jobset.x-k8s.io/"
 APPLY_AFTER = "local.tpu-provisioner/apply-after"
 """An annotation of a JobSet: it is applied when the JobSet of that name is over."""
 _SUFFIXES = (".yaml", ".yml", ".json")
+_VALID = "YAML files, folders or patterns"
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -112,10 +113,10 @@ def _find_files(patterns: Iterable[str]) -> list[Path]:
     found: dict[Path, None] = {}
     for text in patterns:
         # A path that exists is taken as it is, spaces included.
-        for pattern in [text] if Path(text).exists() else text.split():
+        for pattern in [text] if text and Path(text).exists() else text.split():
             found.update(dict.fromkeys(_expand(pattern)))
     if not found:
-        raise BadManifest("no manifest is given; valid: paths of YAML files, globs or folders")
+        raise BadManifest(f"no manifest is given; valid: {_VALID}")
     return list(found)
 
 
@@ -133,8 +134,8 @@ def _expand(pattern: str) -> list[Path]:
         files = sorted(each for each in map(Path, names) if each.is_file())
         if files:
             return files
-        raise BadManifest(f"{pattern}: no file matches this pattern")
-    raise BadManifest(f"{pattern}: the file or folder does not exist")
+        raise BadManifest(f"{pattern}: no file matches this pattern; valid: {_VALID}")
+    raise BadManifest(f"{pattern}: the file or folder does not exist; valid: {_VALID}")
 
 
 def _read(path: Path) -> Iterator[Document]:
@@ -143,9 +144,9 @@ def _read(path: Path) -> Iterator[Document]:
     except NotYaml as error:
         raise BadManifest(f"{path}: {error}") from error
     except UnicodeDecodeError as error:
-        raise BadManifest(f"{path}: is not UTF-8 text: {error.reason} at byte {error.start}") from error
+        raise BadManifest(f"{path}: is not UTF-8 text (see byte {error.start}); valid: {_VALID}") from error
     except OSError as error:
-        raise BadManifest(f"{path}: cannot be read: {error.strerror}") from error
+        raise BadManifest(f"{path}: cannot be read: {error.strerror}; valid: {_VALID}") from error
     number = 0
     for position, body in enumerate(bodies, start=1):
         for each in _flatten(path, position, body):

@@ -39,9 +39,18 @@ def parse_report_paths(texts: Iterable[str]) -> list[Path]:
     for path in paths:
         if path.suffix not in SUFFIXES:
             raise BadReportPath(f"report {path}: unknown ending {path.suffix!r}; valid: {', '.join(SUFFIXES)}")
-        if not path.resolve().parent.is_dir():
-            raise BadReportPath(f"report {path}: the folder {path.parent} does not exist")
+        check_folder(path)
     return paths
+
+
+def check_folder(path: Path | None) -> None:
+    """Accept a path in a folder that exists, or none.
+
+    Raises:
+        BadReportPath: there is no such folder.
+    """
+    if path and not path.resolve().parent.is_dir():
+        raise BadReportPath(f"report {path}: the folder {path.parent} does not exist; valid: another path")
 
 
 def write_report(path: Path, outcome: Outcome) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import httpx
 import typer
 
+from cli.wrong_arguments import Commands
 from demo.ray.image import write_image
 from demo.ray.installing import (
     InstallFailed,
@@ -56,7 +57,7 @@ Timeout = Annotated[float, typer.Option(help="Give up after this many real secon
 Record = Annotated[Path | None, typer.Option(help="Write the timeline into this document, between its marks.")]
 Kinds = Annotated[str, typer.Option(help="What the driver asks for, of: " + ", ".join(GROUPS))]
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(cls=Commands, add_completion=False, rich_markup_mode=None)
 
 
 @app.command()
@@ -85,7 +86,7 @@ def demo(speed: Speed = 30.0, timeout: Timeout = 900.0, record: Record = None, k
     exit_on_sigterm()
     asked = tuple(kinds.split(","))
     if unknown := sorted(set(asked) - set(GROUPS)):
-        _refuse(f"--kinds: is not valid (got {', '.join(unknown)}); valid: {', '.join(GROUPS)}")
+        _refuse(f"--kinds: is not valid (got {', '.join(unknown)!r}); valid: {', '.join(GROUPS)}")
     try:
         if record is not None:
             check_record(record)

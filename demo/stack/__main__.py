@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from cli.wrong_arguments import Commands
 from demo.stack import background
 from demo.stack.background import AlreadyRuns, NothingRuns, StartFailed
 from demo.stack.clusters import ClusterKind, ClusterMissing, check_present
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
 _CANNOT_RUN, _INTERRUPTED, _TERMINATED = 2, 130, 143
 
 app = typer.Typer(
+    cls=Commands,
+    rich_markup_mode=None,
     no_args_is_help=True,
     add_completion=False,
     help="The local stack: Kubernetes, GKE, Pub/Sub, the exporter and the functions, all on 127.0.0.1.",
 )
-Home = Annotated[Path, typer.Option(help="The folder for ports, logs, kubeconfig and state.")]
+Home = Annotated[Path, typer.Option(help="The folder for ports, logs, kubeconfig and state.", file_okay=False)]
 Speed = Annotated[float, typer.Option(help="Virtual seconds per real second; 1 is real time.", min=0.1, max=1000)]
 Seed = Annotated[int, typer.Option(help="Seed of the stand-ins: the same seed gives the same timings.")]
 RunSeconds = Annotated[

@@ -86,7 +86,10 @@ def start(home: Path, settings: StackSettings, say: Callable[[str], None] = lamb
     layout = Layout(home.resolve())
     if _lock_is_held(layout):
         raise AlreadyRuns(_describe_presence(layout))
-    layout.logs.mkdir(parents=True, exist_ok=True)
+    try:
+        layout.logs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StartFailed(f"{home}: cannot be made: {error.strerror}; valid: a folder of your own") from error
     layout.state.unlink(missing_ok=True)
     log = layout.log(SUPERVISOR)
     say(f"starting a stack in {layout.home}; its log: {log}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 import traceback
@@ -10,6 +11,7 @@ import traceback
 from tests.fuzz.border import Border, Finding, fuzz
 from tests.fuzz.borders import BORDERS
 from tests.fuzz.spoiling import Recipe
+from tests.numbers_given import parse_count
 
 BATCH = 20_000
 """Hypothesis remembers each input of a run, so a large run is many small ones."""
@@ -63,14 +65,20 @@ def _show(found: Finding) -> None:
 
 def _read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--inputs", type=int, default=20_000, help="how many, over all borders")
+    parser.add_argument("--inputs", type=parse_count, default=20_000, help="how many, over all borders")
     parser.add_argument("--border", default="", choices=["", *(each.name for each in BORDERS)])
-    parser.add_argument("--seed", type=int, default=1, help="of the first batch; each batch has the next")
-    parser.add_argument("--recipe", default="", help="repeat one input, with --border")
+    parser.add_argument("--seed", type=parse_count, default=1, help="of the first batch; each batch has the next")
+    parser.add_argument("--recipe", type=_check_recipe, default="", help="repeat one input, with --border")
     options = parser.parse_args()
     if options.recipe and not options.border:
         parser.error("--recipe needs --border")
     return options
+
+
+def _check_recipe(text: str) -> str:
+    if not re.fullmatch(r"([0-9a-f]{2})*", text):
+        raise argparse.ArgumentTypeError(f"is not valid (got {text!r}); valid: what a finding printed")
+    return text
 
 
 def _say(text: str) -> None:

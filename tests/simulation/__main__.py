@@ -11,6 +11,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from tests.numbers_given import parse_count
 from tests.simulation.campaigns import list_mended, run_campaign, tell_story
 from tests.simulation.known_findings import KNOWN
 
@@ -25,7 +26,7 @@ def main() -> int:
     """Run the simulator; return 1 if a promise was broken that the table does not know."""
     parser = argparse.ArgumentParser(prog="tests.simulation", description=__doc__)
     parser.add_argument("seeds", type=_parse_seeds, help="one seed, or FIRST:END")
-    parser.add_argument("--processes", type=int, default=None, help="default: one for each core")
+    parser.add_argument("--processes", type=parse_count, default=None, help="default: one for each core")
     parser.add_argument("--whole", action="store_true", help="do not make the story of one seed short")
     options = parser.parse_args()
     if isinstance(options.seeds, int):

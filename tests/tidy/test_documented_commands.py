@@ -1,8 +1,11 @@
-"""Each command of the operator that a page shows exists, with the options that the page shows."""
+"""Each command that a page shows exists, with its options and variables."""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,12 +19,19 @@ SHOWN = re.compile(r"(?:`|^|\$ |\$\()tpu-provisioner +([^`|#\n]+)", re.MULTILINE
 """In a code span, or at the beginning of a line of a block."""
 
 
-def list_shown() -> dict[str, str]:
+MADE = re.compile(r"(?:`|^|\$ |\$\(|^ {4})make +([^`|#;)\n]+)", re.MULTILINE)
+MODULE = re.compile(r"(?:`|^|\$ |^ {4}|/)python3? -m ([a-z][\w.]*[^`|#\n]*)", re.MULTILINE)
+MAKEFILE = (ROOT / "Makefile").read_text()
+TARGETS = set(MAKEFILE.partition(".PHONY:")[2].partition("\n")[0].split())
+VARIABLES = set(re.findall(r"[A-Z_]+", MAKEFILE.partition("VALID :=")[2].partition("GIVEN")[0]))
+
+
+def list_shown(form: re.Pattern[str] = SHOWN) -> dict[str, str]:
     """The arguments of each command that a page shows, with the page."""
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
     texts = {page: re.sub(r" *\\\n +", " ", page.read_text()) for page in pages if page.name != "CHANGELOG.md"}
     return {
-        found.strip(): str(page.relative_to(ROOT)) for page, text in texts.items() for found in SHOWN.findall(text)
+        found.strip(): str(page.relative_to(ROOT)) for page, text in texts.items() for found in form.findall(text)
     }
 
 
@@ -60,3 +70,85 @@ def test_each_command_that_a_page_shows_exists_with_its_options() -> None:
 )
 def test_what_the_command_does_not_know_is_found(arguments: str, unknown: list[str]) -> None:
     assert find_unknown(arguments) == unknown
+
+
+def test_each_target_and_variable_of_make_that_a_page_shows_exists() -> None:
+    shown = list_shown(MADE)
+    unknown = {f"{page}: make {words}": found for words, page in shown.items() if (found := find_not_made(words))}
+
+    assert len(shown) > 40
+    assert unknown == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unknown"),
+    [
+        ("demo SPEED=60", []),
+        ('demo JOBSET="a.yaml b/" BOARD=1', []),
+        ("-s env", []),
+        ("down up", []),
+        ("dmeo SPED=60", ["dmeo", "SPED"]),
+    ],
+)
+def test_what_make_does_not_know_is_found(arguments: str, unknown: list[str]) -> None:
+    assert find_not_made(arguments) == unknown
+
+
+def find_not_made(arguments: str) -> list[str]:
+    """The targets and variables of a command line that the Makefile does not have."""
+    words = [word for word in shlex.split(arguments) if not word.startswith("-")]
+    names = [word.partition("=")[0] for word in words]
+    return [name for name in names if name not in (VARIABLES if name.isupper() else TARGETS)]
+
+
+def test_a_variable_that_is_misspelt_ends_make_before_anything_runs() -> None:
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(
+        ["make", "-n", "demo", "SPED=60"], cwd=ROOT, env=alone, capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "SPED: is not a variable of this Makefile; valid: VENV JOBSET SPEED " in done.stderr
+
+
+def test_make_says_each_variable_of_its_help() -> None:
+    explained = set(re.findall(r'@echo "  ([A-Z]+)=', MAKEFILE))
+
+    assert explained
+    assert explained <= VARIABLES
+    assert set(re.findall(r"^([A-Z]+) \?=", MAKEFILE, re.MULTILINE)) <= VARIABLES
+
+
+def test_each_module_that_a_page_runs_exists_with_its_options() -> None:
+    own = {
+        words: page for words, page in list_shown(MODULE).items() if (ROOT / re.split(r"[. ]", words)[0]).is_dir()
+    }
+    missing = {f"{page}: {words}": find_missing(words) for words, page in own.items() if find_missing(words)}
+
+    assert len(own) > 10
+    assert missing == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        ("demo.stack up --speed=3", []),
+        ("tests.unit.golden_tables --write", []),
+        ("demo.stak", ["demo.stak"]),
+        ("demo.loop --sped=3", ["--sped"]),
+    ],
+)
+def test_what_a_module_does_not_know_is_found(words: str, missing: list[str]) -> None:
+    assert find_missing(words) == missing
+
+
+def find_missing(words: str) -> list[str]:
+    """The module, if there is none, or the options that its sources do not name."""
+    name, *rest = words.split()
+    path = ROOT / name.replace(".", "/")
+    files = list(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+    if not all(each.exists() for each in files):
+        return [name]
+    texts = "".join(each.read_text() for each in files)
+    options = [word.partition("=")[0] for word in rest if word.startswith("--")]
+    return [each for each in options if not {each, each[2:].replace("-", "_")} & set(re.findall(r"[\w-]+", texts))]

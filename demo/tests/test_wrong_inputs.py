@@ -1,0 +1,82 @@
+"""Wrong options and files of the demo's commands: one clear error, code 2, nothing is started."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from demo.board.__main__ import app as board
+from demo.deploy.__main__ import app as deploy
+from demo.kinds.__main__ import app as kinds
+from demo.loop.__main__ import app as loop
+from demo.ray.__main__ import app as ray
+from demo.stack.__main__ import app as stack
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from typer import Typer
+
+LIBRARIES = re.compile(r"Traceback|Value error|Input should|\bErrno\b|codec|while (parsing|scanning)|Usage:")
+SPEEDS = "a number from 0.1 to 1000"
+ROWS: list[tuple[Typer, str, str]] = [
+    (loop, "--speed=abc", f"--speed: is not valid (got 'abc'); valid: {SPEEDS}"),
+    (loop, "--speed=0", f"--speed: is not valid (got '0'); valid: {SPEEDS}"),
+    (loop, "--speed=nan", f"--speed: is not valid (got 'nan'); valid: {SPEEDS}"),
+    (loop, "--speed=", f"--speed: is not valid (got ''); valid: {SPEEDS}"),
+    (loop, "--speed", "--speed: needs a value; valid: --speed=VALUE"),
+    (loop, "--timeout=soon", "--timeout: is not valid (got 'soon'); valid: a number, 0 or more"),
+    (loop, "--timeout=-1", "--timeout: is not valid (got '-1'); valid: a number, 0 or more"),
+    (loop, "--seed=x", "--seed: is not valid (got 'x'); valid: a whole number"),
+    (loop, "--idle-seconds-max=1.5", "--idle-seconds-max: is not valid (got '1.5'); valid: a whole number, 0 or"),
+    (loop, "--cluster=kind", "--cluster: is not valid (got 'kind'); valid: embedded, real"),
+    (loop, "--sped=3", "--sped: is not an option; did you mean --speed?"),
+    (loop, "--expect-all=yes", "--expect-all: takes no value; valid: --expect-all"),
+    (loop, "--report=out.png", "report out.png: unknown ending '.png'; valid: .json, .html, .svg"),
+    (loop, "--report=no/out.svg", "report no/out.svg: the folder no does not exist; valid: another path"),
+    (loop, "missing.yaml", "missing.yaml: the file or folder does not exist; valid: YAML files, folders or"),
+    (loop, "no-*.yaml", "no-*.yaml: no file matches this pattern; valid: YAML files, folders or patterns"),
+    (loop, "BYTES", "is not UTF-8 text (see byte 0); valid: YAML files, folders or patterns"),
+    (loop, "FOLDER", "this folder contains no manifest; valid: .yaml, .yml, .json files"),
+    (loop, "", "no manifest is given; valid: YAML files, folders or patterns"),
+    (stack, "up --speed=abc", f"--speed: is not valid (got 'abc'); valid: {SPEEDS}"),
+    (stack, "up --cluster=kind", "--cluster: is not valid (got 'kind'); valid: embedded, real"),
+    (stack, "up --run-seconds=-1", "--run-seconds: is not valid (got '-1'); valid: a number, 0 or more"),
+    (stack, "up --home=BYTES", "is a file; valid: The folder for ports, logs, kubeconfig and state"),
+    (stack, "up now", "'now' is more than the command takes; valid: root up [OPTIONS]"),
+    (stack, "upp", "'upp' is not a command; did you mean up?"),
+    (kinds, "--speed=x", f"--speed: is not valid (got 'x'); valid: {SPEEDS}"),
+    (kinds, "--timeout=0", "--timeout: is not valid (got '0'); valid: a number, 1 or more"),
+    (
+        kinds,
+        "--cluster=embedded --report=no/out.json",
+        "report no/out.json: the folder no does not exist; valid: ",
+    ),
+    (kinds, "missing", "missing: the file or folder does not exist; valid: YAML files, folders or patterns"),
+    (ray, "demo --timeout=0", "--timeout: is not valid (got '0'); valid: a number, 1 or more"),
+    (ray, "demo --kinds=NPU", "--kinds: is not valid (got 'NPU'); valid: TPU, GPU"),
+    (deploy, "--speed=x", f"--speed: is not valid (got 'x'); valid: {SPEEDS}"),
+    (deploy, "--terraform=missing", "--terraform: dir 'missing' does not exist; valid: The folder with the"),
+    (board, "--port=http", "--port: is not valid (got 'http'); valid: a whole number from 0 to 65535"),
+    (board, "--port=70000", "--port: is not valid (got '70000'); valid: a whole number from 0 to 65535"),
+]
+
+
+@pytest.mark.parametrize(("app", "line", "said"), ROWS, ids=lambda each: each if isinstance(each, str) else "")
+def test_a_wrong_input_is_told_with_what_is_valid(
+    app: Typer, line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "FOLDER").mkdir()
+    (tmp_path / "BYTES").write_bytes(b"\xff\x00")
+
+    result = CliRunner().invoke(app, line.split() or [""])
+
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert said in result.stderr
+    assert LIBRARIES.search(result.stderr) is None, result.stderr
