@@ -47,8 +47,6 @@ app = typer.Typer(
     epilog=EPILOG,
 )
 app.add_typer(config_commands.app, name="config", epilog=EPILOG)
-app.command(epilog=EPILOG)(explain)
-app.command(epilog=EPILOG)(logs)
 app.add_typer(letter_commands.app, name="letters", epilog=EPILOG)
 
 Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
@@ -79,11 +77,13 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001 -- how typer calls it
 @app.callback()
 def tpu_provisioner(
     *,
-    project: Annotated[str, typer.Option(help="Only clusters of this project.")] = "",
+    project: Annotated[str, typer.Option(metavar="ID", help="Only clusters of this project.")] = "",
     cluster: Annotated[
-        str, typer.Option(help="This cluster: its name, or projects/P/locations/L/clusters/C.")
+        str, typer.Option(metavar="NAME", help="This cluster: its name, or projects/P/locations/L/clusters/C.")
     ] = "",
-    context: Annotated[str, typer.Option(help="The cluster of this context of the kubeconfig.")] = "",
+    context: Annotated[
+        str, typer.Option(metavar="NAME", help="The cluster of this context of the kubeconfig.")
+    ] = "",
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
     ] = False,
@@ -103,9 +103,12 @@ def status(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show each node pool with its owner, and each waiting slice, with the decision and the reason.
+    """Show the node pools and the slices that wait, with the reasons.
 
-    The exit code is 1 if something needs a person.
+    A pool has its owner, age, cost and busy hosts. A slice has the decision about it. The exit code
+    is 1 if something needs a person.
+
+    Example: tpu-provisioner status -n team-a --watch
     """
     with told():
         form = choose_format(output, as_json=as_json)
@@ -139,17 +142,24 @@ def _show_status(found: Status, form: Format, *, clear: bool) -> Ending:
 
 @app.command(epilog=EPILOG)
 def why(
-    workload: Annotated[str, typer.Argument(help="NAME or NAMESPACE/NAME of a workload of any kind.")],
+    workload: Annotated[
+        str, typer.Argument(metavar="WORKLOAD", help="NAME or NAMESPACE/NAME of a workload of any kind.")
+    ],
     namespace: Namespace = "",
-    since: Annotated[str, typer.Option(help="Leave out what is older: RFC 3339, or 15m, 2h, 3d.")] = "",
+    since: Annotated[
+        str, typer.Option(metavar="TIME", help="Leave out what is older: RFC 3339, or 15m, 2h, 3d.")
+    ] = "",
     output: Output = Format.TABLE,
     *,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens, until Ctrl-C.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the history of one workload in order of time: Events, pods, pools, operations, logs.
+    """Show what happened to one workload, in order of time.
 
-    The exit code is 1 if the workload is unknown, or if one of its slices needs a person.
+    It is read from Events, pods, pools, GKE's operations and logs. The exit code is 1 if the
+    workload is unknown, or if one of its slices needs a person.
+
+    Example: tpu-provisioner why team-a/train --since 2h
     """
     from cli.asking_why import ask_why  # noqa: PLC0415 -- see open_deployment
 
@@ -166,16 +176,19 @@ def why(
 @app.command(epilog=EPILOG)
 def plan(
     files: Annotated[
-        list[str], typer.Argument(help="Manifest files, folders or patterns, or - for standard input.")
+        list[str],
+        typer.Argument(metavar="FILE...", help="Manifest files, folders or patterns, or - for standard input."),
     ],
     cluster: Annotated[
         str,
         typer.Option(
-            help="Plan for projects/P/locations/L/clusters/C. Default: the first cluster of the settings."
+            metavar="NAME",
+            help="Plan for projects/P/locations/L/clusters/C. Default: the first cluster of the settings.",
         ),
     ] = "",
     zone: Annotated[
-        str, typer.Option(help="Zone of new pools. Default: the zone of the cluster in the settings.")
+        str,
+        typer.Option(metavar="ZONE", help="Zone of new pools. Default: the zone of the cluster in the settings."),
     ] = "",
     output: Output = Format.TABLE,
     form: Annotated[
@@ -188,7 +201,7 @@ def plan(
     diff: Annotated[
         bool, typer.Option("--diff", help="Compare with the node pools that run; needs the settings.")
     ] = False,
-    price: Annotated[bool, typer.Option("--price/--no-price", help="Leave out list prices.")] = True,
+    price: Annotated[bool, typer.Option("--price/--no-price", help="Show list prices, or leave them out.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Show which node pools a manifest would get, before it is applied.
@@ -196,6 +209,8 @@ def plan(
     No cluster is contacted without --diff, or --cluster with settings. Without settings, the plan
     is for an invented cluster in any zone. The exit code is 1 if a slice would be refused, and 2 if
     a document cannot be read; the others are planned all the same.
+
+    Example: tpu-provisioner plan job.yaml --zone us-east5-b
     """
     with told():
         shown = choose_format(output, as_json=as_json)
@@ -234,11 +249,13 @@ def plan(
 @app.command(epilog=EPILOG)
 def replay(
     since: Annotated[
-        str, typer.Option(help="Push again all messages since this time: RFC 3339, or 15m, 2h, 3d.")
+        str,
+        typer.Option(metavar="TIME", help="Push again all messages since this time: RFC 3339, or 15m, 2h, 3d."),
     ] = "",
-    snapshot: Annotated[str, typer.Option(help="Seek the subscriptions to this snapshot.")] = "",
+    snapshot: Annotated[str, typer.Option(metavar="NAME", help="Seek the subscriptions to this snapshot.")] = "",
     reason: Annotated[
-        list[str] | None, typer.Option(help="Only dead letters with this reason. Can be repeated.")
+        list[str] | None,
+        typer.Option(metavar="REASON", help="Only dead letters with this reason. Can be repeated."),
     ] = None,
     function: Annotated[
         list[Function] | None, typer.Option(help="Only messages for this function. Can be repeated.")
@@ -256,11 +273,13 @@ def replay(
     sure: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Deliver messages again: since a time, from a snapshot, or dead letters. This is always safe.
+    """Deliver messages again. This is always safe.
 
     A function decides from the present state, never from the content of a message. Give exactly one
     of --since, --snapshot and --dead-letters. It asks first. The exit code is 1 if no message can
     be delivered again, or if --dry-run shows a refusal.
+
+    Example: tpu-provisioner replay --since 2h --dry-run
     """
     from cli import replay as replaying  # noqa: PLC0415 -- see open_deployment
 
@@ -283,7 +302,7 @@ def replay(
 
 @app.command(epilog=EPILOG)
 def doctor(output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
-    """Check a deployment end to end, and show the command that repairs each finding.
+    """Check a deployment end to end, with a remedy for each finding.
 
     The exit code is 1 if something is bad. Nothing is changed. Dead letters are not removed.
     """
@@ -311,10 +330,12 @@ def board(
     *,
     write: Annotated[bool, typer.Option("--write", help="Let the page replay and discard dead letters.")] = False,
 ) -> None:
-    """Serve one live page about the deployment, for this computer only, until Ctrl-C.
+    """Serve one live page about the deployment, until Ctrl-C.
 
-    The page reads with your credentials, and only while it is open. Without --write it changes
-    nothing.
+    Only this computer reaches it. The page reads with your credentials, and only while it is open.
+    Without --write it changes nothing.
+
+    Example: tpu-provisioner board --port 8080
     """
     from cli.board.listening import serve_board  # noqa: PLC0415 -- see open_deployment
     from cli.board.site import Site  # noqa: PLC0415 -- see open_deployment
@@ -322,3 +343,7 @@ def board(
     with told():
         site = Site(open_deployment(choose_environment()), write=write, every=every, namespace=namespace)
         serve_board(site, port=port, say=typer.echo)
+
+
+app.command(epilog=EPILOG)(explain)
+app.command(epilog=EPILOG)(logs)

@@ -22,12 +22,20 @@ def _complete(incomplete: str) -> list[str]:
     return [key for key in list_keys() if key.startswith(incomplete)]
 
 
-Key = Annotated[str, typer.Argument(help="Name of a setting, for example cluster.", autocompletion=_complete)]
+Key = Annotated[
+    str, typer.Argument(metavar="KEY", help="Name of a setting, for example cluster.", autocompletion=_complete)
+]
 
 
 @app.command("set", epilog=EPILOG)
-def set_value(key: Key, value: Annotated[str, typer.Argument(help="Its value.")]) -> None:
-    """Keep a value in the file."""
+def set_value(
+    key: Key,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="Its value, as the variable would have it.")],
+) -> None:
+    """Keep a value in the file.
+
+    Example: tpu-provisioner config set zone us-east5-b
+    """
     with told():
         check_key(key)
         check_value(key, value)

@@ -58,10 +58,20 @@ def _complete(incomplete: str) -> list[str]:
 
 def explain(
     reason: Annotated[
-        str, typer.Argument(help="A reason or class of failures, for example stockout.", autocompletion=_complete)
+        str,
+        typer.Argument(
+            metavar="REASON",
+            help="A reason, class of failures or alert, for example stockout.",
+            autocompletion=_complete,
+        ),
     ],
 ) -> None:
-    """Print what the runbook says about a reason: what it means, what follows, what to do."""
+    """Print what the runbook says about a reason.
+
+    It says what the reason means, what follows, and what to do.
+
+    Example: tpu-provisioner explain stockout
+    """
     with told():
         heading, text = find_section(reason)
     text = f"## {heading}\n\n" + drop_links(text) + "\n"

@@ -18,8 +18,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Look at dead letters, deliver them again, or remove them. A message that can never succeed becomes one.",
 )
-Ids = Annotated[list[str] | None, typer.Argument(help="IDs of messages, as the list shows them.")]
-Reasons = Annotated[list[str] | None, typer.Option("--reason", help="Only with this reason. Can be repeated.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="IDs of messages, as the list shows them.")]
+Reasons = Annotated[
+    list[str] | None, typer.Option("--reason", metavar="REASON", help="Only with this reason. Can be repeated.")
+]
 Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
 Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
@@ -95,7 +97,10 @@ def replay_letters(
     sure: Sure = False,
     as_json: AsJson = False,
 ) -> None:
-    """Publish dead letters again: the named ones, those with a reason, or all. It asks first."""
+    """Publish dead letters again. It asks first.
+
+    It takes the named ones, those with a reason, or all.
+    """
     from cli import replay as replaying  # noqa: PLC0415 -- see _choose
 
     with told():
@@ -120,7 +125,10 @@ def discard_letters(
     everything: Annotated[bool, typer.Option("--all", help="Remove all of them.")] = False,
     sure: Sure = False,
 ) -> None:
-    """Remove dead letters for good: the named ones, or those with a reason. It asks first."""
+    """Remove dead letters for good. It asks first.
+
+    It takes the named ones, those with a reason, or with --all every one.
+    """
     from cli.asking import confirm  # noqa: PLC0415 -- see _choose
     from cli.letters import discard  # noqa: PLC0415 -- see _choose
     from cli.replay import count_letters, open_box  # noqa: PLC0415 -- see _choose

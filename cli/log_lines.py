@@ -77,9 +77,13 @@ class Line:
 
 
 def logs(
-    part: Annotated[Part | None, typer.Argument(help="Only records of this function, or of the exporter.")] = None,
+    part: Annotated[
+        Part | None, typer.Argument(metavar="PART", help="Only records of this part: " + ", ".join(Part) + ".")
+    ] = None,
     namespace: Namespace = "",
-    since: Annotated[str, typer.Option(help="Leave out what is older: RFC 3339, or 15m, 2h, 3d.")] = "1h",
+    since: Annotated[
+        str, typer.Option(metavar="TIME", help="Leave out what is older: RFC 3339, or 15m, 2h, 3d.")
+    ] = "1h",
     severity: Annotated[
         Severity, typer.Option(help="Leave out what is less severe. notice: what was created, deleted or refused.")
     ] = Severity.INFO,
@@ -98,9 +102,11 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new records, until Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False,
 ) -> None:
-    """Show what the functions and the exporter logged, the newest record last.
+    """Show what the functions and the exporter logged, the newest last.
 
     `why WORKLOAD` shows the history of one workload, and its Events too.
+
+    Example: tpu-provisioner logs provision --severity notice --since 15m
     """
     with told():
         form = choose_format(output, as_json=as_json)

@@ -6,8 +6,10 @@ import dataclasses
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from cli.app import app
 from cli.cli_settings import OperatorSettings, find_subscription, find_topic, list_pushed, read_environment
@@ -15,10 +17,24 @@ from cli.endings import EPILOG, Ending
 from shared.core.errors import Misconfigured
 from tests.builders import CLUSTER
 from tests.cli.cli_world import run
+from tests.tidy.test_documented_commands import find_unknown
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTERS = {"TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9"}})}
 COMMANDS = ("status", "why", "explain", "logs", "plan", "replay", "doctor", "board")
+
+
+def find_command(words: tuple[str, ...]) -> Any:
+    found: Any = typer.main.get_command(app)
+    for word in words:
+        found = found.commands[word]
+    return found
+
+
+def list_commands(words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """The words of each command that runs something."""
+    inside = getattr(find_command(words), "commands", {})
+    return [each for name in inside for each in list_commands((*words, name))] if inside else [words]
 
 
 def problems(environ: dict[str, str]) -> tuple[str, ...]:
@@ -85,6 +101,26 @@ def test_every_command_tells_its_exit_codes(command: str) -> None:
 
     assert result.exit_code == 0
     assert " ".join(EPILOG.split()) in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize("command", [(), ("letters",), ("config",)], ids=str)
+def test_no_summary_of_a_command_is_cut(command: tuple[str, ...]) -> None:
+    listed = run(*command, "--help", environ={"COLUMNS": "80"}).stdout.partition("Commands:")[2]
+
+    assert listed
+    assert [line for line in listed.splitlines() if line.endswith("...")] == []
+
+
+@pytest.mark.parametrize("command", list_commands(), ids=" ".join)
+def test_every_help_fits_80_columns_and_explains_each_option(command: tuple[str, ...]) -> None:
+    lines = run(*command, "--help", environ={"COLUMNS": "80"}).stdout.splitlines()
+    found = find_command(command)
+
+    assert [line for line in lines if len(line) > 80] == []
+    assert [each.name for each in found.params if not each.help] == []
+    examples = re.findall(r"Example: tpu-provisioner (.*)", "\n".join(lines))
+    assert all(find_unknown(example) == [] for example in examples)
+    assert examples or len(command) > 1 or command == ("doctor",)
 
 
 def test_the_page_lists_every_command_option_setting_and_exit_code() -> None:
