@@ -14,6 +14,11 @@ from demo.kinds.__main__ import app as kinds
 from demo.loop.__main__ import app as loop
 from demo.ray.__main__ import app as ray
 from demo.stack.__main__ import app as stack
+from standins.cluster.__main__ import application as cluster
+from standins.controlplane.cli import app as controlplane
+from standins.fakegke.cli import app as fakegke
+from standins.logging.__main__ import app as logs
+from standins.pubsub.cli import app as pubsub
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,3 +85,62 @@ def test_a_wrong_input_is_told_with_what_is_valid(
     assert result.stderr.startswith("error: ")
     assert said in result.stderr
     assert LIBRARIES.search(result.stderr) is None, result.stderr
+
+
+STAND_INS: list[tuple[Typer, str, str]] = [
+    (fakegke, "serve --speed=x", "'--speed': 'x' is not valid; valid: a number, 0.001 or more"),
+    (
+        fakegke,
+        "serve --rest-port=70000",
+        "'--rest-port': '70000' is not valid; valid: a whole number from 0 to 65535",
+    ),
+    (fakegke, "fault add --url=x outcome --nth=x", "'--nth': 'x' is not valid; valid: a whole number"),
+    (fakegke, "fault add --url=x outcome --count=x", "'--count': 'x' is not valid; valid: a whole number"),
+    (
+        fakegke,
+        "fault add --url=x outcome --set kind=[",
+        "--set 'kind=[': the value is not YAML; valid: field=value",
+    ),
+    (fakegke, "fault add --url=x outcome --set kind=x", "switch 'outcome': kind cannot be 'x'; valid: "),
+    (
+        fakegke,
+        "fault list --url=BYTES",
+        "'BYTES' is no running fake GKE: cannot be read; valid: http://127.0.0.1:PORT",
+    ),
+    (fakegke, "fault list --url=http://127.0.0.1:9", "is no running fake GKE: does not answer; valid: "),
+    (pubsub, "serve --grpc-port=x", "'--grpc-port': 'x' is not valid; valid: a whole number from 0 to 65535"),
+    (pubsub, "serve --speed=nan", "'--speed': 'nan' is not valid; valid: a number, 0.001 or more"),
+    (
+        pubsub,
+        "topics --ports-file=BYTES",
+        "--ports-file BYTES: cannot be read; valid: the file that a running broker",
+    ),
+    (
+        logs,
+        "serve --folder=FOLDER --project=p --rest-port=x",
+        "'--rest-port': 'x' is not valid; valid: a whole number",
+    ),
+    (cluster, "serve --port=70000", "'--port': '70000' is not valid; valid: a whole number from 0 to 65535"),
+    (cluster, "serve --speed=0", "'--speed': '0' is not valid; valid: a number, 0.001 or more"),
+    (cluster, "serve --history=-1", "'--history': '-1' is not valid; valid: a whole number, 0 or more"),
+    (controlplane, "build --nice=77", "'--nice': '77' is not valid; valid: a whole number from 0 to 19"),
+]
+
+
+@pytest.mark.parametrize(
+    ("app", "line", "said"), STAND_INS, ids=lambda each: each if isinstance(each, str) else ""
+)
+def test_a_wrong_option_of_a_stand_in_is_told_with_what_is_valid(
+    app: Typer, line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "FOLDER").mkdir()
+    (tmp_path / "BYTES").write_bytes(b"\xff\x00")
+
+    result = CliRunner().invoke(app, line.split(), env={"COLUMNS": "200"})
+
+    assert result.exit_code == 2, result.output
+    assert said in " ".join(result.stderr.split())
+    assert re.search(r"Traceback|Value error|Input should|Errno|codec|Error\(", result.stderr) is None, (
+        result.stderr
+    )

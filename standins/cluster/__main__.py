@@ -9,8 +9,9 @@ import typer
 
 from standins.cluster.server import Settings, run
 from standins.cluster.store.object_store import DEFAULT_HISTORY
+from standins.processes.own_words import Commands
 
-application = typer.Typer(no_args_is_help=True)
+application = typer.Typer(cls=Commands, no_args_is_help=True)
 
 
 @application.callback()
@@ -20,10 +21,12 @@ def main() -> None:
 
 @application.command("serve")
 def serve_command(
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
-    speed: Annotated[float, typer.Option(help="Virtual seconds per real second, for TTLs and back-offs.")] = 30.0,
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes a free one.", min=0, max=65535)] = 0,
+    speed: Annotated[
+        float, typer.Option(help="Virtual seconds per real second, for TTLs and back-offs.", min=0.001)
+    ] = 30.0,
     seed: Annotated[int, typer.Option(help="Seed of generated names and UIDs.")] = 1,
-    history: Annotated[int, typer.Option(help="Changes kept per kind for watches.")] = DEFAULT_HISTORY,
+    history: Annotated[int, typer.Option(help="Changes kept per kind for watches.", min=0)] = DEFAULT_HISTORY,
     ports_file: Annotated[Path | None, typer.Option(help="Write {url} here as JSON once listening.")] = None,
     kubeconfig_file: Annotated[Path | None, typer.Option(help="Write a kubeconfig here once listening.")] = None,
 ) -> None:

@@ -27,6 +27,7 @@ from standins.controlplane.progress import Progress
 from standins.controlplane.recipe import ADDITIONS, RecipeBroken, UnknownAddition, find_additions
 from standins.controlplane.serving import Outputs, serve_until
 from standins.controlplane.toolchain import NoToolchain
+from standins.processes.own_words import Commands
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _FAILED, _INTERRUPTED = 1, 130
 
 app = typer.Typer(
+    cls=Commands,
     help="A real Kubernetes control plane as plain processes: etcd, API server, controllers, scheduler, JobSet.",
     no_args_is_help=True,
     add_completion=False,

@@ -15,9 +15,11 @@ from rich.console import Console
 from rich.table import Table
 
 from standins.fakegke.faults.fault_rules import SWITCHES, parse_fault
+from standins.processes.own_words import Commands
 from standins.processes.shutdown_noise import silence_cancelled_connects
 
 app = typer.Typer(
+    cls=Commands,
     help="A fake GKE control plane: node pools, operations, quotas and faults, without machines. "
     "See docs/fake-gke.md.",
     no_args_is_help=True,
@@ -38,9 +40,11 @@ def serve_command(
     project: Annotated[str, typer.Option(help="Project id of the clusters.")],
     location: Annotated[str, typer.Option(help="Region or zone of the clusters.")],
     cluster: Annotated[list[str], typer.Option(help="Name of a cluster that exists; may be given several times.")],
-    rest_port: Annotated[int, typer.Option(help="Port of REST v1, v1beta1 and /admin; 0 picks a free one.")] = 0,
-    grpc_port: Annotated[int, typer.Option(help="Port of gRPC; 0 picks a free one.")] = 0,
-    speed: Annotated[float, typer.Option(help="Virtual seconds for each real second.")] = 30.0,
+    rest_port: Annotated[
+        int, typer.Option(help="Port of REST v1, v1beta1 and /admin; 0 picks a free one.", min=0, max=65535)
+    ] = 0,
+    grpc_port: Annotated[int, typer.Option(help="Port of gRPC; 0 picks a free one.", min=0, max=65535)] = 0,
+    speed: Annotated[float, typer.Option(help="Virtual seconds for each real second.", min=0.001)] = 30.0,
     seed: Annotated[int, typer.Option(help="Same seed, same calls: same ids and timings.")] = 1,
     zone: Annotated[
         list[str] | None, typer.Option(help="Node zone of the clusters; default: of the location.")
@@ -108,7 +112,10 @@ def add_fault(
         key, equals, value = pair.partition("=")
         if not equals:
             _fail(f"--set {pair!r}: field=value is wanted")
-        fault[key] = yaml.safe_load(value)
+        try:
+            fault[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            _fail(f"--set {pair!r}: the value is not YAML; valid: field=value")
     try:
         parse_fault(fault)
     except ValueError as error:
@@ -190,10 +197,17 @@ def _ask(url: str, verb: str, path: str, body: dict[str, Any] | None = None) -> 
         answer = httpx.request(verb, f"{base}{path}", json=body, timeout=10.0)
         payload = dict(answer.json())
     except (OSError, ValueError, KeyError, httpx.HTTPError) as error:
-        _fail(f"url: {url!r} is no running fake GKE (http://127.0.0.1:PORT or a ports file is wanted): {error!r}")
+        _fail(
+            f"url: {url!r} is no running fake GKE: {_name_cause(error)}; "
+            "valid: http://127.0.0.1:PORT or a ports file"
+        )
     if answer.is_error:
         _fail(str(payload.get("error", payload)))
     return payload
+
+
+def _name_cause(error: Exception) -> str:
+    return "does not answer" if isinstance(error, httpx.TransportError) else "cannot be read"
 
 
 def _fail(text: str) -> NoReturn:

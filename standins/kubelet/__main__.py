@@ -16,6 +16,7 @@ from standins.kubelet.watching import PodWatch
 from standins.processes.ending import note_signals, wait_for_the_end
 from standins.processes.journal import write_record
 from standins.processes.kubeconfig import KubeconfigError, open_async_client
+from standins.processes.own_words import Command
 from standins.processes.shutdown_noise import silence_cancelled_connects
 
 
@@ -63,4 +64,6 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    app = typer.Typer(add_completion=False)
+    app.command(cls=Command)(main)
+    app()

@@ -13,8 +13,10 @@ import typer
 
 from standins.logging.server import LoggingServer, serve_until_signal
 from standins.processes.journal import log_as_json
+from standins.processes.own_words import Commands
 
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     help="Reading Cloud Logging, on a laptop: POST /v2/entries:list over the log files of a folder.",
 )

@@ -95,7 +95,8 @@ def _read_current(path: Path) -> tuple[Json, Json]:
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise KubeconfigError(f"{path}: cannot be read as a kubeconfig: {error}") from error
+        why = getattr(error, "strerror", "") or "it is not YAML"
+        raise KubeconfigError(f"{path}: cannot be read as a kubeconfig: {why}; valid: a kubeconfig") from error
     if not isinstance(config, dict):
         raise KubeconfigError(f"{path}: cannot be read as a kubeconfig: it is not a mapping")
     context = _find(path, config, "contexts", "context", config.get("current-context"))

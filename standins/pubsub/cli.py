@@ -15,10 +15,12 @@ from rich.console import Console
 from rich.table import Table
 
 from standins.processes.journal import log_as_json
+from standins.processes.own_words import Commands
 from standins.pubsub.model.resource_names import identifier_of
 from standins.pubsub.server import ServerSettings, serve_until_signal
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     help="A local Google Cloud Pub/Sub: gRPC and REST, push with OIDC tokens, filters, dead letters, replay.",
@@ -124,7 +126,9 @@ def _base_url(rest_url: str, ports_file: Path | None) -> str:
     try:
         return str(json.loads(ports_file.read_text())["rest"])
     except (OSError, ValueError, KeyError) as error:
-        raise typer.BadParameter(f"--ports-file {ports_file}: {error!r}") from error
+        raise typer.BadParameter(
+            f"--ports-file {ports_file}: cannot be read; valid: the file that a running broker wrote"
+        ) from error
 
 
 def _fetch(base: str, path: str, **query: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 
 from standins.fakegke.errors import parse_code
+from standins.fakegke.faults.shape_words import describe_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -273,7 +274,8 @@ def parse_fault(raw: object) -> Fault:
         fault = msgspec.convert(raw, SWITCHES[switch])
     except msgspec.ValidationError as error:
         fields = ", ".join(sorted(SWITCHES[switch].__struct_fields__))
-        raise FaultError(f"switch {switch!r}: {error}; valid fields: {fields}") from error
+        said = describe_shape(error, SWITCHES[switch])
+        raise FaultError(f"switch {switch!r}: {said}; valid fields: {fields}") from error
     if fault.nth < 1 or (fault.count is not None and fault.count < 1):
         raise FaultError(f"switch {switch!r}: nth ({fault.nth}) and count ({fault.count}) must be 1 or more")
     if isinstance(fault, FailSync):

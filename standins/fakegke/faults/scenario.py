@@ -18,6 +18,7 @@ import yaml
 
 from standins.fakegke.faults.capacity_script import Stock, parse_capacity
 from standins.fakegke.faults.fault_rules import Fault, parse_fault
+from standins.fakegke.faults.shape_words import describe_shape
 from standins.fakegke.resource_names import region_of
 
 if TYPE_CHECKING:
@@ -137,7 +138,8 @@ def parse_scenario(raw: object) -> tuple[Scenario, list[Fault]]:
         plain = {key: value for key, value in raw.items() if key not in ("faults", "capacity")}
         scenario = msgspec.convert(plain, Scenario)
     except msgspec.ValidationError as error:
-        raise ScenarioError(f"{error}; valid keys: faults, capacity, policies, reservations, timings") from error
+        said = describe_shape(error, Scenario)
+        raise ScenarioError(f"{said}; valid keys: faults, capacity, policies, reservations, timings") from error
     scenario.capacity = parse_capacity([] if raw.get("capacity") is None else raw["capacity"])
     return scenario, [parse_fault(fault) for fault in faults]
 
@@ -153,6 +155,8 @@ def load_scenario(path: Path) -> tuple[Scenario, list[Fault]]:
         raise ScenarioError(f"{path}: cannot be read ({error.strerror}); valid: a readable YAML file") from error
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ScenarioError(f"{path}{line}: is not YAML ({error.problem}); valid: a YAML file") from error
-    except (yaml.YAMLError, ValueError) as error:
+        raise ScenarioError(f"{path}{line}: is not YAML; valid: a YAML file") from error
+    except (yaml.YAMLError, UnicodeError) as error:
+        raise ScenarioError(f"{path}: is not YAML, or not UTF-8 text; valid: a YAML file") from error
+    except ValueError as error:
         raise ScenarioError(f"{path}: {error}") from error
