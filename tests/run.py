@@ -272,6 +272,7 @@ def _pytest(marker: str, rest: list[str]) -> int:
     processes = _PROCESSES.get(tier, _count_processes(tier))
     spread = ["-n", str(processes), "--dist", "loadfile", "--no-loadscope-reorder"]
     spread += ["-p", "tests.slowest_files", "-p", "tests.failed_tests"]
+    spread += ["-p", "tests.longest_first"] if tier == _FIRST else []
     environment = {**_ENVIRONMENTS.get(tier, {}), **os.environ}
     # A container's image may forbid bytecode: each process of each tier would compile all tests.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -292,11 +293,12 @@ def _pytest(marker: str, rest: list[str]) -> int:
 
 
 def _count_processes(tier: str) -> int:
-    """Return two processes more than cores for the first tier, and one more for others.
+    """Return three processes more than cores for the first tier, and one more for others.
 
     Tests wait more than they work, most of all those of the first tier that follow a workload.
     """
-    return min(4, (2 if tier == _FIRST else 1) + (os.cpu_count() or 1))
+    cores = os.cpu_count() or 1
+    return min(5, 3 + cores) if tier == _FIRST else min(4, 1 + cores)
 
 
 def _say(text: str) -> None:

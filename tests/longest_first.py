@@ -1,0 +1,29 @@
+"""A pytest plugin that lets the files which take longest begin first, so that no process waits."""
+
+from __future__ import annotations
+
+import pytest
+
+LONGEST = (
+    "tests/kinds/test_kinds_capacity_first.py",
+    "tests/infra/test_build_runs.py",
+    "demo/tests/test_demo_scarce.py",
+    "tests/watch_faults/test_watch_faults.py",
+    "demo/tests/test_demo.py",
+    "tests/kinds/test_kinds_gpu.py",
+    "demo/tests/test_stack_commands.py",
+    "tests/kinds/test_kinds_job.py",
+    "tests/loop/test_chaos.py",
+    "tests/lives/test_lives_slices.py",
+    "tests/lives/test_lives.py",
+    "tests/simulation/test_simulation.py",
+)
+"""The first tier's, the longest first, as `slowest_files.py` prints them. A file that is missing
+here costs time and nothing else."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of these files first; all others keep their order."""
+    places = {file: place for place, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(LONGEST)))
