@@ -216,6 +216,16 @@ def test_empty_optional_values_mean_their_defaults(bench: Bench) -> None:
     assert "gs://a-project-tpu-provisioner-state/tpu-provisioner" in done.stdout
 
 
+@pytest.mark.parametrize("zone", ["us-central1-ai1a", "us-south1-ai1b", "us-east5-b"])
+def test_a_zone_may_be_one_of_ai(bench: Bench, zone: str) -> None:
+    region = zone.rpartition("-")[0]
+    changed = OLD_COMMAND_LINE | {"_REGION": region, "_ZONE": zone}
+    done = bench.run("check-inputs.sh", bench.environ(PROVISION, changed))
+
+    assert done.returncode == 0, done.stderr
+    assert f"cluster tpu-cluster in {region}" in done.stdout
+
+
 def test_by_hand_inputs_need_no_underscore_and_a_substitution_counts_more(bench: Bench) -> None:
     by_hand = {name.removeprefix("_"): value for name, value in OLD_COMMAND_LINE.items()} | {
         "PROJECT_ID": "a-project"
