@@ -105,8 +105,8 @@ test-tools: $(VENV)/.development ## Run the tests that need gcloud, kubectl and 
 test-terraform: $(VENV)/.development ## Run the tests that need Terraform and its google provider
 	@$(BIN)/python -m tests.run --terraform
 
-test-deploy: $(VENV)/.development ## Run the tests that deploy to a mock of Google Cloud (MOCK_GOOGLE_CLOUD=program)
-	@$(BIN)/python -m tests.run --deploy
+test-deploy: $(VENV)/.development ## Run the tests that deploy to a mock of Google Cloud (MOCK_GOOGLE_CLOUD=program; ALL=1: the long ones too)
+	@$(BIN)/python -m tests.run --deploy $(if $(ALL),--all)
 
 test-image: $(VENV)/.development ## Run the tests that build and run the exporter's image
 	@$(BIN)/python -m tests.run --image

@@ -3,7 +3,8 @@
 The first tier needs nothing but PyPI. The tool tier (marker `tool`) needs gcloud, kubectl and
 Google's Pub/Sub emulator. The terraform tier (marker `terraform`) needs that program and the google
 provider. The image tier (marker `image`) needs a container engine. The deploy tier (marker
-`deploy`) needs gcloud, Terraform and a mock of Google Cloud. The browser tier (marker `browser`)
+`deploy`) needs gcloud, Terraform and a mock of Google Cloud; its tests that take minutes each
+(marker `by_hand`) run only with --deploy --all. The browser tier (marker `browser`)
 needs the system's Chromium, Playwright, and axe-core from npm. The corpus tier (marker `corpus`)
 needs public manifests, from GitHub or from clones. The docs tier (marker `docs`) needs MkDocs in an
 environment of its own. The cluster tier (marker `cluster`) needs Go, and builds a real control
@@ -184,15 +185,21 @@ def main() -> int:
     tier.add_argument("--corpus", action="store_true", help="run the corpus tier only")
     tier.add_argument("--docs", action="store_true", help="run the docs tier only")
     tier.add_argument("--cluster", action="store_true", help="run the cluster tier only")
-    tier.add_argument("--all", action="store_true", help="run every tier but the cluster's, where it can")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="run every tier but the cluster's, where it can; with --deploy: also its tests that run by hand only",
+    )
     tier.add_argument("--missing", choices=sorted(_NEEDS), help="run nothing; print what a tier would still need")
     options, rest = parser.parse_known_args()
     if options.missing:
         sys.stdout.write(_named(_missing(_NEEDS[options.missing])))
         return 0
     chosen = next((marker for marker in _NEEDS if getattr(options, _TARGETS[marker])), None)
+    if options.all and (options.cluster or chosen not in (None, "deploy")):
+        parser.error("--all: is for every tier, or for the whole of one; valid: alone, or with --deploy")
     if chosen:
-        return _run_tier(chosen, _missing(_NEEDS[chosen]), rest)
+        return _run_tier(chosen, _missing(_NEEDS[chosen]), rest, whole=options.all)
     if options.cluster:
         return _run_cluster(_missing(TOOLS), rest)
     code = _pytest(" and ".join(f"not {marker}" for marker in (*_NEEDS, "cluster")), rest)
@@ -206,7 +213,7 @@ def main() -> int:
         ("docs", "that build the site of the documentation", DOCS),
     ):
         if options.all and not _missing(tools):
-            code = code or _pytest(f"{marker} and not cluster", rest)
+            code = code or _pytest(_without_by_hand(marker), rest)
         else:
             _say_not_run(marker, title, _missing(tools), asked=options.all)
     _say("NOT RUN: the cluster tier, the tests on a real control plane; run it with: make test-cluster")
@@ -247,13 +254,19 @@ def _has_ray() -> bool:
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 
-def _run_tier(marker: str, missing: list[Tool], rest: list[str]) -> int:
+def _run_tier(marker: str, missing: list[Tool], rest: list[str], *, whole: bool) -> int:
     if not missing:
-        return _pytest(f"{marker} and not cluster", rest)
+        return _pytest(f"{marker} and not cluster" if whole else _without_by_hand(marker), rest)
     _say(f"The {marker} tier cannot run; missing:")
     for tool in missing:
         _say(f"  - {tool.name}: {tool.remedy}")
     return 1
+
+
+def _without_by_hand(marker: str) -> str:
+    if marker == "deploy":
+        _say("NOT RUN: the deploy tier's tests that take minutes each; run them with: make test-deploy ALL=1")
+    return f"{marker} and not cluster and not by_hand"
 
 
 def _say_not_run(marker: str, title: str, missing: list[Tool], *, asked: bool) -> None:

@@ -15,6 +15,9 @@ plan=$BUILD_FOLDER/terraform-plan
 # Google's words where an account, a grant or an API was made seconds ago and is not known everywhere yet.
 not_yet='Error 403.*([Pp]ermission|actAs)|[Ss]ervice account .* does not exist|[Pp]rincipal .* does not exist|has not been used in project'
 waits_max=6
+# The provider's words where a plan was made before an update of the cluster: its endpoint, which the functions get, is
+# read again after the update only, and the provider cannot plan with a value that it does not know yet.
+planned_too_early='Provider produced inconsistent final plan'
 
 # Terraform reads a copy from now on, to which files can be added.
 copy_roots() {
@@ -83,6 +86,8 @@ for ((pass = 1; ; pass++)); do
         waits=$((waits + 1))
         say "A new account, grant or API may have no effect yet: wait $waits of $waits_max, 30 s"
         sleep "${RETRY_PAUSE_SECONDS:-30}"
+    elif [ "$pass" -le 2 ] && grep -q "$planned_too_early" "$BUILD_FOLDER/apply-errors"; then
+        say "The cluster was updated, so what depends on it is planned again"
     else
         fail "Terraform failed; correct what it says above, then run this build again"
     fi

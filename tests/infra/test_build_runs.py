@@ -189,10 +189,20 @@ ACT_AS = "Error: googleapi: Error 403: Permission 'iam.serviceaccounts.actAs' de
 UNKNOWN = "Error: googleapi: Error 400: Service account x@p.iam.gserviceaccount.com does not exist., badRequest"
 
 
+TOO_EARLY = "Error: Provider produced inconsistent final plan"
+
+
 def apply_again(masters: dict[str, Path], folder: Path, *errors: str) -> subprocess.CompletedProcess[str]:
     bench = copy_of(masters["beside"], folder)
     build_cloud.change(bench.world, apply_fails=[f"\n{each}\n" for each in errors])
     return bench.run("provision-07-terraform.sh", bench.environ(PROVISION, BESIDE_A_CLUSTER))
+
+
+def test_what_an_update_of_the_cluster_changed_is_planned_again(tmp_path: Path, masters: dict[str, Path]) -> None:
+    done = apply_again(masters, tmp_path, TOO_EARLY)
+    assert done.returncode == 0, done.stderr
+    assert "The cluster was updated, so what depends on it is planned again" in done.stdout
+    assert apply_again(masters, tmp_path / "thrice", TOO_EARLY, TOO_EARLY, TOO_EARLY).returncode == 1
 
 
 def test_terraform_is_applied_again_until_a_new_grant_has_its_effect(

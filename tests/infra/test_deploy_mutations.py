@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -112,6 +114,37 @@ def test_a_contradiction_that_every_api_accepts_is_found(
 
     assert len(problems) >= len(found)
     assert [text for text in found if not any(each.startswith(text) for each in problems)] == []
+
+
+SEEN = {
+    ("iam.googleapis.com/projects/*/serviceAccounts/*", "roles/iam.serviceAccountTokenCreator"),
+    ("pubsub.googleapis.com/projects/*/subscriptions/*", "roles/pubsub.subscriber"),
+    ("pubsub.googleapis.com/projects/*/topics/*", "roles/pubsub.publisher"),
+    ("run.googleapis.com/projects/*/locations/*/services/*", "roles/run.invoker"),
+}
+"""The grants that parts of a deployment cannot do without, as far as what is deployed tells."""
+
+
+def test_each_binding_without_which_a_call_fails_is_missed(project: CloudProject, beside: TerraformRoot) -> None:
+    """Each is removed in turn from what the mock keeps; the exporter's is the only one not seen."""
+    deployment = project.read_deployment()
+    assert deployment.find_problems() == []
+    kinds: dict[tuple[str, str], list[bool]] = {}
+    for resource, policy in deployment.policies.items():
+        for binding in policy.get("bindings", []):
+            for member in binding["members"]:
+                kept = [each for each in policy["bindings"] if each is not binding]
+                kept.append(binding | {"members": [each for each in binding["members"] if each != member]})
+                policies = deployment.policies | {resource: policy | {"bindings": kept}}
+                found = dataclasses.replace(deployment, policies=policies).find_problems()
+                kind = re.sub(
+                    r"/(projects|locations|serviceAccounts|subscriptions|topics|services)/[^/]+",
+                    r"/\1/*",
+                    resource,
+                )
+                kinds.setdefault((kind, binding["role"]), []).append(bool(found))
+
+    assert {kind for kind, seen in kinds.items() if any(seen)} == SEEN
 
 
 def test_a_grant_that_does_not_wait_for_the_cluster_fails_in_an_empty_project(

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// What Google refuses and mockgcp answers with error 500: a second create of a name. What it lists and mockgcp does not.
+
+// creates are the calls that make something: by a name in the query, in the body, or in the path (PUT).
+var creates = []struct {
+	host, method string
+	path         *regexp.Regexp
+	name         func(r *http.Request, body map[string]any) string
+}{
+	{"pubsub.googleapis.com", http.MethodPut, regexp.MustCompile(`^/v1/projects/[^/]+/(topics|subscriptions)/[^/:]+$`),
+		func(*http.Request, map[string]any) string { return "" }},
+	{"logging.googleapis.com", http.MethodPost, regexp.MustCompile(`^/v2/projects/[^/]+/(metrics|sinks)$`),
+		func(_ *http.Request, body map[string]any) string { return text(body, "name") }},
+	{"artifactregistry.googleapis.com", http.MethodPost, regexp.MustCompile(`^/v1/projects/[^/]+/locations/[^/]+/repositories$`),
+		func(r *http.Request, _ map[string]any) string { return r.URL.Query().Get("repositoryId") }},
+	{"iam.googleapis.com", http.MethodPost, regexp.MustCompile(`^/v1/projects/[^/]+/serviceAccounts$`),
+		func(r *http.Request, body map[string]any) string {
+			return fmt.Sprintf("%s@%s.iam.gserviceaccount.com", text(body, "accountId"), strings.Split(r.URL.Path, "/")[3])
+		}},
+}
+
+// lists are the collections that mockgcp does not list, with the field of the answer.
+var lists = map[string]string{
+	"logging.googleapis.com/metrics":     "metrics",
+	"logging.googleapis.com/sinks":       "sinks",
+	"iam.googleapis.com/serviceAccounts": "accounts",
+}
+
+var (
+	namesPath = regexp.MustCompile(`^/v[12]/projects/[^/]+/([a-zA-Z]+)$`)
+	seekPath  = regexp.MustCompile(`^/v1/(projects/[^/]+/subscriptions/[^/:]+):seek$`)
+	everMade  sync.Map // addresses
+)
+
+func (c *cloud) serveDoubles(w http.ResponseWriter, r *http.Request, body []byte) bool {
+	for _, each := range creates {
+		if each.host != r.Host || each.method != r.Method || !each.path.MatchString(r.URL.Path) {
+			continue
+		}
+		address := "https://" + r.Host + r.URL.Path
+		if name := each.name(r, parse(body)); name != "" {
+			address += "/" + name
+		}
+		if c.exists(address) {
+			fail(w, http.StatusConflict, "ALREADY_EXISTS", "Resource already exists: "+strings.TrimPrefix(address, "https://"))
+			return true
+		}
+		everMade.Store(address, true)
+		return false
+	}
+	if found := seekPath.FindStringSubmatch(r.URL.Path); found != nil && r.Host == "pubsub.googleapis.com" {
+		if _, made := subscribed.Load(found[1]); !made {
+			notFound(w, found[1])
+		} else {
+			answer(w, http.StatusOK, map[string]any{}) // nothing is delivered, so nothing changes
+		}
+		return true
+	}
+	if found := namesPath.FindStringSubmatch(r.URL.Path); found != nil && r.Method == http.MethodGet {
+		if field := lists[r.Host+"/"+found[1]]; field != "" {
+			answer(w, http.StatusOK, map[string]any{field: c.listMade("https://" + r.Host + r.URL.Path + "/")})
+			return true
+		}
+	}
+	return false
+}
+
+func (c *cloud) listMade(prefix string) []any {
+	found := []any{}
+	everMade.Range(func(address, _ any) bool {
+		if strings.HasPrefix(address.(string), prefix) {
+			if code, said := c.call(http.MethodGet, address.(string), nil); code == http.StatusOK {
+				found = append(found, said)
+			}
+		}
+		return true
+	})
+	return found
+}

@@ -1,0 +1,96 @@
+"""What an operator of 0.1.0 sees who runs the builds of this version, on the mock of Google Cloud.
+
+Nothing that a user would lose is deleted or replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.infra.build_project import Project, copy_source, enable_first_apis
+from tests.infra.build_scripts import ROOT
+from tests.infra.first_release import extract_first_release
+from tests.infra.mock_google_cloud import serve_google_cloud
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.deploy, pytest.mark.by_hand, pytest.mark.timeout(2400)]
+
+ONE_REGION = {
+    "REGION": "us-central1",
+    "SERVICES_REGION": "us-central1",
+    "ZONE": "us-central1-a",
+    "IMAGE_REPOSITORY": "",
+}
+"""0.1.0 knew one region only, so its deployments are where all services are."""
+
+
+GONE = "module.provisioner.google_pubsub_subscription.nodepool_events[0]"
+"""No program pulls from it any more: docs/notes-0.2.0.md."""
+MADE_AGAIN = (
+    "module.provisioner.google_logging_metric.decisions",
+    "module.provisioner.google_storage_bucket_object.source",
+)
+"""Log-based metrics with other labels, and the archive, are made anew: docs/upgrade.md."""
+
+
+ROLES = "infra/terraform/modules/provisioner/accounts.tf"
+
+
+def describe_roles_as_now(old: Path) -> None:
+    """Write today's descriptions of custom roles into the old source, as the mock updates none."""
+    now, then = (ROOT / ROLES).read_text(), (old / ROLES).read_text()
+    for role in ("node_pools", "pool_sizes"):
+        pattern = rf'resource "google_project_iam_custom_role" "{role}".*?description = ("[^\n]*")\n'
+        there, here = re.search(pattern, then, re.DOTALL), re.search(pattern, now, re.DOTALL)
+        assert there
+        assert here
+        then = then.replace(there[1], here[1])
+    (old / ROLES).write_text(then)
+
+
+def list_changes(project: Project) -> dict[str, list[str]]:
+    plan: dict[str, Any] = json.loads((project.build / "terraform-plan.json").read_text())
+    return {each["address"]: each["change"]["actions"] for each in plan["resource_changes"]}
+
+
+def prepare(project: Project) -> None:
+    for script in ("check-inputs.sh", "provision-01-apis.sh", "provision-02-state-bucket.sh"):
+        project.run(script)
+    for script in ("provision-03-functions.sh", "provision-04-image-repository.sh"):
+        project.run(script)
+
+
+def test_a_deployment_of_the_first_release_is_updated_and_loses_nothing(tmp_path: Path) -> None:
+    with serve_google_cloud(tmp_path) as environ:
+        enable_first_apis(environ)
+        source = extract_first_release(tmp_path / "old")
+        describe_roles_as_now(source)
+        old = Project(source, tmp_path / "old-build", environ, **ONE_REGION)
+        prepare(old)
+        old.run("provision-07-terraform.sh")
+        before = old.list_addresses()
+
+        new = Project(copy_source(tmp_path / "new"), tmp_path / "new-build", environ, **ONE_REGION)
+        prepare(new)
+        said = new.run("provision-07-terraform.sh", fails=True, CLUSTER_NAME="second")
+        assert "clusters/training, and the inputs name" in said
+        assert "Only planned: applying this plan" in new.run("provision-07-terraform.sh", PLAN_ONLY="true")
+        changes = list_changes(new)
+        assert {each for each, actions in changes.items() if "delete" in actions} == {GONE, *MADE_AGAIN}
+        for lasting in ("google_container_cluster.this", "google_storage_bucket.artifacts"):
+            assert changes[f"module.environment.{lasting}"] == ["update"]
+
+        new.run("provision-07-terraform.sh")
+        assert {*before} - {*new.list_addresses()} == {GONE}
+        assert "No changes" in new.run("provision-07-terraform.sh")
+
+        new.run("terraform-init.sh")
+        assert "Kept: gs://training-artifacts" in new.run("destroy-05-terraform.sh")
+        assert new.list_addresses() == []
+        assert "training-artifacts" in new.list_buckets()
