@@ -50,7 +50,7 @@ def _describe_shape(text: str) -> str:
 
 def _name_place(path: str | None) -> str:
     """Return a path of msgspec, for example ``$[...].endpoint``, as people write it."""
-    shown = (path or "$").removeprefix("$").replace("[...]", "a value").lstrip(".")
+    shown = (path or "$").removeprefix("$").replace("[...]", ".a value").lstrip(".")
     return shown or "it"
 
 

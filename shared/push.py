@@ -13,7 +13,7 @@ import msgspec
 
 from shared.core.errors import MalformedEvent
 from shared.core.messages import Message
-from shared.json_text import JSON_ERRORS
+from shared.json_text import JSON_ERRORS, describe_json_error
 
 BODY_BYTES_MAX = 14_000_000
 """A message has at most 10 MB, base64 adds a third."""
@@ -57,13 +57,11 @@ def parse_push(body: bytes) -> Push:
         data = base64.b64decode(envelope.message.data, validate=True)
     except JSON_ERRORS as error:
         shown = body[:80].decode("utf-8", "replace")
-        raise MalformedEvent(
-            str(error), field="body", value=shown, valid="a wrapped Pub/Sub push: {message: {data, attributes}}"
-        ) from error
+        valid = "a wrapped Pub/Sub push: {message: {data, attributes}}"
+        raise MalformedEvent(describe_json_error(error), field="body", value=shown, valid=valid) from error
     except (binascii.Error, ValueError) as error:
-        raise MalformedEvent(
-            str(error), field="body.message.data", value=envelope.message.data[:80], valid="base64"
-        ) from error
+        shown = envelope.message.data[:80]
+        raise MalformedEvent("is not base64", field="body.message.data", value=shown, valid="base64") from error
     return Push(
         message=Message(data=data, attributes=envelope.message.attributes),
         message_id=envelope.message.message_id,

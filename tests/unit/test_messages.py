@@ -286,6 +286,36 @@ def test_what_is_no_push_is_refused_by_field(raw: bytes, field: str) -> None:
         parse_push(raw)
     assert refused.value.field == field
     assert refused.value.valid
+    libraries = (
+        "Expected `",
+        "Object missing",
+        "JSON is malformed",
+        "truncated",
+        "padding",
+        "Only base64",
+        "codec",
+    )
+    assert not any(words in str(refused.value) for words in libraries)
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"{", "it is not JSON, or not all of it (got '{'); valid: a wrapped Pub/Sub push: {message: "),
+        (b"a=b", "it is not JSON (see character 1) (got 'a=b'); valid: a wrapped Pub/Sub push: {message: "),
+        (b"[]", "it must be a map, not a list (got '[]'); valid: a wrapped Pub/Sub push: {message: "),
+        (b"{}", "it lacks the key 'message' (got '{}'); valid: a wrapped Pub/Sub push: {message: "),
+        (
+            b'{"message": {"attributes": {"a": 1}}}',
+            "message.attributes.a value must be a text, not a whole number",
+        ),
+        (b'{"message": {"data": "YQ"}}', "is not base64 (got 'YQ'); valid: base64"),
+    ],
+)
+def test_what_is_no_push_is_told_in_our_words(raw: bytes, said: str) -> None:
+    with pytest.raises(MalformedEvent) as refused:
+        parse_push(raw)
+    assert said in str(refused.value)
 
 
 def test_a_push_is_read_with_its_delivery_attempt() -> None:
