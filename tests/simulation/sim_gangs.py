@@ -196,7 +196,9 @@ class GangJudge:
         plain = world.story.mode == "active" and not world.story.limit_chips and made.tolerates
         # Where a stranger's pool has the name of a slice, that slice gets none.
         taken = any(act.verb == "take-name" and act.name == made.name for act in world.story.acts)
-        short = taken or world.faults.is_short(cluster.name)
+        # The rounds of others take room and leave it, at any moment of the pause.
+        moves = any(each.waits and each is not made for each in cluster.workloads.values())
+        short = taken or moves or world.faults.is_short(cluster.name)
         if told and plain and not short and self._has_room(cluster, made):
             text = f"{max(told)[1]!r} is the last word for {made.kind} {made.name}, and there is room"
             world.judge.report("served when there is capacity", text)

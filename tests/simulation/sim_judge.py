@@ -70,6 +70,7 @@ class Judge:
         """Second pools of a claim whose request was on its way when the other one was created."""
         self._created_at: dict[tuple[str, str], list[float]] = {}
         """When each pool of a claim was created."""
+        self._known_from: dict[tuple[str, str], float] = {}
         self.creates = self.deletes = self.errors_at_rest = 0
 
     def report(self, invariant: str, text: str) -> None:
@@ -89,8 +90,10 @@ class Judge:
         others = [each for each in self._world.gke.pools[pool.cluster].values() if each.owner]
         if owner is not None and owner.claim_hash and not judge_sharing(self._world, run, pool, pool.size):
             own = [each for each in others if each.owner and each.owner.claim_hash == owner.claim_hash]
+            late = now - run.call_began > LOOK_SECONDS_MAX  # it comes after the look of another function
+            self._known_from[pool.cluster, pool.name] = now + LOOK_SECONDS_MAX * late
             for other in [each for each in own if each.status in LIVE]:
-                if other.made_at > run.call_began:
+                if self._known_from.get((other.cluster, other.name), other.made_at) > run.call_began:
                     self.late_creates += 1  # nothing can recall a request that is on its way
                 elif not self._serves_others(other, now) and not self._mixes(pool):
                     self.report(

@@ -130,8 +130,11 @@ def _keeps_wrong_shape(world: World, cluster: SimCluster, made: Workload, what: 
 def _promises(message: str, what: str) -> bool:
     """Return whether an Event promises a change, which at rest does not come.
 
-    That a slice waits for the pool of another one is true only while its workload has a free pool.
+    A try that goes on is true, because the next one follows for ever where no zone has room. That a
+    slice waits for the pool of another one is true only while its workload has a free pool.
     """
+    if read_reason(message) == "pool_in_progress" and "PROVISIONING" in what:
+        return False
     starves = what.endswith("(RUNNING used by other)")
     return read_reason(message) in IDLE_REASONS or (starves and read_reason(message) == "pool_in_use")
 
