@@ -140,6 +140,8 @@ class WaitingRow(OfSlice):
     """Which entry of the list of capacities this is; empty if there is no list."""
     zone: str = ""
     """Where the decision creates the pool."""
+    parent: str = ""
+    """Kind and name of what made a workload that waits so, for example ``RayJob nightly``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +378,8 @@ def _asking_row(cluster: str, workload: WorkloadView, outcomes: Sequence[Outcome
         template=PodTemplate(),
         unschedulable_since=workload.suspended_since,
     )
-    return _waiting_row(cluster, pod, outcome, ports)
+    parent = f"{workload.parent.kind} {workload.parent.name}" if workload.parent else ""
+    return replace(_waiting_row(cluster, pod, outcome, ports), parent=parent)
 
 
 def _read_claim(outcome: Outcome, field: str) -> str:

@@ -9,7 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cli.endings import BadInput, say
-from cli.history import Entry, read_events, read_leaders, read_operations, read_pools, read_workload_dates
+from cli.history import (
+    Entry,
+    list_made,
+    read_events,
+    read_leaders,
+    read_operations,
+    read_pools,
+    read_workload_dates,
+)
 from cli.log_search import read_logs
 from cli.moments import format_moment
 from cli.status import Status, read_status
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
 
     from cli.operator_access import Deployment
     from shared.core.identity.pools import PoolSnapshot
+    from shared.core.kinds.kind import Kind
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _WORD = re.compile(r"[a-z][-a-z0-9]{13,39}")
@@ -40,6 +49,8 @@ class Story:
     exists: bool = False
     entries: list[Entry] = field(default_factory=list)
     now: Status = field(default_factory=Status)
+    made: list[str] = field(default_factory=list)
+    """The names of the workloads that it controls, for example what a RayJob has made."""
     unread: list[str] = field(default_factory=list)
     """Sources that could not be read, with the error."""
 
@@ -82,7 +93,38 @@ def parse_workload(text: str, namespace: str) -> tuple[str, str]:
 
 
 def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> Story:
-    """Return the history of a workload in one cluster. A source that fails is named in it."""
+    """Return the history of a workload in one cluster. A source that fails is named in it.
+
+    That of a parent, for example a RayJob, has the history of the workload that it controls.
+    """
+    story = _tell_one(deployment, cluster, namespace, name)
+    api = deployment.apis[cluster]
+    for kind in choose_kinds(deployment.settings.kinds):
+        for parent in kind.parents:
+            before = len(story.entries)
+            _add(story, f"the {parent.name}", partial(read_workload_dates, api, parent, namespace, name))
+            if len(story.entries) > before:
+                story.kind, story.exists = parent.name, True
+                _add_made(story, kind, deployment)
+    story.entries = mark_repetitions(sorted(story.entries, key=lambda each: each.at))
+    return story
+
+
+def _add_made(story: Story, kind: Kind, deployment: Deployment) -> None:
+    """Add the workloads that a parent controls. Their UIDs are left out: they are not its lives."""
+    try:
+        story.made = list_made(deployment.apis[story.cluster], kind, story.namespace, story.name)
+    except ProvisionerError as error:
+        story.unread.append(f"each {kind.name} of the {story.kind}: {error}")
+    for name in story.made:
+        found = _tell_one(deployment, story.cluster, story.namespace, name)
+        told = {(each.at, each.source, each.about, each.text) for each in story.entries}
+        new = (each for each in found.entries if (each.at, each.source, each.about, each.text) not in told)
+        story.entries += [dataclasses.replace(each, owner_uid="") for each in new]
+        story.unread += [each for each in found.unread if each not in story.unread]
+
+
+def _tell_one(deployment: Deployment, cluster: str, namespace: str, name: str) -> Story:
     story = Story(cluster=cluster, namespace=namespace, name=name)
     api, ports = deployment.apis[cluster], deployment.ports
     for kind in choose_kinds(ports.settings.kinds):
@@ -106,7 +148,6 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> Sto
         open_logs = deployment.open_logs
         now = ports.clock.now()
         _add(story, "logs", lambda: read_logs(open_logs, cluster, namespace, name, now=now))
-    story.entries = mark_repetitions(sorted(story.entries, key=lambda each: each.at))
     return story
 
 
@@ -132,12 +173,12 @@ def mark_repetitions(entries: list[Entry]) -> list[Entry]:
 def add_present(story: Story, deployment: Deployment) -> None:
     """Add the present state of the workload's pools and waiting slices."""
     status = read_status(deployment.ports, namespace=story.namespace, open_logs=deployment.open_logs)
-    home = (story.cluster, story.name)
+    homes = {(story.cluster, name) for name in (story.name, *story.made)}
     story.now = Status(
-        pools=[row for row in status.pools if (row.cluster, row.workload) == home],
-        waiting=[row for row in status.waiting if (row.cluster, row.workload) == home],
-        failures=[row for row in status.failures if (row.cluster, row.workload) == home],
-        left_alone=[row for row in status.left_alone if (row.cluster, row.workload) == home],
+        pools=[row for row in status.pools if (row.cluster, row.workload) in homes],
+        waiting=[row for row in status.waiting if (row.cluster, row.workload) in homes],
+        failures=[row for row in status.failures if (row.cluster, row.workload) in homes],
+        left_alone=[row for row in status.left_alone if (row.cluster, row.workload) in homes],
     )
     story.unread += status.errors
 

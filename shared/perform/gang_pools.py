@@ -108,10 +108,11 @@ def _give_pool(
                 break  # else pods keep a pool of another shape, and the next one may be empty
     except Denied as error:
         name = build_pool_name(demand.claim, FIRST_ATTEMPT)
-        explain(live, decide_failure(f"node pool {name} cannot be created", error), objects=(workload,))
+        failed = decide_failure(f"node pool {name} cannot be created", error)
+        explain(live, failed, objects=(workload, workload.parent))
         raise
     if found.decision.verdict not in _QUIET or found.decision.reason in FAILURE_REASONS:
-        explain(live, found.decision, objects=(workload,))
+        explain(live, found.decision, objects=(workload, workload.parent))
     return found
 
 

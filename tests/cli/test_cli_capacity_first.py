@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 import yaml
 
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
+from shared.core.errors import Denied, NotFound
+from shared.core.identity.names import build_pool_name
 from shared.core.times import format_minute, format_time, parse_time
+from shared.core.workloads import Parent
 from shared.edges.kubernetes_api import Connection, KubernetesApi
+from shared.edges.kubernetes_objects import Page
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pool
-from tests.cli.cli_world import a_deployment, put_in_place, run, write
+from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run, write
 from tests.cli.test_cli_plan import JOBSET
 from tests.component.world import Records, World
 from tests.contract.stand_ins import stand_in
+from tests.unit.rayclusters import UID, a_raycluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -310,3 +317,81 @@ def test_status_and_why_tell_of_a_suspended_rayjob(world: World) -> None:
     assert code == 0
     assert "the RayJob is resumed, and what it makes is suspended until all slices have node pools" in line
     assert world.cluster.workloads["RayJob", "default", "train"].suspended
+
+
+class CannedKubernetes(KubernetesApi):
+    """Answers with some objects by their path, and with empty lists."""
+
+    def __init__(self, objects: dict[str, dict[str, Any]]) -> None:
+        super().__init__(Connection(url=NOWHERE))
+        self._objects = objects
+
+    def get(self, path: str, kind: type[Any], params: Any = None) -> Any:
+        """Return one object."""
+        if path not in self._objects:
+            raise NotFound(path)
+        return msgspec.convert(self._objects[path], kind)
+
+    def list_pages(self, path: str, kind: type[Any], params: Any = None, **_: Any) -> Iterator[Any]:
+        """Yield one page of the objects in a folder."""
+        found = [each for name, each in self._objects.items() if name.rpartition("/")[0] == path]
+        yield Page(items=[msgspec.convert(each, kind) for each in found])
+
+
+def test_why_of_a_rayjob_tells_of_its_raycluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The person knows the name of the RayJob; pools and slices have that of the RayCluster."""
+    made_at = {"creationTimestamp": format_time(NOW - 900)}
+    parent = {"kind": "RayJob", "name": "nightly", "uid": "u", "controller": True}
+    path, world = "/apis/ray.io/v1/namespaces/default", World(Records())
+    objects: dict[str, dict[str, Any]] = {
+        f"{path}/rayjobs/nightly": {"metadata": {"name": "nightly", "uid": "u", **made_at}},
+        f"{path}/rayclusters/llm": {
+            "metadata": {"name": "llm", "uid": UID, "ownerReferences": [parent], **made_at}
+        },
+        f"{path}/rayclusters/other": {"metadata": {"name": "other", "uid": "another", **made_at}},
+    }
+    world.cluster.pods.clear()
+    use(monkeypatch, world, CannedKubernetes(objects))
+    waits = dataclasses.replace(a_raycluster(suspend=True), marks=ASKS, version="1", suspended_since=NOW - 60)
+    of_rayjob = Parent(kind="RayJob", namespace="default", name="nightly", uid="u")
+    waits = dataclasses.replace(waits, parent=of_rayjob)
+    world.cluster.parents["u"] = of_rayjob
+    world.cluster.add(waits, dataclasses.replace(waits, name="other", uid="another", parent=None))
+    claim = a_claim(kind="RayCluster", name="llm", owner_uid=UID, slice_key="default/llm-tpu-0")
+    world.pools.add(CLUSTER, a_pool(claim=claim, age_seconds=50))
+
+    result = run("why", "nightly")
+
+    assert result.exit_code == 0
+    assert "RayJob nightly" in result.stdout
+    assert "RayCluster llm" in result.stdout
+    assert f"now: pool {build_pool_name(claim)} is RUNNING" in result.stdout
+    assert "now: suspended until all slices have their capacity (round 1)" in result.stdout
+    assert "RayCluster other" not in result.stdout
+    (story,) = json.loads(run("why", "nightly", "--json").stdout)
+    assert (story["name"], story["kind"], story["exists"]) == ("nightly", "RayJob", True)
+    assert {row["workload"] for row in story["now"]["waiting"] + story["now"]["pools"]} == {"llm"}
+    about = [(each["source"], each["about"], each["text"]) for each in story["entries"]]
+    assert len(about) == len(set(about)), "each thing is told once"
+    assert any(
+        line.startswith("(all)           default/llm (RayJob nightly)")
+        for line in run("status").stdout.splitlines()
+    )
+    (alone,) = json.loads(run("why", "other", "--json").stdout)
+    assert (alone["kind"], {row["workload"] for row in alone["now"]["waiting"]}) == ("RayCluster", {"other"})
+
+
+def test_why_of_a_rayjob_says_that_its_raycluster_could_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Forbidding(CannedKubernetes):
+        def list_pages(self, path: str, kind: type[Any], params: Any = None, **_: Any) -> Iterator[Any]:
+            if path.endswith("rayclusters"):
+                raise Denied("rayclusters is forbidden")
+            yield Page(items=[])
+
+    path, made_at = "/apis/ray.io/v1/namespaces/default", {"creationTimestamp": format_time(NOW - 900)}
+    world = World(Records())
+    use(monkeypatch, world, Forbidding({f"{path}/rayjobs/nightly": {"metadata": {"name": "nightly", **made_at}}}))
+
+    result = run("why", "nightly")
+
+    assert "not read: each RayCluster of the RayJob: rayclusters is forbidden" in result.stdout

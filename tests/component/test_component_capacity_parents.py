@@ -31,6 +31,7 @@ RAYJOB = WorkloadView(
     version="1",
     suspended=True,
 )
+KINDS = ("RayJob", "RayCluster")
 NAMES = [
     build_pool_name(a_claim(kind="RayCluster", name="llm", owner_uid=UID, slice_key=f"default/llm-tpu-{slot}"))
     for slot in range(2)
@@ -75,6 +76,17 @@ def end(world: World) -> None:
 def an_event() -> Event:
     subject = ObjectName(kind="RayCluster", namespace="default", name="llm", uid=UID)
     return an_over_event(type=EventType.DEMAND, observed=Observed.CAPACITY_FIRST, subject=subject)
+
+
+def test_the_rayjob_is_told_what_becomes_of_each_slice(world: World) -> None:
+    world.sweep()
+    make_raycluster(world)
+    world.cluster.notices.clear()
+    world.sweep()
+
+    told = {kind: {each.message for each in world.cluster.notices if each.kind == kind} for kind in KINDS}
+    assert sum("creating" in message for message in told["RayJob"]) >= len(NAMES)
+    assert told["RayJob"] == told["RayCluster"]
 
 
 def test_the_rayjob_is_resumed_once_and_its_raycluster_when_all_pools_run(world: World) -> None:
