@@ -1,0 +1,122 @@
+"""Deployments that share a project of the mock of Google Cloud, and what is not theirs.
+
+The tests follow each other: an API that is not enabled, a state of something else, a second
+deployment, an update.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.infra.build_project import Project, copy_source, enable_first_apis
+from tests.infra.mock_google_cloud import PROJECT, serve_google_cloud
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.deploy, pytest.mark.by_hand, pytest.mark.timeout(1800)]
+
+BESIDE = {
+    "NAME": "beside",
+    "CREATE_ENVIRONMENT": "false",
+    "NODE_SERVICE_ACCOUNTS": f"gke-sa@{PROJECT}.iam.gserviceaccount.com",
+    "NETWORK_NAME": "",
+    "SUBNET_NAME": "",
+    "ARTIFACT_REPOSITORY_BUCKET_NAME": "",
+    "IMAGE_REPOSITORY": "",
+}
+FOREIGN = """
+terraform {
+  backend "gcs" {}
+}
+resource "google_storage_bucket" "checkpoints" {
+  project  = "%s"
+  name     = "another-bucket"
+  location = "us-east5"
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    with serve_google_cloud(tmp_path_factory.mktemp("cloud")) as environ:
+        enable_first_apis(environ)
+        yield environ
+
+
+@pytest.fixture(scope="module")
+def first(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Project:
+    folder = tmp_path_factory.mktemp("first")
+    return Project(copy_source(folder / "source"), folder / "build", environ)
+
+
+def prepare(project: Project) -> None:
+    for script in ("check-inputs.sh", "provision-01-apis.sh", "provision-02-state-bucket.sh"):
+        project.run(script)
+    for script in ("provision-03-functions.sh", "provision-04-image-repository.sh"):
+        project.run(script)
+
+
+def test_an_api_that_is_not_enabled_is_named_and_the_next_build_goes_on(first: Project) -> None:
+    prepare(first)
+    first.gcloud("services", "disable", "cloudscheduler.googleapis.com")
+    said = first.run("provision-07-terraform.sh", fails=True, RETRY_PAUSE_SECONDS="0")
+    assert "cloudscheduler.googleapis.com" in said
+    assert "wait 1 of 6" in said
+    assert "Terraform failed; correct what it says above, then run this build again" in said
+
+    for script in ("provision-01-apis.sh", "provision-07-terraform.sh"):
+        first.run(script)
+    assert "No changes" in first.run("provision-07-terraform.sh")
+
+
+def test_a_state_of_something_else_is_refused_and_stays_as_it_is(
+    first: Project, environ: dict[str, str], tmp_path: Path
+) -> None:
+    root = tmp_path / "foreign"
+    root.mkdir()
+    (root / "main.tf").write_text(FOREIGN % PROJECT)
+    backend = (f"-backend-config=bucket={PROJECT}-tpu-provisioner-state", "-backend-config=prefix=foreign")
+    foreign = Project(root, tmp_path / "data", environ)
+    foreign.terraform("init", *backend, root=root)
+    foreign.terraform("apply", "-auto-approve", root=root)
+
+    for script in ("provision-07-terraform.sh", "terraform-init.sh"):
+        said = first.run(script, fails=True, TF_STATE_PREFIX="foreign")
+        assert "is the state of another configuration (it has google_storage_bucket.checkpoints)" in said
+    assert foreign.terraform("state", "list", root=root).split() == ["google_storage_bucket.checkpoints"]
+    assert "another-bucket" in first.list_buckets()
+
+
+def test_a_second_deployment_comes_and_goes_and_the_first_is_as_it_was(
+    first: Project, environ: dict[str, str], tmp_path: Path
+) -> None:
+    """The second one is of the other root, beside the first one's cluster."""
+    second = Project(copy_source(tmp_path / "source"), tmp_path / "build", environ, **BESIDE)
+    prepare(second)
+    second.run("provision-07-terraform.sh")
+    assert len(second.list_addresses()) > 50
+    assert "No changes" in second.run("provision-07-terraform.sh")
+    assert "No changes" in first.run("provision-07-terraform.sh")
+
+    second.run("terraform-init.sh")
+    second.run("destroy-05-terraform.sh", DELETE_ARTIFACTS="true")
+    assert second.list_addresses() == []
+    assert "No changes" in first.run("provision-07-terraform.sh")
+
+
+def test_an_update_of_the_settings_replaces_nothing(first: Project) -> None:
+    changed = {"MODE": "report-only", "LIMIT_CHIPS": "16"}
+    first.run("provision-07-terraform.sh", fails=False, **changed)
+    plan = json.loads((first.build / "terraform-plan.json").read_text())
+    actions = {each["address"]: each["change"]["actions"] for each in plan["resource_changes"]}
+    updated = {address for address, each in actions.items() if each == ["update"]}
+    assert {each.partition("[")[0] for each in updated} == {
+        "module.provisioner.google_cloudfunctions2_function.this"
+    }
+    assert not any({"delete", "create"} & {*each} for each in actions.values())
+    assert "No changes" in first.run("provision-07-terraform.sh", fails=False, **changed)
