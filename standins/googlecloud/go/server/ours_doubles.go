@@ -21,7 +21,9 @@ var creates = []struct {
 	{"logging.googleapis.com", http.MethodPost, regexp.MustCompile(`^/v2/projects/[^/]+/(metrics|sinks)$`),
 		func(_ *http.Request, body map[string]any) string { return text(body, "name") }},
 	{"artifactregistry.googleapis.com", http.MethodPost, regexp.MustCompile(`^/v1/projects/[^/]+/locations/[^/]+/repositories$`),
-		func(r *http.Request, _ map[string]any) string { return r.URL.Query().Get("repositoryId") }},
+		func(r *http.Request, _ map[string]any) string { // gcloud's spelling, and Terraform's
+			return r.URL.Query().Get("repositoryId") + r.URL.Query().Get("repository_id")
+		}},
 	{"iam.googleapis.com", http.MethodPost, regexp.MustCompile(`^/v1/projects/[^/]+/serviceAccounts$`),
 		func(r *http.Request, body map[string]any) string {
 			return fmt.Sprintf("%s@%s.iam.gserviceaccount.com", text(body, "accountId"), strings.Split(r.URL.Path, "/")[3])
@@ -49,6 +51,8 @@ func (c *cloud) serveDoubles(w http.ResponseWriter, r *http.Request, body []byte
 		address := "https://" + r.Host + r.URL.Path
 		if name := each.name(r, parse(body)); name != "" {
 			address += "/" + name
+		} else if each.method == http.MethodPost {
+			return false // the mock tells what is missing
 		}
 		if c.exists(address) {
 			fail(w, http.StatusConflict, "ALREADY_EXISTS", "Resource already exists: "+strings.TrimPrefix(address, "https://"))
