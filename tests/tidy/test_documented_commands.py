@@ -1,4 +1,4 @@
-"""Each command that a page shows exists, with its options and variables."""
+"""Each command that a page shows exists, with its options, variables and files."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ VARIABLES = set(re.findall(r"[A-Z_]+", MAKEFILE.partition("VALID :=")[2].partiti
 def list_shown(form: re.Pattern[str] = SHOWN) -> dict[str, str]:
     """The arguments of each command that a page shows, with the page."""
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
+    pages += [*ROOT.glob("standins/*/README.md"), *ROOT.glob("tests/*/README.md")]
     texts = {page: re.sub(r" *\\\n +", " ", page.read_text()) for page in pages if page.name != "CHANGELOG.md"}
     return {
         found.strip(): str(page.relative_to(ROOT)) for page, text in texts.items() for found in form.findall(text)
@@ -152,3 +153,23 @@ def find_missing(words: str) -> list[str]:
     texts = "".join(each.read_text() for each in files)
     options = [word.partition("=")[0] for word in rest if word.startswith("--")]
     return [each for each in options if not {each, each[2:].replace("-", "_")} & set(re.findall(r"[\w-]+", texts))]
+
+
+TOOL = re.compile(r"^(?:\$ | {4})?((?:kubectl|gcloud|helm|terraform) +[^`#\n]+)", re.MULTILINE)
+TOP = "|".join(each.name for each in ROOT.iterdir() if each.name[0] not in "._" and each.name != "build")
+PATH = re.compile(rf"(?:^|[ =])((?:{TOP})(?:/[\w./-]*)?)(?= |$)")
+SUBSTITUTION = re.compile(r"[ ,=](_[A-Z][A-Z_]+)=")
+
+
+def test_each_file_and_substitution_that_a_tool_gets_on_a_page_exists() -> None:
+    shown = list_shown(TOOL)
+    paths = {
+        (page, path) for words, page in shown.items() for path in PATH.findall(words) if set("/.") & set(path)
+    }
+    builds = "".join((ROOT / f"cloudbuild.{name}.yaml").read_text() for name in ("provision", "destroy"))
+    substitutions = {(page, name) for words, page in shown.items() for name in SUBSTITUTION.findall(words)}
+
+    assert len(paths) > 5
+    assert {each for each in paths if not (ROOT / each[1]).exists()} == set()
+    assert len(substitutions) > 5
+    assert {each for each in substitutions if f"  {each[1]}:" not in builds} == set()
