@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 FUNCTIONS = (*PUSHED, "sweep")
 SWEEP_SECONDS_MAX = 300.0
 """The scheduler calls every minute. Five missed calls mean a problem."""
+PARTIAL_SECONDS_MIN = 120
+"""Two sweeps. Each of them looks once at workloads of which a part has its pools."""
 _HARMLESS = "robots.txt"
 """The functions framework answers 404 here itself; any other path would be read as a (malformed)
 message."""
@@ -33,7 +35,7 @@ _HTTP_SERVER_ERROR = 500
 
 def examine(deployment: Deployment) -> list[Finding]:
     """Return a finding for each check. Nothing in the deployment is changed."""
-    findings = [*_check_settings(deployment)]
+    findings = [*check_settings(deployment)]
     for cluster in deployment.ports.clusters:
         findings += check_cluster(deployment, cluster)
         findings += check_creations(deployment, cluster)
@@ -56,7 +58,8 @@ def mend_here(deployment: Deployment, finding: Finding) -> Finding:
     return mend_locally(finding) if local else finding
 
 
-def _check_settings(deployment: Deployment) -> Iterator[Finding]:
+def check_settings(deployment: Deployment) -> Iterator[Finding]:
+    """Yield what is remarkable about the settings."""
     settings = deployment.settings
     names = f"{len(settings.clusters)} cluster{'' if len(settings.clusters) == 1 else 's'}"
     if settings.mode != Mode.ACTIVE:
@@ -69,6 +72,14 @@ def _check_settings(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(check="settings", result=Result.WARN, text=text, mend="terraform apply (the module sets it)")
     else:
         yield Finding(check="settings", result=Result.OK, text=names)
+    seconds, local = settings.release_partial_gang_seconds, settings.credentials is Credentials.ANONYMOUS
+    if 0 < seconds < PARTIAL_SECONDS_MIN and not local:  # a local stack's time runs faster
+        text = (
+            f"release_partial_gang_seconds={seconds} is shorter than two sweeps ({PARTIAL_SECONDS_MIN} s), so a "
+            "workload may be suspended while GKE still creates its node pools, or before the next try"
+        )
+        mend = "set it to 1800 or more, or to 0 for never, and deploy again"
+        yield Finding(check="partial gangs", result=Result.WARN, text=text, mend=mend)
 
 
 def _check_function(deployment: Deployment, function: str) -> Iterator[Finding]:

@@ -1,0 +1,41 @@
+"""`doctor` warns of settings that are valid and still do harm."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from cli.doctor import check_settings
+from cli.findings import Result
+from shared.core.settings import Credentials
+from tests.cli.cli_world import a_deployment
+
+
+@pytest.mark.parametrize(
+    ("seconds", "credentials", "warned"),
+    [
+        (119, Credentials.GOOGLE, True),
+        (120, Credentials.GOOGLE, False),
+        (0, Credentials.GOOGLE, False),
+        (10, Credentials.ANONYMOUS, False),
+    ],
+)
+def test_a_part_of_a_gang_that_is_given_up_between_two_sweeps_is_a_warning(
+    seconds: int, credentials: Credentials, *, warned: bool
+) -> None:
+    deployment = a_deployment()
+    use: dict[str, Any] = {
+        "capacity_first": True,
+        "release_partial_gang_seconds": seconds,
+        "credentials": credentials,
+    }
+    settings = dataclasses.replace(deployment.settings, **use)
+
+    found = [*check_settings(dataclasses.replace(deployment, settings=settings))]
+
+    told = [each for each in found if each.check == "partial gangs"]
+    assert [(each.result, f"={seconds} is shorter" in each.text) for each in told] == [
+        (Result.WARN, True)
+    ] * warned
