@@ -4,8 +4,8 @@
 If a build is killed while Terraform works, what it just created is not in the state. The next apply
 fails for each such resource with "already exists". With --errors, --plan and --output, this program
 adds an import block for each of them to a file. With --check it reads the plan with these blocks,
-and refuses what does not show that it is of this deployment: by the label `app`, a name that begins
-with NAME, or a description that we gave.
+and refuses what does not show that it is of this deployment: by the label `app`, a name or title
+that begins with NAME, or a description that we gave.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ IMPORT_IDS = {
     "google_container_node_pool": "{cluster}/{name}",
     "google_logging_metric": "{project} {name}",
     "google_logging_project_sink": "projects/{project}/sinks/{name}",
+    "google_project_iam_custom_role": "projects/{project}/roles/{role_id}",
     "google_pubsub_subscription": "projects/{project}/subscriptions/{name}",
     "google_pubsub_topic": "projects/{project}/topics/{name}",
     "google_service_account": "projects/{project}/serviceAccounts/{account_id}@{project}.iam.gserviceaccount.com",
@@ -101,7 +102,8 @@ def _is_ours(kind: str, values: Mapping[str, Any], inputs: Mapping[str, str]) ->
     labels = values.get("effective_labels")
     if labels:
         return bool(labels.get("app") == name)
-    called = (values.get("account_id") or values.get("name") or "").startswith((f"{name}-", f"{name}/"))
+    given_name = values.get("account_id") or values.get("name") or ""
+    called = given_name.startswith((f"{name}-", f"{name}/")) or (values.get("title") or "").startswith(f"{name}: ")
     texts = {values.get("description"), values.get("display_name")}
     given = {each.format(inputs.get("CLUSTER_NAME", "")) for each in DESCRIPTIONS}
     return kind in _PART_OF_OURS or called or not given.isdisjoint(texts)

@@ -155,12 +155,15 @@ ERRORS = """\
 \x1b[31m╵\x1b[0m
 \x1b[31m│\x1b[0m \x1b[1m\x1b[31mError: \x1b[0mError creating account: alreadyExists
 \x1b[31m│\x1b[0m   with module.provisioner.google_service_account.this["build"],
+\x1b[31m│\x1b[0m \x1b[1m\x1b[31mError: \x1b[0mCustom project role r already exists and must be imported
+\x1b[31m│\x1b[0m   with module.provisioner.google_project_iam_custom_role.node_pools["p"],
 """
 
 
 def test_only_what_exists_already_is_taken_over() -> None:
     network = "module.environment.google_compute_network.this[0]"
     account = 'module.provisioner.google_service_account.this["build"]'
+    role = 'module.provisioner.google_project_iam_custom_role.node_pools["p"]'
     changes = [
         {
             "address": network,
@@ -172,20 +175,26 @@ def test_only_what_exists_already_is_taken_over() -> None:
             "type": "google_service_account",
             "change": {"after": {"project": "p", "account_id": "b"}},
         },
+        {
+            "address": role,
+            "type": "google_project_iam_custom_role",
+            "change": {"after": {"project": "p", "role_id": "r"}},
+        },
     ]
 
-    assert find_existing(ERRORS) == [network, account]
+    assert find_existing(ERRORS) == [network, account, role]
     blocks = list(list_imports({"resource_changes": changes}, find_existing(ERRORS)))
     assert blocks == [
         f'import {{\n  to = {network}\n  id = "projects/p/global/networks/training"\n}}\n',
         f'import {{\n  to = {account}\n  id = "projects/p/serviceAccounts/b@p.iam.gserviceaccount.com"\n}}\n',
+        f'import {{\n  to = {role}\n  id = "projects/p/roles/r"\n}}\n',
     ]
 
 
 def test_what_terraform_does_not_know_yet_and_unknown_types_are_not_taken_over() -> None:
     changes = [
         {"address": "a.b", "type": "google_container_node_pool", "change": {"after": {"name": "cpu"}}},
-        {"address": "c.d", "type": "google_project_iam_custom_role", "change": {"after": {"role_id": "r"}}},
+        {"address": "c.d", "type": "google_monitoring_dashboard", "change": {"after": {"project": "p"}}},
     ]
     assert list(list_imports({"resource_changes": changes}, ["a.b", "c.d", "e.f"])) == []
 
@@ -211,6 +220,8 @@ def test_what_terraform_does_not_know_yet_and_unknown_types_are_not_taken_over()
         ("google_service_account", {"account_id": "gke-sa", "display_name": "Mine"}, False),
         ("google_service_account", {"account_id": "tpu-provisioner-push"}, True),
         ("google_logging_metric", {"name": "tpu-provisioner/sweeps"}, True),
+        ("google_project_iam_custom_role", {"title": "tpu-provisioner: node pools"}, True),
+        ("google_project_iam_custom_role", {"title": "blue: node pools"}, False),
         ("google_container_node_pool", {"name": "cpu-node-pool"}, True),
     ],
 )

@@ -27,7 +27,7 @@ KEPT = (
 )
 NOT_LOST = ("google_logging_metric", "google_artifact_registry_repository")
 """A second create of these is no 409 in the mock, as it is at Google."""
-IDENTITIES = ("google_project_iam", "_iam_member", "_iam_binding", "google_monitoring", "terraform_data")
+IDENTITIES = ("_iam_member", "_iam_binding", "google_monitoring", "terraform_data")
 """What can be created twice, or has a new name each time."""
 
 
