@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from shared.core.ports import Cluster, Ports
     from shared.core.workloads import PodView, WorkloadView
     from shared.perform.act_within_limits import Limits
+    from shared.perform.admit_workloads import Answered
     from shared.perform.cluster_figures import ClusterFigures
     from shared.perform.creation_list import Creations
     from shared.perform.deletion_cap import DeletionCap
@@ -198,9 +199,7 @@ def _go_on(
     return [_conclude(cluster, workload, decision), *describe_slices(cluster, answer, ports)]
 
 
-def answer_asking(
-    cluster: str, ports: Ports, share: SweepShare
-) -> list[tuple[str, Sequence[Outcome] | Exception]]:
+def answer_asking(cluster: str, ports: Ports, share: SweepShare) -> Answered:
     """Answer every workload that asks for its capacity, and every parent, if the setting is on.
 
     An error about one stops no other. If the parents cannot be listed, that is logged only.

@@ -1,0 +1,189 @@
+"""The sweep's answers to the leader pods that wait for capacity."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, cast
+
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.errors import ProvisionerError
+from shared.core.identity.pool_index import PoolIndex
+from shared.core.kinds.table import find_kind_of_pod
+from shared.core.times import measure_seconds
+from shared.perform.answer_demand import provision_pod
+from shared.perform.followers import judge_followers
+from shared.perform.keep_warm import find_displaced, tell_displaced
+from shared.perform.outcome import Outcome, describe_pool_outcome
+from shared.perform.pool_sizes import measure_elastic
+from shared.perform.release_pools import release_pool
+from shared.perform.resume_workloads import release_partial
+from shared.perform.shared_reads import OneRead
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.workloads import PodView
+    from shared.perform.swept_cluster import SweptCluster
+
+FRESH_SECONDS = 5.0
+"""The sweep skips a leader that waited for less than this when the pools were listed, because its
+message is about to be handled."""
+LIST_SECONDS_MAX = 30.0
+"""Leaders are answered from a list of pools that is at most so old; an older one is made again,
+because an attempt whose pool it shows may have failed and be gone."""
+LEADERS_MAX = 10_000
+"""The most waiting leaders that one sweep looks at; the next sweep continues."""
+_REFUSED_BY_LIMIT = (Verdict.REFUSE, Reason.LIMIT_REACHED)
+
+
+def answer_leaders(swept: SweptCluster, pools: PoolIndex, *, listed_at: float) -> None:
+    """Answer the waiting leaders, those of one workload one after the other.
+
+    Args:
+        swept: the cluster.
+        pools: every pool of it.
+        listed_at: when they were listed, in unix seconds.
+    """
+    try:
+        found = swept.live.clusters[swept.name].list_waiting_leaders()
+        leaders = [pod for pod in islice(found, LEADERS_MAX) if not _is_fresh(swept, pod, listed_at)]
+    except Exception as error:  # noqa: BLE001 -- the net of this list
+        swept.report.add_error(f"waiting leaders of {swept.name}", error)
+        return
+    swept.report.figures[swept.name] = swept.figures
+    _LeaderAnswers(swept, pools, listed_at=listed_at).run(leaders)
+
+
+class _LeaderAnswers:
+    """What the answers to the leaders of one sweep have in common."""
+
+    def __init__(self, swept: SweptCluster, pools: PoolIndex, *, listed_at: float) -> None:
+        self._swept, self._listed, self._listed_at = swept, pools, listed_at
+        self._recent = OneRead(lambda: pools, listed_at)
+        self._answered = set[str]()
+        self._refused: list[tuple[PodView, Outcome]] = []
+        """The leaders that a limit refuses, with their answers."""
+
+    def run(self, leaders: Sequence[PodView]) -> None:
+        swept = self._swept
+        by_workload: defaultdict[tuple[str, str, str], list[PodView]] = defaultdict(list)
+        for pod in leaders:
+            by_workload[_find_home(pod)].append(pod)
+        self._start_limits()
+        for pods, done in swept.for_each(self._answer, list(by_workload.values())):
+            if isinstance(done, Exception):
+                self._add_failure(pods, done)
+        self._make_room()
+        followers = judge_followers(
+            swept.name, swept.shared, pools=self._listed, answered=self._answered, cap=swept.cap
+        )
+        swept.report.outcomes.extend(outcome for _, outcome in followers)
+
+    def _start_limits(self) -> None:
+        """Let the leaders share what counts against the limits, if any is set.
+
+        A pool that cannot be measured counts with the size that it was created with, until a leader
+        reserves.
+        """
+        swept = self._swept
+        if swept.limits is None:
+            return
+        measured, errors = measure_elastic(self._listed, swept.live)
+        for name, error in errors.items():
+            swept.report.add_error(f"node pool {name}", error)
+        try:
+            swept.limits.start(measured, listed_at=0.0 if errors else self._listed_at)
+        except Exception as error:  # noqa: BLE001 -- the net of the ledger
+            swept.report.add_error(f"reservations of {swept.name}", error)
+
+    def _answer(self, pods: Sequence[PodView]) -> None:
+        swept, home = self._swept, _find_home(pods[0])
+        if released := release_partial(swept.name, home, pods, swept.live, list_pools=self._list_recent):
+            swept.report.outcomes.append(released)
+            return
+        for pod in pods:
+            try:
+                self._answer_pod(pod)
+            except Exception as error:  # noqa: BLE001 -- the net of this pod
+                self._add_failure([pod], error)
+
+    def _answer_pod(self, pod: PodView) -> None:
+        swept = self._swept
+        outcome = provision_pod(
+            swept.name,
+            pod,
+            swept.shared,
+            pools=self._list_recent(),
+            answered=self._answered,
+            cap=swept.cap,
+            limits=swept.limits,
+            creations=swept.creations,
+        )
+        swept.report.outcomes.append(outcome)
+        swept.figures.add_answer(pod, outcome, self._listed.find(outcome.pool), now=swept.now())
+        if (outcome.decision.verdict, outcome.decision.reason) == _REFUSED_BY_LIMIT:
+            self._refused.append((pod, outcome))
+
+    def _add_failure(self, pods: Sequence[PodView], error: Exception) -> None:
+        """Report the error of waiting leaders that could not be answered."""
+        self._swept.report.add_error(f"Pod {pods[0].namespace}/{pods[0].name}", error)
+        for pod in pods:
+            claim = error.claim if isinstance(error, ProvisionerError) and len(pods) == 1 else None
+            self._swept.figures.add_unanswered(pod, claim, now=self._swept.now())
+
+    def _make_room(self) -> None:
+        """Delete idle pools for the leaders that a limit refuses; the next sweep creates theirs."""
+        swept, outcomes = self._swept, self._swept.report.outcomes
+        idle = {each.pool for each in outcomes if each.decision.reason == Reason.POOL_WARM}
+        if not (self._refused and idle and swept.limits):
+            return
+        gone = {each.pool for each in outcomes if each.decision.verdict == Verdict.DELETE}
+        refused = [outcome for _, outcome in self._refused]
+        try:
+            found = find_displaced(swept.name, refused, idle, swept.live, swept.limits, gone=gone)
+        except Exception as error:  # noqa: BLE001 -- the net of this look
+            swept.report.add_error(f"idle node pools of {swept.name}", error)
+            return
+        pools = [pool for pool in self._listed if pool.name in found]
+        for pool, decision in swept.for_each(partial(self._displace, found), pools):
+            if isinstance(decision, Exception):
+                swept.report.add_error(f"node pool {pool.name}", decision)
+            else:
+                outcomes.append(describe_pool_outcome(swept.name, pool, decision))
+                if decision.verdict != Verdict.DELETE:
+                    del found[pool.name]
+        tell_displaced(swept.name, found, self._refused, swept.shared)
+
+    def _displace(self, found: dict[str, Demand], pool: PoolSnapshot) -> Decision:
+        swept, owner, demand = self._swept, pool.owner, found[pool.name]
+        named = self._listed.list_named(owner.kind, owner.namespace, owner.name) if owner else [pool]
+        return release_pool(
+            swept.name, pool, swept.live, pools=named, cap=swept.cap, displaced_by=str(demand.claim)
+        )
+
+    def _list_recent(self) -> PoolIndex:
+        """Return every pool, as it was at most `LIST_SECONDS_MAX` ago."""
+        swept, now = self._swept, self._swept.now()
+        if now - self._recent.begun_at > LIST_SECONDS_MAX:
+            self._recent = OneRead(lambda: PoolIndex(swept.live.pools.list(swept.name)), now)
+        return cast("PoolIndex", self._recent.get())
+
+
+def _is_fresh(swept: SweptCluster, pod: PodView, listed_at: float) -> bool:
+    """Return whether a pod began to wait just before the pools were listed, or after that.
+
+    The list does not have a pool that was created during this sweep. A time that cannot be true
+    counts as none: the pod is answered.
+    """
+    waited = measure_seconds(pod.unschedulable_since, swept.now())
+    return waited is not None and waited < swept.now() - listed_at + FRESH_SECONDS
+
+
+def _find_home(pod: PodView) -> tuple[str, str, str]:
+    """Return kind, namespace and name of a pod's workload; the pod's own name without kind."""
+    kind = find_kind_of_pod(pod)
+    return ("", pod.namespace, pod.name) if kind is None else (kind.name, pod.namespace, kind.find_owner(pod))
