@@ -57,33 +57,40 @@ class Sightings(Protocol[T_contra]):
         """Return how many objects are in the watch."""
 
 
-class _Generations(Generic[Entry]):
-    """Entries by UID, marked with the listing that last showed them."""
+class _Listed(Generic[Entry]):
+    """One entry by UID for each object in the watch, and which of them a listing has not shown."""
 
     def __init__(self) -> None:
-        self.entries: dict[str, Entry] = {}
+        self._entries: dict[str, Entry] = {}
         self._unseen: set[str] = set()
 
-    def begin(self) -> None:
-        self._unseen = set(self.entries)
+    def __len__(self) -> int:
+        """Return how many objects are in the watch."""
+        return len(self._entries)
 
-    def mark(self, uid: str) -> None:
-        self._unseen.discard(uid)
+    def begin_listing(self) -> None:
+        """Start a listing, as in `Sightings`."""
+        self._unseen = set(self._entries)
 
     def miss(self, uid: str) -> None:
+        """Note an unreadable object, as in `Sightings`."""
         if uid:
             self._unseen.discard(uid)
         else:
             self._unseen.clear()
 
-    def sweep(self) -> list[tuple[str, Entry]]:
+    def _mark(self, uid: str) -> None:
+        """Note that the listing has shown an object."""
+        self._unseen.discard(uid)
+
+    def _take_unseen(self) -> list[tuple[str, Entry]]:
         """Remove and return the entries that the listing did not show."""
-        gone = [(uid, self.entries.pop(uid)) for uid in self._unseen if uid in self.entries]
+        gone = [(uid, self._entries.pop(uid)) for uid in self._unseen if uid in self._entries]
         self._unseen = set()
         return gone
 
 
-class PodSightings:
+class PodSightings(_Listed[bool]):
     """Slices without nodes: each is reported once, when its leader pod first needs nodes.
 
     Under the selector ``spec.nodeName=`` a pod leaves the watch by being bound as well as by being
@@ -93,8 +100,8 @@ class PodSightings:
     """
 
     def __init__(self, cluster: str, kind: Kind) -> None:
+        super().__init__()
         self._cluster, self._kind = cluster, kind
-        self._generations: _Generations[bool] = _Generations()
         self._reported: dict[str, str] = {}
         """The UID of the pod that was reported, by slice."""
         self._slices: dict[str, str] = {}
@@ -102,15 +109,11 @@ class PodSightings:
         self._others: dict[str, dict[str, Event]] = {}
         """By slice, the demands of its other leader pods."""
 
-    def begin_listing(self) -> None:
-        """Start a listing."""
-        self._generations.begin()
-
     def see(self, seen: Pod) -> Iterable[Event]:
         """Return the demand of a slice that is one for the first time."""
         uid = seen.metadata.uid
-        self._generations.mark(uid)
-        self._generations.entries[uid] = demanding = is_demand(seen, self._kind)
+        self._mark(uid)
+        self._entries[uid] = demanding = is_demand(seen, self._kind)
         if not demanding:
             self._others.get(self._slices.get(uid, uid), {}).pop(uid, None)
             return ()
@@ -123,26 +126,18 @@ class PodSightings:
             self._others.setdefault(slice_key, {})[uid] = self._demand(seen)
         return ()
 
-    def miss(self, uid: str) -> None:
-        """Note an unreadable object, as in `Sightings`."""
-        self._generations.miss(uid)
-
     def lose(self, gone: Pod) -> Iterable[Event]:
         """Forget a pod; return the demand of another that waits for the same slice."""
         return self._forget(gone.metadata.uid)
 
     def finish_listing(self) -> Iterable[Event]:
         """Forget the pods that the listing did not show, as `lose` does."""
-        return [event for uid, _ in self._generations.sweep() for event in self._forget(uid)]
+        return [event for uid, _ in self._take_unseen() for event in self._forget(uid)]
 
     @property
     def standing(self) -> int:
         """How many of these pods are unschedulable now."""
-        return sum(self._generations.entries.values())
-
-    def __len__(self) -> int:
-        """Return how many pods are in the watch."""
-        return len(self._generations.entries)
+        return sum(self._entries.values())
 
     def _find_slice(self, pod: Pod) -> str:
         """Return the key that all leader pods of one slice share; the UID of a lone leader."""
@@ -158,7 +153,7 @@ class PodSightings:
         return found
 
     def _forget(self, uid: str) -> Iterable[Event]:
-        self._generations.entries.pop(uid, None)
+        self._entries.pop(uid, None)
         slice_key = self._slices.pop(uid, uid)
         others = self._others.get(slice_key, {})
         others.pop(uid, None)
@@ -205,28 +200,24 @@ class _Entry:
     """Whether more of it still runs than is wanted since that was reported."""
 
 
-class WorkloadSightings:
+class WorkloadSightings(_Listed[_Entry]):
     """Workloads of one kind that are over: completed, failed, suspended, deleted; then drained.
 
     And those that need fewer slices than before.
     """
 
     def __init__(self, cluster: str, kind: Kind) -> None:
+        super().__init__()
         self._cluster, self._kind = cluster, kind
-        self._generations: _Generations[_Entry] = _Generations()
-
-    def begin_listing(self) -> None:
-        """Start a listing."""
-        self._generations.begin()
 
     def see(self, seen: WorkloadView) -> Iterable[Event]:
         """Return the new facts about a workload: over, being deleted, drained, scaled down."""
         if self._has_no_slices(seen):
             return ()
-        self._generations.mark(seen.uid)
-        entry = self._generations.entries.get(seen.uid)
+        self._mark(seen.uid)
+        entry = self._entries.get(seen.uid)
         if entry is None:
-            entry = self._generations.entries[seen.uid] = _Entry(_name(seen))
+            entry = self._entries[seen.uid] = _Entry(_name(seen))
         return [
             *self._asking(entry, seen),
             *self._new_standing(entry, seen),
@@ -236,34 +227,26 @@ class WorkloadSightings:
             *self._left(entry, seen),
         ]
 
-    def miss(self, uid: str) -> None:
-        """Note an unreadable object, as in `Sightings`."""
-        self._generations.miss(uid)
-
     def lose(self, gone: WorkloadView) -> Iterable[Event]:
         """Return that a workload is gone."""
         if self._has_no_slices(gone):
             return ()
-        self._generations.entries.pop(gone.uid, None)
+        self._entries.pop(gone.uid, None)
         return (self._over(_name(gone), Observed.DELETED, ""),)
 
     def finish_listing(self) -> Iterable[Event]:
         """Return the workloads that were deleted during a break of the watch."""
-        return [self._over(entry.name, Observed.DELETED, "") for _, entry in self._generations.sweep()]
+        return [self._over(entry.name, Observed.DELETED, "") for _, entry in self._take_unseen()]
 
     @property
     def standing(self) -> int:
         """How many workloads are over but still exist."""
-        return sum(entry.standing is not None for entry in self._generations.entries.values())
-
-    def __len__(self) -> int:
-        """Return how many workloads are in the watch."""
-        return len(self._generations.entries)
+        return sum(entry.standing is not None for entry in self._entries.values())
 
     def _has_no_slices(self, seen: WorkloadView) -> bool:
         """Return whether a workload cannot have a pool: run elsewhere, or without accelerators."""
         elsewhere = seen.managed_elsewhere or bool(seen.part_of)
-        return elsewhere or (not seen.groups and seen.uid not in self._generations.entries)
+        return elsewhere or (not seen.groups and seen.uid not in self._entries)
 
     def _new_standing(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
         standing = standing_of(seen)
@@ -332,25 +315,21 @@ class WorkloadSightings:
         )
 
 
-class QueueSightings:
+class QueueSightings(_Listed[str]):
     """Kueue's Workloads that have quota and wait for a check: each reservation is reported once.
 
     Which checks this provisioner answers is not known here; the receiver looks.
     """
 
     def __init__(self, cluster: str) -> None:
+        super().__init__()
         self._cluster = cluster
-        self._generations: _Generations[str] = _Generations()
-
-    def begin_listing(self) -> None:
-        """Start a listing."""
-        self._generations.begin()
 
     def see(self, seen: QueuedWorkload) -> Iterable[Event]:
         """Return the demand of the workload that a new reservation is for."""
-        self._generations.mark(seen.uid)
-        before = self._generations.entries.get(seen.uid, "")
-        waits = self._generations.entries[seen.uid] = quota_of(seen)
+        self._mark(seen.uid)
+        before = self._entries.get(seen.uid, "")
+        waits = self._entries[seen.uid] = quota_of(seen)
         if waits in ("", before):
             return ()
         owner = ObjectName(
@@ -366,28 +345,20 @@ class QueueSightings:
             ),
         )
 
-    def miss(self, uid: str) -> None:
-        """Note an unreadable object, as in `Sightings`."""
-        self._generations.miss(uid)
-
     def lose(self, gone: QueuedWorkload) -> Iterable[Event]:
         """Forget a Workload; its owner's own watch reports what that means."""
-        self._generations.entries.pop(gone.uid, None)
+        self._entries.pop(gone.uid, None)
         return ()
 
     def finish_listing(self) -> Iterable[Event]:
         """Forget the Workloads that the listing did not show."""
-        self._generations.sweep()
+        self._take_unseen()
         return ()
 
     @property
     def standing(self) -> int:
         """How many wait for a check with quota."""
-        return sum(entry != "" for entry in self._generations.entries.values())
-
-    def __len__(self) -> int:
-        """Return how many Workloads are in the watch."""
-        return len(self._generations.entries)
+        return sum(entry != "" for entry in self._entries.values())
 
 
 def _name(workload: WorkloadView) -> ObjectName:
