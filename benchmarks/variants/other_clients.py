@@ -16,6 +16,7 @@ from flask import Response
 
 from shared.core.kinds.table import get_kind
 from shared.deliver import deliver
+from shared.edges.event_writer import format_event
 from shared.edges.google_account import GoogleAccount
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
@@ -62,9 +63,8 @@ class OfficialCluster(KubernetesCluster):
 
     def write_notice(self, notice: Notice) -> None:
         """Write one Event."""
-        self._core.create_namespaced_event(
-            notice.namespace, self._format_event(notice, f"{notice.name}.1", "2026-11-20T10:00:00Z")
-        )
+        event = format_event(notice, f"{notice.name}.1", component="tpu-provisioner", now="2026-11-20T10:00:00Z")
+        self._core.create_namespaced_event(notice.namespace, event)
 
 
 start_logging("provision")

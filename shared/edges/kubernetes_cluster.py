@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +23,13 @@ from shared.core.kinds.table import (
     select_pods_of,
 )
 from shared.core.ports import BoundPod, Ledger, Namespace, Notice, SurplusMark
-from shared.core.times import format_time, parse_time
+from shared.core.times import parse_time
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.disk_objects import read_disk
+from shared.edges.event_writer import EventWriter
 from shared.edges.kubernetes_api import MERGE_PATCH, PAGE_SIZE
 from shared.edges.kubernetes_errors import Unreadable
-from shared.edges.kubernetes_objects import JsonObject, Record, Stored
+from shared.edges.kubernetes_objects import JsonObject, Stored
 from shared.edges.ledger_objects import NAME as LEDGER
 from shared.edges.ledger_objects import ConfigMap, format_entries, read_entries
 from shared.edges.node_taints import Node, read_surplus, replace_surplus, view_node
@@ -45,35 +45,11 @@ if TYPE_CHECKING:
 
 UNBOUND = {"fieldSelector": "spec.nodeName="}
 """An exact spec.nodeName is the one pod field selector that API servers index."""
-API_VERSIONS = {"Pod": "v1"} | {each.name: each.api_version for kind in KINDS for each in (kind, *kind.parents)}
-_MESSAGE_LENGTH_MAX = 1024
-"""Longest message of an Event:
-https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/."""
-
-
-NOTICE_FRESH_SECONDS = 600.0
-"""An Event that was written or counted up less than this ago is not counted up again: the sweep
-says the same every minute. Far less than the hour for which API servers keep Events by default,
-which counting up begins anew:
-https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/ (--event-ttl)."""
-
-
 _SOME_NODES = 50
 _POOLS_PER_LIST = 100
 """Names of at most 40 characters each: well below the length that HTTP servers accept of a URL."""
 
-
-_SAID_MAX = 50_000
-"""Events that an instance remembers, some 10 MB: two for each of the leaders that a sweep looks
-at, and more. Without them they are read again."""
-
-
 _LOG = logging.getLogger("disks")
-
-
-class _Notice(Record):
-    count: int = 1
-    last_timestamp: str | None = None
 
 
 class KubernetesCluster:
@@ -87,8 +63,8 @@ class KubernetesCluster:
         component: str = "tpu-provisioner",
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self._api, self._kinds, self._component, self._clock = api, kinds, component, clock
-        self._said: dict[str, float] = {}
+        self._api, self._kinds = api, kinds
+        self._events = EventWriter(api, component=component, clock=clock)
         self._told_disks = False
 
     def get_pod(self, namespace: str, name: str) -> PodView | None:
@@ -306,53 +282,8 @@ class KubernetesCluster:
                 self._api.patch(f"/api/v1/nodes/{node}", body)
 
     def write_notice(self, notice: Notice) -> None:
-        """Write an Event. Its name is a hash of its content, so a repetition raises the count."""
-        seconds = self._clock.now()
-        now = format_time(seconds)
-        identity = f"{notice.uid}\n{notice.reason}\n{notice.message}".encode()
-        name = f"{notice.name[:200]}.{hashlib.sha256(identity).hexdigest()[:16]}"
-        path = f"/api/v1/namespaces/{notice.namespace}/events"
-        if seconds - self._said.get(f"{path}/{name}", float("-inf")) < NOTICE_FRESH_SECONDS:
-            return
-        try:
-            self._api.create(path, self._format_event(notice, name, now))
-            self._remember(f"{path}/{name}", seconds)
-        except AlreadyExists:
-            seen = self._api.get(f"{path}/{name}", _Notice)
-            said_at = parse_time(seen.last_timestamp)
-            if said_at is not None and seconds - said_at < NOTICE_FRESH_SECONDS:
-                self._remember(f"{path}/{name}", said_at)
-                return
-            self._api.patch(f"{path}/{name}", {"count": seen.count + 1, "lastTimestamp": now})
-            self._remember(f"{path}/{name}", seconds)
-
-    def _remember(self, path: str, seconds: float) -> None:
-        """Remember when an Event was written, so that a warm instance does not ask about it."""
-        if len(self._said) >= _SAID_MAX:
-            self._said.clear()
-        self._said[path] = seconds
-
-    def _format_event(self, notice: Notice, name: str, now: str) -> dict[str, Any]:
-        return {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": name, "namespace": notice.namespace},
-            "involvedObject": {
-                "apiVersion": API_VERSIONS[notice.kind],
-                "kind": notice.kind,
-                "namespace": notice.namespace,
-                "name": notice.name,
-                "uid": notice.uid,
-            },
-            "reason": notice.reason,
-            "message": notice.message[:_MESSAGE_LENGTH_MAX],
-            "type": "Warning" if notice.warning else "Normal",
-            "source": {"component": self._component},
-            "reportingComponent": self._component,
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-        }
+        """Write an Event, unless the same one was written just before."""
+        self._events.write(notice)
 
 
 def _read_asking(kind: Kind | ParentKind, body: JsonObject) -> WorkloadView | None:

@@ -1,0 +1,93 @@
+"""Writes the Events that tell a workload's owner what was decided, each one once for a while."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from shared.core.errors import AlreadyExists
+from shared.core.kinds.table import KINDS
+from shared.core.times import format_time, parse_time
+from shared.edges.kubernetes_objects import Record
+
+if TYPE_CHECKING:
+    from shared.core.ports import Clock, Notice
+    from shared.edges.kubernetes_api import KubernetesApi
+
+API_VERSIONS = {"Pod": "v1"} | {each.name: each.api_version for kind in KINDS for each in (kind, *kind.parents)}
+_MESSAGE_LENGTH_MAX = 1024
+"""Longest message of an Event:
+https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/."""
+NOTICE_FRESH_SECONDS = 600.0
+"""An Event that was written or counted up less than this ago is not counted up again: the sweep
+says the same every minute. Far less than the hour for which API servers keep Events by default,
+which counting up begins anew:
+https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/ (--event-ttl)."""
+_WRITTEN_MAX = 50_000
+"""Events that an instance remembers, some 10 MB: two for each of the leaders that a sweep looks
+at, and more. Without them they are read again."""
+
+
+class _StoredEvent(Record):
+    count: int = 1
+    last_timestamp: str | None = None
+
+
+class EventWriter:
+    """Writes Events in the name of one component, and remembers those of just now."""
+
+    def __init__(self, api: KubernetesApi, *, component: str, clock: Clock) -> None:
+        self._api, self._component, self._clock = api, component, clock
+        self._written_at: dict[str, float] = {}
+        """By the Event's path, in unix seconds."""
+
+    def write(self, notice: Notice) -> None:
+        """Write an Event. Its name is a hash of its content, so a repetition raises the count."""
+        seconds = self._clock.now()
+        now = format_time(seconds)
+        identity = f"{notice.uid}\n{notice.reason}\n{notice.message}".encode()
+        name = f"{notice.name[:200]}.{hashlib.sha256(identity).hexdigest()[:16]}"
+        collection = f"/api/v1/namespaces/{notice.namespace}/events"
+        path = f"{collection}/{name}"
+        if seconds - self._written_at.get(path, float("-inf")) < NOTICE_FRESH_SECONDS:
+            return
+        try:
+            self._api.create(collection, format_event(notice, name, component=self._component, now=now))
+        except AlreadyExists:
+            seen = self._api.get(path, _StoredEvent)
+            written_at = parse_time(seen.last_timestamp)
+            if written_at is not None and seconds - written_at < NOTICE_FRESH_SECONDS:
+                self._remember(path, written_at)
+                return
+            self._api.patch(path, {"count": seen.count + 1, "lastTimestamp": now})
+        self._remember(path, seconds)
+
+    def _remember(self, path: str, seconds: float) -> None:
+        """Remember when an Event was written, so that a warm instance does not ask about it."""
+        if len(self._written_at) >= _WRITTEN_MAX:
+            self._written_at.clear()
+        self._written_at[path] = seconds
+
+
+def format_event(notice: Notice, name: str, *, component: str, now: str) -> dict[str, Any]:
+    """Return the Event of a notice, as the Kubernetes API takes it; `now` is in RFC 3339."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": notice.namespace},
+        "involvedObject": {
+            "apiVersion": API_VERSIONS[notice.kind],
+            "kind": notice.kind,
+            "namespace": notice.namespace,
+            "name": notice.name,
+            "uid": notice.uid,
+        },
+        "reason": notice.reason,
+        "message": notice.message[:_MESSAGE_LENGTH_MAX],
+        "type": "Warning" if notice.warning else "Normal",
+        "source": {"component": component},
+        "reportingComponent": component,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }
