@@ -261,9 +261,16 @@ def replay(
         list[Function] | None, typer.Option(help="Only messages for this function. Can be repeated.")
     ] = None,
     most: Annotated[
-        int,
-        typer.Option("--max", metavar="NUMBER", min=1, max=100_000, help="Largest number of dead letters."),
-    ] = 1000,
+        int | None,
+        typer.Option(
+            "--max",
+            metavar="NUMBER",
+            min=1,
+            max=100_000,
+            help="Largest number of dead letters. Default: 1000.",
+            show_default=False,
+        ),
+    ] = None,
     output: Output = Format.TABLE,
     *,
     dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Publish dead letters again.")] = False,

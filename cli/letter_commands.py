@@ -25,7 +25,6 @@ Reasons = Annotated[
 Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
 Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
-MOST = 1000
 
 
 def _choose(ids: list[str] | None, reasons: list[str] | None) -> Choice:
@@ -38,7 +37,7 @@ def _choose(ids: list[str] | None, reasons: list[str] | None) -> Choice:
     from cli.replay import check_reasons  # noqa: PLC0415 -- see above
 
     check_reasons(tuple(reasons or ()))
-    return Choice(ids=tuple(ids or ()), reasons=tuple(reasons or ()), most=MOST)
+    return Choice(ids=tuple(ids or ()), reasons=tuple(reasons or ()))
 
 
 @app.command("list", epilog=EPILOG)

@@ -28,7 +28,7 @@ from shared.perform.release_pools import collect
 from shared.perform.settle import settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from cli.subscriptions import Letter, PubsubAdmin
     from shared.core.decisions import Decision
@@ -41,6 +41,8 @@ FORWARDED = "CloudPubSubDeadLetterSource"
 """Prefix of the attributes that Pub/Sub adds then
 (https://cloud.google.com/pubsub/docs/dead-letter-topics)."""
 OURS = (REASON_ATTRIBUTE, ERROR_ATTRIBUTE, FUNCTION_ATTRIBUTE, MESSAGE_ID_ATTRIBUTE)
+MOST = 1000
+"""Letters that one run takes if nothing else is asked for."""
 HOLD_SECONDS = 600
 EMPTY_PULLS = 3
 """Pub/Sub may answer a pull with nothing although there is something."""
@@ -74,7 +76,10 @@ class LetterReport:
     """Those that were chosen."""
     published: int = 0
     kept: int = 0
-    """Seen and left where they are: not chosen, or newer than this run."""
+    """Seen and left where they are: not chosen."""
+    newer: int = 0
+    """Left where they are too: they came during the run, so one of them can be a letter that this
+    run published and that was refused again."""
     bounded: bool = False
     """There may be more: the bound was reached."""
     empty: int = 0
@@ -90,7 +95,7 @@ class Choice:
     functions: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     """Of messages; empty: all."""
-    most: int = 1000
+    most: int = MOST
     operations: bool = True
     """Whether the ends of node pool operations are meant too."""
 
@@ -111,14 +116,14 @@ class LetterBox:
     Args:
         admin: Pub/Sub.
         subscription: its full name.
-        now: unix seconds; letters that come later (our own, refused again) are left for another
-            run.
+        now: unix seconds; letters that come later are left for another run.
     """
 
     def __init__(self, admin: PubsubAdmin, subscription: str, *, now: float) -> None:
         self._admin, self._subscription, self._now = admin, subscription, now
         self._held: list[str] = []
         self._seen: set[str] = set()
+        self._sent: set[str] = set()
 
     def pull_batches(self, choice: Choice, report: LetterReport) -> Iterator[list[tuple[Letter, DeadLetter]]]:
         """Yield batches of the chosen letters, each one held. The report counts the others."""
@@ -131,19 +136,24 @@ class LetterBox:
                 continue
             self._admin.hold(self._subscription, [each.ack_id for each in pulled], HOLD_SECONDS)
             self._held += [each.ack_id for each in pulled]
-            fresh = [each for each in pulled if each.message_id not in self._seen]
+            fresh = list({each.message_id: each for each in pulled if each.message_id not in self._seen}.values())
             empty = 0 if fresh else empty + 1
             self._seen.update(each.message_id for each in fresh)
-            read = [(each, read_letter(each)) for each in fresh]
-            chosen = [(each, letter) for each, letter in read if choice.fits(letter) and self._is_old(each)]
+            old = [(each, read_letter(each)) for each in fresh if self._is_old(each)]
+            chosen = [(each, letter) for each, letter in old if choice.fits(letter)]
             room = choice.most - len(report.letters)
-            report.kept += len(fresh) - len(chosen[:room])
+            report.newer += len(fresh) - len(old)
+            report.kept += len(old) - len(chosen[:room])
             report.letters += [letter for _, letter in chosen[:room]]
             if chosen[:room]:
                 yield chosen[:room]
             if len(chosen) >= room:
                 report.bounded = True
                 return
+
+    def note_sent(self, message_ids: Iterable[str]) -> None:
+        """Leave for another run what was published under these IDs and comes back as a letter."""
+        self._sent.update(message_ids)
 
     def acknowledge(self, letters: list[Letter]) -> None:
         """Take letters away for good."""
@@ -158,6 +168,9 @@ class LetterBox:
             self._held = []
 
     def _is_old(self, letter: Letter) -> bool:
+        # This clock and Pub/Sub's differ, so the time alone does not show what comes back.
+        if letter.message.attributes.get(MESSAGE_ID_ATTRIBUTE) in self._sent:
+            return False
         published = parse_time(letter.publish_time)
         return published is None or published <= self._now
 
@@ -243,9 +256,9 @@ def publish_again(
             events = [strip(letter.message) for letter, read in batch if read.function != SETTLE]
             ends = [strip(letter.message) for letter, read in batch if read.function == SETTLE]
             if events:
-                topic.publish(events)
+                box.note_sent(topic.publish(events))
             if operations is not None and ends:
-                operations.publish(ends)
+                box.note_sent(operations.publish(ends))
             if batch:
                 box.acknowledge([letter for letter, _ in batch])
             report.published += len(batch)

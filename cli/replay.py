@@ -12,6 +12,7 @@ from cli.cli_settings import DEAD_LETTERS, find_subscription, find_topic, list_p
 from cli.endings import BadInput, Ending, suggest
 from cli.letters import (
     GIVEN_UP,
+    MOST,
     Choice,
     LetterBox,
     LetterReport,
@@ -44,7 +45,8 @@ class Request:
     reasons: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
-    most: int = 1000
+    most: int | None = None
+    """Largest number of dead letters."""
     dry_run: bool = False
     sure: bool = False
     """Nobody is asked."""
@@ -62,8 +64,10 @@ def check(request: Request) -> None:
         raise BadInput(
             f"replay: needs one source (got {' and '.join(given) or 'none'}); valid: {' or '.join(named)}"
         )
-    if request.reasons and not request.dead_letters:
-        raise BadInput(f"--reason: works only with --dead-letters (got {given[0]}); valid: no --reason")
+    bounds = {"--reason": request.reasons, "--max": request.most}
+    for name, said in bounds.items():
+        if said and not request.dead_letters:
+            raise BadInput(f"{name}: works only with --dead-letters (got {given[0]}); valid: no {name}")
     check_reasons(request.reasons)
 
 
@@ -126,7 +130,8 @@ def _print_sought(console: Console, sought: list[Sought], foreseen: list[Foresee
 
 
 def _run_letters(request: Request, deployment: Deployment, console: Console, form: Format) -> Ending:
-    choice = Choice(reasons=request.reasons, functions=request.functions, ids=request.ids, most=request.most)
+    most = request.most or MOST
+    choice = Choice(reasons=request.reasons, functions=request.functions, ids=request.ids, most=most)
     box = open_box(deployment)
     if not request.dry_run and not request.sure:
         find_topic(deployment.own)
@@ -171,6 +176,7 @@ def _letter_data(report: LetterReport, request: Request) -> dict[str, Any]:
         "letters": [letter.as_data() for letter in report.letters],
         "published": report.published,
         "left": report.kept,
+        "newer": report.newer,
         "empty": report.empty,
         "bounded": report.bounded,
         "dry_run": request.dry_run,
@@ -189,6 +195,9 @@ def print_letters(console: Console, report: LetterReport, *, dry_run: bool) -> N
     if report.empty:
         text = f"{count(report.empty, 'letter')} cannot be published, because Pub/Sub accepts no empty message"
         print_line(console, styled(f"{text}; remove with: tpu-provisioner letters discard", "warn"))
+    if report.newer:
+        newer = count(report.newer, "dead letter")
+        print_line(console, styled(f"{newer} came meanwhile; look with: tpu-provisioner letters list", "warn"))
     if report.bounded:
         print_line(console, styled("stopped at --max; there can be more", "warn"))
 

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cli.letters import Choice, LetterBox, publish_again
 from shared.core.messages import Message
+from shared.deliver import MESSAGE_ID_ATTRIBUTE
+from shared.edges.pubsub_topic import PubsubTopic
 from tests.cli.cli_world import run
 from tests.cli.test_cli_replay import (
     GOOD,
     REFUSED,
+    SUBSCRIPTIONS,
     TOPIC,
     backlog,
     broker,
     bury,
     deployment,
+    drain,
     published,
     url,
     world,
 )
+
+if TYPE_CHECKING:
+    from cli.operator_access import Deployment
 
 __all__ = ["broker", "deployment", "url", "world"]
 pytestmark = pytest.mark.usefixtures("deployment")
@@ -62,6 +71,44 @@ def test_an_empty_letter_blocks_no_other(url: str) -> None:
     assert result.exit_code == 0, result.stderr
     assert "1 published again, 0 not selected\n1 letter cannot be published" in result.stdout
     assert (len(published(url)), backlog(url)) == (1, 1)
+
+
+class TopicThatRefuses(PubsubTopic):
+    """Whose function makes a dead letter of each message at once."""
+
+    url = ""
+
+    def publish(self, messages: Any) -> list[str]:
+        """Publish, and bury what was published."""
+        ids = super().publish(messages)
+        for message, message_id in zip(messages, ids, strict=True):
+            bury(self.url, message, **REFUSED, **{MESSAGE_ID_ATTRIBUTE: message_id})
+        return ids
+
+
+def test_a_letter_that_returns_at_once_is_counted_once_by_a_clock_that_is_ahead(
+    url: str, deployment: Deployment
+) -> None:
+    bury(url, GOOD, **REFUSED)
+    box = LetterBox(deployment.pubsub, SUBSCRIPTIONS["dead_letters"], now=4e9)
+    topic = TopicThatRefuses(deployment.open_publisher, TOPIC)
+    topic.url = url
+
+    report = publish_again(box, topic, Choice(), progress=lambda _count: None)
+
+    assert (len(report.letters), report.published, report.kept, report.newer) == (1, 1, 0, 1)
+    assert (len(published(url)), backlog(url), drain(url, "dead_letters")) == (1, 1, 1)
+
+
+def test_a_letter_that_one_pull_brings_twice_is_published_once(
+    url: str, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bury(url, GOOD, **REFUSED)
+    pull = deployment.pubsub.pull
+    monkeypatch.setattr(deployment.pubsub, "pull", lambda subscription: pull(subscription) * 2)
+
+    assert "1 published again, 0 not selected" in run("replay", "--dead-letters", "--yes").stdout
+    assert (len(published(url)), backlog(url)) == (1, 0)
 
 
 def test_a_person_is_asked_with_the_number_and_may_say_no(url: str, answer: list[str]) -> None:

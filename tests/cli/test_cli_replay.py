@@ -211,7 +211,10 @@ def test_letters_that_come_back_while_it_runs_are_left_for_another_run(
     world.clock.advance(-20_000_000)  # now everything is newer than the run
     bury(url, GOOD, **REFUSED)
 
-    assert "0 published again, 1 not selected" in run("replay", "--dead-letters", "--yes").stdout
+    result = run("replay", "--dead-letters", "--yes")
+
+    assert "0 published again, 0 not selected\n1 dead letter came meanwhile; look with: " in result.stdout
+    assert (published(url), backlog(url)) == ([], 1)
 
 
 def test_hundreds_go_in_batches(url: str, deployment: Deployment) -> None:
@@ -328,6 +331,8 @@ def test_a_dry_run_by_time_foresees_the_decisions_and_leaves_everything(
         (("--since", "2020-01-01T00:00:00"), "--since: has no time zone"),
         (("--since", "2999-01-01T00:00:00Z"), "--since: is in the future"),
         (("--since", "1h", "--reason", "unavailable"), "--reason: works only with --dead-letters"),
+        (("--since", "1h", "--max", "10"), "--max: works only with --dead-letters (got --since); valid: no --max"),
+        (("--snapshot", "s", "--max", "1000"), "--max: works only with --dead-letters (got --snapshot)"),
         (("--dead-letters", "--reason", "nonsense"), "--reason: is not a reason (got 'nonsense')"),
         (("--dead-letters", "--max", "0"), "--max"),
         (("--dead-letters", "--function", "sweep"), "--function"),
