@@ -13,7 +13,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-CHROMIUM_VARIABLE = "TPU_PROVISIONER_CHROMIUM"
+CHROMIUM_VARIABLE = "BOARD_CHROMIUM"
 CHROMIUM_REMEDY = f"apt-get install chromium, or {CHROMIUM_VARIABLE}, which names a program"
 DRIVER_REMEDY = "make test-browser installs requirements/browser.txt"
 AXE = "axe-core@4.14.1"

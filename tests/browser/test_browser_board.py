@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.browser.conftest import Shown
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-SCREENSHOTS = os.environ.get("TPU_PROVISIONER_SCREENSHOTS")
+SCREENSHOTS = os.environ.get("BOARD_SCREENSHOTS")
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 LANES = 5
 SIZES = {"phone": (360, 780), "laptop": (1280, 900), "wall": (2560, 1440)}
@@ -299,7 +299,7 @@ def test_a_board_that_has_ended_says_so(board: Shown, context: BrowserContext) -
     page.get_by_text("the board has ended; start it again").wait_for()
 
 
-@pytest.mark.skipif(not SCREENSHOTS, reason="the pictures are only taken with TPU_PROVISIONER_SCREENSHOTS=1")
+@pytest.mark.skipif(not SCREENSHOTS, reason="the pictures are only taken with BOARD_SCREENSHOTS=1")
 @pytest.mark.parametrize(("size", "scheme"), [("laptop", "light"), ("phone", "dark")])
 def test_the_pictures_of_the_docs(board: Shown, browser: Browser, size: str, scheme: Any) -> None:
     width, height = SIZES[size]

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-VARIABLE = "TPU_PROVISIONER_SCREENSHOTS"
-PICTURES = os.environ.get(VARIABLE)
+PICTURES = os.environ.get("BOARD_SCREENSHOTS")
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = " ".join((DOCS / "night.md").read_text().split())
 EXAMPLE = DOCS.parent / "examples" / "v6e-two-slices.yaml"
@@ -146,10 +145,7 @@ def ask_for_a_pool(state: State) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("broken", STATES, indirect=True, ids=lambda state: state.name)
-def test_the_first_screen_and_one_command_say_the_cause(
-    stack: Stack, broken: State, browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)  # the command knows no such setting
+def test_the_first_screen_and_one_command_say_the_cause(stack: Stack, broken: State, browser: Browser) -> None:
     environ = operator_environment(stack.layout, stack.settings, stack.addresses)
     context = browser.new_context(viewport=SCREEN, color_scheme="light")
     context.set_default_timeout(SECONDS_MAX * 1000)
