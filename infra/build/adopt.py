@@ -93,7 +93,7 @@ def refuse_strangers(plan: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
         return ""
     return (
         f"these exist already, and nothing shows that {inputs['NAME']} made them:\n{''.join(sorted(found))}"
-        "Nothing was changed. Give other names in the inputs, or delete them"
+        "This plan is not applied. Give other names in the inputs, or delete them"
     )
 
 

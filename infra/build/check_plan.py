@@ -61,7 +61,7 @@ def refuse_losses(plan: Mapping[str, Any], allowed: str) -> str:
     lines = "".join(f"  {name} {how}\n" for name, how in sorted(refused.items()))
     return (
         f"the plan would lose what may be in use:\n{lines}"
-        "Nothing was changed. Correct the inputs. If this is what you want, set "
+        "This plan is not applied. Correct the inputs. If this is what you want, set "
         f"ALLOW_DELETE='{' '.join(sorted(losses))}'"
     )
 
