@@ -117,6 +117,21 @@ def test_the_owner_of_a_pool_too_many_reads_that_it_is_not_needed(rays: RayWorld
     assert (notice.kind, notice.message) == ("RayCluster", said)
 
 
+@pytest.mark.parametrize("by", ["message", "sweep"])
+def test_a_slice_that_was_scaled_away_is_told_from_a_workload_that_is_gone(rays: RayWorld, by: str) -> None:
+    away = rays.add_pool(1)
+    rays.run(0, rays.add_pool(0))
+    rays.want(1)
+
+    rays.collect(an_over_event("scaled", subject=RAYCLUSTER)) if by == "message" else rays.sweep()
+
+    found = {str(each.get("pool")): each for each in rays.records.found if each.get("decision") == "delete"}
+    said = f"deleting node pool {away}: its workload is still there and no longer asks for this pool"
+    assert {name: (each["reason"], each["message"]) for name, each in found.items()} == {
+        away: ("owner_gone", said)
+    }
+
+
 def test_a_pool_in_use_by_another_slice_costs_no_call_at_gke_however_long(rays: RayWorld) -> None:
     rays.run(1, rays.add_pool(0))
     rays.want(1)

@@ -299,6 +299,31 @@ def test_only_the_own_word_of_an_owner_needs_no_cap(owner: str, *, found: bool, 
     assert needs_cap(facts) == capped
 
 
+@pytest.mark.parametrize(
+    ("owner", "over", "staying", "said"),
+    [
+        ("GONE", True, 0, f"deleting node pool {a_pool().name}: its workload is gone"),
+        (
+            "GONE",
+            False,
+            0,
+            f"deleting node pool {a_pool().name}: its workload is still there and no longer asks for this pool",
+        ),
+        ("OVER", True, 0, f"deleting node pool {a_pool().name}: its workload is over"),
+        ("GONE", True, 2, f"2 pods of a workload of the same name run on {a_pool().name}"),
+        ("GONE", False, 2, f"2 pods of its workload run on {a_pool().name}"),
+        ("SURPLUS", False, 2, f"2 pods of its workload run on {a_pool().name}"),
+    ],
+)
+def test_a_slice_that_was_scaled_away_is_told_from_a_workload_that_is_gone(
+    owner: str, *, over: bool, staying: int, said: str
+) -> None:
+    pods = PoolPods(own=staying, staying=staying)
+    facts = PoolFacts(pool=a_pool(), owner=OwnerState[owner], workload_over=over, pods=pods)
+
+    assert decide_collect(facts, now=NOW, settings=settings()).message == said
+
+
 def test_a_status_is_read_by_name_and_by_number_and_anything_else_is_unknown() -> None:
     assert [parse_status(number) for number in range(7)] == list(STATUS_NUMBERS)
     assert {parse_status(str(status)) for status in PoolStatus} == set(PoolStatus)

@@ -126,7 +126,8 @@ def _decide_ended(facts: PoolFacts, now: float, settings: Settings) -> Decision:
             Reason.PODS_STILL_BOUND, f"the workload is suspended, but {pods.staying} of its pods run on {name}"
         )
     if pods.own and (seconds is None or seconds < settings.drain_seconds_max):
-        run = {OwnerState.GONE: "of a workload of the same name run", OwnerState.SURPLUS: "of its workload run"}
+        whose = "a workload of the same name" if facts.workload_over else "its workload"
+        run = {OwnerState.GONE: f"of {whose} run", OwnerState.SURPLUS: "of its workload run"}
         does = run.get(facts.owner) if pods.staying else None
         message = f"{pods.staying if does else pods.own} pods {does or 'are still terminating'} on {name}"
         return _wait(Reason.PODS_STILL_BOUND, message)
@@ -134,7 +135,9 @@ def _decide_ended(facts: PoolFacts, now: float, settings: Settings) -> Decision:
         # GKE refuses to delete a pool that it is still creating.
         return _wait(Reason.POOL_IN_PROGRESS, f"node pool {name} is still being created")
     warm = decide_warm(facts, now=now, settings=settings)
-    return warm or _delete(reason, f"deleting node pool {name}: its workload is {facts.owner}")
+    scaled = facts.owner == OwnerState.GONE and not facts.workload_over
+    state = "still there and no longer asks for this pool" if scaled else facts.owner
+    return warm or _delete(reason, f"deleting node pool {name}: its workload is {state}")
 
 
 def _keep(reason: Reason, message: str) -> Decision:
