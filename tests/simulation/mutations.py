@@ -194,7 +194,7 @@ def _resume_with_a_part(plain: Function) -> Function:
 
 def _forget_resume(plain: Function) -> Function:
     """Leave no mark of a resume."""
-    return lambda now: dict.fromkeys(plain(now))
+    return lambda workload, now: dict.fromkeys(plain(workload, now))
 
 
 MUTATIONS = (

@@ -30,6 +30,7 @@ CHANGE_SECONDS = 30.0
 """What changed so shortly before a sweep is left to the next one."""
 CURRENT_SECONDS = 3600.0
 """How long API servers keep Events."""
+BROKEN = (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR)
 
 
 class GangJudge:
@@ -198,10 +199,18 @@ class GangJudge:
         taken = any(act.verb == "take-name" and act.name == made.name for act in world.story.acts)
         # The rounds of others take room and leave it, at any moment of the pause.
         moves = any(each.waits and each is not made for each in cluster.workloads.values())
-        short = taken or moves or world.faults.is_short(cluster.name)
+        short = taken or moves or world.faults.is_short(cluster.name) or self._is_borrowed(cluster, made)
         if told and plain and not short and self._has_room(cluster, made):
             text = f"{max(told)[1]!r} is the last word for {made.kind} {made.name}, and there is room"
             world.judge.report("served when there is capacity", text)
+
+    def _is_borrowed(self, cluster: SimCluster, made: Workload) -> bool:
+        """Return whether pods of other workloads keep one of its pools that has errors.
+
+        Such a pool does not count, and is not replaced until they end (docs/capacity.md).
+        """
+        nodes = [node for node in cluster.nodes.values() if _is_of(node.pool, made) and node.pool.status in BROKEN]
+        return any(pod.units and pod.workload is not made for node in nodes for pod in node.pods)
 
     def _has_room(self, cluster: SimCluster, made: Workload) -> bool:
         """Return whether one zone has room for all slices, whatever zone each would take first."""

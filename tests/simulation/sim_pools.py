@@ -46,7 +46,7 @@ class Pool:
     gpus: int = 0
     size: int = 0
     short: int = 0
-    """For how many of them there was no machine when it grew."""
+    """For how many of them there was no machine when it was made or grew."""
     accelerator: str = ""
     pinned: bool = False
     spot: bool = False
@@ -290,9 +290,9 @@ class GkePools:
         kind, rng, time = outcome.kind if outcome else "", self.world.rng, self.world.time
         seconds = 60 + rng.random() * 60
         if kind == "stockout":
+            pool.short = pool.size  # it gets none, also while GKE still tries
             seconds = outcome.seconds if outcome and outcome.seconds else 300.0
-            text = "GCE_STOCKOUT: out of capacity"
-            time.after(seconds, lambda: self.set_status(pool, PoolStatus.ERROR, text))
+            time.after(seconds, lambda: self.set_status(pool, PoolStatus.ERROR, "GCE_STOCKOUT: out of capacity"))
         elif kind == "slow":
             time.after(STUCK_SECONDS, lambda: self._run(pool))
         elif kind in ("degraded", "half"):

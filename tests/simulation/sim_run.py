@@ -99,7 +99,9 @@ def _rest(world: World, sweeps: tuple[int, ...]) -> None:
             break
         world.sweep()
         swept_at = world.time.now
-    for _ in range(LAST_SWEEPS_MAX):
+    # One sweep deletes only so many failed pools, so those that are left need a sweep each.
+    pools = sum(map(len, world.gke.pools.values()))
+    for _ in range(LAST_SWEEPS_MAX + pools // world.story.cap):
         changes = world.changes
         world.sweep()
         world.time.run_until(world.time.now + 60)

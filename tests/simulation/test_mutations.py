@@ -21,3 +21,4 @@ def test_a_missing_safety_is_caught(mutation: Mutation) -> None:
 
     assert caught is not None, f"{len(SEEDS)} stories do not show that the product is broken: {mutation.name}"
     assert caught[0] in SEEDS
+    assert not caught[1].startswith("no exception"), f"the mutation itself raises: {caught[1]}"
