@@ -62,8 +62,12 @@ DaemonSet and static pods are not provisioned for.
 
 A pool is created for one slice, or for the pods of one workload. The scheduler does not know that.
 It binds any pod of the same shape to the pool: of a Deployment, a bare pod, another JobSet. Then
-the slice waits, and after the grace its workload gets the reason `pool_taken`. These keep pods
-apart:
+the slice waits, and after the grace its workload gets the reason `pool_taken`. Also a pool that is
+about to be given back can get such a pod: its workload is over or suspended, or waits for its
+[capacity before pods](capacity.md#capacity-before-pods). Nodes are closed to new pods before a
+deletion only where pools [stay idle](warm-slices.md). Such a pool stays, and you pay for it, until
+the pod ends (`pool_in_use`). A pod that is bound in the seconds between the last look and GKE's
+deletion is deleted with the pool. These keep pods apart:
 
 | | how | keeps its pods on its own pools | keeps other pods off them |
 |---|---|---|---|
