@@ -35,6 +35,8 @@ IMPORT_IDS = {
     "google_container_node_pool": "{cluster}/{name}",
     "google_logging_metric": "{project} {name}",
     "google_logging_project_sink": "projects/{project}/sinks/{name}",
+    "google_monitoring_custom_service": "projects/{project}/services/{service_id}",
+    "google_monitoring_slo": "projects/{project}/services/{service}/serviceLevelObjectives/{slo_id}",
     "google_project_iam_custom_role": "projects/{project}/roles/{role_id}",
     "google_pubsub_subscription": "projects/{project}/subscriptions/{name}",
     "google_pubsub_topic": "projects/{project}/topics/{name}",
@@ -103,7 +105,8 @@ def _is_ours(kind: str, values: Mapping[str, Any], inputs: Mapping[str, str]) ->
     if labels:
         return bool(labels.get("app") == name)
     given_name = values.get("account_id") or values.get("name") or ""
-    called = given_name.startswith((f"{name}-", f"{name}/")) or (values.get("title") or "").startswith(f"{name}: ")
+    title = values.get("title") or values.get("display_name") or ""
+    called = given_name.startswith((f"{name}-", f"{name}/")) or title.startswith(f"{name}: ")
     texts = {values.get("description"), values.get("display_name")}
     given = {each.format(inputs.get("CLUSTER_NAME", "")) for each in DESCRIPTIONS}
     return kind in _PART_OF_OURS or called or not given.isdisjoint(texts)

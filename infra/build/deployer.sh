@@ -23,7 +23,7 @@ roles=(
     iam.serviceAccountUser              # giving them to functions, nodes and pushes
     logging.configWriter                # log-based metrics, and the sink of finished operations
     logging.logWriter logging.viewer    # the build's own log, and the functions' in the smoke test
-    monitoring.editor                   # dashboard and alerts
+    monitoring.editor                   # dashboard, alerts and objective
     pubsub.admin                        # topics and subscriptions
     resourcemanager.projectIamAdmin     # grants
     serviceusage.serviceUsageAdmin      # enabling APIs

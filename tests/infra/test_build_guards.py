@@ -223,6 +223,12 @@ def test_what_terraform_does_not_know_yet_and_unknown_types_are_not_taken_over()
         ("google_service_account", {"account_id": "gke-sa", "display_name": "Mine"}, False),
         ("google_service_account", {"account_id": "tpu-provisioner-push"}, True),
         ("google_logging_metric", {"name": "tpu-provisioner/sweeps"}, True),
+        (
+            "google_monitoring_slo",
+            {"name": "projects/1/services/s", "display_name": "tpu-provisioner: calls"},
+            True,
+        ),
+        ("google_monitoring_slo", {"name": "projects/1/services/s", "display_name": "blue: calls"}, False),
         ("google_project_iam_custom_role", {"title": "tpu-provisioner: node pools"}, True),
         ("google_project_iam_custom_role", {"title": "blue: node pools"}, False),
         ("google_container_node_pool", {"name": "cpu-node-pool"}, True),

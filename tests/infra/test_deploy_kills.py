@@ -31,9 +31,15 @@ EVERY = 10
 KILLS = 6
 """A deployment has about sixty creations."""
 LOCK = f"gs://{PROJECT}-tpu-provisioner-state/tpu-provisioner/default.tflock"
-_NO_409 = {"logging.googleapis.com": "metrics", "artifactregistry.googleapis.com": "repositories"}
+_NO_409: dict[str, tuple[str, ...]] = {
+    "logging.googleapis.com": ("metrics",),
+    "artifactregistry.googleapis.com": ("repositories",),
+    "monitoring.googleapis.com": ("services", "serviceLevelObjectives"),
+}
 """Where a program that was built from older fillers answers a second create with 500. Terraform's
 provider repeats such a call for twenty minutes, so what the state lacks is deleted first."""
+_NAMES = ("repository_id", "serviceId", "serviceLevelObjectiveId")
+"""What a query calls the name of a new object, where the body does not have it."""
 
 
 class Journal:
@@ -86,11 +92,11 @@ def forget(project: Project, journal: Journal, mock: MockCloud) -> None:
     trust = ssl.create_default_context(cafile=str(mock.authority))
     with httpx.Client(proxy=mock.url, verify=trust, timeout=30, trust_env=False) as client:
         for call in journal.list_created():
-            kind = _NO_409.get(call["host"])
             place, _, query = call["path"].partition("?")
-            if kind is None or not place.endswith(kind):
+            if not place.endswith(_NO_409.get(call["host"], ())):
                 continue
-            name = call["request"].get("name") or httpx.QueryParams(query).get("repository_id", "-images")
+            given = httpx.QueryParams(query)
+            name = call["request"].get("name") or next((given[key] for key in _NAMES if key in given), "-images")
             if f'"{name}"' not in kept and not name.endswith("-images"):
                 client.delete(f"https://{call['host']}{place}/{name}")
 

@@ -25,7 +25,12 @@ KEPT = (
     "module.environment.google_storage_bucket.artifacts",
     "module.environment.google_artifact_registry_repository.images[0]",
 )
-NOT_LOST = ("google_logging_metric", "google_artifact_registry_repository")
+NOT_LOST = (
+    "google_artifact_registry_repository",
+    "google_logging_metric",
+    "google_monitoring_custom_service",
+    "google_monitoring_slo",
+)
 """A second create of these is no 409 in the mock, as it is at Google."""
 IDENTITIES = ("_iam_member", "_iam_binding", "google_monitoring", "terraform_data")
 """What can be created twice, or has a new name each time."""

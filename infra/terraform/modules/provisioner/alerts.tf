@@ -1,7 +1,7 @@
 # What wakes a person. Every alert names a heading of docs/runbook.md.
 #
-# All conditions are PromQL, and none is checked against existing metrics: a metric made by this very apply would be
-# unknown for up to ten minutes, and the apply would fail.
+# The conditions on the objective (slo.tf) read its burn rate. All others are PromQL, and none of these is checked against
+# existing metrics: a metric made by this very apply would be unknown for up to ten minutes, and the apply would fail.
 
 locals {
   pushed_services = join("|", [for key in keys(local.pushed) : "${var.name}-${key}"])
@@ -13,18 +13,6 @@ locals {
 
   channels = concat(var.notification_channels, google_monitoring_notification_channel.email[*].name)
 
-  # The objective: in thirty days, 99 of 100 calls of the functions end without 5xx. At the first rate two hundredths of
-  # the month's errors happen in an hour, at the second five in six hours (https://sre.google/workbook/alerting-on-slos).
-  # The short time ends the alert soon after the errors.
-  burns = [
-    { rate = 0.144, long = "1h", short = "5m" },
-    { rate = 0.06, long = "6h", short = "30m" },
-  ]
-  error_share = {
-    for time in flatten([for each in local.burns : [each.long, each.short]]) : time =>
-    "(sum(increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.all_services}\",response_code_class=\"5xx\"}[${time}])) / sum(increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.all_services}\"}[${time}])))"
-  }
-
   # What a person can mend, or must at least know of. A lack of capacity has an alert of its own (demands_wait).
   failed_creations = [
     "addresses_exhausted", "permission_denied", "policy_violated", "pool_failed", "request_invalid", "reservation_unfit",
@@ -32,6 +20,16 @@ locals {
   ]
 
   alerts = merge(
+    {
+      for speed, burn in local.burns : "errors_burn_${speed}" => {
+        title    = "errors use up the month's budget, ${speed}"
+        severity = "CRITICAL"
+        lookback = burn.lookback
+        rate     = burn.rate
+        text     = "So many calls of the functions end in errors that the objective of ${local.goal * 100} of 100 in thirty days will be missed."
+        heading  = "alert-errors-use-up-the-months-budget"
+      }
+    },
     {
       oldest_unacked = {
         title    = "messages wait"
@@ -64,14 +62,6 @@ locals {
         query    = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.all_services}\",response_code_class=\"5xx\"}[10m])) > 5"
         text     = "A function answers 5xx. 503: GKE or the cluster is not ready. 500: a person must act."
         heading  = "alert-a-function-fails"
-      }
-      errors_burn = {
-        title    = "errors use up the month's budget"
-        severity = "CRITICAL"
-        duration = "0s"
-        query    = join(" or ", [for each in local.burns : "(${local.error_share[each.long]} > ${each.rate} and ${local.error_share[each.short]} > ${each.rate})"])
-        text     = "So many calls of the functions end in errors that the objective of 99 of 100 in thirty days will be missed."
-        heading  = "alert-errors-use-up-the-months-budget"
       }
       sweep_absent = {
         title    = "the sweep does not run"
@@ -184,18 +174,37 @@ resource "google_monitoring_alert_policy" "this" {
 
   project               = var.project_id
   display_name          = "${var.name}: ${each.value.title}"
-  combiner              = "OR"
+  combiner              = "AND" # an alert on the objective has two conditions, every other one
   severity              = each.value.severity
   notification_channels = local.channels
 
-  conditions {
-    display_name = each.value.title
+  dynamic "conditions" {
+    for_each = try([each.value.query], [])
 
-    condition_prometheus_query_language {
-      query                     = each.value.query
-      duration                  = each.value.duration
-      evaluation_interval       = "60s"
-      disable_metric_validation = true
+    content {
+      display_name = each.value.title
+
+      condition_prometheus_query_language {
+        query                     = conditions.value
+        duration                  = each.value.duration
+        evaluation_interval       = "60s"
+        disable_metric_validation = true
+      }
+    }
+  }
+
+  dynamic "conditions" {
+    for_each = try(each.value.lookback, [])
+
+    content {
+      display_name = "${each.value.title}: ${conditions.value}"
+
+      condition_threshold {
+        filter          = "select_slo_burn_rate(\"${google_monitoring_slo.answers.name}\", \"${conditions.value}\")"
+        comparison      = "COMPARISON_GT"
+        threshold_value = each.value.rate
+        duration        = "0s"
+      }
     }
   }
 

@@ -24,6 +24,10 @@ var creates = []struct {
 		func(r *http.Request, _ map[string]any) string { // gcloud's spelling, and Terraform's
 			return r.URL.Query().Get("repositoryId") + r.URL.Query().Get("repository_id")
 		}},
+	{"monitoring.googleapis.com", http.MethodPost, regexp.MustCompile(`^/v3/projects/[^/]+/services(/[^/]+/serviceLevelObjectives)?$`),
+		func(r *http.Request, _ map[string]any) string {
+			return r.URL.Query().Get("serviceId") + r.URL.Query().Get("serviceLevelObjectiveId")
+		}},
 	{"iam.googleapis.com", http.MethodPost, regexp.MustCompile(`^/v1/projects/[^/]+/serviceAccounts$`),
 		func(r *http.Request, body map[string]any) string {
 			return fmt.Sprintf("%s@%s.iam.gserviceaccount.com", text(body, "accountId"), strings.Split(r.URL.Path, "/")[3])

@@ -91,8 +91,13 @@ run "one_cluster" {
   }
 
   assert {
-    condition     = length(regexall("\\[(1h|5m|6h|30m)\\]", google_monitoring_alert_policy.this["errors_burn"].conditions[0].condition_prometheus_query_language[0].query)) == 8 && length(regexall("> 0[.](144|06)( and |\\))", google_monitoring_alert_policy.this["errors_burn"].conditions[0].condition_prometheus_query_language[0].query)) == 4
+    condition     = { for speed in ["fast", "slow"] : speed => [for each in google_monitoring_alert_policy.this["errors_burn_${speed}"].conditions : [each.display_name, each.condition_threshold[0].threshold_value]] } == { fast = [["errors use up the month's budget, fast: 1h", 14.4], ["errors use up the month's budget, fast: 5m", 14.4]], slow = [["errors use up the month's budget, slow: 6h", 6], ["errors use up the month's budget, slow: 30m", 6]] }
     error_message = "A burn is looked for over two times at two rates."
+  }
+
+  assert {
+    condition     = google_monitoring_slo.answers.goal == 0.99 && google_monitoring_slo.answers.service == google_monitoring_custom_service.functions.service_id && google_monitoring_slo.answers.request_based_sli[0].good_total_ratio[0].good_service_filter == "${google_monitoring_slo.answers.request_based_sli[0].good_total_ratio[0].total_service_filter} AND metric.label.\"response_code_class\"!=\"5xx\"" && strcontains(google_monitoring_slo.answers.request_based_sli[0].good_total_ratio[0].total_service_filter, "full_match(\"tpu-provisioner-collect|tpu-provisioner-provision|tpu-provisioner-settle|tpu-provisioner-sweep\")")
+    error_message = "The objective counts the calls of this deployment's functions, and those that end without 5xx."
   }
 
   assert {
