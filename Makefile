@@ -27,7 +27,7 @@ WRONG := $(if $(filter 0,$(MAKELEVEL)),$(filter-out $(VALID),$(GIVEN)))
 $(if $(WRONG),$(error $(WRONG): is not a variable of this Makefile; valid: $(VALID)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scarce demo-deploy demo-kinds demo-ray ray up down status board env quick simulate test fuzz test-tools test-terraform test-deploy test-image test-browser test-corpus test-docs controlplane controllers test-cluster lint check format bench bench-field docs docs-serve requirements clean
+.PHONY: help demo demo-scarce demo-deploy demo-kinds demo-ray ray up down status board env quick simulate test fuzz test-tools test-terraform test-deploy test-image test-browser test-corpus test-docs module-tables test-module-tables controlplane controllers test-cluster lint check format bench bench-field docs docs-serve requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -119,6 +119,12 @@ test-corpus: $(VENV)/.development ## Put public manifests to `plan` (from GitHub
 
 test-docs: $(VENV)/.development $(VENV)/.docs ## Run the tests that build the site of the documentation
 	@$(BIN)/python -m tests.run --docs
+
+module-tables: $(VENV)/terraform-docs ## Write the tables into the pages of the Terraform modules (needs Go)
+	@$< infra/terraform
+
+test-module-tables: $(VENV)/terraform-docs ## Check that these tables are those of the modules
+	@$< --output-check infra/terraform || { echo "error: run make module-tables" >&2; exit 1; }
 
 controlplane: $(VENV)/.demo ## Build a real Kubernetes control plane once (needs Go; 12 minutes and more)
 	@$(BIN)/python -m standins.controlplane build $(if $(NICE),--nice=$(NICE))
@@ -214,3 +220,7 @@ $(VENV)/.docs: requirements/docs.txt | $(BIN)/python
 	@$(BIN)/python -m venv $(VENV)/docs
 	@$(VENV)/docs/bin/python -m pip install $(INSTALL_OPTIONS) -r requirements/docs.txt
 	@touch $@
+
+$(VENV)/terraform-docs: requirements/terraform-docs/go.sum | $(BIN)/python
+	@echo "Building terraform-docs from Go's module proxy (about half a minute, once)"
+	@CGO_ENABLED=0 GOFLAGS= GOWORK=off go build -C $(<D) -o $(abspath $@) github.com/terraform-docs/terraform-docs

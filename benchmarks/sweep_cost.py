@@ -36,7 +36,7 @@ CHIPS = 16
 """Of each pool."""
 CALL_SECONDS = 0.02
 TIMEOUT_SECONDS = 540
-"""Of the deployed sweep, infra/terraform/modules/provisioner/functions.tf."""
+"""Of the deployed sweep, infra/terraform/modules/provisioner/main.tf."""
 
 
 class World:

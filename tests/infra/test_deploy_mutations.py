@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(600)]
 
 REGION, ZONE, CLUSTER = "us-east5", "us-east5-b", "training"
-TOPICS, FUNCTIONS = "modules/provisioner/topics.tf", "modules/provisioner/functions.tf"
+TOPICS, FUNCTIONS = "modules/provisioner/topics.tf", "modules/provisioner/main.tf"
 
 
 @pytest.fixture(scope="module")

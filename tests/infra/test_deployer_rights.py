@@ -15,7 +15,7 @@ from tests.infra.terraform_text import read_configuration
 if TYPE_CHECKING:
     from pathlib import Path
 
-MODULES = ("modules/environment", "modules/environment/tpu_pools", "modules/provisioner")
+MODULES = ("modules/environment", "modules/environment/modules/tpu_pools", "modules/provisioner")
 NEEDED = {
     "google_artifact_registry_repository": "artifactregistry.admin",
     "google_cloud_run_v2_service": "run.admin",

@@ -1,49 +1,72 @@
-"""The pages of the Terraform modules have the inputs and outputs that the modules have."""
+"""The Terraform modules are laid out as Terraform's registry expects, with an example each.
+
+`make test-module-tables` compares the tables of their pages with the modules, word by word.
+"""
 
 from __future__ import annotations
 
 import re
+import shutil
+from typing import TYPE_CHECKING
 
-import hcl2
 import pytest
 
-from tests.infra.module_tables import BEGIN, END, MODULES, page_of, render_tables, replace_tables
-from tests.infra.terraform_cli import TERRAFORM
+from tests.infra.terraform_cli import TERRAFORM, copy_workspace
 from tests.infra.terraform_text import read_configuration
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-@pytest.mark.parametrize("module", MODULES)
-def test_the_tables_are_those_of_the_module(module: str) -> None:
-    text = page_of(module).read_text()
+MODULES = ("modules/environment", "modules/environment/modules/tpu_pools", "modules/provisioner")
+EXAMPLE = "examples/basic"
+LAYOUT = ("README.md", "main.tf", "variables.tf", "outputs.tf", "versions.tf", f"{EXAMPLE}/main.tf")
+"""https://developer.hashicorp.com/terraform/language/modules/develop/structure."""
+PLAN = """
+mock_provider "google" {
+  MOCKS
+}
 
-    assert (text.count(BEGIN), text.count(END)) == (1, 1)
-    assert replace_tables(text, render_tables(module)) == text, "run: python -m tests.infra.module_tables --write"
+run "a_plan" {
+  command = plan
+}
+"""
 
 
-def test_every_module_has_a_page() -> None:
-    found = {str(path.parent.relative_to(TERRAFORM)) for path in (TERRAFORM / "modules").rglob("versions.tf")}
+def test_every_module_is_known_here() -> None:
+    found = {str(path.parent.relative_to(TERRAFORM)) for path in (TERRAFORM / "modules").rglob("outputs.tf")}
 
     assert found == set(MODULES)
 
 
-@pytest.mark.parametrize("module", ["modules/environment", "modules/provisioner"])
-def test_the_usage_gives_what_is_required_and_no_more(module: str) -> None:
-    (usage,) = re.findall(r"```hcl\n(.*?)```", page_of(module).read_text(), re.DOTALL)
-    (called,) = hcl2.loads(usage)["module"]
-    (given,) = called.values()
-    required = {
-        each.name for each in read_configuration(TERRAFORM / module).of("variable") if "default" not in each.body
-    }
-
-    assert set(given) - {"source", "__is_block__"} == required
-    assert f"//infra/terraform/{module}?ref=" in given["source"]
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_has_the_files_of_the_standard_structure(module: str) -> None:
+    assert [each for each in LAYOUT if not (TERRAFORM / module / each).is_file()] == []
 
 
-def test_a_table_says_type_default_and_what_is_required() -> None:
-    table = render_tables("modules/provisioner")
+@pytest.mark.parametrize("module", MODULES)
+def test_the_page_names_each_input_and_output(module: str) -> None:
+    configuration = read_configuration(TERRAFORM / module)
+    tables = (TERRAFORM / module / "README.md").read_text().partition("## Inputs")[2]
+    named = re.findall(r"^\| (\w+) \|", tables, re.MULTILINE)
 
-    assert '| `name` | `string` | `"tpu-provisioner"` | Prefix of everything' in table
-    assert "| `functions_archive` | `string` | required | Path of" in table
-    assert "| `elastic_pools` | `bool` | `true` | Whether" in table
-    assert "\n| `accounts` | E-mail address of every account" in table
-    assert "EOT" not in table
+    assert sorted(set(named) - {"Name"}) == sorted(
+        {each.name for kind in ("variable", "output") for each in configuration.of(kind)}
+    ), "run: make module-tables"
+
+
+@pytest.mark.terraform
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("module", MODULES)
+def test_the_example_is_valid_and_can_be_planned(module: str, tmp_path: Path) -> None:
+    workspace = copy_workspace(f"{module}/{EXAMPLE}", tmp_path)
+    main = workspace.folder / "main.tf"
+    main.write_text(main.read_text().replace("my-project", "training-project"))  # as the mocks' answers say
+    answers = workspace.folder / "../../tests/mocks"
+    mocks = 'source = "../../tests/mocks"' if answers.is_dir() else ""
+    (workspace.folder / "plan.tftest.hcl").write_text(PLAN.replace("MOCKS", mocks))
+    shutil.copy(TERRAFORM / "modules/provisioner/tests/stand-in.zip", workspace.folder / "functions.zip")
+
+    workspace.initialise()
+
+    assert workspace.validate() == []
+    assert workspace.test() == {"plan.tftest.hcl: a_plan": "pass"}

@@ -12,7 +12,7 @@ from tests.infra.terraform_text import read_test_runs
 if TYPE_CHECKING:
     from pathlib import Path
 
-FOLDERS = ("modules/environment", "modules/environment/tpu_pools", "complete")
+FOLDERS = ("modules/environment", "modules/environment/modules/tpu_pools", "complete")
 pytestmark = [pytest.mark.terraform, pytest.mark.timeout(600)]  # every run of a configuration starts the provider
 
 
@@ -42,7 +42,7 @@ def test_every_run_of_the_configurations_own_tests_passes(workspace: Workspace) 
 
 def test_a_refusal_that_no_longer_happens_is_noticed(tmp_path: Path) -> None:
     """Several are expected of one run: each must be missed on its own."""
-    module = copy_workspace("modules/environment/tpu_pools", tmp_path)
+    module = copy_workspace("modules/environment/modules/tpu_pools", tmp_path)
     variables = module.folder / "variables.tf"
     wanted = 'can(regex("^[^@]+@[^@]+$", var.node_service_account))'
     text = variables.read_text()

@@ -22,7 +22,7 @@ from tests.infra.terraform_text import Configuration, read_configuration, read_t
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FOLDERS = ("modules/environment", "modules/environment/tpu_pools", "complete")
+FOLDERS = ("modules/environment", "modules/environment/modules/tpu_pools", "complete")
 PUBLIC_NAMES = set(
     """
     region zone project_id artifact_repository_bucket_name network_name subnet_name cluster_name tensorboard_region

@@ -3,7 +3,7 @@
 
 locals {
   # Written from the functions' own catalogue, so that machine, topology and number of nodes cannot disagree.
-  catalogue = jsondecode(file("${path.module}/../catalogue.json"))
+  catalogue = jsondecode(file("${path.module}/../../catalogue.json"))
   slices = merge([
     for machine_type, machine in local.catalogue.machines : {
       for name, slice in machine.slices : name => {

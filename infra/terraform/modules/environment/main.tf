@@ -168,7 +168,7 @@ resource "google_container_node_pool" "cpu" {
 }
 
 module "tpu_pools" {
-  source = "./tpu_pools"
+  source = "./modules/tpu_pools"
 
   project_id                 = var.project_id
   cluster_id                 = google_container_cluster.this.id
