@@ -78,7 +78,7 @@ def test_the_public_schema_catches_a_misspelt_key_and_a_timeout_in_minutes(tmp_p
 @FILES
 def test_every_image_has_an_exact_version(path: Path) -> None:
     for step in load(path)["steps"]:
-        assert re.fullmatch(r"[\w.\-/]+:v?\d+\.\d+\.\d+(-\w+)*", step["name"]), step["name"]
+        assert re.fullmatch(r"[\w.\-/]+:v?\d+\.\d+\.\d+(-\w+)*(@sha256:[0-9a-f]{64})?", step["name"]), step["name"]
 
 
 def test_both_build_files_use_the_same_versions() -> None:
