@@ -58,7 +58,7 @@ demo-scarce: $(VENV)/.demo ## Run three JobSets where capacity is too small, is 
 		$(foreach path,$(REPORT),--report=$(path))
 
 demo-deploy: $(VENV)/.demo ## Let Terraform deploy to a mock of Google Cloud, run that, destroy it (MOCK_GOOGLE_CLOUD=program)
-	@$(BIN)/python -m demo.deploy $(JOBSET) $(if $(SPEED),--speed=$(SPEED))
+	@$(BIN)/python -m demo.deploy $(JOBSET) $(if $(SPEED),--speed=$(SPEED)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
 demo-kinds: $(VENV)/.demo ## Run one manifest of each kind of workload, with its controller (make controlplane controllers first)
 	@$(BIN)/python -m demo.kinds $(JOBSET) $(if $(SPEED),--speed=$(SPEED)) \

@@ -4,12 +4,12 @@ The first tier needs nothing but PyPI. The tool tier (marker `tool`) needs gclou
 Google's Pub/Sub emulator. The terraform tier (marker `terraform`) needs that program and the google
 provider. The image tier (marker `image`) needs a container engine. The deploy tier (marker
 `deploy`) needs gcloud, Terraform and a mock of Google Cloud; its tests that take minutes each
-(marker `by_hand`) run only with --deploy --all. The browser tier (marker `browser`)
-needs the system's Chromium, Playwright, and axe-core from npm. The corpus tier (marker `corpus`)
-needs public manifests, from GitHub or from clones. The docs tier (marker `docs`) needs MkDocs in an
-environment of its own. The cluster tier (marker `cluster`) needs Go, and builds a real control
-plane from its modules first. None skips quietly: asked for without what it needs, it fails and says
-how to get it.
+(marker `by_hand`) run only with --deploy --all, and one of them needs a real control plane. The
+browser tier (marker `browser`) needs the system's Chromium, Playwright, and axe-core from npm. The
+corpus tier (marker `corpus`) needs public manifests, from GitHub or from clones. The docs tier
+(marker `docs`) needs MkDocs in an environment of its own. The cluster tier (marker `cluster`) needs
+Go, and builds a real control plane from its modules first. None skips quietly: asked for without
+what it needs, it fails and says how to get it.
 """
 
 from __future__ import annotations
@@ -114,6 +114,12 @@ def _an_engine_answers() -> bool:
     return subprocess.run(["docker", "version"], capture_output=True, check=False).returncode == 0
 
 
+def is_built(*options: str) -> bool:
+    """Return whether the control plane is built, with controllers; these only on request."""
+    command = [sys.executable, "-m", "standins.controlplane", "status", *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
+
+
 TOOLS = (
     Tool("gcloud", lambda: shutil.which("gcloud") is not None, "https://cloud.google.com/sdk/docs/install"),
     Tool("kubectl", lambda: shutil.which("kubectl") is not None, "gcloud components install kubectl"),
@@ -163,6 +169,8 @@ BROWSER_TO_RUN = (*BROWSER, Tool("axe-core", lambda: bool(find_axe()), AXE_REMED
 CORPUS = (Tool("the files of the corpus", find_corpus, CORPUS_REMEDY),)
 MKDOCS = Path(sys.prefix) / "docs/bin/mkdocs"
 DOCS = (Tool("MkDocs", MKDOCS.exists, "make docs"),)
+REAL_CLUSTER = (TOOLS[1], Tool("the real control plane", is_built, "make controlplane"))
+"""For tests of the deploy tier that also have the marker `cluster`."""
 _NEEDS = {
     "tool": TOOLS,
     "terraform": TERRAFORM,
@@ -225,11 +233,12 @@ def _missing(tools: tuple[Tool, ...]) -> list[Tool]:
 
 
 def _run_cluster(missing: list[Tool], rest: list[str]) -> int:
-    marker = "cluster"
+    _say("NOT RUN: those tests of the cluster tier that deploy to it; run them with: make test-deploy ALL=1")
+    marker = "cluster and not deploy"
     if missing:
         _say(f"NOT RUN: those tests of the cluster tier that need tools (missing here: {_named(missing)}).")
         marker += " and not tool"
-    if not _has_controllers():
+    if not is_built("--with=all"):
         _say(
             "NOT RUN: those tests of the cluster tier that need KubeRay and the like; build them: make controllers"
         )
@@ -242,12 +251,6 @@ def _run_cluster(missing: list[Tool], rest: list[str]) -> int:
     return _pytest(marker, rest)
 
 
-def _has_controllers() -> bool:
-    """Return whether the further controllers are built; each takes minutes, so only on request."""
-    command = [sys.executable, "-m", "standins.controlplane", "status", "--with=all"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
-
-
 def _has_ray() -> bool:
     """Return whether Ray is installed in its own environment: 75 MB, so only on request."""
     command = [sys.executable, "-m", "demo.ray", "status"]
@@ -256,7 +259,7 @@ def _has_ray() -> bool:
 
 def _run_tier(marker: str, missing: list[Tool], rest: list[str], *, whole: bool) -> int:
     if not missing:
-        return _pytest(f"{marker} and not cluster" if whole else _without_by_hand(marker), rest)
+        return _pytest(_with_by_hand(marker) if whole else _without_by_hand(marker), rest)
     _say(f"The {marker} tier cannot run; missing:")
     for tool in missing:
         _say(f"  - {tool.name}: {tool.remedy}")
@@ -267,6 +270,15 @@ def _without_by_hand(marker: str) -> str:
     if marker == "deploy":
         _say("NOT RUN: the deploy tier's tests that take minutes each; run them with: make test-deploy ALL=1")
     return f"{marker} and not cluster and not by_hand"
+
+
+def _with_by_hand(marker: str) -> str:
+    if not (missing := _missing(REAL_CLUSTER)):
+        return marker
+    _say(f"NOT RUN: those tests of the {marker} tier that need a real control plane; missing:")
+    for tool in missing:
+        _say(f"  - {tool.name}: {tool.remedy}")
+    return f"{marker} and not cluster"
 
 
 def _say_not_run(marker: str, title: str, missing: list[Tool], *, asked: bool) -> None:

@@ -20,6 +20,7 @@ from demo.deploy.closed_loop import ClosedLoop, Contradiction
 from demo.deploy.terraform_root import TerraformFailed
 from demo.deploy.workload_run import run_workload
 from demo.loop.demo_manifests import BadManifest, load
+from demo.stack.clusters import ClusterKind, ClusterMissing, check_present
 from demo.stack.layout import PROJECT_ROOT
 from demo.stack.readiness import NotReady
 from demo.stack.supervisor import ProcessDied
@@ -30,6 +31,7 @@ DEFAULT_MANIFEST = PROJECT_ROOT / "examples" / "v6e-two-slices.yaml"
 ROOTS = PROJECT_ROOT / "infra" / "terraform"
 _REMEDIES = {
     "terraform": "terraform: install 1.11 or newer from https://developer.hashicorp.com/terraform/install",
+    "kubectl": "kubectl: https://kubernetes.io/docs/tasks/tools/ (for --cluster=real)",
     VARIABLE: "a mock of Google Cloud: standins/googlecloud/build.sh FOLDER, and then: "
     f"export {VARIABLE}=FOLDER/mock-google-cloud",
 }
@@ -46,22 +48,30 @@ def demo(
     terraform: Annotated[
         Path, typer.Option(help="The folder with the Terraform roots.", exists=True, file_okay=False)
     ] = ROOTS,
+    cluster: Annotated[
+        ClusterKind,
+        typer.Option(
+            help="The Kubernetes: embedded, or the real control plane, which checks accounts and rights."
+        ),
+    ] = ClusterKind.EMBEDDED,
 ) -> None:
     """Deploy, run, destroy, and verify that nothing is left."""
     exit_on_sigterm()
     try:
         documents = load(manifests or [str(DEFAULT_MANIFEST)])
-    except BadManifest as error:
+        check_present(cluster)
+    except (BadManifest, ClusterMissing) as error:
         _refuse(str(error))
     program = find_program()
-    missing = [] if shutil.which("terraform") else [_REMEDIES["terraform"]]
+    wanted = ("terraform", "kubectl") if cluster is ClusterKind.REAL else ("terraform",)
+    missing = [_REMEDIES[each] for each in wanted if not shutil.which(each)]
     missing += [] if program else [_REMEDIES[VARIABLE]]
     if program is None or missing:
         _refuse("missing on this machine:\n  - " + "\n  - ".join(missing))
     home = Path(tempfile.mkdtemp(prefix="tpu-provisioner-deploy-"))
     say = _Progress()
     try:
-        with ClosedLoop(home, program=program, roots=terraform, say=say, speed=speed) as loop:
+        with ClosedLoop(home, program=program, roots=terraform, say=say, speed=speed, cluster=cluster) as loop:
             loop.open_project()
             loop.deploy()
             loop.start()

@@ -13,18 +13,31 @@ import json
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import httpx
 
 from demo.deploy.cloud_project import CloudProject, root_inputs
 from demo.deploy.deployed_commands import exporter_command, function_command, list_endpoint_hosts, read_exporter
+from demo.deploy.exporter_image import make_image
 from demo.deploy.front_door import FrontDoor, read_keys
+from demo.deploy.google_tokens import GoogleTokens
 from demo.deploy.local_answers import LocalAnswers
 from demo.deploy.metadata_server import serve_metadata
+from demo.deploy.real_cluster import (
+    are_exporters_ready,
+    cluster_command,
+    describe_exporters,
+    exporter_ports,
+    install_manifests,
+    list_refusals,
+)
 from demo.deploy.scheduler import Scheduler
 from demo.deploy.terraform_root import TerraformRoot
 from demo.stack import commands
+from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.cpu_node import register_cpu_node
 from demo.stack.layout import CLUSTER, FUNCTIONS, LOCATION, PROJECT, PROJECT_ROOT, ZONE, Layout
@@ -40,6 +53,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from standins.processes.child import Command
 
 NAME = "tpu-provisioner"
 _BUILD = PROJECT_ROOT / "infra" / "build"
@@ -63,14 +77,24 @@ class ClosedLoop:
         roots: The folder with the Terraform roots.
         say: Told what is done.
         speed: Virtual seconds per real second, for GKE and the kubelets.
+        cluster: Which Kubernetes the deployment serves. Only the real one knows accounts.
     """
 
     def __init__(
-        self, home: Path, *, program: str, roots: Path, say: Callable[[str], None], speed: float = 30.0
+        self,
+        home: Path,
+        *,
+        program: str,
+        roots: Path,
+        say: Callable[[str], None],
+        speed: float = 30.0,
+        cluster: ClusterKind = ClusterKind.EMBEDDED,
     ) -> None:
         self.layout = Layout(home.resolve())
         self._program, self._roots, self._say = program, roots, say
-        self._settings = StackSettings(speed=speed)
+        self._settings = StackSettings(speed=speed, cluster=cluster)
+        self._is_real = cluster is ClusterKind.REAL
+        self._tokens = GoogleTokens()
         self._supervisor = Supervisor(self.layout)
         self._parts = contextlib.ExitStack()
         proxy, edge, *ports = draw_ports(2 + 2 * len(FUNCTIONS) + 1)
@@ -91,11 +115,12 @@ class ClosedLoop:
     ) -> None:
         self._parts.close()
         self._supervisor.end_all()
+        self.layout.drop_control_plane()
 
     def open_project(self) -> None:
         """Start cluster, Pub/Sub and the mock; its project has a cluster, as a user's has."""
-        self._say("starting a cluster, Pub/Sub and the mock of Google Cloud")
-        self._supervisor.start(commands.cluster(self.layout, self._settings))
+        self._say(f"starting a cluster ({self._settings.cluster}), Pub/Sub and the mock of Google Cloud")
+        self._supervisor.start(self._cluster_command())
         self._supervisor.start(commands.pubsub(self.layout, self._settings))
         broker = self._ports("pubsub")
         self.addresses |= {"pubsub": broker["rest"], "pubsub_grpc": broker["grpc"]}
@@ -144,21 +169,26 @@ class ClosedLoop:
             self.layout, self._settings, pubsub_rest=self.addresses["pubsub"], operations_topic=topic
         )
         self._supervisor.start(gke)
-        self._supervisor.start(commands.kubelet(self.layout, self._settings))
+        self._supervisor.start(self._kubelet_command())
         register_cpu_node(self.layout.kubeconfig)
-        create_own_namespace(self.layout.kubeconfig)
         self.addresses["gke"] = self._ports("fakegke")["rest"]
+        rendered = self._render_exporter()
+        if self._is_real:
+            install_manifests(self.layout, rendered)
+        else:
+            create_own_namespace(self.layout.kubeconfig)
         self._start_functions()
-        self._start_exporter()
+        self._start_exporter(rendered)
 
     def check(self) -> None:
         """Raise `ProcessDied` when a process is gone for good."""
         self._supervisor.check()
 
     def list_problems(self) -> list[str]:
-        """Return what was refused until now, at the functions' doors and by the job."""
+        """Return what was refused until now: by functions' doors, to the job, by the cluster."""
         refused = [f"{each.name}: {why}" for each in self.doors.values() for why in dict.fromkeys(each.refused)]
-        return refused + [f"the job: {each}" for each in dict.fromkeys(self._scheduler.failures)]
+        refused += [f"the job: {each}" for each in dict.fromkeys(self._scheduler.failures)]
+        return refused + [f"the cluster: {each}" for each in list_refusals(self._edge.journal, self._hosts)]
 
     def destroy(self) -> list[str]:
         """Destroy the deployment; return what is left of it.
@@ -180,10 +210,12 @@ class ClosedLoop:
         deployed = self.deployment.list_functions()
         number = self.deployment.number
         kubernetes = read_ports(self.layout.ports_file("cluster"))["url"]
+        self._hosts = {host for each in deployed for host in list_endpoint_hosts(each, number)}
         hosts = dict.fromkeys(("container.googleapis.com", "compute.googleapis.com"), self.addresses["gke"])
-        hosts |= {host: kubernetes for each in deployed for host in list_endpoint_hosts(each, number)}
+        hosts |= dict.fromkeys(self._hosts, kubernetes)
         hosts["pubsub.googleapis.com"] = self.addresses["pubsub"]
-        edge = self._start_mock("edge-of-the-functions", self._edge_port, hosts)
+        trusts = self.layout.authority if self._is_real else None
+        self._edge = self._start_mock("edge-of-the-functions", self._edge_port, hosts, trusts)
         doors = {each.address: self._door_url(each.entry_point) for each in deployed}
         (job,) = self.deployment.list_jobs()
         self._scheduler = Scheduler(job, doors)
@@ -192,7 +224,8 @@ class ClosedLoop:
             uploaded = self._mock.ask(f"/objects/{each.bucket}/{each.archive}").content
             with zipfile.ZipFile(io.BytesIO(uploaded)) as archive:
                 archive.extractall(source)
-            metadata = self._parts.enter_context(serve_metadata(each.account, PROJECT))
+            issue = partial(self._tokens.issue, each.account, self._project.find_number(each.account))
+            metadata = self._parts.enter_context(serve_metadata(each.account, PROJECT, issue))
             port = self._function_ports[each.entry_point]
             command = function_command(
                 each,
@@ -200,7 +233,7 @@ class ClosedLoop:
                 port=port,
                 number=number,
                 metadata=metadata.address,
-                clients=edge.describe_clients(),
+                clients=self._edge.describe_clients(),
             )
             self._supervisor.start(command)
             door = FrontDoor(
@@ -217,12 +250,15 @@ class ClosedLoop:
             self._wait(f"the function {each.name}", lambda port=port: listens(port))  # type: ignore[misc]
         self._parts.enter_context(self._scheduler)
 
-    def _start_exporter(self) -> None:
+    def _render_exporter(self) -> Path:
         outputs = self.layout.home / "outputs.json"
         outputs.write_text(json.dumps(self._root.read_outputs()))
         rendered = self.layout.home / "exporter"
         words = ("--outputs", str(outputs), "--cluster", "demo", "--image", _IMAGE, "--folder", str(rendered))
         _run_script("render_exporter.py", *words)
+        return rendered
+
+    def _start_exporter(self, rendered: Path) -> None:
         account, variables = read_exporter(rendered)
         pool = f"projects/{self.deployment.number}/locations/global/workloadIdentityPools/{PROJECT}.svc.id.goog"
         problems = self.deployment.check_publisher(
@@ -232,6 +268,9 @@ class ClosedLoop:
         )
         if problems:
             raise Contradiction("\n".join(problems))
+        if self._is_real:  # its pods are there since the manifests are
+            self._wait_for_pods()
+            return
         command = exporter_command(
             variables,
             kubeconfig=self.layout.kubeconfig,
@@ -241,6 +280,12 @@ class ClosedLoop:
         self._supervisor.start(command)
         self._wait("the exporter", lambda: answers(f"http://{HOST}:{self._exporter_port}/readyz"))
 
+    def _wait_for_pods(self) -> None:
+        try:
+            self._wait("the exporter", lambda: are_exporters_ready(self.layout))
+        except NotReady as error:
+            raise NotReady(f"{error}; {describe_exporters(self.layout)}") from error
+
     def _find_keys(self) -> dict[str, bytes]:
         broker = httpx.get(f"{self.addresses['pubsub']}/certs", timeout=10, trust_env=False)
         return read_keys(broker.raise_for_status().json()) | read_keys(self._scheduler.jwks)
@@ -248,8 +293,23 @@ class ClosedLoop:
     def _door_url(self, key: str) -> str:
         return f"http://{HOST}:{self._door_ports[key]}"
 
-    def _start_mock(self, name: str, port: int, forwards: dict[str, str]) -> MockCloud:
-        mock = MockCloud(folder=self.layout.home, name=name, port=port, project=PROJECT, forwards=forwards)
+    def _cluster_command(self) -> Command:
+        if not self._is_real:
+            return commands.cluster(self.layout, self._settings)
+        reviews = self._parts.enter_context(LocalAnswers(self._tokens.review))
+        return cluster_command(self.layout, reviews=reviews.url)
+
+    def _kubelet_command(self) -> Command:
+        if not self._is_real:
+            return commands.kubelet(self.layout, self._settings)
+        ports, broker = exporter_ports(self.layout), self.addresses["pubsub_grpc"]
+        image = make_image(self.layout.home / "exporter-image", ports=ports, pubsub_grpc=broker)
+        return commands.kubelet(self.layout, replace(self._settings, images=(f"{_IMAGE}={image}",)))
+
+    def _start_mock(self, name: str, port: int, forwards: dict[str, str], trusts: Path | None = None) -> MockCloud:
+        mock = MockCloud(
+            folder=self.layout.home, name=name, port=port, project=PROJECT, forwards=forwards, trusts=trusts
+        )
         self._supervisor.start(mock.command(self._program))
         self._wait(f"the process {name!r}", mock.is_ready)
         return mock

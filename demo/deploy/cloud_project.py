@@ -56,6 +56,15 @@ class CloudProject:
         accounts = f"https://iam.googleapis.com/v1/projects/{project}/serviceAccounts"
         self._post(accounts, {"accountId": NODE_ACCOUNT, "serviceAccount": {}})
 
+    def find_number(self, account: str) -> str:
+        """Return the unique number of a service account.
+
+        Raises:
+            httpx.HTTPStatusError: there is no such account.
+        """
+        path = f"projects/{self._mock.project}/serviceAccounts/{account}"
+        return str(self._get(f"https://iam.googleapis.com/v1/{path}")["uniqueId"])
+
     def read_deployment(self) -> Deployment:
         """Return what is deployed now."""
         project = self._mock.project

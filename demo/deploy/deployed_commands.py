@@ -91,7 +91,10 @@ def _read_variables(pod: Mapping[str, Any]) -> dict[str, str]:
 
 
 def exporter_command(variables: Mapping[str, str], *, kubeconfig: Path, port: int, pubsub_grpc: str) -> Command:
-    """Return the command of the exporter, with the variables of its rendered manifest."""
+    """Return the command of the exporter, with the variables of its rendered manifest.
+
+    It is for the embedded cluster, which has no Deployments.
+    """
     return Command(
         name="exporter",
         arguments=(sys.executable, "-m", "exporter"),

@@ -8,29 +8,42 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
 
 from demo.deploy.local_answers import Answer, LocalAnswers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from demo.deploy.local_answers import Asked
 
 _ACCOUNT = "/computeMetadata/v1/instance/service-accounts/default/"
 _OK, _NOT_FOUND = 200, 404
 
 
-def serve_metadata(account: str, project: str) -> LocalAnswers:
-    """Return the server; its token names the account, and no one checks it."""
-    token = {"access_token": f"token-of-{account}", "expires_in": 3599, "token_type": "Bearer"}
+def serve_metadata(account: str, project: str, issue: Callable[[list[str]], str]) -> LocalAnswers:
+    """Return the server.
+
+    Args:
+        account: The e-mail address of the function's account.
+        project: The project's id.
+        issue: Returns a token of the account for scopes; without any it is for what instances have
+            by default.
+    """
     known = {
         "/": b"computeMetadata/\n",
         "/computeMetadata/v1/project/project-id": project.encode(),
         "/computeMetadata/v1/universe/universe-domain": b"googleapis.com",
         _ACCOUNT: json.dumps({"aliases": ["default"], "email": account, "scopes": []}).encode(),
-        f"{_ACCOUNT}token": json.dumps(token).encode(),
     }
 
     def answer(asked: Asked) -> Answer:
-        found = known.get(asked.path.partition("?")[0])
+        url = urlsplit(asked.path)
+        found = known.get(url.path)
+        if url.path == f"{_ACCOUNT}token":
+            scopes = [each for words in parse_qs(url.query).get("scopes", []) for each in words.split(",")]
+            token = {"access_token": issue(scopes), "expires_in": 3599, "token_type": "Bearer"}
+            found = json.dumps(token).encode()
         if found is None:
             return Answer(_NOT_FOUND)
         # google-auth reads a JSON answer as JSON, and any other as a text.

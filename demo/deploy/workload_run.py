@@ -55,6 +55,8 @@ def _follow(
     completed, deadline = False, time.monotonic() + SECONDS_MAX
     while time.monotonic() < deadline:
         loop.check()
+        if problems := loop.list_problems():
+            return problems  # time mends no refusal
         pools = list_our_pools(gke)
         for name in sorted(seen.keys() | pools.keys()):
             status = pools.get(name, "gone")
@@ -68,7 +70,7 @@ def _follow(
             return [] if seen else ["the workload is completed, and no node pool was seen"]
         time.sleep(_LOOK_SECONDS)
     missing = "its node pools are not gone" if completed else "the workload is not completed"
-    return [f"{missing} after {SECONDS_MAX:.0f} s", *loop.list_problems()]
+    return [f"{missing} after {SECONDS_MAX:.0f} s"]
 
 
 def _is_completed(cluster: httpx.Client, path: str) -> bool:

@@ -65,10 +65,17 @@ def test_a_variable_of_an_unknown_source_is_refused_by_name(source: dict[str, An
         environment(env=[{"name": "X", "valueFrom": source}])
 
 
-def test_a_container_runs_what_it_says_and_nothing_else() -> None:
-    assert arguments_of(a_container(args=["ray $(SUB)"]), {"SUB": "start"})[-1] == "ray start"
+def test_a_container_runs_what_it_says_or_what_its_image_does(tmp_path: Path) -> None:
+    said = arguments_of(a_container(args=["ray $(SUB)"]), {"SUB": "start"}, tmp_path)
+    assert said[-1] == "ray start"
     with pytest.raises(NoValue, match="no command"):
-        arguments_of(a_container(command=[]), {})
+        arguments_of(a_container(command=[]), {}, tmp_path)
+
+    program = tmp_path / "bin" / "entrypoint"
+    program.parent.mkdir()
+    program.touch()
+    assert arguments_of(a_container(args=["ray $(SUB)"]), {"SUB": "start"}, tmp_path) == said
+    assert arguments_of(a_container(command=[], args=["now"]), {}, tmp_path) == (str(program), "now")
 
 
 def test_an_image_is_a_folder_with_programs(tmp_path: Path) -> None:

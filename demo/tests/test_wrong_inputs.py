@@ -65,6 +65,7 @@ ROWS: list[tuple[Typer, str, str]] = [
     (ray, "demo --kinds=NPU", "--kinds: is not valid (got 'NPU'); valid: TPU, GPU"),
     (deploy, "--speed=x", f"--speed: is not valid (got 'x'); valid: {SPEEDS}"),
     (deploy, "--terraform=missing", "--terraform: dir 'missing' does not exist; valid: The folder with the"),
+    (deploy, "--cluster=kind", "--cluster: is not valid (got 'kind'); valid: embedded, real"),
     (board, "--port=http", "--port: is not valid (got 'http'); valid: a whole number from 0 to 65535"),
     (board, "--port=70000", "--port: is not valid (got '70000'); valid: a whole number from 0 to 65535"),
 ]

@@ -108,6 +108,9 @@ def serve(
         typer.Option(help="Write NAME.kubeconfig and NAME.token of every ServiceAccount in --manifests here."),
     ] = None,
     jobset: Annotated[bool, typer.Option(help="Install JobSet.")] = True,
+    token_webhook: Annotated[
+        str, typer.Option(metavar="URL", help="Ask this server, by a TokenReview, whose an unknown token is.")
+    ] = "",
 ) -> None:
     """Serve the Kubernetes API until SIGTERM.
 
@@ -120,6 +123,7 @@ def serve(
         scheduler_backoff_seconds=scheduler_backoff_seconds,
         jobset=jobset,
         controllers=tuple(with_controllers or ()),
+        token_webhook=token_webhook,
     )
     ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

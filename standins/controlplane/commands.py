@@ -16,6 +16,7 @@ from standins.controlplane import users
 from standins.controlplane.controller import Setting
 from standins.processes.child import Command
 from standins.processes.free_ports import HOST
+from standins.processes.kubeconfig import render_kubeconfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,6 +40,9 @@ _MUTATING_POLICIES = (
     "--runtime-config=admissionregistration.k8s.io/v1beta1=true",
 )
 """https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/."""
+
+_REVIEWS = "--authentication-token-webhook-version=v1"
+"""https://kubernetes.io/docs/reference/access-authn-authz/authentication/#webhook-token-authentication."""
 
 _AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -71,6 +75,9 @@ class Choices:
     mutating_policies: bool = False
     """Whether MutatingAdmissionPolicy is served, as v1beta1; it is on by default from Kubernetes
     1.36, as v1."""
+    token_webhook: str = ""
+    """The address of a server that the API server asks whose a token is that it does not know
+    itself, by a TokenReview; GKE asks Google so. Empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +134,8 @@ class Plan:
         """Write the files that scheduler, API server and controllers are configured by."""
         self.layout.scheduler_settings.write_text(json.dumps(_scheduler_settings(self)))
         self.layout.audit_policy.write_text(json.dumps(_AUDIT_POLICY))
+        if self.choices.token_webhook:
+            self.layout.token_webhook.write_text(render_kubeconfig(self.choices.token_webhook))
         for name, installed in self.installed.items():
             if installed.controller.settings is not None:
                 settings = installed.controller.settings(self._setting(name))
@@ -174,7 +183,7 @@ def _etcd(plan: Plan) -> tuple[str, ...]:
 
 
 def _api_server(plan: Plan) -> tuple[str, ...]:
-    layout, audited = plan.layout, plan.choices.audit
+    layout, choices = plan.layout, plan.choices
     return (
         f"--etcd-servers=http://{HOST}:{plan.ports.etcd}",
         f"--etcd-compaction-interval={plan.choices.compaction_seconds}s",
@@ -196,8 +205,13 @@ def _api_server(plan: Plan) -> tuple[str, ...]:
         "--allow-privileged=true",
         # As on GKE: a pod that asks for google.com/tpu tolerates the taint of that name.
         "--enable-admission-plugins=ExtendedResourceToleration",
-        *((f"--audit-policy-file={layout.audit_policy}", f"--audit-log-path={layout.audit_log}") * audited),
-        *(_MUTATING_POLICIES * plan.choices.mutating_policies),
+        *((f"--audit-policy-file={layout.audit_policy}", f"--audit-log-path={layout.audit_log}") * choices.audit),
+        *(_MUTATING_POLICIES * choices.mutating_policies),
+        *(
+            (f"--authentication-token-webhook-config-file={layout.token_webhook}", _REVIEWS)
+            if choices.token_webhook
+            else ()
+        ),
     )
 
 

@@ -64,6 +64,11 @@ class Layout:
         return self.home / "tokens.csv"
 
     @property
+    def token_webhook(self) -> Path:
+        """Whom the API server asks whose a token is, if that was chosen."""
+        return self.home / "token-webhook.kubeconfig"
+
+    @property
     def audit_policy(self) -> Path:
         """What the API server writes into its audit log."""
         return self.home / "audit-policy.json"

@@ -48,6 +48,9 @@ class MockCloud:
     require_enabled: bool = False
     """Whether APIs must be enabled before they are called, as at Google."""
     name: str = "google-cloud"
+    trusts: Path | None = None
+    """The certificate of the authority of all servers that it forwards to by https, if there are
+    any."""
 
     @property
     def url(self) -> str:
@@ -59,17 +62,23 @@ class MockCloud:
         """The certificate that clients must trust; written at its start."""
         return self.folder / f"{self.name}.pem"
 
+    @property
+    def journal(self) -> Path:
+        """A line of JSON for each call that it has answered."""
+        return self.folder / f"{self.name}.jsonl"
+
     def command(self, program: str) -> Command:
         """Return how the process is started."""
         return Command(
             name=self.name,
             arguments=(
                 *(program, "-listen", f"{HOST}:{self.port}", "-ca", str(self.authority)),
-                *("-projects", self.project, "-journal", str(self.folder / f"{self.name}.jsonl")),
+                *("-projects", self.project, "-journal", str(self.journal)),
                 *(("-require-enabled",) if self.require_enabled else ()),
                 *(word for host, target in self.forwards.items() for word in ("-to", f"{host}={target}")),
             ),
             folder=self.folder,
+            environment={"SSL_CERT_FILE": str(self.trusts)} if self.trusts else {},
         )
 
     def is_ready(self) -> bool:

@@ -65,15 +65,22 @@ def environment_of(pod: Json, container: Json, *, image: Path, folder: Path, ser
     return found
 
 
-def arguments_of(container: Json, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the command line of a container; it must have a command, for there is no image to ask.
+def arguments_of(container: Json, environment: Mapping[str, str], image: Path) -> tuple[str, ...]:
+    """Return the command line of a container: its own command, or else that of its image.
+
+    Args:
+        container: It.
+        environment: Its variables.
+        image: The folder that stands for its image, whose own command is ``bin/entrypoint``.
 
     Raises:
-        NoValue: it has none.
+        NoValue: neither has one.
     """
-    if not container.get("command"):
-        raise NoValue(f"container {container['name']}: it has no command, and its image is a folder that has none")
-    parts = (*container["command"], *container.get("args", ()))
+    entrypoint = image / "bin" / "entrypoint"
+    command = container.get("command") or ([str(entrypoint)] if entrypoint.is_file() else [])
+    if not command:
+        raise NoValue(f"container {container['name']}: it has no command, and its image has no bin/entrypoint")
+    parts = (*command, *container.get("args", ()))
     return tuple(_resolve(_expand(part, environment)) for part in parts)
 
 

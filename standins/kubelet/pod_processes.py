@@ -90,10 +90,11 @@ class PodProcesses:
 
     def start(self, container: Json) -> Child:
         """Start one container, for the first time or again."""
+        image = self._images.folder_of(container)
         environment = environment_of(
             self._pod,
             container,
-            image=self._images.folder_of(container),
+            image=image,
             folder=self._folder,
             server=str(self._client.base_url),
         )
@@ -101,7 +102,7 @@ class PodProcesses:
         clean = ("env", "-i", *(f"{name}={value}" for name, value in environment.items()))
         command = Command(
             name=container["name"],
-            arguments=(*clean, *arguments_of(container, environment)),
+            arguments=(*clean, *arguments_of(container, environment, image)),
             folder=self._folder,
         )
         self._logs.mkdir(parents=True, exist_ok=True)

@@ -16,6 +16,8 @@ import httpx
 import pytest
 import yaml
 
+from demo.deploy.pod_monitoring import DEFINITION
+from demo.deploy.pod_monitoring import NAME as MONITORING
 from infra.build.render_exporter import FUNCTIONS, render
 from standins.controlplane.tests.controlplane_worlds import wait_for
 from tests.cluster.kubernetes_manifests import EXPORTER, NAMESPACE, read_pod
@@ -43,47 +45,6 @@ OUTPUTS: dict[str, Any] = {
 }
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{EXPORTER}"
-MONITORING = "podmonitorings.monitoring.googleapis.com"
-# As strict as the published definition about what we say
-# (https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md#podmonitoring).
-ENDPOINT = {
-    "type": "object",
-    "required": ["port", "interval"],
-    "properties": {
-        "port": {"x-kubernetes-int-or-string": True},
-        "path": {"type": "string"},
-        "interval": {"type": "string"},
-    },
-}
-SPEC = {
-    "type": "object",
-    "required": ["selector", "endpoints"],
-    "properties": {
-        "selector": {
-            "type": "object",
-            "properties": {"matchLabels": {"type": "object", "additionalProperties": {"type": "string"}}},
-        },
-        "endpoints": {"type": "array", "items": ENDPOINT},
-    },
-}
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": MONITORING},
-    "spec": {
-        "group": "monitoring.googleapis.com",
-        "scope": "Namespaced",
-        "names": {"kind": "PodMonitoring", "plural": "podmonitorings"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC}}},
-            }
-        ],
-    },
-}
 
 
 def run_kubectl(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
