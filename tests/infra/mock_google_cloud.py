@@ -15,18 +15,26 @@ from standins.processes.free_ports import draw_ports
 from standins.processes.stand_ins import running, running_stand_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 PROJECT = "training-project"
 
 
 @contextmanager
-def serve_mock(folder: Path, *, require_enabled: bool = False) -> Iterator[MockCloud]:
-    """Yield a running mock with one empty project."""
+def serve_mock(
+    folder: Path, *, require_enabled: bool = False, more: Mapping[str, str] | None = None
+) -> Iterator[MockCloud]:
+    """Yield a running mock with one empty project.
+
+    Args:
+        folder: For its files.
+        require_enabled: Whether APIs must be enabled before they are called.
+        more: By host, or by `*` and the end of its name: the URL of the server that answers for it.
+    """
     (port,) = draw_ports(1)
     with running_stand_in(folder, "standins.pubsub") as pubsub:
-        forwards = {"pubsub.googleapis.com": pubsub.addresses["rest"]}
+        forwards = {"pubsub.googleapis.com": pubsub.addresses["rest"], **(more or {})}
         mock = MockCloud(
             folder=folder, port=port, project=PROJECT, forwards=forwards, require_enabled=require_enabled
         )

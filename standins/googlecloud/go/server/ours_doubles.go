@@ -16,7 +16,7 @@ var creates = []struct {
 	path         *regexp.Regexp
 	name         func(r *http.Request, body map[string]any) string
 }{
-	{"pubsub.googleapis.com", http.MethodPut, regexp.MustCompile(`^/v1/projects/[^/]+/(topics|subscriptions)/[^/:]+$`),
+	{"pubsub.googleapis.com", http.MethodPut, regexp.MustCompile(`^/v1/projects/[^/]+/topics/[^/:]+$`),
 		func(*http.Request, map[string]any) string { return "" }},
 	{"logging.googleapis.com", http.MethodPost, regexp.MustCompile(`^/v2/projects/[^/]+/(metrics|sinks)$`),
 		func(_ *http.Request, body map[string]any) string { return text(body, "name") }},
@@ -59,7 +59,7 @@ func (c *cloud) serveDoubles(w http.ResponseWriter, r *http.Request, body []byte
 			return false // the mock tells what is missing
 		}
 		if c.exists(address) {
-			fail(w, http.StatusConflict, "ALREADY_EXISTS", "Resource already exists: "+strings.TrimPrefix(address, "https://"))
+			exists(w, address)
 			return true
 		}
 		everMade.Store(address, true)
@@ -80,6 +80,10 @@ func (c *cloud) serveDoubles(w http.ResponseWriter, r *http.Request, body []byte
 		}
 	}
 	return false
+}
+
+func exists(w http.ResponseWriter, address string) {
+	fail(w, http.StatusConflict, "ALREADY_EXISTS", "Resource already exists: "+strings.TrimPrefix(address, "https://"))
 }
 
 func (c *cloud) listMade(prefix string) []any {

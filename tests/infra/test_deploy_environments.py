@@ -1,0 +1,81 @@
+"""Two environments in one project of the mock of Google Cloud: one is destroyed, the other stays.
+
+The second one has the names that docs/deploy.md tells people to change.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.infra.build_project import Project, copy_source, enable_first_apis
+from tests.infra.build_scripts import ROOT
+from tests.infra.mock_google_cloud import serve_google_cloud
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.deploy, pytest.mark.by_hand, pytest.mark.timeout(1800)]
+
+POOL = "module.environment.google_container_node_pool.cpu"
+
+
+def read_page() -> tuple[list[str], str]:
+    """Return the inputs and the file of variables of the page's section about two environments."""
+    page = (ROOT / "docs/deploy.md").read_text()
+    section = page.partition("### Two environments in one project")[2].partition("\n### ")[0]
+    words, _, rest = section.partition("```json\n")
+    names = [each for each in re.findall(r"`_([A-Z_]+)`", words) if each != "TERRAFORM_VARIABLES"]
+    return names, rest.partition("```")[0]
+
+
+def provision(project: Project) -> None:
+    for script in ("check-inputs.sh", "provision-01-apis.sh", "provision-02-state-bucket.sh"):
+        project.run(script)
+    for script in ("provision-03-functions.sh", "provision-04-image-repository.sh"):
+        project.run(script)
+    project.run("provision-07-terraform.sh")
+
+
+def list_changes(project: Project) -> dict[str, list[str]]:
+    """Plan only, and return what the plan would do, by address."""
+    project.run("provision-07-terraform.sh", PLAN_ONLY="true")
+    plan = json.loads((project.build / "terraform-plan.json").read_text())
+    actions = {each["address"]: each["change"]["actions"] for each in plan["resource_changes"]}
+    return {address: each for address, each in actions.items() if each not in (["no-op"], ["read"])}
+
+
+def find_groups(project: Project) -> str:
+    """Return the instance groups of the environment's pool for CPUs."""
+    where = (f"--cluster={project.environ['CLUSTER_NAME']}", f"--location={project.environ['REGION']}")
+    words = ("container", "node-pools", "describe", "cpu-node-pool", *where, "--format=value(instanceGroupUrls)")
+    found = project.gcloud(*words).strip()
+    assert found
+    return found
+
+
+def test_the_end_of_one_environment_changes_nothing_of_the_other(tmp_path: Path) -> None:
+    names, variables = read_page()
+    with serve_google_cloud(tmp_path) as environ:
+        enable_first_apis(environ)
+        first = Project(copy_source(tmp_path / "first"), tmp_path / "first-build", environ)
+        source = copy_source(tmp_path / "second")
+        (source / "second.json").write_text(variables)
+        inputs = dict.fromkeys(names, "second-environment")
+        inputs["TERRAFORM_VARIABLES"] = "second.json"
+        second = Project(source, tmp_path / "second-build", environ, **inputs)
+        provision(first)
+        provision(second)
+        assert len(second.list_addresses()) == len(first.list_addresses()) > 70
+        assert list_changes(second) == list_changes(first) == {}
+        # A program that was built before standins/googlecloud had ours_pools.go names the groups of
+        # a pool without its cluster. So two pools share one, and one that is gone has no nodes.
+        shared = find_groups(first) == find_groups(second)
+
+        second.run("terraform-init.sh")
+        second.run("destroy-05-terraform.sh", DELETE_ARTIFACTS="true")
+        assert second.list_addresses() == []
+        assert list_changes(first) == ({POOL: ["update"]} if shared else {})
