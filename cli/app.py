@@ -29,9 +29,9 @@ from cli.printing import Format, choose_format, open_console, print_data
 from cli.repeating import repeat
 from cli.status import read_status
 from cli.status_table import print_status
-from cli.wrong_arguments import Commands
 from shared.environment import name_variable
 from shared.version import VERSION
+from terminal.wrong_arguments import Commands
 
 if TYPE_CHECKING:
     from cli.status import Status

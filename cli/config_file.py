@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.cli_settings import ZONE, OperatorSettings, read_environment
-from cli.endings import BadInput, suggest
+from cli.endings import BadInput
 from shared.core.errors import Misconfigured
 from shared.core.settings import CLUSTER, Settings, matching
 from shared.environment import name_variable
+from terminal.wrong_arguments import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

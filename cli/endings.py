@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from contextlib import contextmanager
 from enum import IntEnum
@@ -12,9 +11,10 @@ import typer
 
 from shared.core.errors import Misconfigured, ProvisionerError
 from shared.edges.google_errors import find_request
+from terminal.wrong_arguments import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 LAPTOP_HINT = (
     "For the local stack: `make up`, and call the command in that folder. "
@@ -53,13 +53,6 @@ def say(error: Exception | str) -> str:
     return f"{place[1]}:{place[2]} does not answer{why}"
 
 
-def suggest(word: str, known: Iterable[str]) -> str:
-    """Return the near one of the words that are valid, else all of them."""
-    known = sorted(known)
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]}?" if near else f"valid: {', '.join(known)}"
-
-
 class BadInput(Exception):
     """Something that was given is wrong; the text names it, its value and what would be valid."""
 
@@ -70,11 +63,9 @@ def told() -> Iterator[None]:
     try:
         yield
     except BadInput as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(Ending.BAD_INPUT) from error
+        refuse(error)
     except Misconfigured as error:
-        typer.echo(f"error: {say(error)}\n{LAPTOP_HINT}", err=True)
-        raise typer.Exit(Ending.BAD_INPUT) from error
+        refuse(f"{say(error)}\n{LAPTOP_HINT}")
     except ProvisionerError as error:
         request = find_request(error)
         where = f" [{request}]" if request else ""

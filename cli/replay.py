@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.asking import confirm
 from cli.cli_settings import DEAD_LETTERS, find_subscription, find_topic, list_pushed
-from cli.endings import BadInput, Ending, suggest
+from cli.endings import BadInput, Ending
 from cli.letters import (
     GIVEN_UP,
     MOST,
@@ -26,6 +26,7 @@ from cli.rehearsal import rehearse
 from cli.seeking import Foreseen, Sought, describe_kept, foresee, seek_to_snapshot, seek_to_time
 from shared.core.decisions import Reason, Verdict
 from shared.edges.pubsub_topic import PubsubTopic
+from terminal.wrong_arguments import suggest
 
 if TYPE_CHECKING:
     from rich.console import Console

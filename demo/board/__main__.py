@@ -11,14 +11,12 @@ from cli.board.listening import serve_board
 from cli.board.site import Site
 from cli.endings import told
 from cli.operator_access import open_deployment
-from cli.wrong_arguments import Command
 from demo.board.beside_run import EVERY_SECONDS
 from demo.board.local_acts import list_acts
 from demo.stack.background import NothingRuns, read_state
 from demo.stack.layout import DEFAULT_HOME, Layout
 from demo.stack.operator_environment import operator_environment
-
-_CANNOT_RUN = 2
+from terminal.wrong_arguments import Command, refuse
 
 Home = Annotated[Path, typer.Option(help="The folder of the stack.", file_okay=False)]
 Port = Annotated[int, typer.Option(help="Port on 127.0.0.1; 0: a free one.", min=0, max=65_535)]
@@ -33,8 +31,7 @@ def board(home: Home = DEFAULT_HOME, port: Port = 0) -> None:
     try:
         state = read_state(layout)
     except NothingRuns as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(_CANNOT_RUN) from error
+        refuse(error)
     with told():
         deployment = open_deployment(operator_environment(layout, state.settings, state.addresses))
         acts = list_acts(layout, state.addresses)

@@ -10,12 +10,11 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import httpx
 import typer
 
-from cli.wrong_arguments import Command
 from demo.deploy.closed_loop import ClosedLoop, Contradiction
 from demo.deploy.terraform_root import TerraformFailed
 from demo.deploy.workload_run import run_workload
@@ -26,6 +25,7 @@ from demo.stack.readiness import NotReady
 from demo.stack.supervisor import ProcessDied
 from standins.googlecloud.mock_program import VARIABLE, find_program
 from standins.processes.ending import exit_on_sigterm
+from terminal.wrong_arguments import Command, refuse
 
 DEFAULT_MANIFEST = PROJECT_ROOT / "examples" / "v6e-two-slices.yaml"
 ROOTS = PROJECT_ROOT / "infra" / "terraform"
@@ -61,13 +61,13 @@ def demo(
         documents = load(manifests or [str(DEFAULT_MANIFEST)])
         check_present(cluster)
     except (BadManifest, ClusterMissing) as error:
-        _refuse(str(error))
+        refuse(error)
     program = find_program()
     wanted = ("terraform", "kubectl") if cluster is ClusterKind.REAL else ("terraform",)
     missing = [_REMEDIES[each] for each in wanted if not shutil.which(each)]
     missing += [] if program else [_REMEDIES[VARIABLE]]
     if program is None or missing:
-        _refuse("missing on this machine:\n  - " + "\n  - ".join(missing))
+        refuse("missing on this machine:\n  - " + "\n  - ".join(missing))
     home = Path(tempfile.mkdtemp(prefix="tpu-provisioner-deploy-"))
     say = _Progress()
     try:
@@ -95,11 +95,6 @@ class _Progress:
 
     def __call__(self, text: str) -> None:
         typer.echo(f"{time.monotonic() - self._began:6.1f} s  {text}")
-
-
-def _refuse(text: str) -> NoReturn:
-    typer.echo(f"error: {text}", err=True)
-    raise typer.Exit(2)
 
 
 if __name__ == "__main__":

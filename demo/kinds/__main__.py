@@ -13,14 +13,13 @@ import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.wrong_arguments import Command
 from demo.kinds.cases import Case, find_problems, leave_out, list_cases
 from demo.kinds.following import Following
 from demo.loop.applying import Applier
@@ -39,6 +38,7 @@ from standins.controlplane.cache import BuildBroken, default_cache
 from standins.controlplane.commands import Choices
 from standins.controlplane.recipe import find_additions
 from standins.processes.ending import exit_on_sigterm
+from terminal.wrong_arguments import Command, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +82,7 @@ def demo(
         missing = _name_controllers(cases) if embedded else _find_missing(cases)
         cases, left_out = leave_out(cases, missing, embedded=embedded)
     except (BadManifest, BadReportPath, ClusterMissing) as error:
-        _refuse(error)
+        refuse(error)
     for sentence in left_out:
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)
     if not cases:
@@ -212,11 +212,6 @@ def _report(cases: list[Case], left_out: list[str], problems: list[str], started
             for case in cases
         ],
     }
-
-
-def _refuse(error: Exception) -> NoReturn:
-    typer.echo(f"error: {error}", err=True)
-    raise typer.Exit(2) from error
 
 
 if __name__ == "__main__":

@@ -10,12 +10,11 @@ import sys
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from cli.wrong_arguments import Command
 from demo.loop.demo_manifests import BadManifest, Document, load
 from demo.loop.running import Run, RunOptions
 from demo.loop.tables import print_outcome
@@ -30,6 +29,7 @@ from demo.stack.stack import Stack, StagingFailed
 from demo.stack.supervisor import ProcessDied
 from standins.fakegke.faults.scenario import ScenarioError
 from standins.processes.ending import exit_on_sigterm
+from terminal.wrong_arguments import Command, refuse
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -101,7 +101,7 @@ def demo(
         check_present(cluster)
         faults_file = find_faults(faults)
     except (BadManifest, BadReportPath, ClusterMissing, ScenarioError) as error:
-        _refuse(error)
+        refuse(error)
     settings = StackSettings(
         speed=speed,
         seed=seed,
@@ -136,7 +136,7 @@ def _run(
                 view.stop()
     except BadManifest as error:
         shutil.rmtree(home, ignore_errors=True)
-        _refuse(error)
+        refuse(error)
     except (ProcessDied, NotReady, StagingFailed) as error:
         typer.echo(f"The local stack failed: {error}\nIts logs are in {_describe_logs(home, settings)}", err=True)
         raise typer.Exit(1) from error
@@ -160,11 +160,6 @@ def _describe_logs(home: Path, settings: StackSettings) -> str:
     layout = Layout(home)
     real = settings.cluster is ClusterKind.REAL
     return f"{layout.logs} and {layout.control_plane_logs}" if real else str(layout.logs)
-
-
-def _refuse(error: Exception) -> NoReturn:
-    typer.echo(f"error: {error}", err=True)
-    raise typer.Exit(2) from error
 
 
 if __name__ == "__main__":

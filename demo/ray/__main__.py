@@ -11,12 +11,11 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import httpx
 import typer
 
-from cli.wrong_arguments import Commands
 from demo.ray.image import write_image
 from demo.ray.installing import (
     InstallFailed,
@@ -42,6 +41,7 @@ from standins.controlplane.plane import NotReady as PartNotReady
 from standins.controlplane.plane import ProcessDied as PartDied
 from standins.controlplane.recipe import RecipeBroken
 from standins.processes.ending import exit_on_sigterm
+from terminal.wrong_arguments import Commands, refuse
 
 if TYPE_CHECKING:
     from demo.ray.installing import Installation
@@ -66,7 +66,7 @@ def install() -> None:
     try:
         made = install_ray(default_folder(), typer.echo)
     except InstallFailed as error:
-        _refuse(str(error))
+        refuse(error)
     typer.echo(f"Ray {ray_version()} is in {made.folder}")
 
 
@@ -86,16 +86,16 @@ def demo(speed: Speed = 30.0, timeout: Timeout = 900.0, record: Record = None, k
     exit_on_sigterm()
     asked = tuple(kinds.split(","))
     if unknown := sorted(set(asked) - set(GROUPS)):
-        _refuse(f"--kinds: is not valid (got {', '.join(unknown)!r}); valid: {', '.join(GROUPS)}")
+        refuse(f"--kinds: is not valid (got {', '.join(unknown)!r}); valid: {', '.join(GROUPS)}")
     try:
         if record is not None:
             check_record(record)
         find_addition_build(default_cache(), KUBERAY)
         build, ray = find_build(default_cache()), install_ray(default_folder(), typer.echo)
     except (BuildBroken, RecipeBroken) as error:
-        _refuse(f"KubeRay is not built; build it, once, with: make controlplane controllers\n({error})")
+        refuse(f"KubeRay is not built; build it, once, with: make controlplane controllers\n({error})")
     except (BadRecord, InstallFailed) as error:
-        _refuse(str(error))
+        refuse(error)
     home = Path(tempfile.mkdtemp(prefix="tpu-provisioner-ray-"))
     outcome = _run(home, build, ray, _Wish(asked, speed, timeout))
     _conclude(outcome, home)
@@ -151,11 +151,6 @@ class Printer:
     def show(self, line: Line) -> None:
         """Print one line."""
         typer.echo(f"{line.at - self._started_at:8.1f} s  {line.who:<16}  {line.what}")
-
-
-def _refuse(text: str) -> NoReturn:
-    typer.echo(f"error: {text}", err=True)
-    raise typer.Exit(2)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.wrong_arguments import Commands
 from demo.stack import background
 from demo.stack.background import AlreadyRuns, NothingRuns, StartFailed
 from demo.stack.clusters import ClusterKind, ClusterMissing, check_present
@@ -25,13 +24,14 @@ from demo.stack.supervisor import ProcessDied
 from demo.stack.tool_environment import export_lines, tool_environment
 from standins.fakegke.faults.scenario import ScenarioError
 from standins.processes.child import last_words
+from terminal.wrong_arguments import Commands, refuse
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from demo.stack.supervisor import ProcessState
 
-_CANNOT_RUN, _INTERRUPTED, _TERMINATED = 2, 130, 143
+_INTERRUPTED, _TERMINATED = 130, 143
 
 app = typer.Typer(
     cls=Commands,
@@ -175,8 +175,7 @@ def _read_settings(
         faults_file = find_faults(faults)
         check_present(cluster)
     except (ClusterMissing, ScenarioError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(_CANNOT_RUN) from error
+        refuse(error)
     return StackSettings(
         speed=speed,
         seed=seed,

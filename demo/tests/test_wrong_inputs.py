@@ -1,4 +1,4 @@
-"""Wrong options and files of the demo's commands: one clear error, code 2, nothing is started."""
+"""Wrong options and files of the demo and the stand-ins: one clear error, code 2, no start."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from demo.stack.__main__ import app as stack
 from standins.cluster.__main__ import application as cluster
 from standins.controlplane.cli import app as controlplane
 from standins.fakegke.cli import app as fakegke
+from standins.kubelet.__main__ import app as kubelet
 from standins.logging.__main__ import app as logs
 from standins.pubsub.cli import app as pubsub
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from typer import Typer
 
 LIBRARIES = re.compile(r"Traceback|Value error|Input should|\bErrno\b|codec|while (parsing|scanning)|Usage:")
+SERVE_GKE = "serve --project=p --cluster=c"
+SERVE_LOGS = "serve --folder=FOLDER --project=p"
+UNWRITABLE = "BYTES/ports.json"
+NOT_WRITABLE = f"{UNWRITABLE} cannot be written (Not a directory); valid: a file that this user may write"
 SPEEDS = "a number from 0.1 to 1000"
 ROWS: list[tuple[Typer, str, str]] = [
     (loop, "--speed=abc", f"--speed: is not valid (got 'abc'); valid: {SPEEDS}"),
@@ -68,6 +73,70 @@ ROWS: list[tuple[Typer, str, str]] = [
     (deploy, "--cluster=kind", "--cluster: is not valid (got 'kind'); valid: embedded, real"),
     (board, "--port=http", "--port: is not valid (got 'http'); valid: a whole number from 0 to 65535"),
     (board, "--port=70000", "--port: is not valid (got '70000'); valid: a whole number from 0 to 65535"),
+    # The stand-ins.
+    (fakegke, "serve --speed=x", "--speed: is not valid (got 'x'); valid: a number, 0.001 or more"),
+    (
+        fakegke,
+        "serve --rest-port=70000",
+        "--rest-port: is not valid (got '70000'); valid: a whole number from 0 to",
+    ),
+    (fakegke, "serve --project=p --cluster=c", "--location: is missing; valid: Region or zone of the clusters"),
+    (
+        fakegke,
+        f"{SERVE_GKE} --location=Mars",
+        "location: 'Mars' is no region or zone; valid: us-east5, us-east5-b",
+    ),
+    (fakegke, f"{SERVE_GKE} --location=us-east5-b-c", "location: 'us-east5-b-c' is no region or zone; valid: "),
+    (
+        fakegke,
+        f"{SERVE_GKE} --location=us-east5 --zone=us-east4-a",
+        "zone: 'us-east4-a' is not a zone of 'us-east5'",
+    ),
+    (fakegke, f"{SERVE_GKE} --location=us-east5 --ports-file={UNWRITABLE}", f"--ports-file: {NOT_WRITABLE}"),
+    (fakegke, "serve --sped=3", "--sped: is not an option; did you mean --speed?"),
+    (fakegke, "srve", "'srve' is not a command; did you mean serve?"),
+    (fakegke, "fault clear --url=x now", "NUMBER: is not valid (got 'now'); valid: a whole number"),
+    (fakegke, "fault add --url=x outcome --nth=x", "--nth: is not valid (got 'x'); valid: a whole number"),
+    (fakegke, "fault add --url=x outcome --count=x", "--count: is not valid (got 'x'); valid: a whole number"),
+    (fakegke, "fault add --url=x outcome --set kind", "--set 'kind': is no setting; valid: field=value"),
+    (
+        fakegke,
+        "fault add --url=x outcome --set kind=[",
+        "--set 'kind=[': the value is not YAML; valid: field=value",
+    ),
+    (fakegke, "fault add --url=x outcome --set kind=x", "switch 'outcome': kind cannot be 'x'; valid: "),
+    (
+        fakegke,
+        "fault list --url=BYTES",
+        "'BYTES' is no running fake GKE: cannot be read; valid: http://127.0.0.1:PORT",
+    ),
+    (fakegke, "fault list --url=http://127.0.0.1:9", "is no running fake GKE: does not answer; valid: "),
+    (pubsub, "serve --grpc-port=x", "--grpc-port: is not valid (got 'x'); valid: a whole number from 0 to 65535"),
+    (pubsub, "serve --speed=nan", "--speed: is not valid (got 'nan'); valid: a number, 0.001 or more"),
+    (pubsub, f"serve --ports-file={UNWRITABLE}", f"--ports-file: {NOT_WRITABLE}"),
+    (
+        pubsub,
+        "topics --ports-file=BYTES",
+        "--ports-file BYTES: cannot be read; valid: the file that a running broker",
+    ),
+    (pubsub, "topics", "no broker is named; valid: --rest-url http://127.0.0.1:PORT or --ports-file FILE"),
+    (logs, f"{SERVE_LOGS} --rest-port=x", "--rest-port: is not valid (got 'x'); valid: a whole number"),
+    (logs, f"{SERVE_LOGS} --ports-file={UNWRITABLE}", f"--ports-file: {NOT_WRITABLE}"),
+    (cluster, "serve --port=70000", "--port: is not valid (got '70000'); valid: a whole number from 0 to 65535"),
+    (cluster, "serve --speed=0", "--speed: is not valid (got '0'); valid: a number, 0.001 or more"),
+    (cluster, "serve --history=-1", "--history: is not valid (got '-1'); valid: a whole number, 0 or more"),
+    (cluster, f"serve --ports-file={UNWRITABLE}", f"--ports-file: {NOT_WRITABLE}"),
+    (
+        cluster,
+        "serve --ports-file=FOLDER",
+        "--ports-file: FOLDER cannot be written (it is a folder); valid: a file",
+    ),
+    (cluster, f"serve --kubeconfig-file={UNWRITABLE}", f"--kubeconfig-file: {NOT_WRITABLE}"),
+    (controlplane, "build --nice=77", "--nice: is not valid (got '77'); valid: a whole number from 0 to 19"),
+    (controlplane, "build --with=nope", "controller: nope is not valid; valid: "),
+    (controlplane, f"serve --ports-file={UNWRITABLE}", f"--ports-file: {NOT_WRITABLE}"),
+    (kubelet, "--kubeconfig=BYTES", "BYTES: cannot be read as a kubeconfig: it is not YAML; valid: a kubeconfig"),
+    (kubelet, "", "--kubeconfig: is missing; valid: How to reach the API server"),
 ]
 
 
@@ -86,62 +155,3 @@ def test_a_wrong_input_is_told_with_what_is_valid(
     assert result.stderr.startswith("error: ")
     assert said in result.stderr
     assert LIBRARIES.search(result.stderr) is None, result.stderr
-
-
-STAND_INS: list[tuple[Typer, str, str]] = [
-    (fakegke, "serve --speed=x", "'--speed': 'x' is not valid; valid: a number, 0.001 or more"),
-    (
-        fakegke,
-        "serve --rest-port=70000",
-        "'--rest-port': '70000' is not valid; valid: a whole number from 0 to 65535",
-    ),
-    (fakegke, "fault add --url=x outcome --nth=x", "'--nth': 'x' is not valid; valid: a whole number"),
-    (fakegke, "fault add --url=x outcome --count=x", "'--count': 'x' is not valid; valid: a whole number"),
-    (
-        fakegke,
-        "fault add --url=x outcome --set kind=[",
-        "--set 'kind=[': the value is not YAML; valid: field=value",
-    ),
-    (fakegke, "fault add --url=x outcome --set kind=x", "switch 'outcome': kind cannot be 'x'; valid: "),
-    (
-        fakegke,
-        "fault list --url=BYTES",
-        "'BYTES' is no running fake GKE: cannot be read; valid: http://127.0.0.1:PORT",
-    ),
-    (fakegke, "fault list --url=http://127.0.0.1:9", "is no running fake GKE: does not answer; valid: "),
-    (pubsub, "serve --grpc-port=x", "'--grpc-port': 'x' is not valid; valid: a whole number from 0 to 65535"),
-    (pubsub, "serve --speed=nan", "'--speed': 'nan' is not valid; valid: a number, 0.001 or more"),
-    (
-        pubsub,
-        "topics --ports-file=BYTES",
-        "--ports-file BYTES: cannot be read; valid: the file that a running broker",
-    ),
-    (
-        logs,
-        "serve --folder=FOLDER --project=p --rest-port=x",
-        "'--rest-port': 'x' is not valid; valid: a whole number",
-    ),
-    (cluster, "serve --port=70000", "'--port': '70000' is not valid; valid: a whole number from 0 to 65535"),
-    (cluster, "serve --speed=0", "'--speed': '0' is not valid; valid: a number, 0.001 or more"),
-    (cluster, "serve --history=-1", "'--history': '-1' is not valid; valid: a whole number, 0 or more"),
-    (controlplane, "build --nice=77", "'--nice': '77' is not valid; valid: a whole number from 0 to 19"),
-]
-
-
-@pytest.mark.parametrize(
-    ("app", "line", "said"), STAND_INS, ids=lambda each: each if isinstance(each, str) else ""
-)
-def test_a_wrong_option_of_a_stand_in_is_told_with_what_is_valid(
-    app: Typer, line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "FOLDER").mkdir()
-    (tmp_path / "BYTES").write_bytes(b"\xff\x00")
-
-    result = CliRunner().invoke(app, line.split(), env={"COLUMNS": "200"})
-
-    assert result.exit_code == 2, result.output
-    assert said in " ".join(result.stderr.split())
-    assert re.search(r"Traceback|Value error|Input should|Errno|codec|Error\(", result.stderr) is None, (
-        result.stderr
-    )

@@ -9,7 +9,8 @@ import typer
 
 from standins.cluster.server import Settings, run
 from standins.cluster.store.object_store import DEFAULT_HISTORY
-from standins.processes.own_words import Commands
+from standins.processes.private_files import check_writable
+from terminal.wrong_arguments import Commands, refuse
 
 application = typer.Typer(cls=Commands, no_args_is_help=True)
 
@@ -27,8 +28,12 @@ def serve_command(
     ] = 30.0,
     seed: Annotated[int, typer.Option(help="Seed of generated names and UIDs.")] = 1,
     history: Annotated[int, typer.Option(help="Changes kept per kind for watches.", min=0)] = DEFAULT_HISTORY,
-    ports_file: Annotated[Path | None, typer.Option(help="Write {url} here as JSON once listening.")] = None,
-    kubeconfig_file: Annotated[Path | None, typer.Option(help="Write a kubeconfig here once listening.")] = None,
+    ports_file: Annotated[
+        Path | None, typer.Option(help="Write {url} here as JSON once listening.", callback=check_writable)
+    ] = None,
+    kubeconfig_file: Annotated[
+        Path | None, typer.Option(help="Write a kubeconfig here once listening.", callback=check_writable)
+    ] = None,
 ) -> None:
     """Serve the Kubernetes API until SIGTERM.
 
@@ -36,7 +41,10 @@ def serve_command(
     history, so that older resource versions answer 410.
     """
     settings = Settings(port, speed, seed, history, ports_file, kubeconfig_file)
-    run(settings)
+    try:
+        run(settings)
+    except OSError as error:
+        refuse(error)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import signal
-import sys
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -17,14 +14,16 @@ from standins.cluster.api.app import Api
 from standins.cluster.clock import Clock
 from standins.cluster.embedded import Cluster
 from standins.cluster.store.object_store import DEFAULT_HISTORY
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from standins.processes.free_ports import HOST
+from standins.processes.http_server import listen
+from standins.processes.journal import write_record
+from standins.processes.kubeconfig import render_kubeconfig
+from standins.processes.private_files import write_ports, write_private
 
 if TYPE_CHECKING:
     import socket
+    from pathlib import Path
 
-HOST = "127.0.0.1"
 _GRACEFUL_SECONDS = 1
 _KEEP_ALIVE_SECONDS = 300
 
@@ -41,38 +40,9 @@ class Settings:
     kubeconfig_file: Path | None = None
 
 
-def log(message: str, severity: str = "INFO", **fields: Any) -> None:
-    """Write one log record as a line of JSON."""
-    record = {"severity": severity, "message": message, "time": datetime.now(UTC).isoformat()} | fields
-    sys.stdout.write(json.dumps(record) + "\n")
-    sys.stdout.flush()
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that a reader sees all of it or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
-
-
-def kubeconfig(url: str) -> str:
-    """Return a kubeconfig (JSON, which is YAML) that kubectl and the client libraries accept."""
-    name = "tpu-provisioner-local"
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": name, "cluster": {"server": url}}],
-        "users": [{"name": name, "user": {}}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": "default"}}],
-        "current-context": name,
-    }
-    return json.dumps(config, indent=2) + "\n"
-
-
 class _JsonLogs(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        log(record.getMessage(), severity=record.levelname, logger=record.name)
+        write_record(record.getMessage(), severity=record.levelname, logger=record.name)
 
 
 class _Server(uvicorn.Server):
@@ -103,8 +73,6 @@ async def serve(settings: Settings) -> None:
     logging.getLogger("uvicorn").handlers = [_JsonLogs()]
     config = uvicorn.Config(
         api.application(),
-        host=HOST,
-        port=settings.port,
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -113,21 +81,25 @@ async def serve(settings: Settings) -> None:
         log_level="warning",
     )
     server = _Server(config, api)
-    controllers = asyncio.create_task(cluster.runner.run())
-    announcer = asyncio.create_task(_announce(server, settings))
-    controllers.add_done_callback(lambda task: _stop_when_broken(task, server))
-    await server.serve()
-    announcer.cancel()
-    controllers.cancel()
-    await asyncio.gather(announcer, controllers, return_exceptions=True)
-    if controllers.done() and not controllers.cancelled() and (error := controllers.exception()) is not None:
-        raise error
-    log("stopped")
+    controllers = asyncio.create_task(cluster.runner.run(), name="controllers")
+    announcer = asyncio.create_task(_announce(server, settings), name="the announcement")
+    tasks = (controllers, announcer)
+    for task in tasks:
+        task.add_done_callback(lambda task: _stop_when_broken(task, server))
+    with listen(settings.port) as listener:
+        await server.serve(sockets=[listener])
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    for task in tasks:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+    write_record("stopped")
 
 
 def _stop_when_broken(task: asyncio.Task[None], server: _Server) -> None:
     if not task.cancelled() and task.exception() is not None:
-        log("controllers failed, stopping", severity="CRITICAL", error=repr(task.exception()))
+        write_record(f"{task.get_name()} failed, stopping", severity="CRITICAL", error=repr(task.exception()))
         server.should_exit = True
 
 
@@ -137,7 +109,6 @@ async def _announce(server: _Server, settings: Settings) -> None:
     port = server.servers[0].sockets[0].getsockname()[1]
     url = f"http://{HOST}:{port}"
     if settings.kubeconfig_file is not None:
-        write_atomically(settings.kubeconfig_file, kubeconfig(url))
-    if settings.ports_file is not None:
-        write_atomically(settings.ports_file, json.dumps({"url": url}) + "\n")
-    log("listening", url=url, speed=settings.speed)
+        write_private(settings.kubeconfig_file, render_kubeconfig(url))
+    write_ports(settings.ports_file, {"url": url})
+    write_record("listening", url=url, speed=settings.speed)

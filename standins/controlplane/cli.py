@@ -27,7 +27,8 @@ from standins.controlplane.progress import Progress
 from standins.controlplane.recipe import ADDITIONS, RecipeBroken, UnknownAddition, find_additions
 from standins.controlplane.serving import Outputs, serve_until
 from standins.controlplane.toolchain import NoToolchain
-from standins.processes.own_words import Commands
+from standins.processes.private_files import check_writable
+from terminal.wrong_arguments import Commands, refuse
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -76,7 +77,9 @@ def build(
         names = _named(with_controllers)
         made = [make_build(cache, progress, nice=nice)]
         made += [make_addition_build(cache, name, progress, nice=nice) for name in names]
-    except (NoToolchain, BuildFailed, BuildBroken, RecipeBroken, UnknownAddition, OSError) as error:
+    except UnknownAddition as error:
+        refuse(error)
+    except (NoToolchain, BuildFailed, BuildBroken, RecipeBroken, OSError) as error:
         _give_up(str(error))
     except KeyboardInterrupt:
         _give_up("interrupted; nothing half-built was kept, and what Go has compiled is remembered", _INTERRUPTED)
@@ -85,8 +88,12 @@ def build(
 
 @app.command()
 def serve(
-    ports_file: Annotated[Path | None, typer.Option(help="Write {url} here as JSON once ready.")] = None,
-    kubeconfig_file: Annotated[Path | None, typer.Option(help="Write an administrator's kubeconfig here.")] = None,
+    ports_file: Annotated[
+        Path | None, typer.Option(help="Write {url} here as JSON once ready.", callback=check_writable)
+    ] = None,
+    kubeconfig_file: Annotated[
+        Path | None, typer.Option(help="Write an administrator's kubeconfig here.", callback=check_writable)
+    ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of the API on 127.0.0.1; 0 takes a free one.")] = 0,
     compaction_seconds: Annotated[
         int, typer.Option(min=1, help="How long old resource versions stay readable; Kubernetes: 300.")
@@ -130,8 +137,11 @@ def serve(
         signal.signal(number, lambda _number, _frame: ending.set())
     try:
         found = find_build(cache_folder or default_cache())
+        find_additions(choices.controllers)
         things = read_kustomization(manifests) if manifests else []
-    except (BuildBroken, RecipeBroken, ManifestBroken) as error:
+    except (UnknownAddition, ManifestBroken) as error:
+        refuse(error)
+    except (BuildBroken, RecipeBroken) as error:
         _give_up(str(error))
     outputs = Outputs(ports_file, kubeconfig_file, folder, accounts_folder, things)
     if not serve_until(ending, found, choices, outputs):
@@ -145,7 +155,9 @@ def status(with_controllers: With = None, cache_folder: CacheFolder = None) -> N
     try:
         names = _named(with_controllers)
         found = [find_build(cache), *(find_addition_build(cache, name) for name in names)]
-    except (BuildBroken, RecipeBroken, UnknownAddition) as error:
+    except UnknownAddition as error:
+        refuse(error)
+    except (BuildBroken, RecipeBroken) as error:
         _give_up(str(error))
     for each in found:
         _show(each)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import httpx
 import typer
@@ -15,8 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from standins.fakegke.faults.fault_rules import SWITCHES, parse_fault
-from standins.processes.own_words import Commands
+from standins.processes.private_files import check_writable
 from standins.processes.shutdown_noise import silence_cancelled_connects
+from terminal.wrong_arguments import Commands, refuse
 
 app = typer.Typer(
     cls=Commands,
@@ -56,7 +56,7 @@ def serve_command(
         Path | None, typer.Option(help="YAML or JSON file of faults, capacity, policies, reservations.")
     ] = None,
     ports_file: Annotated[
-        Path | None, typer.Option(help="Written once listening: {'rest': …, 'grpc': …}.")
+        Path | None, typer.Option(help="Written once listening: {'rest': …, 'grpc': …}.", callback=check_writable)
     ] = None,
     manual_clock: Annotated[bool, typer.Option(help="Time stands still; POST /admin/clock moves it.")] = False,
 ) -> None:
@@ -84,7 +84,7 @@ def serve_command(
         silence_cancelled_connects()
         asyncio.run(serve(settings))
     except (ValueError, OSError) as error:
-        _fail(str(error))
+        refuse(error)
 
 
 @fault_app.command("add")
@@ -111,15 +111,15 @@ def add_fault(
     for pair in setting or []:
         key, equals, value = pair.partition("=")
         if not equals:
-            _fail(f"--set {pair!r}: field=value is wanted")
+            refuse(f"--set {pair!r}: is no setting; valid: field=value")
         try:
             fault[key] = yaml.safe_load(value)
         except yaml.YAMLError:
-            _fail(f"--set {pair!r}: the value is not YAML; valid: field=value")
+            refuse(f"--set {pair!r}: the value is not YAML; valid: field=value")
     try:
         parse_fault(fault)
     except ValueError as error:
-        _fail(str(error))
+        refuse(error)
     Console().print_json(json.dumps(_ask(url, "POST", "/admin/faults", fault)))
 
 
@@ -197,19 +197,14 @@ def _ask(url: str, verb: str, path: str, body: dict[str, Any] | None = None) -> 
         answer = httpx.request(verb, f"{base}{path}", json=body, timeout=10.0)
         payload = dict(answer.json())
     except (OSError, ValueError, KeyError, httpx.HTTPError) as error:
-        _fail(
+        refuse(
             f"url: {url!r} is no running fake GKE: {_name_cause(error)}; "
             "valid: http://127.0.0.1:PORT or a ports file"
         )
     if answer.is_error:
-        _fail(str(payload.get("error", payload)))
+        refuse(str(payload.get("error", payload)))
     return payload
 
 
 def _name_cause(error: Exception) -> str:
     return "does not answer" if isinstance(error, httpx.TransportError) else "cannot be read"
-
-
-def _fail(text: str) -> NoReturn:
-    sys.stderr.write(f"error: {text}\n")
-    raise typer.Exit(2)

@@ -19,12 +19,18 @@ _CLUSTER = re.compile(rf"{_LOCATION}/clusters/(?P<cluster>[^/]+)")
 _POOL = re.compile(rf"{_LOCATION}/clusters/(?P<cluster>[^/]+)/nodePools/(?P<leaf>[^/]+)")
 _OPERATION = re.compile(rf"{_LOCATION}/operations/(?P<leaf>[^/]+)")
 _PLACE = re.compile(_LOCATION)
-_ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
+_REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
+_ZONE = re.compile(rf"{_REGION.pattern}-[a-z0-9]+")
 
 
 def is_zone(location: str) -> bool:
     """Return whether a location is a zone (`us-east5-b`) and not a region (`us-east5`)."""
     return _ZONE.fullmatch(location) is not None
+
+
+def is_location(location: str) -> bool:
+    """Return whether a text is spelled as a zone or a region is."""
+    return is_zone(location) or _REGION.fullmatch(location) is not None
 
 
 def region_of(location: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -16,8 +15,8 @@ from standins.kubelet.watching import PodWatch
 from standins.processes.ending import note_signals, wait_for_the_end
 from standins.processes.journal import write_record
 from standins.processes.kubeconfig import KubeconfigError, open_async_client
-from standins.processes.own_words import Command
 from standins.processes.shutdown_noise import silence_cancelled_connects
+from terminal.wrong_arguments import Command, refuse
 
 
 async def _run(kubeconfig: Path, speed: float, run_seconds: float, images: Images, logs: Path) -> None:
@@ -33,6 +32,10 @@ async def _run(kubeconfig: Path, speed: float, run_seconds: float, images: Image
     write_record("stopped")
 
 
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(cls=Command)
 def main(
     kubeconfig: Annotated[Path, typer.Option(help="How to reach the API server.")],
     speed: Annotated[float, typer.Option(min=0.001, help="Virtual seconds per real second.")] = 30.0,
@@ -59,11 +62,8 @@ def main(
     try:
         asyncio.run(_run(kubeconfig, speed, run_seconds, Images.from_options(image or ()), logs))
     except (KubeconfigError, BadImage) as error:
-        sys.stderr.write(f"{error}\n")
-        raise typer.Exit(2) from error
+        refuse(error)
 
 
 if __name__ == "__main__":
-    app = typer.Typer(add_completion=False)
-    app.command(cls=Command)(main)
     app()

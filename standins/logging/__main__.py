@@ -13,7 +13,8 @@ import typer
 
 from standins.logging.server import LoggingServer, serve_until_signal
 from standins.processes.journal import log_as_json
-from standins.processes.own_words import Commands
+from standins.processes.private_files import check_writable
+from terminal.wrong_arguments import Commands, refuse
 
 app = typer.Typer(
     cls=Commands,
@@ -33,12 +34,16 @@ def serve(
     project: Annotated[str, typer.Option(help="The project that they are of.")],
     rest_port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 0,
     ports_file: Annotated[
-        Path | None, typer.Option(help='Where to write {"rest": "http://127.0.0.1:PORT"}.', dir_okay=False)
+        Path | None,
+        typer.Option(help='Where to write {"rest": "http://127.0.0.1:PORT"}.', callback=check_writable),
     ] = None,
 ) -> None:
     """Answer until SIGTERM; nothing is stored, and nothing is written but the ports file."""
     log_as_json()
-    asyncio.run(serve_until_signal(LoggingServer(folder, project), port=rest_port, ports_file=ports_file))
+    try:
+        asyncio.run(serve_until_signal(LoggingServer(folder, project), port=rest_port, ports_file=ports_file))
+    except OSError as error:
+        refuse(error)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ async def serving(
     Raises:
         OSError: the port is taken.
     """
-    with _listen(port) as listener:
+    with listen(port) as listener:
         config = uvicorn.Config(
             application, http=http, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=1
         )
@@ -68,13 +68,20 @@ async def serving(
             await task
 
 
-def _listen(port: int) -> socket.socket:
+def listen(port: int) -> socket.socket:
+    """Return a socket that listens on a port of 127.0.0.1; 0 takes a free one.
+
+    Raises:
+        OSError: the port is taken.
+    """
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
     except OSError as error:
         listener.close()
-        raise OSError(error.errno, f"port {port} on {HOST} cannot be used: {error.strerror}") from error
+        raise OSError(
+            f"port {port} on {HOST} cannot be used ({error.strerror}); valid: a free port, or 0"
+        ) from error
     listener.listen(_BACKLOG)
     return listener

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import logging
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,9 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from standins.processes.journal import log_as_json
-from standins.processes.own_words import Commands
+from standins.processes.private_files import check_writable
 from standins.pubsub.model.resource_names import identifier_of
 from standins.pubsub.server import ServerSettings, serve_until_signal
+from terminal.wrong_arguments import Commands, refuse
 
 app = typer.Typer(
     cls=Commands,
@@ -57,7 +57,8 @@ def serve(
     ports_file: Annotated[
         Path | None,
         typer.Option(
-            help='Where to write {"grpc": "127.0.0.1:PORT", "rest": "http://127.0.0.1:PORT"}.', dir_okay=False
+            help='Where to write {"grpc": "127.0.0.1:PORT", "rest": "http://127.0.0.1:PORT"}.',
+            callback=check_writable,
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the faults that POST /admin/faults asks for.")] = 1,
@@ -84,8 +85,7 @@ def serve(
     try:
         asyncio.run(serve_until_signal(settings, ports_file))
     except OSError as error:
-        logging.getLogger(__name__).critical("cannot start", extra={"reason": str(error)})
-        raise typer.Exit(1) from error
+        refuse(error)
 
 
 @app.command()
@@ -122,13 +122,11 @@ def _base_url(rest_url: str, ports_file: Path | None) -> str:
     if rest_url:
         return rest_url.rstrip("/")
     if ports_file is None:
-        raise typer.BadParameter("give --rest-url http://127.0.0.1:PORT or --ports-file FILE of a running broker")
+        refuse("no broker is named; valid: --rest-url http://127.0.0.1:PORT or --ports-file FILE of a running one")
     try:
         return str(json.loads(ports_file.read_text())["rest"])
-    except (OSError, ValueError, KeyError) as error:
-        raise typer.BadParameter(
-            f"--ports-file {ports_file}: cannot be read; valid: the file that a running broker wrote"
-        ) from error
+    except (OSError, ValueError, KeyError):
+        refuse(f"--ports-file {ports_file}: cannot be read; valid: the file that a running broker wrote")
 
 
 def _fetch(base: str, path: str, **query: str) -> dict[str, Any]:

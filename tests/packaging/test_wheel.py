@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("cli", "shared")
+PACKAGES = ("cli", "shared", "terminal")
 NOT_SOURCES = (".*", "__pycache__", "build", "*.egg-info")
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
 ASK_FOR_FILES = """

@@ -22,6 +22,7 @@ COPIED = (
     "infra",
     "shared",
     "standins",
+    "terminal",
     "tests",
     "pyproject.toml",
 )

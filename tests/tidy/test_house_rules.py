@@ -15,8 +15,8 @@ from shared.core.decisions import Reason
 from shared.core.kinds.table import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE_ROOMS = ("shared", "functions", "exporter", "cli", "standins", "demo", "infra", "benchmarks", "tests")
-DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli")
+DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli", "terminal")
+CODE_ROOMS = (*DEPLOYED_ROOMS, "standins", "demo", "infra", "benchmarks", "tests")
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
 CORE_LINES_MAX = 10_720

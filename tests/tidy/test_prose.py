@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = 100
 SKIPPED_FOLDERS = {".venv", ".git", ".local", "build", "node_modules"}
-DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli")
+DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli", "terminal")
 OLD_STYLE = re.compile(
     r"\bstands?\b(?!-in)|\bspeaks?\b|\bis said\b|\b(?:no|some|any)body\b|\blies\b|\bwhoever\b"
     r"|\bpassed over\b",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli", "infra/build")
+DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli", "terminal", "infra/build")
 PACKAGES_OF_THEIR_OWN = (
     *sorted(str(path.parent.relative_to(ROOT)) for path in ROOT.glob("standins/*/__init__.py")),
     "demo",

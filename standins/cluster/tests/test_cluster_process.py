@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from standins.cluster.server import Settings, serve
 from standins.cluster.tests.bounded_polling import wait_until
 from standins.cluster.tests.cluster_objects import jobset, node, replicated_job
 from standins.cluster.tests.cluster_processes import (
@@ -188,3 +190,10 @@ def test_the_cluster_ends_quickly_although_a_watch_is_open(tmp_path: Path) -> No
         assert cluster.process.wait(timeout=END_SECONDS) == 0
         assert time.monotonic() - begun < QUICK_SECONDS
         assert list(answer.iter_lines()) == []
+
+
+def test_a_server_that_cannot_say_where_it_is_ends(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(NotADirectoryError):
+        asyncio.run(serve(Settings(ports_file=tmp_path / "file" / "ports.json")))

@@ -33,7 +33,7 @@ from standins.fakegke.model.reads import Reads
 from standins.fakegke.model.state import ClusterRecord, World, pool_target
 from standins.fakegke.model.updates import apply_update, check_update
 from standins.fakegke.model.validation import wrong_size
-from standins.fakegke.resource_names import ClusterName, Place, is_zone, project_number, region_of
+from standins.fakegke.resource_names import ClusterName, Place, is_location, is_zone, project_number, region_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,8 +87,10 @@ class FakeGke:
     ) -> ClusterName:
         """Add an empty cluster; its nodes go to `zones` unless a pool says otherwise.
 
-        Raises ValueError for a zone that is not one of the location's.
+        Raises ValueError for a location that is none, and a zone that is not one of the location's.
         """
+        if not is_location(location):
+            raise ValueError(f"location: {location!r} is no region or zone; valid: us-east5, us-east5-b, …")
         for zone in zones or []:
             if not is_zone(zone) or region_of(zone) != region_of(location):
                 raise ValueError(f"zone: {zone!r} is not a zone of {region_of(location)!r}, such as {location}-b")

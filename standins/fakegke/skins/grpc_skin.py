@@ -85,6 +85,6 @@ async def start_grpc(door: FrontDoor, port: int) -> tuple[Any, int]:
     try:
         bound = server.add_insecure_port(f"127.0.0.1:{port}")
     except RuntimeError as error:
-        raise OSError(f"grpc-port: {port} cannot be bound on 127.0.0.1: {error}") from error
+        raise OSError(f"port {port} on 127.0.0.1 cannot be used; valid: a free port, or 0") from error
     await server.start()
     return server, bound

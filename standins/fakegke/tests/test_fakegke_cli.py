@@ -49,7 +49,7 @@ def test_a_ports_file_will_do_instead_of_an_address(served: ServedWorld, tmp_pat
     ("arguments", "fragment"),
     [
         (("fault", "add", "nope", "--url", "http://127.0.0.1:9"), "valid switches: "),
-        (("fault", "add", "read_lag", "--set", "seconds", "--url", "http://127.0.0.1:9"), "field=value is wanted"),
+        (("fault", "add", "read_lag", "--set", "seconds", "--url", "http://127.0.0.1:9"), "valid: field=value"),
         (("pools", "--url", "http://127.0.0.1:9"), "is no running fake GKE"),
         (("pools", "--url", "no-such-file"), "is no running fake GKE"),
     ],

@@ -8,7 +8,6 @@ would.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
+from standins.processes.http_server import listen
 from standins.pubsub.model.errors import BrokerError
 from standins.pubsub.wire import classes
 from standins.pubsub.wire.service import OPERATIONS, PULL, Operation, Service
@@ -119,9 +119,7 @@ def _free_port(port: int) -> int:
 
     Raises OSError when it is taken, which gRPC's sharing would hide.
     """
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind((HOST, port))
+    with listen(port) as probe:
         return int(probe.getsockname()[1])
 
 

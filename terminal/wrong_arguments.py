@@ -6,21 +6,34 @@ gets `Command`.
 
 from __future__ import annotations
 
+import difflib
 import typing
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cli.endings import Ending, suggest
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+_BAD_INPUT = 2
 _SHOWN_LENGTH_MAX = 80
 _HELP = "--help"
 _NUMBERS = {int: "a whole number", float: "a number"}
+
+
+def refuse(text: object) -> NoReturn:
+    """End the command with code 2 and ``error: TEXT`` on standard error."""
+    typer.echo(f"error: {text}", err=True)
+    raise typer.Exit(_BAD_INPUT)
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return the near one of the words that are valid, else all of them."""
+    known = sorted(known)
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"valid: {', '.join(known)}"
 
 
 class Commands(TyperGroup):
@@ -55,8 +68,7 @@ def _told() -> Iterator[None]:
             raise
         context = getattr(error, "ctx", None)
         hint = f"\nSee {context.command_path} {_HELP}" if context else ""
-        typer.echo(f"error: {_describe(error, context)}{hint}", err=True)
-        raise typer.Exit(Ending.BAD_INPUT) from error
+        refuse(f"{_describe(error, context)}{hint}")
 
 
 def _describe(error: Any, context: Any) -> str:
