@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cli.failed_creations import tell_failures
+from cli.failed_creations import hash_of, tell_failures
 from shared.core.decide.failures import classify_failure
 from shared.core.decisions import Reason, Verdict
-from shared.core.identity.names import parse_pool_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -187,7 +186,7 @@ def find_phase(row: PoolRow, *, waits: bool) -> str:
 def _see_present(lane: Lane, waiting: WaitingRow | None, pools: Mapping[str, PoolRow], now: float) -> None:
     lane.seen_at = now
     names = [*pools, *([waiting.pool] if waiting else [])]
-    lane.claims |= {parsed.hash for name in names if (parsed := parse_pool_name(name))}
+    lane.claims |= {found for name in names if (found := hash_of(name))}
     newest = max(pools.values(), key=lambda row: row.attempt, default=None)
     told = waiting or newest
     if told is not None:
@@ -203,8 +202,7 @@ def _see_present(lane: Lane, waiting: WaitingRow | None, pools: Mapping[str, Poo
 
 def _see_creations(lane: Lane, creations: Iterable[Creation]) -> None:
     for each in creations:
-        parsed = parse_pool_name(each.pool)
-        if parsed and parsed.hash in lane.claims:
+        if hash_of(each.pool) in lane.claims:
             lane.creations[each.pool] = each
 
 

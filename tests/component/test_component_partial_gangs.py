@@ -7,29 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shared.core import labels
-from shared.core.identity.names import build_pool_name
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod
+from tests.component.test_component_capacity_first import NAMES, jobset, run
 
 if TYPE_CHECKING:
-    from shared.core.workloads import WorkloadView
     from tests.component.world import World
-
-NAMES = [build_pool_name(a_claim(slice_key=f"default/train-workers-{index}")) for index in range(2)]
 
 
 @pytest.fixture(autouse=True)
 def _empty(world: World) -> None:
     world.cluster.pods.clear()
-
-
-def jobset(world: World) -> WorkloadView:
-    return world.cluster.workloads["JobSet", "default", "train"]
-
-
-def run(world: World, *names: str) -> None:
-    for name in names:
-        world.pools.move(CLUSTER, name, "RUNNING")
-        world.cluster.nodes[name] = [f"{name}-node"]
 
 
 def hold_a_part(world: World, **marks: str) -> None:

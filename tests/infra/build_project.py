@@ -73,6 +73,13 @@ class Project:
         assert (done.returncode != 0) == fails, f"{script}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
         return done.stdout + done.stderr
 
+    def prepare(self) -> None:
+        """Run the scripts of the provision build that stand before Terraform."""
+        for script in ("check-inputs.sh", "provision-01-apis.sh", "provision-02-state-bucket.sh"):
+            self.run(script)
+        for script in ("provision-03-functions.sh", "provision-04-image-repository.sh"):
+            self.run(script)
+
     def start(self, script: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
         """Start one script, and all that it starts, as a process group of its own."""
         command = ["bash", str(self.source / BUILD.relative_to(ROOT) / script)]

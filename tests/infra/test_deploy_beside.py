@@ -54,15 +54,8 @@ def first(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
     return Project(copy_source(folder / "source"), folder / "build", environ)
 
 
-def prepare(project: Project) -> None:
-    for script in ("check-inputs.sh", "provision-01-apis.sh", "provision-02-state-bucket.sh"):
-        project.run(script)
-    for script in ("provision-03-functions.sh", "provision-04-image-repository.sh"):
-        project.run(script)
-
-
 def test_an_api_that_is_not_enabled_is_named_and_the_next_build_goes_on(first: Project) -> None:
-    prepare(first)
+    first.prepare()
     first.gcloud("services", "disable", "cloudscheduler.googleapis.com")
     said = first.run("provision-07-terraform.sh", fails=True, RETRY_PAUSE_SECONDS="0")
     assert "cloudscheduler.googleapis.com" in said
@@ -97,7 +90,7 @@ def test_a_second_deployment_comes_and_goes_and_the_first_is_as_it_was(
 ) -> None:
     """The second one is of the other root, beside the first one's cluster."""
     second = Project(copy_source(tmp_path / "source"), tmp_path / "build", environ, **BESIDE)
-    prepare(second)
+    second.prepare()
     second.run("provision-07-terraform.sh")
     assert len(second.list_addresses()) > 50
     assert "No changes" in second.run("provision-07-terraform.sh")

@@ -59,25 +59,18 @@ def list_changes(project: Project) -> dict[str, list[str]]:
     return {each["address"]: each["change"]["actions"] for each in plan["resource_changes"]}
 
 
-def prepare(project: Project) -> None:
-    for script in ("check-inputs.sh", "provision-01-apis.sh", "provision-02-state-bucket.sh"):
-        project.run(script)
-    for script in ("provision-03-functions.sh", "provision-04-image-repository.sh"):
-        project.run(script)
-
-
 def test_a_deployment_of_the_first_release_is_updated_and_loses_nothing(tmp_path: Path) -> None:
     with serve_google_cloud(tmp_path) as environ:
         enable_first_apis(environ)
         source = extract_first_release(tmp_path / "old")
         describe_roles_as_now(source)
         old = Project(source, tmp_path / "old-build", environ, **ONE_REGION)
-        prepare(old)
+        old.prepare()
         old.run("provision-07-terraform.sh")
         before = old.list_addresses()
 
         new = Project(copy_source(tmp_path / "new"), tmp_path / "new-build", environ, **ONE_REGION)
-        prepare(new)
+        new.prepare()
         said = new.run("provision-07-terraform.sh", fails=True, CLUSTER_NAME="second")
         assert "clusters/training, and the inputs name" in said
         assert "Only planned: applying this plan" in new.run("provision-07-terraform.sh", PLAN_ONLY="true")
