@@ -293,8 +293,9 @@ def release_partial(
     if workload is None:
         return None
     pools = list_pools()
-    plan = plan_pools(cluster, read_occupancy(cluster, workload, ports, pools=pools), pools, settings)
-    decision = decide_partial(cluster, workload, leaders, plan, pools, settings, now=now)
+    seen = read_occupancy(cluster, workload, ports, pools=pools)
+    plan = plan_pools(cluster, seen, pools, settings)
+    decision = decide_partial(cluster, seen, leaders, plan, pools, settings, now=now)
     if decision is None:
         return None
     changed = _change(cluster, workload, decision, write_waiting(workload, now), ports, suspended=True)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shared.core import labels
-from tests.builders import CLUSTER, NOW, a_jobset, a_pod
+from shared.core.identity.names import build_pool_name
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
 from tests.component.test_component_capacity_first import NAMES, jobset, run
 
 if TYPE_CHECKING:
@@ -74,6 +75,23 @@ def test_a_partial_gang_whose_slices_swapped_pools_is_judged_by_their_sum(world:
     lines = [each.message for each in world.cluster.notices if "1 of 2 slices have node pools" in each.message]
     assert all("train-workers-1 has had none for 600 s" in each for each in lines)
     assert bool(lines) == (running == 1)
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_a_pool_with_hosts_of_another_slice_is_not_to_spare(world: World, *, spread: bool) -> None:
+    """Two pools of slice 0 run, and its hosts are on one of them or on both."""
+    hold_a_part(world)
+    first, second = NAMES[0], build_pool_name(a_claim(), 1)
+    world.pools.add(CLUSTER, a_pool(name=second, extra_labels={labels.ATTEMPT: "1"}))
+    world.pools.move(CLUSTER, NAMES[1], "ERROR")
+    run(world, first, second)
+    node = f"{second if spread else first}-node"
+    host = {labels.COMPLETION_INDEX: "1"}
+    world.cluster.add(a_pod(index=0, uid="uid-0-1", name="train-workers-0-1-x", pod_labels=host, node_name=node))
+    world.clock.advance(601)
+    world.sweep()
+
+    assert jobset(world).suspended == spread
 
 
 def test_a_slice_that_has_just_lost_its_pool_does_not_end_the_others(world: World) -> None:

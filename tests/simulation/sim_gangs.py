@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from shared.core import labels
 from shared.core.identity.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation
+from tests.simulation.sim_story import ZONE
 from tests.simulation.sim_workloads import list_pods, list_wanted
 
 if TYPE_CHECKING:
@@ -205,17 +206,28 @@ class GangJudge:
             world.judge.report("served when there is capacity", text)
 
     def _is_borrowed(self, cluster: SimCluster, made: Workload) -> bool:
-        """Return whether pods of other workloads keep one of its pools that has errors.
+        """Return whether pods of other workloads keep one of its pools that does not count.
 
-        Such a pool does not count, and is not replaced until they end (docs/capacity.md).
+        It has errors, or is not the only one of its slice. It is not replaced, and its machines are
+        not free, until these pods end (docs/capacity.md).
         """
-        nodes = [node for node in cluster.nodes.values() if _is_of(node.pool, made) and node.pool.status in BROKEN]
-        return any(pod.units and pod.workload is not made for node in nodes for pod in node.pods)
+        owned = [pool for pool in self._world.gke.pools[cluster.name].values() if _is_of(pool, made)]
+        names = [pool.owner.slice_name for pool in owned if pool.owner]
+        held = {
+            node.pool.name
+            for node in cluster.nodes.values()
+            if any(pod.units and pod.workload is not made for pod in node.pods)
+        }
+        return any(
+            pool.name in held and (pool.status in BROKEN or names.count(pool.owner.slice_name) > 1)
+            for pool in owned
+            if pool.owner
+        )
 
     def _has_room(self, cluster: SimCluster, made: Workload) -> bool:
         """Return whether one zone has room for all slices, whatever zone each would take first."""
         story, gke = self._world.story, self._world.gke
-        zones = [f"us-east5-{letter}" for letter in "abc"[: story.candidates]] or ["us-east5-b"]
+        zones = [f"us-east5-{letter}" for letter in "abc"[: story.candidates] if not made.spot] or [ZONE]
         own = dict.fromkeys(zones, 0)
         for pool in gke.pools[cluster.name].values():
             if _is_of(pool, made) and pool.status != PoolStatus.ERROR:

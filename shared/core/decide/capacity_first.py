@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shared.core.decide.needed_pools import PoolPlan
+    from shared.core.decide.occupancy import Occupancy
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
     from shared.core.workloads import PodView, WorkloadView
@@ -236,7 +237,7 @@ def write_waiting(workload: WorkloadView, now: float) -> dict[str, str | None]:
 
 def decide_partial(
     cluster: str,
-    workload: WorkloadView,
+    seen: Occupancy,
     leaders: Sequence[PodView],
     plan: PoolPlan,
     pools: Sequence[PoolSnapshot],
@@ -247,17 +248,19 @@ def decide_partial(
     """Return that a part of a running workload's pools was held for too long; None if not.
 
     A slice lacks its pool while its leader waits, no pool that runs serves it, and none is to
-    spare. Which pool serves which slice follows from use, because slices may have swapped pools.
+    spare. Which pool serves which slice follows from use, because slices may have swapped pools. A
+    pool is not to spare while hosts of another slice, which is spread over two pools, run on it.
 
     Args:
         cluster: ``projects/P/locations/L/clusters/C``.
-        workload: as it is now.
+        seen: the workload as it is now, and its pods.
         leaders: those of its leader pods that wait.
         plan: the pools that the workload needs.
         pools: every pool of the cluster.
         settings: the operator's.
         now: unix seconds.
     """
+    workload = seen.workload
     seconds, marks = settings.release_partial_gang_seconds, workload.marks
     opted_out = marks.get(labels.CAPACITY_FIRST) == "false"
     if not seconds or not get_kind(workload.kind).gang or workload.suspended or opted_out:
@@ -276,7 +279,8 @@ def decide_partial(
     running = {
         pool.name: pool.owner for pool in select_pools_of(workload, pools) if pool.status == PoolStatus.RUNNING
     }
-    names, spare = [each.claim.slice_name for each in gang], running.keys() - plan.serving.values()
+    names = [each.claim.slice_name for each in gang]
+    spare = [name for name in running if name not in plan.serving.values() and not seen.list_on(name)]
     held = {name: running[pool] for name in names if (pool := plan.serving.get(name, "")) in running}
     lacking = [name for name in names if name in waits and name not in held]
     lacks_since = sorted(waits[name] or now for name in lacking)[len(spare) :]  # the first ones have the spare

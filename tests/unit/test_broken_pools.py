@@ -1,0 +1,53 @@
+"""The boundaries of the rules about pools with errors, which the tables of decisions do not reach."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from shared.core.decide.broken_pools import SKEW_SECONDS, decide_broken
+from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods, WaitingPods
+from tests.builders import NOW, a_pool, settings
+
+AGE = 10_000.0
+
+
+def a_failed_pool(*, leader_after: float, error: str = "", reserved: bool = False) -> PoolFacts:
+    """Return the facts about a failed pool whose leader was created so long after it."""
+    since = NOW - AGE + leader_after
+    return PoolFacts(
+        pool=dataclasses.replace(a_pool("ERROR", age_seconds=AGE, error=error), reserved=reserved),
+        owner=OwnerState.LIVE,
+        owner_found=True,
+        pods=PoolPods(),
+        waiting=WaitingPods(leader_since=since, youngest_since=since),
+    )
+
+
+@pytest.mark.parametrize(
+    ("leader_after", "said"),
+    [
+        (-1.0, ("keep", "pool_failed")),
+        (SKEW_SECONDS, ("keep", "pool_failed")),
+        (SKEW_SECONDS + 1, ("delete", "pool_degraded")),
+    ],
+)
+def test_a_leader_as_old_as_the_pool_never_ran_on_it(leader_after: float, said: tuple[str, str]) -> None:
+    decision = decide_broken(a_failed_pool(leader_after=leader_after), now=NOW, settings=settings())
+
+    assert (decision.verdict, decision.reason) == said
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("GCE_STOCKOUT", ("delete", "pool_failed")),
+        ("Specified reservation r has no room", ("keep", "pool_failed")),
+    ],
+)
+def test_a_pool_that_the_reservation_had_nothing_for_holds_no_part_of_it(error: str, said: tuple[str, str]) -> None:
+    facts = a_failed_pool(leader_after=-1.0, error=error, reserved=True)
+    decision = decide_broken(facts, now=NOW, settings=settings())
+
+    assert (decision.verdict, decision.reason) == said
