@@ -1,4 +1,4 @@
-"""The boundaries of the rules about pools with errors, which the tables of decisions do not reach."""
+"""The boundaries of the rules about pools with errors, beside the tables of decisions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def test_a_leader_as_old_as_the_pool_never_ran_on_it(leader_after: float, said: 
         ("Specified reservation r has no room", ("keep", "pool_failed")),
     ],
 )
-def test_a_pool_that_the_reservation_had_nothing_for_holds_no_part_of_it(error: str, said: tuple[str, str]) -> None:
+def test_a_pool_that_the_reservation_had_nothing_for_holds_no_part_of_it(
+    error: str, said: tuple[str, str]
+) -> None:
     facts = a_failed_pool(leader_after=-1.0, error=error, reserved=True)
     decision = decide_broken(facts, now=NOW, settings=settings())
 

@@ -77,6 +77,24 @@ def test_only_empty_surplus_nodes_leave_and_only_step_by_step(kinds: tuple[str, 
     assert {node.name for node in nodes if node.used} & marked <= set(found.clear)
 
 
+def test_nodes_that_are_closed_leave_before_those_that_were_marked_first() -> None:
+    nodes = [
+        NodeState(name="a"),
+        NodeState(name="b", surplus_since=NOW - 1),
+        NodeState(name="c", surplus_since=NOW - GRACE),
+        NodeState(name="d", surplus_since=NOW - 2, closed=True),
+    ]
+    found = [
+        plan_shrink(nodes, wanted=wanted, size=4, now=NOW, grace_seconds=GRACE, removals_max=9)
+        for wanted in (3, 2, 1)
+    ]
+    assert [(each.remove, each.close, each.clear) for each in found] == [
+        (("d",), (), ("b", "c")),
+        (("d",), ("c",), ("b",)),
+        (("d",), ("c",), ()),
+    ]
+
+
 def test_no_more_leave_at_once_than_allowed_and_those_that_come_are_waited_for() -> None:
     nodes = [NodeState(name=f"n{at}", surplus_since=1.0, closed=True) for at in range(6)]
     found = plan_shrink(nodes, wanted=1, size=6, now=NOW, grace_seconds=GRACE, removals_max=2)
