@@ -121,10 +121,10 @@ test-docs: $(VENV)/.development $(VENV)/.docs ## Run the tests that build the si
 	@$(BIN)/python -m tests.run --docs
 
 module-tables: $(VENV)/terraform-docs ## Write the tables into the pages of the Terraform modules (needs Go)
-	@$< infra/terraform
+	@$< --config=infra/terraform/terraform-docs.yml infra/terraform
 
 test-module-tables: $(VENV)/terraform-docs ## Check that these tables are those of the modules
-	@$< --output-check infra/terraform || { echo "error: run make module-tables" >&2; exit 1; }
+	@$< --config=infra/terraform/terraform-docs.yml --output-check infra/terraform || { echo "error: run make module-tables" >&2; exit 1; }
 
 controlplane: $(VENV)/.demo ## Build a real Kubernetes control plane once (needs Go; 12 minutes and more)
 	@$(BIN)/python -m standins.controlplane build $(if $(NICE),--nice=$(NICE))
