@@ -296,7 +296,7 @@ def replay(
             snapshot=snapshot,
             dead_letters=dead_letters,
             reasons=tuple(reason or ()),
-            functions=tuple(str(each) for each in function or ()),
+            functions=tuple(dict.fromkeys(str(each) for each in function or ())),
             most=most,
             dry_run=dry_run,
             sure=sure,

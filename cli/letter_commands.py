@@ -130,7 +130,7 @@ def discard_letters(
     """
     from cli.asking import confirm  # noqa: PLC0415 -- see _choose
     from cli.letters import discard  # noqa: PLC0415 -- see _choose
-    from cli.replay import count_letters, open_box  # noqa: PLC0415 -- see _choose
+    from cli.replay import count_letters, name_absent, open_box  # noqa: PLC0415 -- see _choose
 
     with told():
         if bool(ids or reason) == everything:
@@ -140,4 +140,5 @@ def discard_letters(
             confirm(f"Remove {count_letters(deployment, choice)} for good?", sure=False)
         report = discard(open_box(deployment), choice)
     print_line(open_console(), f"{report.discarded} removed, {report.kept} not selected")
-    end_with(Ending.FINE if report.discarded or everything else Ending.FINDINGS)
+    absent = name_absent(choice.ids, report)
+    end_with(Ending.FINE if not absent and (report.discarded or everything) else Ending.FINDINGS)

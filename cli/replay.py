@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from cli.asking import confirm
 from cli.cli_settings import DEAD_LETTERS, find_subscription, find_topic, list_pushed
 from cli.endings import BadInput, Ending
@@ -149,7 +151,15 @@ def _run_letters(request: Request, deployment: Deployment, console: Console, for
     else:
         print_letters(console, report, dry_run=request.dry_run)
     refused = any(letter.decision == Verdict.REFUSE for letter in report.letters)
-    return Ending.FINDINGS if refused else Ending.FINE
+    return Ending.FINDINGS if name_absent(request.ids, report) or refused else Ending.FINE
+
+
+def name_absent(ids: tuple[str, ...], report: LetterReport) -> bool:
+    """Say which IDs no dead letter has, and return whether there is one."""
+    absent = set(ids) - {letter.message_id for letter in report.letters}
+    for each in sorted(absent):
+        typer.echo(f"no dead letter has the ID {each[:80]!r}; tpu-provisioner letters list shows them", err=True)
+    return bool(absent)
 
 
 def open_box(deployment: Deployment) -> LetterBox:

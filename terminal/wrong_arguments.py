@@ -80,9 +80,7 @@ def _describe(error: Any, context: Any) -> str:
     if parameter is not None:
         return f"{_name(parameter)}: {_describe_value(error, parameter)}"
     if option and context:
-        known = {each for found in context.command.params for each in (*found.opts, *found.secondary_opts)}
-        whole = {_HELP, *(each for each in known if each.startswith("--"))}
-        return f"{option}: is not an option; {suggest(option, whole)}"
+        return f"{option}: {_describe_unknown(option, context)}"
     if option:
         needs = "requires" in error.message
         said, valid = ("needs a value", f"{option}=VALUE") if needs else ("takes no value", option)
@@ -94,6 +92,23 @@ def _describe(error: Any, context: Any) -> str:
     words = error.message.partition("(s) (")[2][:-1]  # Got unexpected extra argument(s) (WORDS)
     usage = context.get_usage().removeprefix("Usage: ")
     return f"{words[:_SHOWN_LENGTH_MAX]!r} is more than the command takes; valid: {usage}"
+
+
+def _describe_unknown(option: str, context: Any) -> str:
+    above = context.parent
+    while above is not None:
+        if option in _list_options(above.command):
+            return f"does not belong behind the command; valid: {above.command_path} {option} …"
+        above = above.parent
+    for name, command in getattr(context.command, "commands", {}).items():
+        if option in _list_options(command):
+            return f"does not belong before the command; valid: for example {context.command_path} {name} {option}"
+    whole = {_HELP, *(each for each in _list_options(context.command) if each.startswith("--"))}
+    return f"is not an option; {suggest(option, whole)}"
+
+
+def _list_options(command: Any) -> set[str]:
+    return {each for found in command.params for each in (*found.opts, *found.secondary_opts)}
 
 
 def _name(parameter: Any) -> str:

@@ -158,6 +158,17 @@ def test_named_letters_are_removed_and_the_others_stay(url: str) -> None:
     assert left["reason"] == "event_malformed"
 
 
+@pytest.mark.parametrize("command", ["replay", "discard"])
+def test_an_id_that_no_letter_has_is_named_and_the_others_are_answered(url: str, command: str) -> None:
+    bury(url, GOOD, **REFUSED)
+    (known,) = json.loads(run("letters", "list", "--json").stdout)["letters"]
+
+    result = run("letters", command, known["message_id"], "no-such-id", "--yes")
+
+    said = "no dead letter has the ID 'no-such-id'; tpu-provisioner letters list shows them\n"
+    assert (result.exit_code, result.stderr, backlog(url)) == (1, said, 0)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -262,7 +262,8 @@ def test_a_time_brings_back_what_was_acknowledged_since(url: str, deployment: De
     ask("POST", f"{url}/v1/{TOPIC}:publish", {"messages": [{"data": "eA=="}] * 3})
     assert [drain(url, name) for name in ("provision", "collect")] == [3, 3]
 
-    result = run("replay", "--since", "2020-01-01T00:00:00Z", "--function", "provision", "--yes")
+    once = ("--function", "provision")
+    result = run("replay", "--since", "2020-01-01T00:00:00Z", *once, *once, "--yes")
 
     assert result.exit_code == 0
     assert result.stdout == f"{SUBSCRIPTIONS['provision']} is set back to 2020-01-01T00:00:00Z\n"

@@ -194,6 +194,22 @@ def test_a_wrong_manifest_is_named(tmp_path: Path, text: str) -> None:
         ),
         (("statsu",), "error: 'statsu' is not a command; did you mean status?\n"),
         (("why",), "error: WORKLOAD: is missing; valid: NAME or NAMESPACE/NAME of a workload of any kind\n"),
+        (
+            ("status", "--project", "p"),
+            "error: --project: does not belong behind the command; valid: root --project …\n",
+        ),
+        (
+            ("--json", "status"),
+            "error: --json: does not belong before the command; valid: for example root status --json\n",
+        ),
+        (
+            ("letters", "-y", "replay"),
+            "error: -y: does not belong before the command; valid: for example root letters",
+        ),
+        (
+            ("letters", "list", "--cluster=c"),
+            "error: --cluster: does not belong behind the command; valid: root --cluster …\n",
+        ),
         (("logs", "--sverity=x"), "error: --sverity: is not an option; did you mean --severity?\n"),
         (("status", "--watch=x"), "error: --watch: takes no value; valid: --watch\n"),
         (("status", "-o"), "error: -o: needs a value; valid: -o=VALUE\n"),
