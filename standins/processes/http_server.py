@@ -74,7 +74,8 @@ def listen(port: int) -> socket.socket:
     Raises:
         OSError: the port is taken.
     """
-    listener = socket.socket()
+    # asyncio sends small answers at once (TCP_NODELAY) only where the protocol is named.
+    listener = socket.socket(proto=socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
