@@ -34,6 +34,9 @@ cluster_roles=(container.admin iam.roleAdmin logging.configWriter resourcemanage
 across_roles=(monitoring.metricsScopesAdmin)
 # Workload policies of tpu7x slices. No role of Google's has these alone.
 policy_permissions=compute.resourcePolicies.create,compute.resourcePolicies.delete,compute.resourcePolicies.get,compute.resourcePolicies.list
+# Terraform's provider reads the instance groups of each pool with its cluster. container.admin does not allow it;
+# compute.networkAdmin, which an environment needs, does.
+group_permissions=compute.instanceGroupManagers.get,compute.instanceGroupManagers.list
 [ "$CREATE_ENVIRONMENT" = false ] || roles+=(compute.networkAdmin)
 [ "$CREATE_TENSORBOARD" = false ] || roles+=(aiplatform.admin)
 
@@ -68,15 +71,17 @@ if [ "$CLUSTER_PROJECT" != "$PROJECT_ID" ]; then
     grant_all "$PROJECT_ID" "${across_roles[@]}"
     grant_all "$CLUSTER_PROJECT" "${across_roles[@]}"
 fi
-if [ "$CREATE_ENVIRONMENT" = true ]; then
-    role=${NAME//-/_}_deployer
-    if ! gcloud iam roles describe "$role" --project="$PROJECT_ID" --format='value(name)' >/dev/null 2>&1; then
-        say "Creating the role $role"
-        gcloud iam roles create "$role" --project="$PROJECT_ID" --title="$NAME: workload policies" \
-            --permissions="$policy_permissions" --format=none --quiet
-    fi
-    say "$PROJECT_ID: $role"
-    retry 10 5 grant "$PROJECT_ID" "projects/$PROJECT_ID/roles/$role"
+# A role of our own: the project, and its permissions. One of an earlier version gets those of this one.
+grant_own() {
+    local role=${NAME//-/_}_deployer verb=create
+    if gcloud iam roles describe "$role" --project="$1" --format='value(name)' >/dev/null 2>&1; then verb=update; fi
+    gcloud iam roles "$verb" "$role" --project="$1" --title="Builds of $NAME" --permissions="$2" --format=none --quiet
+    say "$1: $role"
+    retry 10 5 grant "$1" "projects/$1/roles/$role"
+}
+[ "$CREATE_ENVIRONMENT" = false ] || grant_own "$PROJECT_ID" "$policy_permissions"
+if [ "$CREATE_ENVIRONMENT" = false ] || [ "$CLUSTER_PROJECT" != "$PROJECT_ID" ]; then
+    grant_own "$CLUSTER_PROJECT" "$group_permissions"
 fi
 # The functions' subnet is checked before they use it. By default it is that of a cluster.
 if [ "${FUNCTIONS_EGRESS:-none}" != none ]; then

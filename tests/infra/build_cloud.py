@@ -110,6 +110,8 @@ class Cloud:
             return "" if late else "answered"
         elif plain[1:] in (["locations", "list"], ["regions", "list"]):
             return "us-central1\nus-east5"
+        elif group == "iam roles describe" and self.world.get("no_roles"):
+            raise Gone("ERROR: (gcloud.iam.roles.describe) NOT_FOUND")
         elif plain[0] == "scheduler":
             return self._scheduler(plain[2], plain[3])
         elif group == "pubsub subscriptions modify-push-config":
