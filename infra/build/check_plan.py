@@ -3,8 +3,9 @@
 
 These are clusters, buckets, networks, node pools, TensorBoards and repositories of images: with
 them go running jobs, checkpoints or results. Each must be named in ALLOW_DELETE, in the words that
-this program prints. Reads `terraform show -json PLAN` from standard input, and the inputs from the
-environment.
+this program prints. A cluster that its state protects from deletion is refused also then, because
+Terraform would delete its pools and fail at the cluster. Reads `terraform show -json PLAN` from
+standard input, and the inputs from the environment.
 """
 
 from __future__ import annotations
@@ -36,13 +37,29 @@ _MADE_AGAIN = ("module.provisioner.google_artifact_registry_repository.functions
 def list_losses(plan: Mapping[str, Any]) -> dict[str, str]:
     """Return what the plan deletes or replaces of `KEPT`, as ``cluster/training``, and how."""
     found = {}
-    for each in plan.get("resource_changes", ()):
-        actions = each["change"]["actions"]
-        if "delete" in actions and each["type"] in KEPT and each["address"] not in _MADE_AGAIN:
-            before = each["change"]["before"]
-            name = f"{KEPT[each['type']]}/{before.get('name') or before.get('display_name')}"
-            found[name] = "is replaced" if "create" in actions else "is deleted"
+    for each in _list_lost(plan):
+        how = "is replaced" if "create" in each["change"]["actions"] else "is deleted"
+        failed = each.get("action_reason") == "replace_because_tainted"
+        found[_name(each)] = f"{how}, because its creation failed" if failed else how
     return found
+
+
+def list_protected(plan: Mapping[str, Any]) -> list[str]:
+    """Return what Terraform would fail to delete, as ``cluster/training``."""
+    return [_name(each) for each in _list_lost(plan) if each["change"]["before"].get("deletion_protection")]
+
+
+def _list_lost(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [
+        each
+        for each in plan.get("resource_changes", ())
+        if "delete" in each["change"]["actions"] and each["type"] in KEPT and each["address"] not in _MADE_AGAIN
+    ]
+
+
+def _name(each: Mapping[str, Any]) -> str:
+    before = each["change"]["before"]
+    return f"{KEPT[each['type']]}/{before.get('name') or before.get('display_name')}"
 
 
 def has_only_updates(plan: Mapping[str, Any]) -> bool:
@@ -53,16 +70,21 @@ def has_only_updates(plan: Mapping[str, Any]) -> bool:
 
 def refuse_losses(plan: Mapping[str, Any], allowed: str) -> str:
     """Return the refusal of a plan; empty if it loses nothing that is not in `allowed`."""
-    losses = list_losses(plan)
-    names = set(re.split(r"[ ,]+", allowed)) - {""}
+    losses, protected = list_losses(plan), list_protected(plan)
+    names = set(re.split(r"[ ,]+", allowed)) - {"", *protected}
     refused = {name: how for name, how in losses.items() if name not in names}
     if not refused:
         return ""
     lines = "".join(f"  {name} {how}\n" for name, how in sorted(refused.items()))
+    wanted = (
+        f"run the destroy build, which alone deletes {' '.join(protected)}, with the inputs that made it, and "
+        "then this build"
+        if protected
+        else f"set ALLOW_DELETE='{' '.join(sorted(losses))}'"
+    )
     return (
         f"the plan would lose what may be in use:\n{lines}"
-        "This plan is not applied. Correct the inputs. If this is what you want, set "
-        f"ALLOW_DELETE='{' '.join(sorted(losses))}'"
+        f"This plan is not applied. Correct the inputs. If this is what you want, {wanted}"
     )
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Destroys what Terraform created. The artifacts bucket with its checkpoints and the repository of the
-# users' images are kept, unless DELETE_ARTIFACTS=true. A second run destroys what is left.
+# users' images are kept, unless DELETE_ARTIFACTS=true. A second run destroys what is left; what an
+# earlier run kept is no longer in the state, so it says how to delete it.
 #
 # Inputs: those of check-inputs.sh; needs BUILD_FOLDER/functions.zip (its content does not matter),
 # and terraform-init.sh before. If the clusters no longer exist, Terraform cannot read them: it then
@@ -9,40 +10,68 @@
 . "$(dirname "$0")/inputs.sh"
 
 need DELETE_ARTIFACTS
+cluster=module.environment.google_container_cluster.this
+bucket=module.environment.google_storage_bucket.artifacts
+images='module.environment.google_artifact_registry_repository.images[0]'
+delete_bucket="gcloud storage rm --recursive gs://$ARTIFACT_REPOSITORY_BUCKET_NAME"
+delete_images="gcloud artifacts repositories delete $IMAGE_REPOSITORY --location=$REGION --project=$PROJECT_ID"
+in_state() {
+    grep -q -x -F "$1" "$BUILD_FOLDER/resources"
+}
+
+# What was asked to be deleted and is not in the state.
+say_what_is_not_deleted() {
+    [ "$DELETE_ARTIFACTS" = true ] && [ "$CREATE_ENVIRONMENT" = true ] || return 0
+    in_state "$bucket" ||
+        say "Not deleted: gs://$ARTIFACT_REPOSITORY_BUCKET_NAME is not in the state. If an earlier run kept it: $delete_bucket"
+    [ -z "$IMAGE_REPOSITORY" ] || in_state "$images" ||
+        say "Not deleted: the repository of the users' images is not in the state. If an earlier run kept it: $delete_images"
+}
+
 if [ -f "$BUILD_FOLDER/no-state" ]; then
+    : >"$BUILD_FOLDER/resources"
     say "Nothing is deployed"
+    say_what_is_not_deleted
     exit 0
 fi
 [ -f "$BUILD_FOLDER/functions.zip" ] || fail "$BUILD_FOLDER/functions.zip does not exist; run provision-03-functions.sh"
 [ -f "$BUILD_FOLDER/variables.tfvars.json" ] || fail "Terraform is not prepared; run terraform-init.sh"
-cluster=module.environment.google_container_cluster.this
-bucket=module.environment.google_storage_bucket.artifacts
-images='module.environment.google_artifact_registry_repository.images[0]'
 plan=$BUILD_FOLDER/terraform-plan
 options=(-lock-timeout=5m -var-file="$BUILD_FOLDER/variables.tfvars.json")
 
 # Terraform deletes no cluster that its state says is protected, and no bucket that holds objects unless the state
-# says so. A cluster that no longer exists is not made again for that.
+# says so. What no longer exists is not made again for that. Arguments: the address, and words for what is lifted.
 unprotect() {
-    local targets=(-target="$cluster")
-    [ "$DELETE_ARTIFACTS" = false ] || targets+=(-target="$bucket")
-    terraform_here plan "${options[@]}" "${targets[@]}" -var=deletion_protection=false -var="force_destroy=$DELETE_ARTIFACTS" -out="$plan"
+    in_state "$1" || return 0
+    # If its creation failed, Terraform would plan to make it anew, and no plan could lift the protection.
+    terraform_here state show -no-color "$1" >"$BUILD_FOLDER/resource"
+    if grep -q '^# .*(tainted)$' "$BUILD_FOLDER/resource"; then
+        say "The creation of $1 has failed, so it is marked to be made again; the mark is taken off, and it is deleted"
+        terraform_here untaint -lock-timeout=5m "$1"
+    fi
+    terraform_here plan "${options[@]}" -target="$1" -var=deletion_protection=false -var="force_destroy=$DELETE_ARTIFACTS" -out="$plan"
     terraform_here show -json "$plan" >"$plan.json"
     if python3 "$ROOT/infra/build/check_plan.py" --only-updates <"$plan.json"; then
-        say "Lifting the cluster's deletion protection"
+        say "Lifting $2"
         terraform_here apply -lock-timeout=5m "$plan"
     fi
 }
 
+# An address, and words for it.
+keep() {
+    in_state "$1" || return 0
+    say "Kept: $2"
+    terraform_here state rm -lock-timeout=5m "$1"
+}
+
 terraform_here state list >"$BUILD_FOLDER/resources"
-if grep -q -x -F "$cluster" "$BUILD_FOLDER/resources"; then unprotect; fi
-if [ "$DELETE_ARTIFACTS" = false ] && grep -q -x -F "$bucket" "$BUILD_FOLDER/resources"; then
-    say "Kept: gs://$ARTIFACT_REPOSITORY_BUCKET_NAME (delete it with DELETE_ARTIFACTS=true; the next provisioning takes it over)"
-    terraform_here state rm -lock-timeout=5m "$bucket"
-fi
-if [ "$DELETE_ARTIFACTS" = false ] && grep -q -x -F "$images" "$BUILD_FOLDER/resources"; then
-    say "Kept: the repository of the users' images (delete it with DELETE_ARTIFACTS=true; the next provisioning takes it over)"
-    terraform_here state rm -lock-timeout=5m "$images"
+say_what_is_not_deleted
+unprotect "$cluster" "the cluster's deletion protection"
+if [ "$DELETE_ARTIFACTS" = true ]; then
+    unprotect "$bucket" "the protection of the bucket's objects"
+else
+    keep "$bucket" "gs://$ARTIFACT_REPOSITORY_BUCKET_NAME, which the next provisioning takes over. To delete it later: $delete_bucket"
+    keep "$images" "the repository of the users' images, which the next provisioning takes over. To delete it later: $delete_images"
 fi
 if ! terraform_here destroy -auto-approve "${options[@]}"; then
     say "Trying again with the state only, because some resources cannot be read"

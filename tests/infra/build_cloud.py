@@ -110,8 +110,6 @@ class Cloud:
             return "" if late else "answered"
         elif plain[1:] in (["locations", "list"], ["regions", "list"]):
             return "us-central1\nus-east5"
-        elif group == "iam roles describe" and self.world.get("no_roles"):
-            raise Gone("ERROR: (gcloud.iam.roles.describe) NOT_FOUND")
         elif plain[0] == "scheduler":
             return self._scheduler(plain[2], plain[3])
         elif group == "pubsub subscriptions modify-push-config":
@@ -185,6 +183,8 @@ class Cloud:
             return json.dumps({name: {"value": value} for name, value in deployed.get("outputs", {}).items()})
         elif verb == "state":
             return self._state(words, deployed)
+        elif verb == "untaint":
+            self.world["tainted"].remove(words[-1])
         elif verb == "plan":
             values = json.loads(Path(options_of(words, "-var-file")).read_text())
             changes = plan_changes(deployed, deploy(values), words)
@@ -209,11 +209,14 @@ class Cloud:
         if plan["whole"]:
             self.world["terraform"] = deploy(plan["values"])
         else:
-            self.world["unprotected"] = [each["address"] for each in plan["resource_changes"]]
+            lifted = [each["address"] for each in plan["resource_changes"]]
+            self.world["unprotected"] = sorted({*self.world.get("unprotected", ()), *lifted})
 
     def _state(self, words: list[str], deployed: dict[str, Any]) -> str:
         if words[2] == "list":
             return "\n".join(deployed.get("resources", []))
+        if words[2] == "show":
+            return f"# {words[-1]}:{' (tainted)' if words[-1] in self.world.get('tainted', ()) else ''}"
         if words[2] == "rm":
             deployed["resources"].remove(words[-1])
             return ""

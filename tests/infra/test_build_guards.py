@@ -126,6 +126,20 @@ def test_a_plan_that_loses_something_stops_with_the_list(
     assert refuse_losses(plan, f"cluster/other, {word}/train") == ""
 
 
+def test_a_cluster_that_terraform_would_not_delete_is_refused_also_if_it_is_named() -> None:
+    cluster = change("google_container_cluster", "train", "delete", "create")
+    cluster["change"]["before"]["deletion_protection"] = True
+    cluster["action_reason"] = "replace_because_tainted"
+    plan = {"resource_changes": [cluster, change("google_container_node_pool", "cpu", "delete", "create")]}
+
+    refused = refuse_losses(plan, "cluster/train pool/cpu")
+    assert "  cluster/train is replaced, because its creation failed\n" in refused
+    assert "run the destroy build, which alone deletes cluster/train, with the inputs that made it" in refused
+    assert "ALLOW_DELETE" not in refused
+    assert "pool/cpu" not in refused
+    assert "  pool/cpu is replaced\n" in refuse_losses(plan, "")
+
+
 def test_the_repository_of_the_functions_may_go_because_the_next_build_fills_it() -> None:
     functions = change("google_artifact_registry_repository", "functions", "delete", "create")
     address = "module.provisioner.google_artifact_registry_repository.functions"
@@ -323,7 +337,7 @@ def test_destroy_keeps_the_checkpoints_and_the_users_images_unless_they_are_name
     assert bool(kept) == ("Kept: the repository of the users' images" in said) == (delete == "false")
     assert any(f"-var=force_destroy={delete}" in call for call in calls)
     protected = [each for each in calls if "-var=deletion_protection=false" in each]
-    assert len(protected) == 1
+    assert len(protected) == (2 if delete == "true" else 1)
     assert build_cloud.CLUSTER in build_cloud.read(bench.world)["unprotected"]
     assert (build_cloud.ARTIFACTS in build_cloud.read(bench.world)["unprotected"]) == (delete == "true")
 

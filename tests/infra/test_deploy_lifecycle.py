@@ -109,8 +109,18 @@ def test_destroy_keeps_checkpoints_and_images_and_another_deployment_takes_them_
     assert "2 to import" in said
     assert {*KEPT} <= {*project.list_addresses()}
 
+
+def test_a_cluster_whose_creation_failed_is_not_replaced_and_destroy_deletes_it(project: Project) -> None:
+    project.terraform("taint", "module.environment.google_container_cluster.this")
+    before = project.list_addresses()
+    allowed = "cluster/training pool/cpu-node-pool"
+    said = project.run("provision-07-terraform.sh", fails=True, ALLOW_DELETE=allowed)
+    assert "cluster/training is replaced, because its creation failed" in said
+    assert project.list_addresses() == before
+
     project.run("terraform-init.sh")
     said = project.run("destroy-05-terraform.sh", DELETE_ARTIFACTS="true")
+    assert "The creation of module.environment.google_container_cluster.this has failed" in said
     assert "Kept: " not in said
     assert project.list_addresses() == []
     assert "training-artifacts" not in project.list_buckets()
