@@ -32,6 +32,7 @@ OURS = a_pool()
         ([a_foreign_pool(group_urls=URLS)], {}, None),  # it has no nodes by GKE's list
         ([a_foreign_pool(node_count=1)], {}, None),  # GKE tells no instance group
         ([a_foreign_pool(node_count=1, group_urls=URLS, status="ERROR")], {}, None),
+        ([a_foreign_pool(node_count=1, group_urls=URLS, status="RECONCILING")], {}, False),
         ([TPUS], {"gke-tpu-12ab34cd-x1y2": "static"}, None),  # not named after the group
         ([a_go_pool()], {"any": "train-12345"}, None),  # its name may be that of a pool of another cluster
         ([], {}, None),

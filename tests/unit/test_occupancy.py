@@ -152,6 +152,12 @@ def test_of_two_pools_of_one_slice_the_empty_one_is_surplus_and_a_lost_one_is_no
     assert plan(pods_on("a0", POOL_0), *pools, replicas=1).surplus == {pools[1].name}
 
 
+def test_while_pods_run_on_a_pool_that_is_ending_none_is_surplus() -> None:
+    pools = [pool_of("a0", status="STOPPING"), pool_of("a0", 1)]
+
+    assert plan(pods_on("a0", POOL_0), *pools, replicas=1).surplus == set()
+
+
 # --- which pool serves which slice ----------------------------------------------------------------
 
 
