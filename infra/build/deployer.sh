@@ -5,14 +5,16 @@
 #
 # Inputs: PROJECT_ID; optional NAME, CREATE_ENVIRONMENT, CREATE_TENSORBOARD, CLUSTER_PROJECT (the
 # roles on the clusters are granted there), NODE_SERVICE_ACCOUNTS (those of other projects get a grant
-# of their own), FUNCTIONS_EGRESS and FUNCTIONS_SUBNET (the subnet is read). The account may change grants of the project, because Terraform does; so it has much
-# power: let few people start builds. docs/rights.md explains each role, and how to limit what the
-# account may grant. Neither build deletes it; docs/deploy.md shows how to.
+# of their own), FUNCTIONS_EGRESS and FUNCTIONS_SUBNET (the subnet is read), LIMIT_GRANTS (with it, the
+# account may grant only the roles that Terraform grants: true after the first provisioning, false to
+# undo it) and for it TERRAFORM_VARIABLES. The account may change grants of the project, because
+# Terraform does; so it has much power: let few people start builds. docs/rights.md explains each role
+# and LIMIT_GRANTS. Neither build deletes the account; docs/deploy.md shows how to.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
 need PROJECT_ID NAME CLUSTER_PROJECT CREATE_ENVIRONMENT CREATE_TENSORBOARD
-allow NODE_SERVICE_ACCOUNTS FUNCTIONS_EGRESS FUNCTIONS_SUBNET
+allow NODE_SERVICE_ACCOUNTS FUNCTIONS_EGRESS FUNCTIONS_SUBNET LIMIT_GRANTS TERRAFORM_VARIABLES
 account=$NAME-deployer@$PROJECT_ID.iam.gserviceaccount.com
 roles=(
     artifactregistry.admin              # the repository of the exporter's image, and that of the functions' images
@@ -25,11 +27,10 @@ roles=(
     logging.logWriter logging.viewer    # the build's own log, and the functions' in the smoke test
     monitoring.editor                   # dashboard, alerts and objective
     pubsub.admin                        # topics and subscriptions
-    resourcemanager.projectIamAdmin     # grants
     serviceusage.serviceUsageAdmin      # enabling APIs
     storage.admin                       # the state's bucket, the functions' source, the artifacts
 )
-cluster_roles=(container.admin iam.roleAdmin logging.configWriter resourcemanager.projectIamAdmin)
+cluster_roles=(container.admin iam.roleAdmin logging.configWriter)
 # What a cluster of another project needs: its exporter's metrics become visible here.
 across_roles=(monitoring.metricsScopesAdmin)
 # Workload policies of tpu7x slices. No role of Google's has these alone.
@@ -39,6 +40,18 @@ policy_permissions=compute.resourcePolicies.create,compute.resourcePolicies.dele
 group_permissions=compute.instanceGroupManagers.get,compute.instanceGroupManagers.list
 [ "$CREATE_ENVIRONMENT" = false ] || roles+=(compute.networkAdmin)
 [ "$CREATE_TENSORBOARD" = false ] || roles+=(aiplatform.admin)
+
+# resourcemanager.projectIamAdmin, for grants, is the one role that can have a condition. What is to be changed is known
+# before anything is; see limit_grants.py.
+projects=("$PROJECT_ID")
+[ "$CLUSTER_PROJECT" = "$PROJECT_ID" ] || projects+=("$CLUSTER_PROJECT")
+for project in "${projects[@]}"; do
+    grants=$BUILD_FOLDER/grants-$project
+    mkdir -p "$grants"
+    gcloud projects get-iam-policy "$project" --format=json >"$grants/policy.json"
+    [ "$LIMIT_GRANTS" != true ] || gcloud iam roles list --project="$project" --format=json >"$grants/custom-roles.json"
+    python3 "$ROOT/infra/build/limit_grants.py" "$project" "$account" "$grants"
+done
 
 if ! gcloud iam service-accounts describe "$account" --project="$PROJECT_ID" --format='value(email)' >/dev/null 2>"$BUILD_FOLDER/gone"; then
     grep -q -i -E 'not found|NOT_FOUND|unknown service account' "$BUILD_FOLDER/gone" || {
@@ -61,12 +74,22 @@ grant_all() {
         retry 10 5 grant "$project" "roles/$role"
     done
 }
+# What is added comes before what is removed, so that the account always has the role. A run that was killed between them
+# is mended by the next one.
+change_grants() {
+    local verb condition
+    while read -r verb condition; do
+        retry 10 5 gcloud projects "$verb-iam-policy-binding" "$1" --member="serviceAccount:$account" \
+            --role=roles/resourcemanager.projectIamAdmin "$condition" --format=none --quiet </dev/null
+    done <"$BUILD_FOLDER/grants-$1/changes"
+}
 grant_account() {
     gcloud iam service-accounts add-iam-policy-binding "$1" --member="serviceAccount:$account" \
         --role=roles/iam.serviceAccountAdmin --project="$2" --condition=None --format=none --quiet
 }
 grant_all "$PROJECT_ID" "${roles[@]}"
 grant_all "$CLUSTER_PROJECT" "${cluster_roles[@]}"
+for project in "${projects[@]}"; do change_grants "$project"; done
 if [ "$CLUSTER_PROJECT" != "$PROJECT_ID" ]; then
     grant_all "$PROJECT_ID" "${across_roles[@]}"
     grant_all "$CLUSTER_PROJECT" "${across_roles[@]}"

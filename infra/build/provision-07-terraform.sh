@@ -14,6 +14,9 @@
 plan=$BUILD_FOLDER/terraform-plan
 # Google's words where an account, a grant or an API was made seconds ago and is not known everywhere yet.
 not_yet='Error 403.*([Pp]ermission|actAs)|[Ss]ervice account .* does not exist|[Pp]rincipal .* does not exist|has not been used in project'
+# Google's words where the account may not change a grant on a project: because its own grant is seconds old, or because
+# of a condition (https://github.com/hashicorp/terraform-provider-google/issues/10079).
+not_granted='Policy update access denied'
 waits_max=6
 # The provider's words where a plan was made before an update of the cluster: its endpoint, which the functions get, is
 # read again after the update only, and the provider cannot plan with a value that it does not know yet.
@@ -82,12 +85,14 @@ for ((pass = 1; ; pass++)); do
     copy_roots
     if python3 "$ROOT/infra/build/adopt.py" --errors "$BUILD_FOLDER/apply-errors" --plan "$plan.json" --output "$TERRAFORM_ROOT/adopted.tf"; then
         say "What exists already is of a build that was killed, so it is taken over"
-    elif [ "$waits" -lt "$waits_max" ] && grep -q -E "$not_yet" "$BUILD_FOLDER/apply-errors"; then
+    elif [ "$waits" -lt "$waits_max" ] && grep -q -E "$not_yet|$not_granted" "$BUILD_FOLDER/apply-errors"; then
         waits=$((waits + 1))
         say "A new account, grant or API may have no effect yet: wait $waits of $waits_max, 30 s"
         sleep "${RETRY_PAUSE_SECONDS:-30}"
     elif [ "$pass" -le 2 ] && grep -q "$planned_too_early" "$BUILD_FOLDER/apply-errors"; then
         say "The cluster was updated, so what depends on it is planned again"
+    elif grep -q "$not_granted" "$BUILD_FOLDER/apply-errors"; then
+        fail "The builds' account may not change the grants that are named above. If deployer.sh has limited what it may grant, a person runs LIMIT_GRANTS=true infra/build/deployer.sh again with the inputs of this build, and then this build again; see docs/rights.md"
     else
         fail "Terraform failed; correct what it says above, then run this build again"
     fi

@@ -157,12 +157,20 @@ def _split(inputs: Mapping[str, str], name: str) -> list[str]:
     return [each for each in re.split(r"[ ,]+", inputs.get(name, "")) if each]
 
 
-def _read_more(path: str) -> dict[str, Any]:
+def read_more(path: str) -> dict[str, Any]:
+    """Return the variables of the file that TERRAFORM_VARIABLES names; none without a name.
+
+    Raises:
+        ValueError: The file cannot be read, or is not a JSON object.
+    """
     if not path:
         return {}
-    found = json.loads((ROOT / path).read_text(encoding="utf-8"))
+    try:
+        found = json.loads((ROOT / path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"TERRAFORM_VARIABLES: {path}: {error}") from error
     if not isinstance(found, dict):
-        raise TypeError("is not a JSON object of variables")
+        raise ValueError(f"TERRAFORM_VARIABLES: {path}: is not a JSON object of variables")  # noqa: TRY004 -- an input
     return found
 
 
@@ -173,15 +181,10 @@ def main() -> int:
     wanted.add_argument("--output", type=Path, help="the .tfvars.json file to write")
     wanted.add_argument("--not-set", action="store_true", help="only say what is not set and would be missed")
     arguments = parser.parse_args()
-    path = os.environ.get("TERRAFORM_VARIABLES", "")
     try:
-        more = _read_more(path)
-    except (OSError, ValueError, TypeError) as error:
-        sys.stderr.write(f"error: TERRAFORM_VARIABLES: {path}: {error}\n")
-        return 1
-    try:
+        more = read_more(os.environ.get("TERRAFORM_VARIABLES", ""))
         values = render_variables(os.environ, more)
-    except ValueError as error:  # of TPU_TYPE, NUM_OF_CHIPS or QUOTAS
+    except ValueError as error:  # of TERRAFORM_VARIABLES, TPU_TYPE, NUM_OF_CHIPS or QUOTAS
         sys.stderr.write(f"error: {error}\n")
         return 1
     if arguments.not_set:

@@ -35,6 +35,8 @@ EMPTY: dict[str, Any] = {
     "published": [],
     "unanswered": 0,
     "apply_fails": [],
+    "policies": {},
+    "custom_roles": {},
 }
 
 
@@ -90,7 +92,8 @@ class Cloud:
         """Do what the command means and return what it prints."""
         plain = [word for word in words if not word.startswith("-")]
         options = dict(word.lstrip("-").partition("=")[::2] for word in words if word.startswith("--"))
-        answer: str = getattr(self, f"_{program}")(plain, options, words)
+        part = "iam" if program == "gcloud" and plain[0] in ("projects", "iam") else program
+        answer: str = getattr(self, f"_{part}")(plain, options, words)
         return answer
 
     def _gcloud(self, plain: list[str], options: dict[str, str], words: list[str]) -> str:
@@ -114,7 +117,28 @@ class Cloud:
             return self._scheduler(plain[2], plain[3])
         elif group == "pubsub subscriptions modify-push-config":
             self.world["detached"] = sorted({*self.world["detached"], plain[3]})
-        return "123456789" if group.startswith("projects describe") else ""
+        return ""
+
+    def _iam(self, plain: list[str], options: dict[str, str], _: list[str]) -> str:
+        """Keep the bindings of projects, each with one member."""
+        if plain[0] == "iam":
+            listed = self.world["custom_roles"].get(options["project"], [])
+            return json.dumps(listed) if plain[1:3] == ["roles", "list"] else ""
+        if plain[1] == "describe":
+            return "123456789"
+        policy = self.world["policies"].setdefault(plain[2], {"bindings": []})
+        if plain[1] == "get-iam-policy":
+            return json.dumps(policy)
+        binding: dict[str, Any] = {"role": options["role"], "members": [options["member"]]}
+        if path := options.get("condition-from-file"):
+            binding["condition"] = json.loads(Path(path).read_text())
+        elif options.get("condition") != "None" and any("condition" in each for each in policy["bindings"]):
+            raise Gone("ERROR: a binding without a condition in a policy with conditions is prohibited")
+        if plain[1].startswith("remove") and binding not in policy["bindings"]:
+            raise Gone("ERROR: Policy binding with the specified principal, role, and condition not found!")
+        others = [each for each in policy["bindings"] if each != binding]
+        policy["bindings"] = others + [binding] * plain[1].startswith("add")
+        return ""
 
     def _scheduler(self, verb: str, job: str) -> str:
         if verb == "pause":

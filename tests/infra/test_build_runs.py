@@ -187,8 +187,7 @@ def test_the_exporters_image_is_built_again_by_flag_and_its_tags_say_source_and_
 
 ACT_AS = "Error: googleapi: Error 403: Permission 'iam.serviceaccounts.actAs' denied on service account x"
 UNKNOWN = "Error: googleapi: Error 400: Service account x@p.iam.gserviceaccount.com does not exist., badRequest"
-
-
+LIMITED = 'Error: Error setting IAM policy for project "p": googleapi: Error 403: Policy update access denied.'
 TOO_EARLY = "Error: Provider produced inconsistent final plan"
 
 
@@ -222,6 +221,8 @@ def test_a_grant_that_never_has_an_effect_ends_the_build(tmp_path: Path, masters
     assert done.returncode == 1
     assert "wait 6 of 6" in done.stdout
     assert "Terraform failed; correct what it says above" in done.stderr
+    done = apply_again(masters, tmp_path / "limited", *[LIMITED] * 7)
+    assert "a person runs LIMIT_GRANTS=true infra/build/deployer.sh again" in done.stderr
 
 
 def test_an_error_that_time_does_not_mend_is_not_tried_again(tmp_path: Path, masters: dict[str, Path]) -> None:

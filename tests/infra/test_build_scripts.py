@@ -294,13 +294,14 @@ def test_a_build_says_before_the_plan_and_in_its_last_lines_what_is_not_set(benc
 
 def test_the_deployer_gets_no_basic_role_and_a_second_time_changes_nothing(bench: Bench) -> None:
     inputs = {"PROJECT_ID": "a-project", "CREATE_ENVIRONMENT": "false", "CLUSTER_PROJECT": "clusters-project"}
-    build_cloud.change(bench.world, fail_at=1, fail_text="ERROR: NOT_FOUND: Unknown service account")
+    # Before it, the policies of both projects are read.
+    build_cloud.change(bench.world, fail_at=3, fail_text="ERROR: NOT_FOUND: Unknown service account")
     done = bench.run("deployer.sh", inputs)
     assert done.returncode == 0, done.stderr
     calls = build_cloud.read(bench.world)["calls"]
     granted = {word.removeprefix("--role=roles/") for call in calls for word in call if word.startswith("--role=")}
 
-    assert [call[3] for call in calls[:2]] == ["describe", "create"]
+    assert [call[3] for call in calls[2:4]] == ["describe", "create"]
     assert {"container.admin", "pubsub.admin"} <= granted
     assert not granted & {"owner", "editor", "viewer", "compute.networkAdmin"}
     in_clusters = [call for call in calls if "clusters-project" in call]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from infra.build.limit_grants import TENSORBOARD, list_roles
 from tests.infra.build_project import serve_project
 from tests.infra.mock_google_cloud import PROJECT
 
@@ -65,6 +66,16 @@ def test_an_empty_project_gets_everything(project: Project) -> None:
 
 def test_a_second_run_changes_nothing(project: Project) -> None:
     assert "No changes" in project.run("provision-07-terraform.sh")
+
+
+def test_the_builds_can_be_limited_to_the_roles_that_were_granted(project: Project) -> None:
+    policy = json.loads(project.gcloud("projects", "get-iam-policy", PROJECT, "--format=json"))
+    granted = {each["role"] for each in policy["bindings"]}
+    # As gcloud lists them, which the mock cannot.
+    custom = [{"name": role, "description": f" in project {PROJECT} need"} for role in granted]
+    inputs = project.environ | {"NAME": "tpu-provisioner", "CREATE_ENVIRONMENT": "true"}
+
+    assert granted | {TENSORBOARD} == set(list_roles(PROJECT, inputs, {}, custom))
 
 
 def test_another_cluster_or_bucket_is_refused_and_nothing_is_lost(project: Project) -> None:

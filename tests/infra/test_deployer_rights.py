@@ -109,7 +109,7 @@ def test_every_kind_of_resource_has_its_role_and_no_role_is_for_nothing(
 def test_the_page_explains_each_role_with_what_it_is_on(
     of_environment: set[tuple[str, str]], across: set[tuple[str, str]]
 ) -> None:
-    section = (ROOT / "docs/rights.md").read_text().split("## Who deploys")[1].split("\n## ")[0]
+    section = (ROOT / "docs/rights.md").read_text().split("## Who deploys")[1].split("\n##")[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
     said = {(row[0].split("`")[1].removeprefix("roles/"), row[1].strip()) for row in rows}
     own = {role for role, where in of_environment if where == "home-project"}
@@ -168,7 +168,8 @@ def test_the_role_of_our_own_allows_what_no_role_of_googles_allows_alone(
     assert done.returncode == 0, done.stderr
     calls = build_cloud.read(bench.world)["calls"]
     assert list_own_roles(calls, "update") == roles  # one that exists gets what this version needs
-    build_cloud.change(bench.world, calls=[], fail_at=1 + next(i for i, each in enumerate(calls) if is_look(each)))
+    look = 1 + next(number for number, each in enumerate(calls) if is_look(each))
+    build_cloud.change(bench.world, calls=[], policies={}, fail_at=look)
     assert bench.run("deployer.sh", {"PROJECT_ID": "home-project"} | inputs).returncode == 0
     first = next(iter(roles))
     assert list_own_roles(build_cloud.read(bench.world)["calls"], "create") == {first: roles[first]}
