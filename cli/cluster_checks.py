@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -131,14 +132,28 @@ def check_exporter(deployment: Deployment) -> Iterator[Finding]:
             check="exporter", result=Result.BAD, text=f"there is no answer at {url}: {say(error)}", mend=_LOGS
         )
         return
-    said = " ".join(answer.data.decode("utf-8", "replace").split())[:200]
     ready = answer.status == 200  # noqa: PLR2004 -- HTTP
     yield Finding(
         check="exporter",
         result=Result.OK if ready else Result.BAD,
-        text=f"{'ready' if ready else 'not ready'}: {said}",
+        text=f"{'ready' if ready else 'not ready'}: {_say_readiness(answer.data, ready=ready)}",
         mend="" if ready else _LOGS,
     )
+
+
+def _say_readiness(body: bytes, *, ready: bool) -> str:
+    """Return the exporter's role and what it misses, with the causes if it is not ready.
+
+    An answer that is not an exporter's is cut to 200 characters.
+    """
+    text = body.decode("utf-8", "replace")
+    try:
+        said = json.loads(text)
+        role, causes = said["role"], said["missing"].items()
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return " ".join(text.split())[:200]
+    missing = [str(name) if ready else f"{name} ({cause})" for name, cause in causes]
+    return f"its role is {role}" + (f"; missing: {', '.join(missing)}" if missing else "")
 
 
 def _check_reports(deployment: Deployment) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ on this machine.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -65,7 +66,7 @@ def demo(
     program = find_program()
     wanted = ("terraform", "kubectl") if cluster is ClusterKind.REAL else ("terraform",)
     missing = [_REMEDIES[each] for each in wanted if not shutil.which(each)]
-    missing += [] if program else [_REMEDIES[VARIABLE]]
+    missing += [] if program else [_say_missing_program()]
     if program is None or missing:
         refuse("missing on this machine:\n  - " + "\n  - ".join(missing))
     home = Path(tempfile.mkdtemp(prefix="tpu-provisioner-deploy-"))
@@ -85,6 +86,13 @@ def demo(
         raise typer.Exit(1)
     shutil.rmtree(home, ignore_errors=True)
     say("the loop has closed: deployed, run, destroyed, and nothing is left")
+
+
+def _say_missing_program() -> str:
+    """Return how to get the mock of Google Cloud, and what is wrong if the variable has a value."""
+    given = os.environ.get(VARIABLE)
+    wrong = f"{VARIABLE}: is not an executable file (got {given!r}); valid: the path of " if given else ""
+    return f"{wrong}{_REMEDIES[VARIABLE]}"
 
 
 class _Progress:

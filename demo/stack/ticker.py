@@ -26,7 +26,7 @@ def tick(
     url: Annotated[str, typer.Option(help="Where the sweep function listens.")],
     every_seconds: Annotated[float, typer.Option(help="Real seconds between two calls.", min=0.1)],
 ) -> None:
-    """Call the sweep function until SIGTERM."""
+    """Call the sweep function at once, and then at each interval, until SIGTERM."""
     ending = threading.Event()
 
     def end(_number: int, _frame: FrameType | None) -> None:
@@ -35,6 +35,7 @@ def tick(
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
     with httpx.Client(timeout=_CALL_SECONDS_MAX) as client:
+        _call(client, url)  # so that a new stack has a sweep that ran
         while not ending.wait(every_seconds):
             _call(client, url)
 

@@ -182,17 +182,32 @@ def test_the_job_calls_as_its_account_and_notes_a_refusal(monkeypatch: pytest.Mo
     assert scheduler.failures[0] == "403 no"
 
 
-def test_what_is_missing_is_said_with_how_to_get_it(tmp_path: Path) -> None:
-    done = subprocess.run(
+def run_demo(path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the demo where no program is found."""
+    return subprocess.run(
         [sys.executable, "-m", "demo.deploy"],
         cwd=PROJECT_ROOT,
-        env={"PATH": str(tmp_path), "HOME": str(tmp_path)},
+        env={"PATH": str(path), "HOME": str(path), **environment},
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
 
+
+def test_what_is_missing_is_said_with_how_to_get_it(tmp_path: Path) -> None:
+    done = run_demo(tmp_path)
+
     assert done.returncode == 2
     assert "https://developer.hashicorp.com/terraform/install" in done.stderr
+    assert "- a mock of Google Cloud: " in done.stderr
     assert "export MOCK_GOOGLE_CLOUD=" in done.stderr
+
+
+def test_a_mock_that_is_not_there_is_named(tmp_path: Path) -> None:
+    absent = str(tmp_path / "mock")
+
+    done = run_demo(tmp_path, MOCK_GOOGLE_CLOUD=absent)
+
+    assert done.returncode == 2
+    assert f"- MOCK_GOOGLE_CLOUD: is not an executable file (got '{absent}'); valid: " in done.stderr

@@ -112,7 +112,7 @@ form_of() {
         JOBSET_API_VERSION | KUEUE_API_VERSION) FORM='^(v[0-9]+\.[0-9]+\.[0-9]+|none)$' VALID="a version such as v0.11.1, none, or nothing for the default" ;;
         IMAGE_REPOSITORY | TPU_TYPE | NETWORK_NAME | SUBNET_NAME | TENSORBOARD_REGION) FORM='^[a-z][-a-z0-9]*$' VALID="lower-case letters, digits and hyphens" ;;
         NODE_SERVICE_ACCOUNTS) FORM='^[-a-z0-9@., ]+$' VALID="e-mail addresses, separated by spaces or commas" ;;
-        ALLOW_DELETE) FORM='^[-a-z0-9_./, ]+$' VALID="names as the refusal prints them, such as cluster/training, separated by spaces or commas" ;;
+        ALLOW_DELETE) FORM='^[-a-z0-9_./, ]+$' VALID="names as the refusal prints them, such as pool/cpu-node-pool, separated by spaces or commas" ;;
         FUNCTIONS_ARCHIVE) FORM='^functions-[0-9a-f]{16}\.zip$' VALID="the name of a kept archive, as the last lines of a build print it: functions-0123456789abcdef.zip" ;;
         ALERT_EMAIL) FORM='^[^@[:space:],]+@[^@[:space:],]+\.[A-Za-z]+$' VALID="one e-mail address such as team@example.com" ;;
         RUNBOOK_URL) FORM='^https://[^[:space:]#]+$' VALID="the https:// address of docs/runbook.md as your people read it, without #" ;;
