@@ -165,7 +165,12 @@ def test_what_waits_for_quota_has_no_pools_and_gets_them_when_the_first_is_gone(
     wait_for("two sweeps", lambda: count_sweeps(cloud) >= swept + 2)
     assert [each for each in queue.calls() if each["pool"].startswith("short-two-")] == []
 
+    # The second pool comes after the first has gone. Otherwise the pods can land on the first one
+    # (docs/kinds.md).
+    fault = cloud.add_fault("duration", pool="short-two-*", operation="create", seconds=LONG_CREATION)
     queue.delete("JobSet", "short-one")
+    wait_for("the first pool goes", lambda: not queue.pools("short-one-"), seconds=RELEASE_SECONDS)
+    cloud.clear_fault(fault)
     assert queue.pools_of(queue.wait_running(2, "short-two")) == queue.pools("short-two-")
     queue.delete("JobSet", "short-two")
     queue.clear()
