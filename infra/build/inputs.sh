@@ -95,7 +95,8 @@ form_of() {
     local bool='^(true|false)$' project='^[a-z][-a-z0-9]{4,28}[a-z0-9]$' cluster='^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$'
     case $1 in
         PROJECT_ID | CLUSTER_PROJECT | NETWORK_PROJECT) FORM=$project VALID="a project id: 6 to 30 lower-case letters, digits and hyphens, beginning with a letter" ;;
-        REGION | SERVICES_REGION) FORM='^[a-z]+-[a-z]+[0-9]+$' VALID="a region such as us-east5" ;;
+        REGION) FORM='^[a-z]+-[a-z]+[0-9]+$' VALID="a region such as us-east5" ;;
+        SERVICES_REGION) FORM='^[a-z]+-[a-z]+[0-9]+$' VALID="a region with Cloud Scheduler and Cloud Run, such as us-central1" ;;
         ZONE) FORM='^[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$' VALID="a zone such as us-east5-b or us-south1-ai1b" ;;
         CLUSTER_LOCATION) FORM='^[a-z]+-[a-z]+[0-9]+(-[a-z0-9]+)?$' VALID="the cluster's region (us-east5), or its zone if it is zonal (us-east5-b)" ;;
         NAME) FORM='^[a-z]([-a-z0-9]{0,18}[a-z0-9])?$' VALID="1 to 20 lower-case letters, digits and hyphens, beginning with a letter" ;;

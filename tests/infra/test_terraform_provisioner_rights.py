@@ -160,7 +160,7 @@ def record_collect(run: Run) -> None:
 
 
 def record_sweep(run: Run) -> None:
-    """Create for a leader past the grace; delete for an ended workload; remove surplus nodes.
+    """Create for a leader past the grace; delete for an ended workload; remove nodes; grow a pool.
 
     The elastic pool has a list of capacity, so it gives up nodes that GKE has not made.
     """
@@ -181,6 +181,10 @@ def record_sweep(run: Run) -> None:
     run.pass_time()
     run.end_workload()
     run.sweep()
+    for pods in (1, 3):
+        run.want(pods)
+        run.sweep()
+        run.pass_time()
 
 
 def record_settle(run: Run) -> None:

@@ -7,7 +7,7 @@ variable "project_id" {
 
 variable "region" {
   type        = string
-  description = "Region of the functions, the scheduler and the source bucket, for example us-east5. A region near the clusters is best; others work too."
+  description = "Region of the functions, the scheduler and the source bucket, for example us-central1. A region near the clusters is best; others work too. us-east5 has no Cloud Scheduler."
 }
 
 variable "name" {

@@ -10,11 +10,11 @@ variable "project_id" {
 
 variable "region" {
   type        = string
-  description = "Region of the functions, the scheduler and the source bucket, for example us-east5. A region near the clusters is best; others work too."
+  description = "Region of the functions, the scheduler and the source bucket, for example us-central1. A region near the clusters is best; others work too. us-east5 has no Cloud Scheduler."
 
   validation {
     condition     = can(regex("^[a-z]+-[a-z]+[0-9]+$", var.region))
-    error_message = "Must be a region such as us-east5; for a zone such as us-east5-b, give its region."
+    error_message = "Must be a region such as us-central1; for a zone such as us-central1-a, give its region."
   }
 }
 
