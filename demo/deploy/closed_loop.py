@@ -137,7 +137,7 @@ class ClosedLoop:
             TerraformFailed: the apply failed.
             Contradiction: the parts do not agree.
         """
-        self._say("packing the functions, and terraform apply")
+        self._say("packing the functions, and terraform apply (about half a minute)")
         archive = self.layout.home / "functions.zip"
         _run_script("stage_functions.py", "--zip", str(archive))
         inputs = root_inputs(PROJECT, LOCATION, ZONE, CLUSTER, str(archive)) | {"settings": _SETTINGS}
@@ -196,7 +196,7 @@ class ClosedLoop:
         Raises:
             TerraformFailed: the destroy failed.
         """
-        self._say("terraform destroy")
+        self._say("terraform destroy (about half a minute)")
         self._root.destroy()
         left = self._project.read_deployment()
         problems = [f"left in Terraform's state: {each}" for each in self._root.list_resources()]
