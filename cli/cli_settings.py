@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
+from cli.endings import BadInput
 from shared.core.errors import Misconfigured
 from shared.core.settings import CLUSTER, Settings, Valid, matching
 from shared.deliver import SETTLE
@@ -94,13 +95,14 @@ def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str, g
         guess: the zone that an invented cluster is in, when `zone` is empty.
 
     Raises:
-        Misconfigured: a setting is wrong, or the environment does not have that cluster.
+        BadInput: `cluster` or `zone` is wrong, or the environment does not have that cluster.
+        Misconfigured: a setting is wrong.
     """
     variable = name_variable("clusters")
     if zone and not ZONE.accepts(zone):
-        raise Misconfigured((describe_problem("--zone", "is not valid", zone, ZONE.text),))
+        raise BadInput(describe_problem("--zone", "is not valid", zone, ZONE.text))
     if cluster and not CLUSTER.accepts(cluster):
-        raise Misconfigured((describe_problem("--cluster", "is not valid", cluster, CLUSTER.text),))
+        raise BadInput(describe_problem("--cluster", "is not valid", cluster, CLUSTER.text))
     if variable not in environ:
         zone = zone or guess
         region = "-".join(zone.split("-")[:2])
@@ -111,7 +113,7 @@ def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str, g
     chosen = cluster or next(iter(settings.clusters))
     if chosen not in settings.clusters:
         valid = ", ".join(settings.clusters)
-        raise Misconfigured((describe_problem("--cluster", f"is not in {variable}", chosen, valid),))
+        raise BadInput(describe_problem("--cluster", f"is not in {variable}", chosen, valid))
     there = settings.clusters[chosen]
     return dataclasses.replace(settings, clusters={chosen: dataclasses.replace(there, zone=zone or there.zone)})
 

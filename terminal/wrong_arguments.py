@@ -103,12 +103,21 @@ def _describe_unknown(option: str, context: Any) -> str:
     for name, command in getattr(context.command, "commands", {}).items():
         if option in _list_options(command):
             return f"does not belong before the command; valid: for example {context.command_path} {name} {option}"
-    whole = {_HELP, *(each for each in _list_options(context.command) if each.startswith("--"))}
-    return f"is not an option; {suggest(option, whole)}"
+    own = {_HELP, *_list_long(context.command)}
+    above = context.parent
+    while above is not None and not difflib.get_close_matches(option, own):
+        if near := difflib.get_close_matches(option, _list_long(above.command), n=1):
+            return f"is not an option; did you mean {above.command_path} {near[0]} …?"
+        above = above.parent
+    return f"is not an option; {suggest(option, own)}"
 
 
 def _list_options(command: Any) -> set[str]:
     return {each for found in command.params for each in (*found.opts, *found.secondary_opts)}
+
+
+def _list_long(command: Any) -> list[str]:
+    return sorted(each for each in _list_options(command) if each.startswith("--"))
 
 
 def _name(parameter: Any) -> str:

@@ -214,6 +214,12 @@ def test_wrong_options_and_settings_end_with_2(
     assert said in result.stderr
 
 
+def test_a_wrong_zone_is_told_as_an_option_and_not_as_a_setting() -> None:
+    result = run("plan", str(EXAMPLES), "--zone", "nope")
+
+    assert result.stderr == "error: --zone: is not valid (got 'nope'); valid: a zone like us-east5-b\n"
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_terminal_shows_the_plan_within_its_width(width: int) -> None:
     written = io.StringIO()

@@ -211,6 +211,8 @@ def test_a_wrong_manifest_is_named(tmp_path: Path, text: str) -> None:
             "error: --cluster: does not belong behind the command; valid: root --cluster …\n",
         ),
         (("logs", "--sverity=x"), "error: --sverity: is not an option; did you mean --severity?\n"),
+        (("status", "--clustr", "c"), "error: --clustr: is not an option; did you mean root --cluster …?\n"),
+        (("letters", "list", "--projct=p"), "error: --projct: is not an option; did you mean root --project …?\n"),
         (("status", "--watch=x"), "error: --watch: takes no value; valid: --watch\n"),
         (("status", "-o"), "error: -o: needs a value; valid: -o=VALUE\n"),
         (("doctor", "now"), "error: 'now' is more than the command takes; valid: root doctor [OPTIONS]\n"),
