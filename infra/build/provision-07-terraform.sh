@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Plans with Terraform and applies exactly this plan: the root infra/terraform/complete, or with
 # CREATE_ENVIRONMENT=false infra/terraform/provisioner. Stops before a plan that deletes or replaces
-# a cluster, bucket, network, node pool, TensorBoard or repository of the users' images, unless
-# ALLOW_DELETE names it. With PLAN_ONLY=true it shows the plan and changes nothing.
+# a bucket, network, node pool, TensorBoard or repository of the users' images, unless ALLOW_DELETE
+# names it, and always before one that deletes or replaces a protected cluster. With PLAN_ONLY=true it
+# shows the plan and changes nothing.
 #
 # Inputs: those of check-inputs.sh; needs BUILD_FOLDER/functions.zip. Writes
 # BUILD_FOLDER/outputs.json. A second run changes nothing. After a failure, run it again: Terraform's

@@ -165,12 +165,16 @@ def read_more(path: str) -> dict[str, Any]:
     """
     if not path:
         return {}
+    about = f"TERRAFORM_VARIABLES: {path}: "
+    valid = 'valid: for example {"demand_wait_minutes": 60}'
     try:
         found = json.loads((ROOT / path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ValueError(f"TERRAFORM_VARIABLES: {path}: {error}") from error
+    except OSError as error:
+        raise ValueError(f"{about}cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ValueError(f"{about}is not JSON ({error}); {valid}") from error
     if not isinstance(found, dict):
-        raise ValueError(f"TERRAFORM_VARIABLES: {path}: is not a JSON object of variables")  # noqa: TRY004 -- an input
+        raise ValueError(f"{about}is not a JSON object of variables; {valid}")  # noqa: TRY004 -- an input
     return found
 
 

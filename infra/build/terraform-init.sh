@@ -2,8 +2,7 @@
 # Prepares Terraform: variables, provider, and the state in its bucket. Writes the outputs of an
 # existing deployment to BUILD_FOLDER/outputs.json. Changes nothing outside BUILD_FOLDER. Fails
 # if the state is about another cluster, or of another configuration. Without the bucket, nothing is
-# deployed: BUILD_FOLDER/no-state then tells this to the scripts of the
-# destroy build.
+# deployed: then it writes BUILD_FOLDER/no-state, which the other scripts look for.
 #
 # Inputs: those of check-inputs.sh; optional TERRAFORM (the program, default: terraform).
 # shellcheck source-path=SCRIPTDIR source=inputs.sh

@@ -164,17 +164,6 @@ def test_more_variables_come_from_a_file_and_inputs_win_but_maps_are_joined() ->
     assert values["settings"] == {"limit_slices": "3", "mode": "active"}
 
 
-def test_a_file_of_variables_that_is_no_object_is_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / "v.json").write_text("[]")
-    command = [sys.executable, str(BUILD / "render_variables.py"), "--output", str(tmp_path / "out")]
-    environ = inputs(OLD_COMMAND_LINE) | {"TERRAFORM_VARIABLES": str(tmp_path / "v.json")}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
-
-    assert done.returncode == 1
-    assert "error: TERRAFORM_VARIABLES: " in done.stderr
-    assert "not a JSON object of variables" in done.stderr
-
-
 @pytest.mark.parametrize("accounts", ["a@p.x, b@p.x", "a@p.x b@p.x", "a@p.x,b@p.x"])
 def test_accounts_are_separated_by_spaces_or_commas(accounts: str) -> None:
     values = render_variables(inputs(BESIDE_A_CLUSTER | {"_NODE_SERVICE_ACCOUNTS": accounts}), {})

@@ -1,0 +1,34 @@
+"""A wrong file of Terraform's variables is refused with its name, its fault and what is valid."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.build.render_variables import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "is not a JSON object of variables; valid: for example {"),
+        ('{"a": 1,}', "is not JSON (Expecting"),
+        (None, "cannot be read: No such file or directory"),
+    ],
+)
+def test_a_wrong_file_of_variables_is_refused_by_name(tmp_path: Path, text: str | None, said: str) -> None:
+    path = tmp_path / "v.json"
+    if text is not None:
+        path.write_text(text)
+    command = [sys.executable, str(ROOT / "infra/build/render_variables.py"), "--not-set"]
+    environ = {"TERRAFORM_VARIABLES": str(path)}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == 1
+    assert f"error: TERRAFORM_VARIABLES: {path}: {said}" in done.stderr
