@@ -174,7 +174,7 @@ resource "google_monitoring_alert_policy" "this" {
 
   project               = var.project_id
   display_name          = "${var.name}: ${each.value.title}"
-  combiner              = "AND" # an alert on the objective has two conditions, every other one
+  combiner              = "AND" # an alert on the objective has two conditions, and each other alert has one
   severity              = each.value.severity
   notification_channels = local.channels
 
