@@ -128,7 +128,8 @@ class Outbox:
     def oldest_age_seconds(self) -> float:
         """Return the age of the oldest event that is not stored yet; 0 without one."""
         with self._changed:
-            return self._clock() - self._queue[0].seen_at if self._queue else 0.0
+            # The service may have refused the oldest, which then went to the end.
+            return self._clock() - min(each.seen_at for each in self._queue) if self._queue else 0.0
 
     def _next_batch(self) -> list[_Waiting]:
         """Wait for events and return the oldest; they remain in the queue until they are stored."""

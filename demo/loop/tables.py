@@ -127,6 +127,7 @@ def _verdict(outcome: Outcome) -> Text:
         return Text(f"NOT VERIFIED:\n{lines}", style="bold red")
     served = sum(bool(one.pools) for one in outcome.timeline.slices.values())
     refused = f"; {len(outcome.refusals)} refused, with reasons above" if outcome.refusals else ""
-    return Text(
-        f"Verified: {served} node pools were created and deleted, none is left{refused}.", style="bold green"
+    return Text.assemble(
+        (f"Verified: {served} node pools were created and deleted, none is left{refused}.", "bold green"),
+        "\nNext: make up starts the same local cloud for your own commands (docs/tutorial.md).",
     )

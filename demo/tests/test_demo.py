@@ -55,6 +55,7 @@ def test_the_default_demo_is_verified_cheap_and_leaves_nothing(cluster_kind: Clu
         )
     assert len({one["pool"] for one in report["slices"]}) == 2
     assert "Verified" in answer.stdout
+    assert "make up" in answer.stdout
     assert picture.exists()
     assert list(temporary.iterdir()) == []
     assert list_processes(temporary) == []

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from shared.perform.cluster_figures import ClusterFigures
     from shared.perform.outcome import Outcome
 
+_LENGTH_MAX = 600
+
 
 @dataclass(slots=True)
 class SweepReport:
@@ -70,6 +72,3 @@ def name_error(error: Exception) -> ProvisionerError:
     broken = Broken(f"{type(error).__name__}: {error}"[:_LENGTH_MAX])
     broken.__cause__ = error
     return broken
-
-
-_LENGTH_MAX = 600

@@ -211,6 +211,30 @@ def test_the_age_of_the_oldest_event_is_known(topic: FakeTopic, metrics: Metrics
     assert box.oldest_age_seconds() == 10
 
 
+def test_a_refused_event_counts_for_the_age_although_others_go_before_it(metrics: Metrics) -> None:
+    reached, go_on = threading.Event(), threading.Event()
+
+    def publish(messages: Sequence[Message]) -> list[str]:
+        if any(message.attributes["ce-subject"].endswith("/bad") for message in messages):
+            raise InvalidRequest("this one never")
+        reached.set()
+        go_on.wait(60)
+        return ["1"]
+
+    box = Outbox(publish, capacity=9, metrics=metrics, clock=lambda: 100.0)
+    box.put(an_event("bad"), 90.0)
+    box.put(an_event("good"), 95.0)
+    worker = threading.Thread(target=box.run)
+    worker.start()
+    try:
+        assert reached.wait(60)
+        assert box.oldest_age_seconds() == 10
+    finally:
+        box.stop()
+        go_on.set()
+        worker.join(60)
+
+
 def test_pauses_grow_are_bounded_jittered_and_heed_advice() -> None:
     pauses = Pauses(first_seconds=1, longest_seconds=4)
     found = [pauses.next_seconds() for _ in range(6)]
