@@ -22,6 +22,7 @@ from standins.controlplane.building import (
 )
 from standins.controlplane.cache import BuildBroken, default_cache
 from standins.controlplane.commands import Choices
+from standins.controlplane.controller_table import ControllersClash, choose_controllers
 from standins.controlplane.product_manifests import ManifestBroken, read_kustomization
 from standins.controlplane.progress import Progress
 from standins.controlplane.recipe import ADDITIONS, RecipeBroken, UnknownAddition, find_additions
@@ -136,10 +137,10 @@ def serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: ending.set())
     try:
+        choose_controllers(choices.controllers)
         found = find_build(cache_folder or default_cache())
-        find_additions(choices.controllers)
         things = read_kustomization(manifests) if manifests else []
-    except (UnknownAddition, ManifestBroken) as error:
+    except (UnknownAddition, ControllersClash, ManifestBroken) as error:
         refuse(error)
     except (BuildBroken, RecipeBroken) as error:
         _give_up(str(error))

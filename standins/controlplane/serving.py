@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from standins.controlplane.cache import BuildBroken
-from standins.controlplane.controller_table import ControllersClash
 from standins.controlplane.plane import ControlPlane, NotReady, ProcessDied, StartEnded
 from standins.controlplane.product_manifests import ManifestBroken
-from standins.controlplane.recipe import RecipeBroken, UnknownAddition
+from standins.controlplane.recipe import RecipeBroken
 from standins.processes.free_ports import PortTaken
 from standins.processes.journal import write_record
 from standins.processes.private_files import write_ports, write_private
@@ -32,8 +31,6 @@ _EXPECTED = (
     ManifestBroken,
     BuildBroken,
     RecipeBroken,
-    UnknownAddition,
-    ControllersClash,
     httpx.HTTPError,
     OSError,
 )

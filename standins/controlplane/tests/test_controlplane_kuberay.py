@@ -146,6 +146,9 @@ def test_a_replica_that_loses_a_host_comes_back_whole_under_a_new_name_and_the_o
     rays.submit(raycluster("train", group("slices", hosts=2, replicas=1)))
     workers = wait_for_count("two workers", 2, lambda: rays.workers("slices"))
     before = {label(pod, REPLICA_NAME) for pod in workers}
+    # KubeRay waits until its cache has each pod that it created. If one is deleted before, it waits
+    # for 30 s, and then until something else wakes it, which may take 5 minutes.
+    wait_for("two unschedulable workers", lambda: len(unschedulable_workers(rays)) == 2)
     rays.api.delete(f"/api/v1/namespaces/{rays.namespace}/pods/{workers[0]['metadata']['name']}", params=AT_ONCE)
 
     def replaced() -> list[Json]:

@@ -32,6 +32,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(START_SECONDS_MAX)]
 ROOT = Path(__file__).resolve().parents[3]
 PARTS = (ETCD, API_SERVER, CONTROLLERS, SCHEDULER, JOBSET)
 NAMESPACES = "/api/v1/namespaces"
+FAILED, BAD_INPUT = 1, 2
 END_SECONDS_MAX = 60
 QUICK_SECONDS = 15
 """Three on a machine that does nothing else: each part is asked to end, and killed after a second
@@ -121,7 +122,7 @@ def test_a_part_that_dies_is_named_with_its_last_lines_and_all_else_ends(
         pids = server.pids()
         os.kill(pids[part], signal.SIGKILL)
 
-        assert server.process.wait(timeout=END_SECONDS_MAX) == 1
+        assert server.process.wait(timeout=END_SECONDS_MAX) == FAILED
     last = server.records()[-1]
     assert last["severity"] == "CRITICAL"
     assert last["message"].startswith(f"the process '{part}' ended with code -9; its last lines were:\n    ")
@@ -154,23 +155,24 @@ def test_a_taken_port_is_named_and_nothing_is_started(build: Build, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("names", "complaint"),
+    ("names", "complaint", "code"),
     [
-        ([], "make one: python -m standins.controlplane build"),
-        (["lws-0.7"], "make one: python -m standins.controlplane build --with lws-0.7"),
-        (["ray"], "controller: ray is not valid; valid: kuberay-1.5, "),
-        (["kuberay-1.5", "kuberay-1.6"], "kuberay-1.5 and kuberay-1.6 cannot run in one cluster; choose one"),
+        ([], "make one: python -m standins.controlplane build", FAILED),
+        (["lws-0.7"], "make one: python -m standins.controlplane build --with lws-0.7", FAILED),
+        (["ray"], "controller: ray is not valid; valid: kuberay-1.5, ", BAD_INPUT),
+        (["kuberay-1.5", "kuberay-1.6"], "kuberay-1.5 and kuberay-1.6 cannot run in one cluster", BAD_INPUT),
     ],
     ids=["no build", "not built", "unknown", "clash"],
 )
 def test_what_cannot_be_had_is_refused_before_anything_is_started(
-    names: list[str], complaint: str, build: Build, tmp_path: Path
+    names: list[str], complaint: str, code: int, build: Build, tmp_path: Path
 ) -> None:
     cache = tmp_path / "cache"
     cache.mkdir()
     if names:
         (cache / build.folder.name).symlink_to(build.folder)
-    server = refused(tmp_path, complaint, f"--cache-folder={cache}", *(f"--with={name}" for name in names))
+    options = [f"--cache-folder={cache}", *(f"--with={name}" for name in names)]
+    server = refused(tmp_path, complaint, *options, code=code)
     assert "process ready" not in server.log.read_text()
 
 
@@ -180,10 +182,10 @@ def test_a_part_that_refuses_its_configuration_is_named_and_nothing_is_left(buil
     assert server.records()[-1]["message"].startswith("the process 'kube-apiserver' ended with code ")
 
 
-def refused(folder: Path, complaint: str, *options: str) -> Server:
-    """Start a server that ends with an error, and return it."""
+def refused(folder: Path, complaint: str, *options: str, code: int = FAILED) -> Server:
+    """Start a server that ends with an error and this exit code, and return it."""
     server = Server(folder, *options)
-    assert server.process.wait(timeout=END_SECONDS_MAX) == 1
+    assert server.process.wait(timeout=END_SECONDS_MAX) == code
     assert complaint in server.log.read_text()
     assert server.leftovers() == []
     return server
@@ -196,7 +198,7 @@ def test_a_further_controller_is_a_part_like_the_others(build: Build, tmp_path: 
         assert set(pids) == {*PARTS, "kuberay-1.6"}
         os.kill(pids["kuberay-1.6"], signal.SIGKILL)
 
-        assert server.process.wait(timeout=END_SECONDS_MAX) == 1
+        assert server.process.wait(timeout=END_SECONDS_MAX) == FAILED
     assert server.records()[-1]["message"].startswith("the process 'kuberay-1.6' ended with code -9; its last")
     assert not any(map(is_alive, pids.values()))
 
