@@ -141,7 +141,8 @@ def write_faults(folder: Path, *, limit: int = 0) -> Path:
     timings = {"timings": {"pending": [PENDING_SECONDS, PENDING_SECONDS]}} if limit else {}
     path = folder / "faults.json"
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"faults": faults, **timings}))
+    # The Go program turns upgrades off, which GKE allows only without a channel.
+    path.write_text(json.dumps({"faults": faults, "release_channel": "UNSPECIFIED", **timings}))
     return path
 
 

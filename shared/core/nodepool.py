@@ -55,9 +55,7 @@ def build_node_pool(
         "config": _build_config(demand, build_labels(demand, attempt, created_at, cluster_uid), settings),
         "initialNodeCount": 0 if flexible else shape.node_count,
         "locations": [demand.zone],
-        # Repair keeps all hosts of a slice; an upgrade would restart a running job for nothing.
-        "management": {"autoRepair": not flexible, "autoUpgrade": False},
-        "upgradeSettings": {"strategy": "SHORT_LIVED"} if flexible else _build_upgrades(demand),
+        **_build_upkeep(demand, on_release_channel=settings.clusters[demand.claim.cluster].on_release_channel),
         # The setting is for one pod of the workload on each node.
         "maxPodsConstraint": {"maxPodsPerNode": str(settings.node_max_pods + shape.pods_per_node - 1)},
     }
@@ -96,9 +94,25 @@ def _build_placement(demand: Demand, settings: Settings) -> Json:
     return {}
 
 
-def _build_upgrades(demand: Demand) -> Json:
+def _build_upkeep(demand: Demand, *, on_release_channel: bool) -> Json:
+    """Return what GKE may do to the nodes: repair them, and upgrade none on which a job runs.
+
+    On a release channel, GKE refuses a pool without auto-upgrade; an exclusion puts upgrades off:
+    https://cloud.google.com/kubernetes-engine/docs/how-to/node-auto-upgrades.
+    """
+    if demand.capacity.tier == Tier.FLEX_START:
+        # Its nodes live for seven days at most, and SHORT_LIVED upgrades replace none before.
+        management = {"autoRepair": False, "autoUpgrade": on_release_channel}
+        return {"management": management, "upgradeSettings": {"strategy": "SHORT_LIVED"}}
     # A full rack has no room for one more host.
-    return {"maxSurge": 0, "maxUnavailable": 1} if demand.shape.gpus and demand.shape.topology else {"maxSurge": 1}
+    full = demand.shape.gpus and demand.shape.topology
+    upkeep: Json = {
+        "management": {"autoRepair": True, "autoUpgrade": on_release_channel},
+        "upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1} if full else {"maxSurge": 1},
+    }
+    if on_release_channel:
+        upkeep["maintenancePolicy"] = {"exclusionUntilEndOfSupport": {"enabled": True}}
+    return upkeep
 
 
 def _build_accelerators(demand: Demand) -> list[Json]:

@@ -13,9 +13,10 @@ from shared.core.errors import LabelBudgetExceeded
 from shared.core.identity.names import build_pool_name, parse_owner
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.nodepool import build_node_pool, describe_placement
+from shared.core.settings import ClusterSettings
 from shared.core.shapes.tpu_catalogue import FAMILIES
 from shared.core.workloads import Toleration
-from tests.builders import JOBSET_UID, OWNER_KEYS, a_claim, a_demand, a_jobset, a_pod, settings
+from tests.builders import CLUSTER, JOBSET_UID, OWNER_KEYS, ZONE, a_claim, a_demand, a_jobset, a_pod, settings
 
 if TYPE_CHECKING:
     from shared.core.settings import Settings
@@ -55,7 +56,8 @@ def test_the_plain_pool_is_exactly_this() -> None:
         },
         "initialNodeCount": 4,
         "locations": ["us-east5-b"],
-        "management": {"autoRepair": True, "autoUpgrade": False},
+        "management": {"autoRepair": True, "autoUpgrade": True},
+        "maintenancePolicy": {"exclusionUntilEndOfSupport": {"enabled": True}},
         "upgradeSettings": {"maxSurge": 1},
         "maxPodsConstraint": {"maxPodsPerNode": "15"},
         "placementPolicy": {"type": "COMPACT", "tpuTopology": "4x4"},
@@ -112,6 +114,14 @@ def test_forced_on_demand_has_neither_spot_nor_reservation() -> None:
         assert body["initialNodeCount"] == 4
 
 
+def test_where_no_release_channel_forbids_it_upgrades_are_off() -> None:
+    cluster = ClusterSettings(endpoint="http://127.0.0.1:9", zone=ZONE, on_release_channel=False)
+    body = build(settings(clusters={CLUSTER: cluster}))
+
+    assert body["management"] == {"autoRepair": True, "autoUpgrade": False}
+    assert "maintenancePolicy" not in body
+
+
 def test_flex_start_begins_empty_and_is_filled_by_gke() -> None:
     body = build(selectors={labels.FLEX_START: "true", labels.MAX_RUN_DURATION: "3600"})
     config = body["config"]
@@ -121,8 +131,9 @@ def test_flex_start_begins_empty_and_is_filled_by_gke() -> None:
     assert config["labels"][labels.MAX_RUN_DURATION] == "3600"
     assert body["initialNodeCount"] == 0
     assert body["autoscaling"] == {"enabled": True, "maxNodeCount": 4, "locationPolicy": "ANY"}
-    assert body["management"]["autoRepair"] is False
+    assert body["management"] == {"autoRepair": False, "autoUpgrade": True}
     assert body["upgradeSettings"] == {"strategy": "SHORT_LIVED"}
+    assert "maintenancePolicy" not in body
 
 
 def test_flex_start_without_a_duration_takes_the_setting_s() -> None:

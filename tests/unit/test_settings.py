@@ -74,9 +74,9 @@ def test_each_type_of_setting_is_read(key: str, text: str, value: Any) -> None:
 def test_a_cluster_s_own_settings_are_read() -> None:
     said = {"endpoint": "https://c", "zone": "us-east5-b", "ca_file": "/ca", "token_file": "/t"}
     said["ca_data"] = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nMIIB\n").decode()
-    found = read_settings({f"{PREFIX}CLUSTERS": json.dumps({CLUSTER: said})})
+    found = read_settings({f"{PREFIX}CLUSTERS": json.dumps({CLUSTER: said | {"on_release_channel": False}})})
 
-    assert found.clusters[CLUSTER] == ClusterSettings(**said)
+    assert found.clusters[CLUSTER] == ClusterSettings(**said, on_release_channel=False)
 
 
 @pytest.mark.parametrize(

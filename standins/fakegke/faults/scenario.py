@@ -3,15 +3,15 @@
 Workload policies, reservations, timings, and the faults to start with.
 
 Read from one YAML or JSON file (`--faults`): either a plain list of faults, or a mapping with
-`faults`, `capacity`, `policies`, `reservations`, `timings`. Unknown keys are refused by name. The
-default timings are those observed on real clusters where a recording exists, and educated guesses
-elsewhere (docs/fake-gke.md says which).
+`faults`, `capacity`, `policies`, `reservations`, `timings`, `release_channel`. Unknown keys are
+refused by name. The default timings are those observed on real clusters where a recording exists,
+and educated guesses elsewhere (docs/fake-gke.md says which).
 """
 
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import yaml
@@ -97,6 +97,8 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     )
     reservations: list[Reservation] | None = None
     timings: Timings = msgspec.field(default_factory=Timings)
+    release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED", "UNSPECIFIED"] = "REGULAR"
+    """Of the clusters; UNSPECIFIED is none."""
     capacity: tuple[Stock, ...] = ()
 
     @property

@@ -61,7 +61,7 @@ def filled_pool(pool: Message, cluster: ClusterName, machine: Machine, zones: li
     if not stored.HasField("management"):
         flexible = tier_of(pool) == "flex-start"
         stored.management.auto_repair = not flexible
-        stored.management.auto_upgrade = not flexible
+        stored.management.auto_upgrade = True
     if not stored.HasField("upgrade_settings"):
         stored.upgrade_settings.max_surge = 1
         stored.upgrade_settings.strategy = UpdateStrategy.SURGE
@@ -92,7 +92,9 @@ def _fill_config(config: Message, machine: Machine) -> None:
         config.shielded_instance_config.enable_integrity_monitoring = True
 
 
-def described_cluster(name: ClusterName, zones: list[str], created: str, endpoint: str) -> Message:
+def described_cluster(
+    name: ClusterName, zones: list[str], created: str, endpoint: str, release_channel: str
+) -> Message:
     """Return what GetCluster says about a cluster, without its pools."""
     return Cluster(
         name=name.cluster,
@@ -112,6 +114,7 @@ def described_cluster(name: ClusterName, zones: list[str], created: str, endpoin
         monitoring_service="monitoring.googleapis.com/kubernetes",
         cluster_ipv4_cidr="192.168.64.0/20",
         services_ipv4_cidr="192.168.80.0/20",
+        release_channel={"channel": release_channel},
     )
 
 

@@ -297,7 +297,8 @@ class FakeGke:
         )
 
     def _described(self, cluster: ClusterRecord) -> Message:
-        message = described_cluster(cluster.name, cluster.zones, cluster.created, "127.0.0.1")
+        channel = self.world.scenario.release_channel
+        message = described_cluster(cluster.name, cluster.zones, cluster.created, "127.0.0.1", channel)
         message.node_pools.extend(self._reads.pools(cluster))
         message.current_node_count = sum(len(pool.nodes) for pool in cluster.pools.values())
         return message

@@ -64,6 +64,7 @@ def check_pool(pool: Message, location: str, zones: list[str], scenario: Scenari
     _check_disk(pool, shape.machine)
     _check_counts(pool, shape, late_count=late_count)
     check_tier(pool, shape.machine)
+    _check_upgrades(pool, scenario.release_channel)
     check_node_labels(dict(pool.config.labels), labels_by_gke(pool, shape.machine, shape.topology))
     check_resource_labels(dict(pool.config.resource_labels))
     check_tags(pool.config.tags)
@@ -75,6 +76,19 @@ def _check_zones(pool: Message, location: str) -> None:
     for zone in pool.locations:
         if not is_zone(zone) or region_of(zone) != region_of(location):
             raise invalid_field("node_pool.locations", zone, f"Must be a zone of region {region_of(location)}.")
+
+
+def _check_upgrades(pool: Message, channel: str) -> None:
+    """Refuse what a cluster's release channel does not allow.
+
+    The first text is GKE's own; that an exclusion needs a channel is Google's page, its text a
+    guess: https://cloud.google.com/kubernetes-engine/docs/how-to/node-auto-upgrades.
+    """
+    on_channel = channel != "UNSPECIFIED"
+    if on_channel and pool.HasField("management") and not pool.management.auto_upgrade:
+        raise invalid(f"Auto_upgrade must be true when release_channel {channel} is set.")
+    if not on_channel and pool.maintenance_policy.exclusion_until_end_of_support.enabled:
+        raise invalid("A maintenance exclusion of a node pool needs a cluster on a release channel.")
 
 
 def _shape(pool: Message, location: str, zones: list[str], scenario: Scenario) -> Shape:

@@ -72,6 +72,10 @@ REFUSED: list[tuple[container_v1.NodePool, str]] = [
     ),
     (cpu_pool(config={"disk_size_gb": 5}), "Must be 10 to 65536"),
     (cpu_pool(config={"disk_size_gb": 50, "boot_disk": {"size_gb": 50}}), "config.boot_disk excludes"),
+    (
+        cpu_pool(management={"auto_repair": True}),
+        "Auto_upgrade must be true when release_channel REGULAR is set.",
+    ),
     (slice_pool(config={"preemptible": True}), "spot and preemptible exclude each other"),
     (slice_pool(config={"reservation_affinity": _specific("res-1")}), "spot and reservation_affinity exclude"),
     (slice_pool(config={"flex_start": True}), "spot and flex_start exclude each other"),
@@ -157,6 +161,17 @@ def test_a_pool_that_gke_would_take_becomes_running(pool: container_v1.NodePool)
     model.client.create_node_pool(parent=model.parent, node_pool=pool)
     model.advance(700)
     assert [shown.status.name for shown in model.pools()] == ["RUNNING"]
+
+
+def test_a_cluster_without_a_release_channel_takes_pools_without_upgrades_and_no_exclusion() -> None:
+    model = InProcessWorld(scenario={"release_channel": "UNSPECIFIED"})
+    exclusion = {"exclusion_until_end_of_support": {"enabled": True}}
+    model.client.create_node_pool(parent=model.parent, node_pool=cpu_pool(management={"auto_repair": True}))
+    request = {"parent": model.parent, "node_pool": cpu_pool("second", maintenance_policy=exclusion)}
+    refusal = model.refusal(lambda: model.client.create_node_pool(request=request))
+
+    assert (refusal.code, "release channel" in refusal.text) == ("INVALID_ARGUMENT", True)
+    assert not model.pools()[0].management.auto_upgrade
 
 
 @pytest.mark.parametrize(

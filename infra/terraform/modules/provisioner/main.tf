@@ -32,7 +32,14 @@ locals {
     {
       TPU_PROVISIONER_CLUSTERS = jsonencode({
         for key, each in local.clusters :
-        local.cluster_paths[key] => merge({ endpoint = local.cluster_endpoints[key], zone = each.zone }, local.cluster_authorities[key])
+        local.cluster_paths[key] => merge(
+          {
+            endpoint           = local.cluster_endpoints[key]
+            zone               = each.zone
+            on_release_channel = one(data.google_container_cluster.served[key].release_channel[*].channel) != "UNSPECIFIED"
+          },
+          local.cluster_authorities[key],
+        )
       })
       TPU_PROVISIONER_NODE_SERVICE_ACCOUNT          = var.node_service_accounts[0]
       TPU_PROVISIONER_ALLOWED_NODE_SERVICE_ACCOUNTS = join(",", var.node_service_accounts)
