@@ -1,4 +1,4 @@
-"""The runbook answers each class of failed creations: meaning, what follows, a command."""
+"""The runbook answers each alert and each class of failed creations. Its links have targets."""
 
 from __future__ import annotations
 
@@ -10,9 +10,18 @@ import pytest
 from shared.core.decide.attempts import PAUSE_SECONDS, PAUSE_SECONDS_MAX
 from shared.core.decide.failures import RULES, Failure
 
-RUNBOOK = (Path(__file__).resolve().parents[2] / "docs/runbook.md").read_text()
+ROOT = Path(__file__).resolve().parents[2]
+RUNBOOK = (ROOT / "docs/runbook.md").read_text()
+ALERTS = (ROOT / "infra/terraform/modules/provisioner/alerts.tf").read_text()
 COMMANDS = ("gcloud ", "kubectl ", "tpu-provisioner ")
+ALERT = re.compile(r'title += "([^"]+)"\n +severity = "(\w+)"\n.+?heading += "([^"]+)"', re.DOTALL)
+ALERT_ROW = re.compile(r"^\| ([^|]+) \| ([A-Z]+) \| \[[^]]+\]\(#([-\w]+)\) \|$", re.MULTILINE)
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| \[([^]]+)\]\(#([-\w]+)\) \|$", re.MULTILINE)
+
+
+def name_anchor(title: str) -> str:
+    """The anchor of a heading, as GitHub and the site make it."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
 def read_rows() -> dict[str, tuple[str, str, str]]:
@@ -35,7 +44,7 @@ def test_a_class_has_a_heading_with_what_follows_and_a_command(failure: Failure)
     _, title, anchor = read_rows()[failure]
     section = read_section(title)
 
-    assert anchor == re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+    assert anchor == name_anchor(title)
     assert re.findall(r"^- \*\*(Means|Next|You):\*\*", section, re.MULTILINE) == ["Means", "Next", "You"]
     assert any(each.startswith(COMMANDS) for each in re.findall(r"`([^`]+)`", section))
 
@@ -58,3 +67,23 @@ def test_the_table_says_whether_a_class_is_tried_again(failure: Failure) -> None
 def test_the_pause_is_the_one_that_attempts_have() -> None:
     assert (PAUSE_SECONDS, PAUSE_SECONDS_MAX) == (60.0, 1800.0)
     assert "The pause doubles from one minute to thirty" in RUNBOOK
+
+
+def test_the_table_has_each_alert_with_its_severity_and_its_heading_and_no_other() -> None:
+    rows = ALERT_ROW.findall(RUNBOOK.partition("\n## Alerts\n")[2].partition("\n### ")[0])
+    alerts = ALERT.findall(ALERTS)
+    shown = {
+        title: [row[1:] for row in rows if re.fullmatch(re.sub(r"\$\{\w+\}", ".+", title), row[0])]
+        for title, _, _ in alerts
+    }
+
+    assert len(alerts) == len(rows) == ALERTS.count("  heading ")
+    assert shown == {title: [(severity, heading)] for title, severity, heading in alerts}
+
+
+def test_each_link_inside_of_the_page_leads_to_a_heading() -> None:
+    anchors = {name_anchor(title) for title in re.findall(r"^#+ (.+)$", RUNBOOK, re.MULTILINE)}
+    links = re.findall(r"\]\(#([-\w]+)\)", RUNBOOK)
+
+    assert len(links) > 50
+    assert sorted(set(links) - anchors) == []

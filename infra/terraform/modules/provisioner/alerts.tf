@@ -134,7 +134,7 @@ locals {
         severity = "ERROR"
         duration = "600s"
         query    = "absent(tpu_provisioner_exporter_is_leader{${labels}} == 1)"
-        text     = "No exporter of cluster ${local.cluster_paths[key]} is the leader. New demands wait for the sweep: up to a minute instead of seconds."
+        text     = "No exporter of cluster ${local.cluster_paths[key]} is the leader. The sweep still finds pods that wait, so their pools are created up to about a minute later."
         heading  = "alert-the-exporter-is-silent"
       }
     },
