@@ -184,7 +184,7 @@ def _add(found: Found, name: str, text: str) -> None:
 
 
 def _tell_doubled(key: str) -> str:
-    return show_line(f"the key {key} is there twice; the last one counts, as for kubectl")
+    return show_line(f"the key {key} is used twice; the last value counts, as for kubectl")
 
 
 def _add_object(found: Found, where: Place, body: Any, depth: int = 0) -> None:
