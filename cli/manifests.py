@@ -1,6 +1,7 @@
-"""Reads the workloads of manifest files; says with file and document what cannot be read.
+"""Reads the workloads of manifest files, and names file and document of what cannot be read.
 
-What is wrong in one document stops no other one. Objects that make workloads are opened.
+An error in one document does not stop the others. An object that creates workloads, for example a
+CronJob, is replaced by these workloads.
 """
 
 from __future__ import annotations

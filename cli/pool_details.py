@@ -1,4 +1,4 @@
-"""What a planned pool has, and what must be there besides it: read from what would be sent."""
+"""Lists what a planned pool has, and what it needs, from the request that would be sent."""
 
 from __future__ import annotations
 

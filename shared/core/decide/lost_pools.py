@@ -70,6 +70,6 @@ def decide_lost(
 def _decide_flexible(demand: Demand, pool: PoolSnapshot) -> Decision:
     message = f"flex-start has given node pool {pool.name} no nodes for more than {demand.flex_wait_seconds} s"
     if demand.choices == 1:
-        message += "; it goes on waiting, because no list of capacity has another way"
+        message += "; it continues to wait, because no list of capacity has another candidate"
         return Decision(Verdict.WAIT, Reason.POD_UNPLACED, message)
     return Decision(Verdict.DELETE, Reason.STOCKOUT, message)
