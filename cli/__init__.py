@@ -1,1 +1,5 @@
-"""The operator's commands: look, plan, replay, check. Only `replay` changes anything."""
+"""The operator's commands.
+
+These change something: `replay`, `letters replay`, `letters discard`, `board --write`, `config set`
+and `config unset`. All others only read.
+"""

@@ -40,7 +40,7 @@ app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Look at a deployment of TPU Provisioner, plan, replay messages, and find problems. "
+    help="Show the state of a deployment of TPU Provisioner, plan, replay messages, and find problems. "
     "The deployment is chosen by the options below, else by the environment (TPU_PROVISIONER_*), "
     "else by `config set`, else it is the local stack of this folder, else the current context of "
     "the kubeconfig.",
@@ -147,11 +147,11 @@ def why(
     ],
     namespace: Namespace = "",
     since: Annotated[
-        str, typer.Option(metavar="TIME", help="Leave out what is older: RFC 3339, or 15m, 2h, 3d.")
+        str, typer.Option(metavar="TIME", help="Show only what is newer: RFC 3339, or 15m, 2h, 3d.")
     ] = "",
     output: Output = Format.TABLE,
     *,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue with new ones, until Ctrl-C.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what happened to one workload, in order of time.

@@ -1,4 +1,4 @@
-"""One run of ``why``: read the history in each cluster, print it, go on with what follows."""
+"""One run of ``why``: reads the history in each cluster, prints it, and follows new entries."""
 
 from __future__ import annotations
 

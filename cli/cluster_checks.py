@@ -163,7 +163,7 @@ def _check_reports(deployment: Deployment) -> Iterator[Finding]:
     now = deployment.ports.clock.now()
     last = find_last_report(deployment.open_logs, next(iter(deployment.settings.clusters)), now=now)
     if last is None:
-        text = "published no event in the last day; this is right only if no workload asked or ended"
+        text = "published no event in the last day; that is normal only if no workload needed a pool or ended"
         yield Finding(check="exporter", result=Result.WARN, text=text, mend=_LOGS)
     else:
         text = f"published its last event {format_age(max(0.0, now - last))} ago"

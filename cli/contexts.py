@@ -108,7 +108,7 @@ def _read_stack(path: Path) -> dict[str, str]:
         found = json.loads(path.read_text(encoding="utf-8"))
         return {str(key): str(value) for key, value in found.items()}
     except (OSError, ValueError, AttributeError) as error:
-        raise BadInput(f"{path}: is not what make up writes; valid: a new stack (make down up)") from error
+        raise BadInput(f"{path}: is not a file that make up writes; valid: a new stack (make down up)") from error
 
 
 def _narrow(clusters: str, choice: Choice) -> dict[str, str]:

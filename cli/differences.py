@@ -64,7 +64,7 @@ def _compare_workload(slices: Sequence[PlannedSlice], live: _Key, pools: dict[st
             what = f"node pool {pool.name} ({pool.status}) does not have this shape, {each.demand.shape}"
             lines.append(f"~ {namespace}/{slice_name}: {what}")
     return lines + [
-        f"- {namespace}/{gone}: node pool {pool.name} goes; the manifest has no such slice"
+        f"- {namespace}/{gone}: node pool {pool.name} is deleted, because the manifest has no such slice"
         for gone, pool in sorted(pools.items())
         if gone not in wanted
     ]

@@ -1,7 +1,7 @@
 """Creations that failed: GKE's operations that ended with an error, and requests that it refused.
 
-GKE's list of operations has no request that was refused, for example with HTTP 429. Only the
-functions' log records tell those.
+GKE's list of operations has no refused requests, for example with HTTP 429. Only the functions' log
+records have those.
 """
 
 from __future__ import annotations

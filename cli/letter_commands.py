@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Look at dead letters, deliver them again, or remove them. A message that can never succeed becomes one.",
+    help="Show dead letters, deliver them again, or remove them. A message that can never succeed becomes one.",
 )
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="IDs of messages, as the list shows them.")]
 Reasons = Annotated[

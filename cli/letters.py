@@ -1,8 +1,8 @@
-"""Dead letters: look at them, say what would be decided about each now, publish them again.
+"""Reads dead letters, says what would be decided about each now, and publishes them again.
 
-A letter is acknowledged only after its copy was stored, so an interruption can duplicate a message
-and never lose one; duplicates are harmless, for a message is only a hint to look. Letters that are
-not chosen are given back.
+A letter is acknowledged only after its copy was stored. So an interruption can duplicate a message,
+but cannot lose one. Duplicates are harmless, because a message only names an object. Letters that
+are not chosen are released to the subscription.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the functions and the exporter logged lately, a line for each record."""
+"""Prints what the functions and the exporter logged lately, a line for each record."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def logs(
     ] = None,
     namespace: Namespace = "",
     since: Annotated[
-        str, typer.Option(metavar="TIME", help="Leave out what is older: RFC 3339, or 15m, 2h, 3d.")
+        str, typer.Option(metavar="TIME", help="Show only newer records: RFC 3339, or 15m, 2h, 3d.")
     ] = "1h",
     severity: Annotated[
-        Severity, typer.Option(help="Leave out what is less severe. notice: what was created, deleted or refused.")
+        Severity, typer.Option(help="Show only this severity and above. notice: created, deleted or refused.")
     ] = Severity.INFO,
     most: Annotated[
         int,
@@ -99,7 +99,7 @@ def logs(
     ] = 200,
     output: Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")] = Format.TABLE,
     *,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new records, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue with new ones, until Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False,
 ) -> None:
     """Show what the functions and the exporter logged, the newest last.

@@ -2,7 +2,7 @@
 
 Dates are texts, and keys are texts: an API server would get nothing else
 (https://github.com/kubernetes-sigs/yaml). Of two equal keys the last one counts, as for kubectl
-(https://github.com/kubernetes/kubernetes/issues/125885), and it is told. PyYAML alone makes dates,
+(https://github.com/kubernetes/kubernetes/issues/125885). A note says so. PyYAML alone makes dates,
 sets and bytes, and reads a kilobyte of aliases until the memory is full. The text is scanned by
 libyaml, which reads what kubectl reads, for example a tab at the end of a line.
 """

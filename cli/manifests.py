@@ -1,6 +1,7 @@
-"""Reads the workloads of manifest files; says with file and document what cannot be read.
+"""Reads the workloads of manifest files, and names file and document of what cannot be read.
 
-What is wrong in one document stops no other one. Objects that make workloads are opened.
+An error in one document does not stop the others. An object that creates workloads, for example a
+CronJob, is replaced by these workloads.
 """
 
 from __future__ import annotations
@@ -184,7 +185,7 @@ def _add(found: Found, name: str, text: str) -> None:
 
 
 def _tell_doubled(key: str) -> str:
-    return show_line(f"the key {key} is there twice; the last one counts, as for kubectl")
+    return show_line(f"the key {key} is used twice; the last value counts, as for kubectl")
 
 
 def _add_object(found: Found, where: Place, body: Any, depth: int = 0) -> None:

@@ -163,14 +163,14 @@ def plan(
 
 
 def _tell_cut(planned: list[PlannedSlice], workload: WorkloadView) -> list[PlannedSlice]:
-    """Return the slices of a workload with a note if a limit leaves only some of its pools."""
+    """Return the slices of a workload with a note if a limit allows only some of its pools."""
     now = [each for each in planned if not each.later]
     made = sum(each.creates for each in now)
     cut = sum(each.decision.reason == Reason.LIMIT_REACHED for each in now)
     if not (made and cut):
         return planned
-    why = ", and its pools are of use only together" if get_kind(workload.kind).gang else ""
-    note = f"a limit leaves {made} of its {count(made + cut, 'pool')}{why}"
+    why = ", but the workload needs all of them" if get_kind(workload.kind).gang else ""
+    note = f"a limit allows only {made} of its {count(made + cut, 'pool')}{why}"
     return [dataclasses.replace(each, notes=(*each.notes, note)) for each in planned]
 
 
@@ -320,8 +320,8 @@ def _read_notes(workload: WorkloadView, cluster: str, settings: Settings) -> tup
     wish = gang if isinstance(gang, Decision) else wish
     if isinstance(wish, Wish):
         notes.append(
-            "it starts suspended and gets its capacity first: it is resumed when all of its node pools run, and "
-            f"all are given back if that takes longer than {wish.seconds} s"
+            "it waits for its capacity: it is resumed when all of its node pools run, and all of them are deleted "
+            f"if that takes longer than {wish.seconds} s"
         )
     elif wish:
         notes.append(f"refused: {wish.message}")

@@ -1,4 +1,4 @@
-"""What a planned pool has, and what must be there besides it: read from what would be sent."""
+"""Lists what a planned pool has, and what it needs, from the request that would be sent."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def list_pool_needs(demand: Demand) -> list[str]:
 
 
 def find_mixed(each: SliceOfPod, workload: WorkloadView) -> str:
-    """Return what keeps two slices apart, if only a webhook does: the functions' own refusal."""
+    """Return how to keep two slices apart if only a webhook can, from the functions' refusal."""
     pod = PodView(
         namespace=workload.namespace,
         name=f"{each.name}-0",
@@ -63,5 +63,5 @@ def find_mixed(each: SliceOfPod, workload: WorkloadView) -> str:
     try:
         get_kind(workload.kind).find_slice(pod, workload)
     except SlicesMayMix as error:
-        return f"what keeps its slices apart, or each pod is refused [{error.reason}]: {error.valid}"
+        return f"a way to keep its slices apart, else its pods are refused [{error.reason}]: {error.valid}"
     return ""

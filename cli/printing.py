@@ -1,4 +1,4 @@
-"""How answers look: columns for people (as kubectl prints them), JSON and YAML for programs.
+"""Prints answers: columns for people (as kubectl does), JSON and YAML for programs.
 
 On a terminal the columns fold at its width and carry colour (never with NO_COLOR); elsewhere every
 row is one line, whatever its length, so that grep and awk can be trusted.

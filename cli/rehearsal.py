@@ -1,7 +1,6 @@
-"""The functions' own code with its hands tied: what would be decided now, and nothing is changed.
+"""Runs the functions' own code without any change: what would be decided now.
 
-A create that would conflict conflicts here too, so that the rehearsed path is the real one to its
-end.
+A create that would conflict conflicts here too, so the code takes the same path as in reality.
 """
 
 from __future__ import annotations

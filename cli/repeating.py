@@ -1,4 +1,4 @@
-"""Looks again and again until Ctrl-C, for ``--watch`` and ``--follow``."""
+"""Reads again and again until Ctrl-C, for ``--watch`` and ``--follow``."""
 
 from __future__ import annotations
 

@@ -96,7 +96,8 @@ def run(request: Request, deployment: Deployment, console: Console, form: Format
         functions = request.functions or list_pushed(own)
         to = format_moment(moment) if request.since else request.snapshot
         kept = describe_kept(admin, own, functions, moment, now=now) if request.since else ""
-        confirm(f"Set {', '.join(functions)} back to {to}?{kept} Pub/Sub cannot count the messages.", sure=False)
+        question = f"Deliver the messages of {', '.join(functions)} again from {to}?"
+        confirm(f"{question}{kept} Pub/Sub cannot count them.", sure=False)
     if request.since:
         sought = seek_to_time(admin, own, request.functions, moment, dry_run=request.dry_run)
     else:
@@ -208,7 +209,7 @@ def print_letters(console: Console, report: LetterReport, *, dry_run: bool) -> N
         print_line(console, styled(f"{text}; remove with: tpu-provisioner letters discard", "warn"))
     if report.newer:
         newer = count(report.newer, "dead letter")
-        print_line(console, styled(f"{newer} came meanwhile; look with: tpu-provisioner letters list", "warn"))
+        print_line(console, styled(f"{newer} arrived meanwhile; list with: tpu-provisioner letters list", "warn"))
     if report.bounded:
         print_line(console, styled("stopped at --max; there can be more", "warn"))
 

@@ -1,4 +1,4 @@
-"""How the status looks for people: pools, what waits, failed creations, and one line of sums."""
+"""Prints the status for people: pools, what waits, failed creations, and one line of sums."""
 
 from __future__ import annotations
 

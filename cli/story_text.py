@@ -1,4 +1,4 @@
-"""How the history of a workload looks: repetitions are one row, and its lives are divided."""
+"""Prints the history of a workload: repetitions are one row, and a row divides its UIDs."""
 
 from __future__ import annotations
 
@@ -117,7 +117,8 @@ def _print_present(console: Console, story: Story) -> None:
     for failed in (each for each in now.failures if each.key not in told):
         print_line(console, styled(f"now: {tell_failures(failed)}", _look(failed.lasts)))
     for alone in now.left_alone:
-        said = f"now: pod {alone.pod} waits and gets no node pool from here: {alone.message} {tell_reason(alone)}"
+        why = f"{alone.message} {tell_reason(alone)}"
+        said = f"now: pod {alone.pod} waits, and no node pool is created for it: {why}"
         print_line(console, styled(said, "warn"))
     if not (now.pools or now.waiting or now.left_alone):
         state = "has no pools and needs none" if story.exists else "does not exist, and has no pools"

@@ -1,7 +1,7 @@
 """The HTTP answers: /healthz (is the process alive?), /readyz (what is missing?), /metrics.
 
-Liveness is the heartbeat of the loops and never the reachability of Pub/Sub or of the API server:
-an outage of theirs must not become a storm of restarts here.
+The process is alive if its loops run, whether or not it reaches Pub/Sub and the API server. So an
+outage of one of them does not restart the exporter again and again.
 """
 
 from __future__ import annotations

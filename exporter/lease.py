@@ -1,9 +1,9 @@
 """Leader election by a Kubernetes Lease: one exporter reports, the others wait.
 
 Written for these failures: every error while renewing, and every lost race, ends the leadership
-here before another process may take it; writes carry the resource version that was read, so two can
-never both succeed; a clean end gives the lease back. Clocks of different machines are never
-compared: a standby counts how long the record stood still.
+here before another process may take it. A write has the resource version that was read, so two
+writes can never both succeed. A clean end releases the lease. Clocks of different machines are not
+compared: a standby measures for how long the record has not changed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Named questions about one pod or one workload, each answerable from the object alone.
+"""Tests one pod or one workload for a state, from the object alone.
 
-Pure. They say what *is*, not what should be done about it; `exporter.sightings` turns changes into
-events. What is particular to a kind of workload is in its entry of `shared.core.kinds`.
+Pure. These functions decide nothing; `exporter.sightings` turns changes of a state into events. The
+rules of one kind of workload are in its entry of `shared.core.kinds`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One running exporter: it builds the parts, keeps the lease, and stops the parts in order.
 
 The main thread keeps the lease; one thread per watched kind follows it, one publishes, one answers
-probes. Whatever ends a thread other than the stop signal ends the process, so that the kubelet
-starts a whole one again.
+probes. If a thread ends without the stop signal, the process ends, so that the kubelet starts a new
+one with all threads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The outbox: a bounded queue of events, and the thread that publishes until each is stored.
 
-A lone event goes out at once; what gathers while a batch is under way goes out together in the next
-one. When the queue is full, a thread that adds an event waits: nothing is dropped. The next start
-reports again what is still in the queue at the end, because it is still true.
+A single event is published at once. Events that are added while a batch is being published are
+published together in the next batch. If the queue is full, a thread that adds an event waits, so no
+event is dropped. Events that are still in the queue when the process ends are reported again by the
+next process, because their facts are still true.
 """
 
 from __future__ import annotations

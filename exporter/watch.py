@@ -1,8 +1,8 @@
 """Follows one kind of object: list, watch, resume after a break, list again when it must.
 
-One `Follower` per watched kind, each in its own thread. It holds no objects: each goes
-straight to the kind's sightings. After kopf's ladder (https://github.com/nolar/kopf,
-kopf/_cogs/clients/watching.py).
+One `Follower` per watched kind, each in its own thread. It stores no objects: it passes each one
+to the sightings of its kind. The order of list, watch and resume is that of kopf
+(https://github.com/nolar/kopf, kopf/_cogs/clients/watching.py).
 """
 
 from __future__ import annotations

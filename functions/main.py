@@ -41,7 +41,7 @@ def provision(request: Request) -> Response:
 
 @functions_framework.http
 def collect(request: Request) -> Response:
-    """Answer a push about a workload that is over: its node pools are given back."""
+    """Answer a push about a workload that is over: its node pools are deleted."""
     return _respond(deliver("collect", request.get_data(cache=False), get_ports(), _read_trace(request)))
 
 

@@ -1,4 +1,4 @@
-"""Wrong arguments, told in our own words: typer's errors quote pydantic and click.
+"""Reports wrong arguments in our own words, because typer's errors quote pydantic and click.
 
 A `typer.Typer` with several commands gets `Commands` as its ``cls``; a command that is alone in one
 gets `Command`.

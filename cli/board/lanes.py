@@ -1,4 +1,4 @@
-"""One lane for each slice: what waited, each creation, and what became of its pools. Pure.
+"""One lane for each slice: what waited, each creation, and the state or end of its pools. Pure.
 
 A reading of the deployment gives the present only. GKE's list of operations gives the creations of
 the last day, also the failed ones. What followed a creation is remembered from earlier readings.

@@ -105,7 +105,7 @@ class Reason(StrEnum):
     SWEEP_OVER_CAP = "sweep_over_cap"  # the sweep would delete more than sweep_deletions_max
 
     # a suspended workload that waits for its capacity
-    GANG_INCOMPLETE = "gang_incomplete"  # not all slices got their node pools in time, so all are given back
+    GANG_INCOMPLETE = "gang_incomplete"  # not all slices got their node pools in time, so all of them are deleted
     WORKLOAD_RESUMED = "workload_resumed"  # every slice has its node pool, so the workload was resumed
 
     # messages

@@ -54,7 +54,7 @@ DISABLE_AUTOPROVISIONING = "tpu-provisioner.cloud.google.com/disable-autoprovisi
 CAPACITY_FIRST = "tpu-provisioner.cloud.google.com/capacity-first"
 """On a suspended workload: it is resumed when all of its slices have their node pools."""
 CAPACITY_FIRST_SECONDS = "tpu-provisioner.cloud.google.com/capacity-first-seconds"
-"""For how long a part of the node pools is held before all are given back."""
+"""How long only some of the node pools are kept before all of them are deleted."""
 CAPACITY_CHECK_SECONDS = "tpu-provisioner.cloud.google.com/capacity-check-seconds"
 """The same for a workload that waits for our admission check of Kueue, or on that AdmissionCheck
 for all workloads of its queues."""

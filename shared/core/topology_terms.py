@@ -1,6 +1,6 @@
-"""What pods require of the node label of a topology: other pods beside them, away, or spread.
+"""The rules of pods about a topology label of nodes: same value, another value, or spread.
 
-As Kubernetes has it:
+They are Kubernetes' inter-pod affinity, anti-affinity and topology spread constraints:
 https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity,
 https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/.
 """

@@ -1,7 +1,7 @@
 """Sends each request to a Google API once and in time, for the clients that use REST.
 
-The sessions are google-auth's. requests repeats nothing by itself, and it waits for each piece of
-an answer anew, so the total deadline of a call is kept here.
+The sessions are google-auth's. requests repeats nothing by itself. Its timeout starts again with
+each piece of an answer, so this module keeps the total deadline of a call.
 """
 
 from __future__ import annotations

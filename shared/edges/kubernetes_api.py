@@ -1,8 +1,8 @@
-"""The one HTTPS way to a Kubernetes API: get, list in pages, watch, create, update, patch, delete.
+"""Sends requests to a Kubernetes API: get, list in pages, watch, create, update, patch, delete.
 
 Over the transport of the official client (`kubernetes_connection`), with msgspec structs that name
 only the fields that are read. Errors are those of `shared.core.errors`, and `Expired`, `Silence`,
-`Unreadable` from here. What the objects mean is not known here.
+`Unreadable` from here. This module does not interpret the objects.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Configuration and transport are the official client's (docs/decisions/0027-kubernetes-client.md):
 kubeconfigs with exec plugins, proxies, certificates, and the pod's account with its renewed token.
-Here is only what it leaves open: which errors an operator sees, and what it would ignore in
-silence. No request is sent from here.
+This module adds only which errors an operator sees, and errors for what the client would ignore in
+silence. It sends no request.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One open watch: turns its bytes into typed events, and its end into an error.
 
-Knows nothing about resuming or listing; that belongs to the follower of a resource.
+It does not resume or list. The follower of a resource does that.
 """
 
 from __future__ import annotations

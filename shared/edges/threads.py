@@ -49,6 +49,6 @@ class Threads:
         for thread in threads:
             thread.join(min(max(0.0, until - self._clock.now()), threading.TIMEOUT_MAX))
         return [
-            done.get(place, OutOfTime("the time for this work is over; a later look does it"))
+            done.get(place, OutOfTime("the time for this work is over; a later run does it"))
             for place in range(len(tasks))
         ]

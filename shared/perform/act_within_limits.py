@@ -138,7 +138,7 @@ class Limits:
                         return
         except ProvisionerError as error:
             said = {"pool": pool_name, "error": str(error)}
-            _LOG.info("the reservation was not given back and ends by itself", extra=said)
+            _LOG.info("the reservation was not removed, so it expires by itself", extra=said)
 
     def _list_now(self) -> None:
         at = self._ports.clock.now()

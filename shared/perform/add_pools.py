@@ -1,8 +1,9 @@
 """Gives an elastic pool that cannot grow a second pool on the next candidate of its list.
 
-The first pool gives up the nodes that GKE has not made, so that both have no more nodes than the
-pods need. Only the sweep does this; whoever answers a pod sees the second pool, and lets the first
-one as it is. If the turn ends between the two steps, the first pool grows again.
+The size of the first pool is reduced by the nodes that GKE has not created. So both pools together
+have no more nodes than the pods need. Only the sweep does this. The other functions see the second
+pool and do not change the first one. If the sweep ends between the two steps, the first pool grows
+again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What one sweep knows of one cluster: demands that wait for capacity, and idle chips.
+"""Counts in one sweep of one cluster the demands that wait for capacity, and the idle chips.
 
 Nothing is read for it: the figures come from the decisions that the sweep makes anyway.
 """
@@ -89,7 +89,7 @@ class ClusterFigures:
         self._waits[key] = max(waited, self._waits.get(key, 0.0))
 
     def describe(self) -> dict[str, Any]:
-        """Return the fields of the log record; 0 is told too."""
+        """Return the fields of the log record, also those that are 0."""
         return {
             "waiting_demands": len(self._waits),
             "oldest_wait_seconds": round(max(self._waits.values(), default=0.0), 1),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class DeletionCap:
-    """How many pools one sweep of one cluster may still delete without a word of their owners.
+    """How many pools one sweep of a cluster may still delete without proof from their owners.
 
     Several threads may share it.
     """

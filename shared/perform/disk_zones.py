@@ -1,7 +1,7 @@
 """Reads the disks of the claims that pods name, so that no pool is bought in a zone without them.
 
 They are read only for pods with a PersistentVolumeClaim. Without the right to read them a pool is
-made as if there were none, and the workload is told.
+created as if there were no disks, and an Event on the workload says so.
 """
 
 from __future__ import annotations

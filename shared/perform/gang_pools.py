@@ -1,4 +1,4 @@
-"""Gives all slices of a workload's spec their node pools before it has pods, or takes them back.
+"""Gives all slices of a workload's spec their node pools before it has pods, or deletes them.
 
 Nothing is created unless all may be. A slice follows its list of capacity as one whose pod waits.
 """

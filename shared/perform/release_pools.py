@@ -1,4 +1,4 @@
-"""Deletes the pools of a workload that has ended: look, decide, look and decide again, delete."""
+"""Deletes the pools of a workload that has ended: read, decide, read and decide again, delete."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One cluster's live objects during one sweep: what is read once serves all who ask.
+"""One cluster's live objects during one sweep, each of them read only once.
 
-Only reads that no deletion rests on are shared. A look before a deletion uses the ports themselves.
+The check before a deletion never uses these shared reads. It reads from the ports again.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class OneByOne:
 
     def _run(self, task: Callable[[], T], until: float) -> T | Exception:
         if self.clock.now() >= until:
-            return OutOfTime("the time for this work is over; a later look does it")
+            return OutOfTime("the time for this work is over; a later run does it")
         try:
             return task()
         except Exception as error:  # noqa: BLE001 -- the caller gets every error

@@ -1,7 +1,7 @@
 """The sweep: checks all of our pools and all waiting leaders, without exporter or messages.
 
-Clusters are swept side by side, and within one the workloads. Whatever is raised about one object
-is reported with its name, and the others go on.
+Clusters are swept at the same time, and so are the workloads of one cluster. An error of one object
+is reported with its name, and the sweep continues with the others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What one sweep did, and the errors of single objects, after which the others go on."""
+"""What one sweep did, and the errors of single objects, which do not stop the sweep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells the workloads and pods that keep a pool which its own workload no longer needs.
+"""Writes Events on the workloads and pods that keep a pool which its own workload needs no more.
 
 Only Events are written, so an error is logged and stops nothing. The same Event again is counted up
 at most every ten minutes (`shared.edges.kubernetes_cluster`).

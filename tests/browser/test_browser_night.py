@@ -89,7 +89,7 @@ STATES = (
     State(
         name="typo",
         annotations={labels.DISABLE_AUTOPROVISIONING.replace("ning", "nning"): "true"},
-        said=("disable-autoprovisionning: this key is unknown", "request_not_allowed"),
+        said=("disable-autoprovisionning: is an unknown key", "request_not_allowed"),
     ),
     State(name="exporter", kill="exporter", said=("there is no answer at",), command="doctor"),
 )

@@ -209,7 +209,8 @@ def test_why_says_in_the_pause_when_the_next_round_begins(world: World) -> None:
 
     assert code == 0
     assert line.startswith("now: suspended until all slices have their capacity (round 2): ")
-    assert line.endswith(f"all were given back; round 2 begins at {format_minute(NOW + 300)} [gang_incomplete]")
+    begins = format_minute(NOW + 300)
+    assert line.endswith(f"all of them were deleted; round 2 begins at {begins} [gang_incomplete]")
 
 
 def suspended(marks: dict[str, str], text: str = JOBSET) -> str:
@@ -224,8 +225,8 @@ def test_plan_notes_that_the_capacity_comes_first_and_within_which_time(tmp_path
 
     assert result.exit_code == 0
     assert "3 pools with" in result.stdout
-    said = "it starts suspended and gets its capacity first: it is resumed when all of its node pools run"
-    assert f"team-a/train: {said}, and all are given back if that takes longer than 3600 s" in result.stdout
+    said = "it waits for its capacity: it is resumed when all of its node pools run"
+    assert f"team-a/train: {said}, and all of them are deleted if that takes longer than 3600 s" in result.stdout
     assert "a queue admits it" not in result.stdout
 
 
@@ -248,7 +249,7 @@ def test_plan_notes_why_a_workload_cannot_wait_so(
 
     (note,) = [line for line in lines if "refused:" in line and "team-a/train" in line]
     assert words in note
-    assert not any("gets its capacity first" in line for line in lines)
+    assert not any("waits for its capacity" in line for line in lines)
 
 
 RAYJOB = """
@@ -271,7 +272,7 @@ spec:
               cloud.google.com/gke-tpu-topology: 2x2
             containers: [{name: c, resources: {limits: {google.com/tpu: 4}}}]
 """
-FIRST = "it starts suspended and gets its capacity first: it is resumed when all of its node pools run"
+FIRST = "it waits for its capacity: it is resumed when all of its node pools run"
 
 
 def test_plan_notes_it_of_a_rayjob_and_that_its_deadline_counts(tmp_path: Path) -> None:
@@ -315,7 +316,7 @@ def test_status_and_why_tell_of_a_suspended_rayjob(world: World) -> None:
     world.cluster.add(a_jobset(**asks))
     code, line = why()
     assert code == 0
-    assert "the RayJob is resumed, and what it makes is suspended until all slices have node pools" in line
+    assert "the RayJob is resumed, and its own workload is suspended until all slices have node pools" in line
     assert world.cluster.workloads["RayJob", "default", "train"].suspended
 
 

@@ -130,7 +130,7 @@ def test_a_replay_by_time_says_what_the_topic_keeps(answer: list[str]) -> None:
     run("replay", "--since", "3d", "--function", "provision")
 
     (asked,) = answer
-    assert asked.startswith("Set provision back to ")
+    assert asked.startswith("Deliver the messages of provision again from ")
     assert "The topic events keeps messages for 1d0h, which is less than that. Pub/Sub cannot count" in asked
 
 

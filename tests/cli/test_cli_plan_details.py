@@ -104,7 +104,8 @@ def test_replicas_that_only_a_webhook_keeps_apart_say_so_with_the_functions_own_
     text = run("plan", path).stdout
 
     assert (
-        "default/ray: needs what keeps its slices apart, or each pod is refused [slices_may_mix]: install " in text
+        "default/ray: needs a way to keep its slices apart, else its pods are refused [slices_may_mix]: install "
+        in text
     )
     alone = run(
         "plan",
@@ -244,8 +245,8 @@ SERVING = """
 @pytest.mark.parametrize(
     ("text", "limit", "said"),
     [
-        (JOBSET, "40", "a limit leaves 2 of its 3 pools, and its pools are of use only together"),
-        (RAY, "16", "a limit leaves 1 of its 2 pools"),
+        (JOBSET, "40", "a limit allows only 2 of its 3 pools, but the workload needs all of them"),
+        (RAY, "16", "a limit allows only 1 of its 2 pools"),
         (SERVING, "3", ""),
         (SERVING, "0", ""),
     ],
@@ -259,7 +260,7 @@ def test_a_limit_that_cuts_a_workload_is_said(text: str, limit: str, said: str, 
 
     assert len(slices) > 1
     for each in slices:
-        assert [note for note in each["notes"] if "a limit leaves" in note] == ([said] if said else [])
+        assert [note for note in each["notes"] if "a limit allows" in note] == ([said] if said else [])
 
 
 @pytest.mark.parametrize(("limit", "reasons"), [("2", {"limit_reached"}), ("3", {"pool_absent"})])

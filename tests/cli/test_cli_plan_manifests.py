@@ -285,8 +285,8 @@ def test_of_a_key_that_is_there_twice_the_last_one_counts_as_for_kubectl(tmp_pat
 
     assert result.exit_code == 0
     line = text.partition("replicas: 1")[0].count("\n") + 1
-    assert f"team-a/train: the key replicas in line {line} is there twice; the last one counts" in result.stdout
-    assert result.stdout.count("is there twice") == 1
+    assert f"team-a/train: the key replicas in line {line} is used twice; the last value counts" in result.stdout
+    assert result.stdout.count("is used twice") == 1
     assert "4 pools" in result.stdout
 
 

@@ -355,7 +355,7 @@ def test_a_pod_that_opts_out_is_said_to_wait_for_something_else() -> None:
     (line,) = show(story)
 
     assert line.startswith("now: pod train-workers-0-0-")
-    assert "waits and gets no node pool from here: " in line
+    assert "waits, and no node pool is created for it: " in line
     assert line.endswith("[demand_bound_elsewhere]")
 
 

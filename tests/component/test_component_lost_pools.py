@@ -259,7 +259,7 @@ def test_without_a_list_it_is_told_and_the_pool_goes_on_waiting(
 
     assert world.pools.pools[CLUSTER, name_of(0)].status == "RUNNING"
     assert told(world, "has given node pool")
-    assert told(world, "no nodes for more than 3600 s; it goes on waiting, because no list of capacity")
+    assert told(world, "no nodes for more than 3600 s; it continues to wait, because no list of capacity")
 
 
 def test_a_limit_of_one_slice_lets_the_next_candidate_take_its_place(

@@ -56,7 +56,7 @@ def test_a_key_that_is_not_ours_to_the_letter_stops_the_purchase(key: str, near:
     found = decide(**{place: {key: "true"}})
     assert isinstance(found, Decision), found
     assert found.reason == Reason.REQUEST_NOT_ALLOWED
-    assert f"annotation or label {key}: this key is unknown" in found.message
+    assert f"annotation or label {key}: is an unknown key, so no node pool is created" in found.message
     assert f"valid: {near}" in found.message
 
 

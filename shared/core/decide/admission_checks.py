@@ -1,4 +1,4 @@
-"""Decides what Kueue is told about the capacity of a workload that has quota. Pure."""
+"""Decides what to report to Kueue about the capacity of a workload that has quota. Pure."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Decides about a pool with errors whose owner is live, by its nodes and the pods. Pure and total.
 
-Nothing is remembered of an earlier look. The nodes say whether the pool serves now. The creation
+There is no record of earlier reads. The nodes say whether the pool serves now. The creation
 times of the pods that wait say since when it cannot serve: a pod that is older than the pool never
 ran on it, and a pod that is younger may have an ancestor that did. The clock of Kubernetes wrote
 these times, so they are bounded by ours.
 
 A pool that was never made and holds neither nodes nor a reservation is kept, since it is the record
-of the failure: it goes when the next attempt was submitted (`shared.core.decide.attempts`).
+of the failure: it is deleted when the next attempt was submitted (`shared.core.decide.attempts`).
 """
 
 from __future__ import annotations

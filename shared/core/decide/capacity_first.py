@@ -153,7 +153,7 @@ def _read_round(text: str) -> tuple[int, float | None]:
 def find_wait(workload: WorkloadView, settings: Settings, now: float) -> OwnerState | None:
     """Return the state of the pools' owner while a suspended workload waits for its capacity.
 
-    It is live during a round. In the pause after one its pools are given back. None if it does not
+    It is live during a round. In the pause after one its pools are deleted. None if it does not
     wait, so that it is as suspended as any other.
     """
     wish = read_wish(workload, settings)
@@ -183,8 +183,8 @@ def write_resumed(workload: WorkloadView, now: float) -> dict[str, str | None]:
 def decide_pause(wish: Wish) -> Decision:
     """Return the decision in the pause before a round."""
     message = (
-        f"not all slices got their node pools in time, so all were given back; round {wish.round + 1} begins at "
-        f"{format_minute(wish.begins_at or 0.0)}"
+        "not all slices got their node pools in time, so all of them were deleted; "
+        f"round {wish.round + 1} begins at {format_minute(wish.begins_at or 0.0)}"
     )
     return Decision(Verdict.WAIT, Reason.GANG_INCOMPLETE, message)
 
@@ -198,7 +198,7 @@ def decide_resumed(slices: int) -> Decision:
 
 def decide_handed(parent: WorkloadView) -> Decision:
     """Return the decision to resume a parent whose workload is suspended and waits in its place."""
-    message = f"the {parent.kind} is resumed, and what it makes is suspended until all slices have node pools"
+    message = f"the {parent.kind} is resumed, and its own workload is suspended until all slices have node pools"
     return Decision(Verdict.KEEP, Reason.WORKLOAD_RESUMED, message)
 
 
@@ -289,6 +289,6 @@ def decide_partial(
         return None
     message = (
         f"{len(held)} of {len(gang)} slices have node pools, and {lacking[0]} has had none for {seconds} s, so "
-        "the workload is suspended and waits until it can have all; its node pools are given back"
+        "the workload is suspended until each slice can have one; its node pools are deleted"
     )
     return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)

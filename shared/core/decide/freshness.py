@@ -1,4 +1,4 @@
-"""Says how old a look may be when something is deleted or resized because of it. Pure."""
+"""Limits the age of the facts from which a deletion or a resize is decided. Pure."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ def decide_late(
         return None
     lacking = next(demand for demand in gang if demand not in running)
     message = (
-        f"{len(running)} of {len(gang)} slices got their node pools within {round(seconds)} s, so all are given "
-        f"back; {lacking.claim.slice_name} has none that runs"
+        f"{len(running)} of {len(gang)} slices got their node pools within {round(seconds)} s, so all of them "
+        f"are deleted; {lacking.claim.slice_name} has none that runs"
     )
     return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)

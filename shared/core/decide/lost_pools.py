@@ -1,6 +1,6 @@
 """Decides about a running pool that has too few nodes for its slice, or none yet. Pure.
 
-GKE took nodes away and adds them again when there is capacity, for spot perhaps never. A flex-start
+GKE removed nodes and adds them again when there is capacity, for spot perhaps never. A flex-start
 pool begins with no nodes and waits for capacity. If the demand has a list of capacity, another
 candidate may have room, so the pool counts as failed after a time.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from shared.core.workloads import NodeView, PodView
 
 LOST_GRACES = 2
-"""So many graces a pool gets to have its nodes again: GKE makes those of a slice in minutes."""
+"""A pool is kept for so many graces without its nodes: GKE creates those of a slice in minutes."""
 
 
 def decide_lost(
@@ -33,10 +33,10 @@ def decide_lost(
 
     Those that are left must be as old: a younger one shows that GKE is adding them again.
 
-    DELETE with `POOL_DEGRADED` means that it lost nodes: the list of capacity begins anew. DELETE
-    with `STOCKOUT` means that a flex-start pool got none: the next candidate follows. A TPU slice
-    needs all of its hosts, so pods on those that are left lose nothing. Jobs on GPUs may go on with
-    fewer nodes, so such a pool must have lost all of them.
+    DELETE with `POOL_DEGRADED` means that it lost nodes: the list of capacity is tried from the
+    beginning. DELETE with `STOCKOUT` means that a flex-start pool got none: the next candidate is
+    tried. A TPU slice needs all of its hosts, so pods on the other hosts lose nothing. Jobs on GPUs
+    may continue with fewer nodes, so such a pool must have lost all of them.
 
     Args:
         demand: what the slice of the pod needs.
@@ -62,7 +62,7 @@ def decide_lost(
         return None
     message = (
         f"node pool {pool.name} has lost {missing} of its {pool.node_count} nodes, and its pods wait for more "
-        f"than {patience} s; it is deleted, and the list of capacity begins anew"
+        f"than {patience} s; it is deleted, and the list of capacity is tried from the beginning"
     )
     return Decision(Verdict.DELETE, Reason.POOL_DEGRADED, message)
 
@@ -70,6 +70,6 @@ def decide_lost(
 def _decide_flexible(demand: Demand, pool: PoolSnapshot) -> Decision:
     message = f"flex-start has given node pool {pool.name} no nodes for more than {demand.flex_wait_seconds} s"
     if demand.choices == 1:
-        message += "; it goes on waiting, because no list of capacity has another way"
+        message += "; it continues to wait, because no list of capacity has another candidate"
         return Decision(Verdict.WAIT, Reason.POD_UNPLACED, message)
     return Decision(Verdict.DELETE, Reason.STOCKOUT, message)

@@ -28,7 +28,7 @@ class OwnerState(StrEnum):
     LIVE = "live"
     SUSPENDED = "suspended"
     RETURNING = "waiting for its capacity"
-    """Suspended, and its pools are given back, because not all of them could be made in time."""
+    """Suspended, and its pools are deleted, because not all of them could be created in time."""
     SURPLUS = "live and does not need this pool"
     """The slices run on other nodes, and none waits."""
     OVER = "over"

@@ -1,4 +1,4 @@
-"""Decides what to tell the pods that keep a pool whose own workload no longer needs it. Pure."""
+"""Decides on Events for the pods that keep a pool whose own workload no longer needs it. Pure."""
 
 from __future__ import annotations
 

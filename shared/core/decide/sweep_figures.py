@@ -1,4 +1,4 @@
-"""Tells from a decision whether a demand lacks capacity, and whether a pool is idle. Pure."""
+"""Finds from a decision whether a demand lacks capacity, and whether a pool is idle. Pure."""
 
 from __future__ import annotations
 

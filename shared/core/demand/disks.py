@@ -1,9 +1,9 @@
-"""Holds the zone of a node pool against the disks of its pods' claims. Pure.
+"""Checks the zone of a node pool against the disks of its pods' claims. Pure.
 
-A disk of one zone pins the pods to that zone, as a selector does. Whoever writes a list of capacity
-knows the selectors of the pods, and the disks that are there. A disk that the pods have made since
-then is another matter: it is in the zone of their first pool, and the list of a workload that runs
-often cannot be changed any more.
+A disk of one zone pins the pods to that zone, as a selector does. The author of a list of capacity
+knows the selectors of the pods, and the disks that exist. But the author does not know a disk that
+the pods create later. Such a disk is in the zone of their first pool, and the list of a running
+workload often cannot be changed.
 """
 
 from __future__ import annotations

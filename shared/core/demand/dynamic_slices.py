@@ -1,4 +1,4 @@
-"""Tells a pod whose slice GKE itself forms, out of node pools that exist.
+"""Recognises a pod whose slice GKE itself forms out of existing node pools.
 
 Dynamic slicing (tpu7x) joins pools of 4x4x4 chips to slices, or parts them:
 https://cloud.google.com/kubernetes-engine/docs/concepts/dynamic-slicing.

@@ -1,4 +1,4 @@
-"""Checks the labels and annotations of ours, so that nothing is bought against a misspelt one."""
+"""Checks our labels and annotations, so that no pool is created if one of them is misspelt."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from shared.core.workloads import PodTemplate, WorkloadView
 
 _VALUES = {labels.DISABLE_AUTOPROVISIONING: ("true", "false"), labels.PARTIAL_SLICE: ("true", "false")}
-"""The keys with few values; what reads another key says what its values are."""
+"""The keys with few values. The module that reads another key checks its values."""
 
 
 def check_own_keys(template: PodTemplate, workload: WorkloadView) -> None:
-    """Accept keys of ours that are spelt well, have a valid value, and stand where they are read.
+    """Accept our keys if they are known, have a valid value, and are on the right object.
 
     Raises:
-        NotAllowed: one is unknown, has an unknown value, or stands on the workload although it is
-            read from the pod template; the message names the key that may be meant.
+        NotAllowed: one is unknown, has an unknown value, or is on the workload although it is read
+            from the pod template. The message names the most similar key.
     """
     of_pods = {**template.labels, **template.annotations}
     for key, value in ({**workload.marks, **of_pods} if workload.marks else of_pods).items():
@@ -28,14 +28,14 @@ def check_own_keys(template: PodTemplate, workload: WorkloadView) -> None:
             near = difflib.get_close_matches(key, labels.OWN_KEYS, n=1, cutoff=0)
             listed = sorted(labels.OWN_KEYS - labels.WRITTEN_KEYS)
             raise NotAllowed(
-                "this key is unknown, so that it has no effect, and nothing is created until it is corrected",
+                "is an unknown key, so no node pool is created",
                 field=f"annotation or label {key}",
                 value=value,
-                valid=f"{near[0]}, if that is meant, or no such key; all keys are {', '.join(listed)}",
+                valid=f"{near[0]}, or remove the key; all keys: {', '.join(listed)}",
             )
         if key in _VALUES and value not in ("", *_VALUES[key]):
             raise NotAllowed(
-                "unknown value, and nothing is created until it is corrected",
+                "is an unknown value, so no node pool is created",
                 field=f"annotation or label {key}",
                 value=value,
                 valid=", ".join(_VALUES[key]),

@@ -1,4 +1,4 @@
-"""Holds a live pod against its workload's spec, which decides what a slice may be.
+"""Checks a live pod against its workload's spec, which decides what a slice may be.
 
 A pod may add what the spec leaves open, because Kueue and webhooks do: the accelerator's type, a
 topology with no more chips than the slice's pods have, the tier, the zone, selectors of a domain of

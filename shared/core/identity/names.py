@@ -1,4 +1,4 @@
-"""The name and the labels of a pool: the only memory of this project.
+"""The name and the labels of a pool: the only record of the slice that it belongs to.
 
 A name is a readable prefix, 55 bits of a hash over the claim, and the attempt. The labels have the
 same in full, and a pool that is found by name is always checked by its labels.

@@ -1,4 +1,4 @@
-"""Tells whether one pod uses a whole slice, for kinds whose pods may each have their own host."""
+"""Finds whether one pod uses a whole slice, for kinds whose pods may each have their own host."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Kinds whose objects make workloads: which workload an object of each makes, from its manifest.
+"""Finds from a manifest which workload an object creates, for kinds whose objects create workloads.
 
-Nothing of this decides for a live cluster, where the workload itself exists. It is for a manifest
-before it is applied.
+This is for a manifest before it is applied. Decisions for a live cluster do not use it, because the
+workload itself exists there.
 """
 
 from __future__ import annotations
