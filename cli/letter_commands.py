@@ -44,12 +44,12 @@ def _choose(ids: list[str] | None, reasons: list[str] | None) -> Choice:
 def list_letters(reason: Reasons = None, output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
     """List the dead letters. All of them stay."""
     from cli.letters import read_letters  # noqa: PLC0415 -- see _choose
-    from cli.replay import open_box, print_letter_list  # noqa: PLC0415 -- see _choose
+    from cli.replay import open_box_to_look, print_letter_list  # noqa: PLC0415 -- see _choose
 
     with told():
         form = choose_format(output, as_json=as_json)
         choice = _choose(None, reason)
-        report, _ = read_letters(open_box(open_chosen()), choice)
+        report, _ = read_letters(open_box_to_look(open_chosen()), choice)
     if form.for_programs:
         print_data({"letters": [each.as_data() for each in report.letters], "bounded": report.bounded}, form)
     else:
@@ -65,11 +65,11 @@ def show_letter(
 ) -> None:
     """Print one dead letter: its attributes and its data."""
     from cli.letters import read_letters  # noqa: PLC0415 -- see _choose
-    from cli.replay import open_box  # noqa: PLC0415 -- see _choose
+    from cli.replay import open_box_to_look  # noqa: PLC0415 -- see _choose
 
     with told():
         form = choose_format(output, as_json=as_json)
-        _, letters = read_letters(open_box(open_chosen()), _choose([message_id], None))
+        _, letters = read_letters(open_box_to_look(open_chosen()), _choose([message_id], None))
         if not letters:
             raise BadInput(f"ID: no dead letter has it (got {message_id[:80]!r}); valid: an ID of letters list")
     message = letters[0].message
@@ -120,9 +120,11 @@ def replay_letters(
 def discard_letters(
     ids: Ids = None,
     reason: Reasons = None,
+    output: Output = Format.TABLE,
     *,
     everything: Annotated[bool, typer.Option("--all", help="Remove all of them.")] = False,
     sure: Sure = False,
+    as_json: AsJson = False,
 ) -> None:
     """Remove dead letters for good. It asks first.
 
@@ -130,15 +132,16 @@ def discard_letters(
     """
     from cli.asking import confirm  # noqa: PLC0415 -- see _choose
     from cli.letters import discard  # noqa: PLC0415 -- see _choose
-    from cli.replay import count_letters, name_absent, open_box  # noqa: PLC0415 -- see _choose
+    from cli.replay import count_letters, name_left, open_box, print_discarded  # noqa: PLC0415 -- see _choose
 
     with told():
         if bool(ids or reason) == everything:
             raise BadInput("letters discard: needs IDs or --reason, or --all alone; valid: one of these")
+        form = choose_format(output, as_json=as_json)
         deployment, choice = open_chosen(), _choose(ids, reason)
         if not sure:
             confirm(f"Remove {count_letters(deployment, choice)} for good?", sure=False)
         report = discard(open_box(deployment), choice)
-    print_line(open_console(), f"{report.discarded} removed, {report.kept} not selected")
-    absent = name_absent(choice.ids, report)
-    end_with(Ending.FINE if not absent and (report.discarded or everything) else Ending.FINDINGS)
+    print_discarded(open_console(), report, form)
+    left = name_left(choice.ids, report)
+    end_with(Ending.FINE if not left and (report.discarded or everything) else Ending.FINDINGS)

@@ -7,6 +7,7 @@ are not chosen are released to the subscription.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -78,8 +79,12 @@ class LetterReport:
     kept: int = 0
     """Seen and left where they are: not chosen."""
     newer: int = 0
-    """Left where they are too: they came during the run, so one of them can be a letter that this
-    run published and that was refused again."""
+    """Left where they are too: by this clock they came during the run, so one of them can be a
+    letter that this run published and that was refused again."""
+    seen: set[str] = field(default_factory=set)
+    """The IDs of all letters that are there, chosen or not."""
+    obstacles: dict[str, str] = field(default_factory=dict)
+    """Why a letter whose ID was named is not chosen, by its ID."""
     bounded: bool = False
     """There may be more: the bound was reached."""
     empty: int = 0
@@ -101,13 +106,19 @@ class Choice:
 
     def fits(self, letter: DeadLetter) -> bool:
         """Return whether a letter is meant."""
-        right_reason = not self.reasons or letter.reason in self.reasons
-        return (
-            right_reason
-            and (not self.ids or letter.message_id in self.ids)
-            and (not self.functions or letter.function in self.functions)
-            and (self.operations or letter.function != SETTLE)
-        )
+        return (not self.ids or letter.message_id in self.ids) and not self.find_obstacle(letter)
+
+    def find_obstacle(self, letter: DeadLetter) -> str:
+        """Return why a letter is not meant also if its ID is named; empty if it is."""
+        if self.reasons and letter.reason not in self.reasons:
+            return f"its reason is {letter.reason}, and --reason names {', '.join(self.reasons)}"
+        if self.functions and letter.function not in self.functions:
+            return (
+                f"its function is {letter.function or 'unknown'}, and --function names {', '.join(self.functions)}"
+            )
+        if not self.operations and letter.function == SETTLE:
+            return "it is the end of a node pool operation, and TPU_PROVISIONER_OPERATIONS_TOPIC is not set"
+        return ""
 
 
 class LetterBox:
@@ -116,13 +127,14 @@ class LetterBox:
     Args:
         admin: Pub/Sub.
         subscription: its full name.
-        now: unix seconds; letters that come later are left for another run.
+        now: unix seconds; letters that come later are left for another run, unless IDs are named.
+            Whoever only looks leaves it out, because the clocks of Pub/Sub and of this computer
+            differ.
     """
 
-    def __init__(self, admin: PubsubAdmin, subscription: str, *, now: float) -> None:
+    def __init__(self, admin: PubsubAdmin, subscription: str, *, now: float = math.inf) -> None:
         self._admin, self._subscription, self._now = admin, subscription, now
         self._held: list[str] = []
-        self._seen: set[str] = set()
         self._sent: set[str] = set()
 
     def pull_batches(self, choice: Choice, report: LetterReport) -> Iterator[list[tuple[Letter, DeadLetter]]]:
@@ -136,10 +148,15 @@ class LetterBox:
                 continue
             self._admin.hold(self._subscription, [each.ack_id for each in pulled], HOLD_SECONDS)
             self._held += [each.ack_id for each in pulled]
-            fresh = list({each.message_id: each for each in pulled if each.message_id not in self._seen}.values())
+            fresh = list({each.message_id: each for each in pulled if each.message_id not in report.seen}.values())
             empty = 0 if fresh else empty + 1
-            self._seen.update(each.message_id for each in fresh)
-            old = [(each, read_letter(each)) for each in fresh if self._is_old(each)]
+            report.seen.update(each.message_id for each in fresh)
+            old = [(each, read_letter(each)) for each in fresh if self._is_old(each, choice)]
+            report.obstacles |= {
+                letter.message_id: why
+                for _, letter in old
+                if letter.message_id in choice.ids and (why := choice.find_obstacle(letter))
+            }
             chosen = [(each, letter) for each, letter in old if choice.fits(letter)]
             room = choice.most - len(report.letters)
             report.newer += len(fresh) - len(old)
@@ -167,10 +184,12 @@ class LetterBox:
             self._admin.hold(self._subscription, self._held, 0)
             self._held = []
 
-    def _is_old(self, letter: Letter) -> bool:
+    def _is_old(self, letter: Letter, choice: Choice) -> bool:
         # This clock and Pub/Sub's differ, so the time alone does not show what comes back.
         if letter.message.attributes.get(MESSAGE_ID_ATTRIBUTE) in self._sent:
             return False
+        if choice.ids:
+            return True  # a letter that comes back has another ID
         published = parse_time(letter.publish_time)
         return published is None or published <= self._now
 

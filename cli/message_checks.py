@@ -134,7 +134,7 @@ def check_dead_letters(deployment: Deployment) -> Iterator[Finding]:
     if _expires(found):
         mend = f"gcloud pubsub subscriptions update {name} --expiration-period=never"
         yield Finding(check=check, result=Result.BAD, text=f"{name} expires if it is not used", mend=mend)
-    box, report = LetterBox(deployment.pubsub, name, now=deployment.ports.clock.now()), LetterReport()
+    box, report = LetterBox(deployment.pubsub, name), LetterReport()
     try:
         for _ in box.pull_batches(Choice(most=LETTERS_MAX), report):
             pass

@@ -181,7 +181,10 @@ def rehearse_leaders(cluster: str, pools: list[PoolSnapshot], ports: Ports) -> I
     answered, creations = set[str](), Creations(cluster, ports)
     for pod in ports.clusters[cluster].list_waiting_leaders():
         yield pod, provision_pod(cluster, pod, ports, pools=pools, answered=answered, creations=creations)
-    yield from judge_followers(cluster, ports, pools=pools, answered=answered)
+    for pod, found in judge_followers(cluster, ports, pools=pools, answered=answered):
+        if isinstance(found, Exception):
+            raise found
+        yield pod, found
 
 
 def rehearse_asking(

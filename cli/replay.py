@@ -135,7 +135,14 @@ def _print_sought(console: Console, sought: list[Sought], foreseen: list[Foresee
 
 def _run_letters(request: Request, deployment: Deployment, console: Console, form: Format) -> Ending:
     most = request.most or MOST
-    choice = Choice(reasons=request.reasons, functions=request.functions, ids=request.ids, most=most)
+    ends = deployment.own.operations_topic
+    choice = Choice(
+        reasons=request.reasons,
+        functions=request.functions,
+        ids=request.ids,
+        most=most,
+        operations=request.dry_run or bool(ends),
+    )
     box = open_box(deployment)
     if not request.dry_run and not request.sure:
         find_topic(deployment.own)
@@ -144,7 +151,6 @@ def _run_letters(request: Request, deployment: Deployment, console: Console, for
         report = rehearse_letters(box, rehearse(deployment.ports), choice)
     else:
         topic = PubsubTopic(deployment.open_publisher, find_topic(deployment.own))
-        ends = deployment.own.operations_topic
         operations = PubsubTopic(deployment.open_publisher, ends) if ends else None
         report = publish_again(box, topic, choice, operations=operations, progress=_say_progress)
     if form.for_programs:
@@ -152,21 +158,31 @@ def _run_letters(request: Request, deployment: Deployment, console: Console, for
     else:
         print_letters(console, report, dry_run=request.dry_run)
     refused = any(letter.decision == Verdict.REFUSE for letter in report.letters)
-    return Ending.FINDINGS if name_absent(request.ids, report) or refused else Ending.FINE
+    return Ending.FINDINGS if name_left(request.ids, report) or refused else Ending.FINE
 
 
-def name_absent(ids: tuple[str, ...], report: LetterReport) -> bool:
-    """Say which IDs no dead letter has, and return whether there is one."""
-    absent = set(ids) - {letter.message_id for letter in report.letters}
+def name_left(ids: tuple[str, ...], report: LetterReport) -> bool:
+    """Say of each ID that was named and not answered why, and return whether there is one.
+
+    No dead letter has it, or its letter is there and is not chosen.
+    """
+    absent = set(ids) - report.seen
     for each in sorted(absent):
         typer.echo(f"no dead letter has the ID {each[:80]!r}; tpu-provisioner letters list shows them", err=True)
-    return bool(absent)
+    for each, why in sorted(report.obstacles.items()):
+        typer.echo(f"dead letter {each} stays, because {why}", err=True)
+    return bool(absent or report.obstacles)
 
 
 def open_box(deployment: Deployment) -> LetterBox:
-    """Return the dead letters of a deployment, as they are now."""
+    """Return the dead letters of a deployment that are there now, for a run that takes some."""
     subscription = find_subscription(deployment.own, DEAD_LETTERS)
     return LetterBox(deployment.pubsub, subscription, now=deployment.ports.clock.now())
+
+
+def open_box_to_look(deployment: Deployment) -> LetterBox:
+    """Return all dead letters of a deployment, for a look after which all of them stay."""
+    return LetterBox(deployment.pubsub, find_subscription(deployment.own, DEAD_LETTERS))
 
 
 def count_letters(deployment: Deployment, choice: Choice) -> str:
@@ -207,11 +223,29 @@ def print_letters(console: Console, report: LetterReport, *, dry_run: bool) -> N
     if report.empty:
         text = f"{count(report.empty, 'letter')} cannot be published, because Pub/Sub accepts no empty message"
         print_line(console, styled(f"{text}; remove with: tpu-provisioner letters discard", "warn"))
-    if report.newer:
-        newer = count(report.newer, "dead letter")
-        print_line(console, styled(f"{newer} arrived meanwhile; list with: tpu-provisioner letters list", "warn"))
+    print_newer(console, report)
     if report.bounded:
         print_line(console, styled("stopped at --max; there can be more", "warn"))
+
+
+def print_discarded(console: Console, report: LetterReport, form: Format) -> None:
+    """Print what became of letters that were to be removed."""
+    if form.for_programs:
+        letters = [letter.as_data() for letter in report.letters]
+        counts = {"discarded": report.discarded, "left": report.kept, "newer": report.newer}
+        print_data({"letters": letters, **counts, "bounded": report.bounded}, form)
+        return
+    print_line(console, f"{report.discarded} removed, {report.kept} not selected")
+    print_newer(console, report)
+    if report.bounded:
+        print_line(console, styled(f"stopped at {MOST}; there can be more", "warn"))
+
+
+def print_newer(console: Console, report: LetterReport) -> None:
+    """Print how many letters came during a run."""
+    if report.newer:
+        newer = f"{count(report.newer, 'dead letter')} came after the run began, by this computer's clock"
+        print_line(console, styled(f"{newer}; list with: tpu-provisioner letters list", "warn"))
 
 
 def print_letter_list(console: Console, report: LetterReport) -> None:

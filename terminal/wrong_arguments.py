@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _BAD_INPUT = 2
 _SHOWN_LENGTH_MAX = 80
 _HELP = "--help"
+_BELOW_RATIO_MIN = 0.8
 _NUMBERS = {int: "a whole number", float: "a number"}
 
 
@@ -95,29 +96,45 @@ def _describe(error: Any, context: Any) -> str:
 
 
 def _describe_unknown(option: str, context: Any) -> str:
-    above = context.parent
-    while above is not None:
-        if option in _list_options(above.command):
-            return f"does not belong behind the command; valid: {above.command_path} {option} …"
-        above = above.parent
-    for name, command in getattr(context.command, "commands", {}).items():
-        if option in _list_options(command):
-            return f"does not belong before the command; valid: for example {context.command_path} {name} {option}"
-    own = {_HELP, *_list_long(context.command)}
-    above = context.parent
-    while above is not None and not difflib.get_close_matches(option, own):
-        if near := difflib.get_close_matches(option, _list_long(above.command), n=1):
-            return f"is not an option; did you mean {above.command_path} {near[0]} …?"
-        above = above.parent
+    above, below = _place_above(context), _place_below(context.command, context.command_path)
+    if option in above:
+        return f"does not belong behind the command; valid: {above[option]}"
+    if option in below:
+        return f"does not belong before the command; valid: for example {below[option]}"
+    own = {_HELP, *_select_long(_list_options(context.command))}
+    # All commands together have many options, so a weak resemblance to one of them says nothing.
+    likely = difflib.get_close_matches(option, _select_long(below), n=1, cutoff=_BELOW_RATIO_MIN)
+    near = next(iter(difflib.get_close_matches(option, {*own, *_select_long(above), *likely}, n=1)), "")
+    if near in above.keys() - own:
+        return f"is not an option; did you mean {above[near]}?"
+    if near in below.keys() - own:
+        return f"is not an option; did you mean {near} behind the command, for example {below[near]}?"
     return f"is not an option; {suggest(option, own)}"
+
+
+def _place_above(context: Any) -> dict[str, str]:
+    """Return the options that go before the command, each with its place."""
+    if context.parent is None:
+        return {}
+    own = {each: f"{context.parent.command_path} {each} …" for each in _list_options(context.parent.command)}
+    return _place_above(context.parent) | own
+
+
+def _place_below(command: Any, path: str) -> dict[str, str]:
+    """Return the options of the commands in a group, each with the place behind one of them."""
+    places: dict[str, str] = {}
+    for name, each in getattr(command, "commands", {}).items():
+        own = {option: f"{path} {name} {option}" for option in _list_options(each)}
+        places = _place_below(each, f"{path} {name}") | own | places
+    return places
 
 
 def _list_options(command: Any) -> set[str]:
     return {each for found in command.params for each in (*found.opts, *found.secondary_opts)}
 
 
-def _list_long(command: Any) -> list[str]:
-    return sorted(each for each in _list_options(command) if each.startswith("--"))
+def _select_long(options: Iterable[str]) -> list[str]:
+    return sorted(each for each in options if each.startswith("--"))
 
 
 def _name(parameter: Any) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cli.cli_settings import find_topic
 from cli.endings import BadInput
 from cli.letters import Choice, discard, publish_again, read_letters
-from cli.replay import open_box
+from cli.replay import open_box, open_box_to_look
 from shared.edges.pubsub_topic import PubsubTopic
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Act:
 
 def list_letters(deployment: Deployment) -> list[DeadLetter]:
     """Return the dead letters; all of them stay where they are."""
-    report, _ = read_letters(open_box(deployment), Choice(most=LETTERS_SHOWN_MAX))
+    report, _ = read_letters(open_box_to_look(deployment), Choice(most=LETTERS_SHOWN_MAX))
     return report.letters
 
 
@@ -47,7 +47,7 @@ def replay_letter(deployment: Deployment, message_id: str) -> str:
     """Publish one dead letter again with its first attributes, and then acknowledge it.
 
     Raises:
-        BadInput: there is no such letter, or its topic is not known.
+        BadInput: there is no such letter, it cannot be published, or its topic is not known.
     """
     ends = deployment.own.operations_topic
     topic = PubsubTopic(deployment.open_publisher, find_topic(deployment.own))
@@ -59,7 +59,8 @@ def replay_letter(deployment: Deployment, message_id: str) -> str:
         progress=lambda _published: None,
     )
     if not report.published:
-        raise BadInput(_absent(message_id))
+        why = "Pub/Sub accepts no empty message" if report.empty else report.obstacles.get(message_id)
+        raise BadInput(_keep(message_id, why) if why else _absent(message_id))
     return f"dead letter {message_id} is published again"
 
 
@@ -72,6 +73,10 @@ def discard_letter(deployment: Deployment, message_id: str) -> str:
     if not discard(open_box(deployment), Choice(ids=(message_id,))).discarded:
         raise BadInput(_absent(message_id))
     return f"dead letter {message_id} is discarded"
+
+
+def _keep(message_id: str, why: str) -> str:
+    return f"message_id: the dead letter stays, because {why} (got {message_id!r}); valid: another one"
 
 
 def _absent(message_id: str) -> str:

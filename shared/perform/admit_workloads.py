@@ -60,20 +60,25 @@ class Admission:
     def run(self, pools: Sequence[PoolSnapshot]) -> Answered:
         """Answer all workloads that wait for our check; return what came of each, or its error.
 
+        The error of a check that could not be marked as active is among them.
+
         Args:
             pools: every pool of the cluster, listed just now.
 
         Raises:
             ProvisionerError: checks or workloads could not be listed.
         """
-        checks = self.queues.list_checks()
+        checks, answered = self.queues.list_checks(), Answered()
         for check in checks:
-            if not check.is_told:
-                self.queues.mark_active(check)
+            try:
+                if not check.is_told:
+                    self.queues.mark_active(check)
+            except Exception as error:  # noqa: BLE001 -- the net of this check
+                answered.append((f"AdmissionCheck {check.name}", error))
         found = _list_pending(self.queues.list_workloads() if checks else (), checks)[:QUEUED_MAX]
         tasks = [partial(self.admit, queued, state, pools, seconds) for queued, state, seconds in found]
         done = get_runner(self.ports)(tasks, at_once=CALLS_AT_ONCE, until=self.ports.until)
-        return [(str(queued), each) for (queued, *_), each in zip(found, done, strict=True)]
+        return answered + [(str(queued), each) for (queued, *_), each in zip(found, done, strict=True)]
 
     def admit(
         self, queued: QueuedWorkload, state: CheckState, pools: Sequence[PoolSnapshot], seconds: int

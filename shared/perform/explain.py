@@ -58,7 +58,7 @@ def explain(
         )
         try:
             cluster.write_notice(notice)
-        except ProvisionerError as error:
+        except Exception as error:  # noqa: BLE001 -- the net of this object
             note_unwritten(notice, error)
 
 

@@ -1,7 +1,7 @@
 """Explains why pods of a slice wait although its leader runs.
 
 No pool is created for followers. Only a pool that has lost hosts for long, and has a list of
-capacity, is deleted for them. An error is logged and stops nothing.
+capacity, is deleted for them. An error of one is logged, or the caller gets it; the others go on.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ def judge_followers(
     pools: Sequence[PoolSnapshot],
     answered: set[str],
     cap: DeletionCap | None = None,
-) -> Iterator[tuple[PodView, Outcome]]:
+) -> Iterator[tuple[PodView, Outcome | Exception]]:
     """Yield one follower of each slice that has waited longer than the grace, with its outcome.
+
+    An error that is no `ProvisionerError` takes the outcome's place. One of these is logged.
 
     Args:
         cluster: ``projects/P/locations/L/clusters/C``.
@@ -66,12 +68,15 @@ def judge_followers(
         _LOG.warning("the waiting follower pods could not be read", extra={"object": cluster, "error": str(error)})
         return
     for pod in followers:
+        outcome: Outcome | Exception | None
         try:
             outcome = _judge(pod, reader, pools=pools, answered=answered, known=known, cap=cap)
         except ProvisionerError as error:
             said = {"object": f"Pod {pod.namespace}/{pod.name}", "error": str(error)}
             _LOG.warning("a follower pod could not be answered", extra=said)
             continue
+        except Exception as error:  # noqa: BLE001 -- the net of this pod
+            outcome = error
         if outcome is not None:
             yield pod, outcome
 

@@ -22,12 +22,12 @@ from shared.perform.emergency_stop import find_stop
 from shared.perform.explain import explain
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from shared.core.decide.pool_facts import PoolFacts
     from shared.core.decisions import Decision
     from shared.core.demand.demand import Demand
-    from shared.core.ports import Ports
+    from shared.core.ports import Ports, SurplusMark
     from shared.core.workloads import PodView
     from shared.perform.act_within_limits import Limits
     from shared.perform.outcome import Outcome
@@ -71,9 +71,8 @@ def mark_nodes(cluster: str, facts: PoolFacts, ports: Ports, *, looked_at: float
 
 
 def find_displaced(
-    cluster: str,
     refused: Sequence[Outcome],
-    idle: Collection[str],
+    idle: Mapping[str, Mapping[str, SurplusMark | None]],
     ports: Ports,
     limits: Limits,
     *,
@@ -82,9 +81,8 @@ def find_displaced(
     """Return which idle pools make room for which demand that a limit refuses.
 
     Args:
-        cluster: ``projects/P/locations/L/clusters/C``.
         refused: what became of these demands.
-        idle: names of pools that this sweep found without use.
+        idle: the marks on the nodes of the pools that this sweep found without use, by pool.
         ports: the outside world.
         limits: what counts against the limits.
         gone: names of pools whose deletion this sweep has submitted.
@@ -92,8 +90,8 @@ def find_displaced(
     Raises:
         Retryable: something could not be read.
     """
-    live, now = ports.clusters[cluster], ports.clock.now()
-    since = {name: find_idle_since(live.list_surplus_marks(name), now) for name in sorted(idle)}
+    now = ports.clock.now()
+    since = {name: find_idle_since(marks, now) for name, marks in idle.items()}
     return choose_displaced(
         [(each.demand, each.pool) for each in refused if each.demand],
         {name: each for name, each in since.items() if each is not None},

@@ -234,7 +234,7 @@ def list_parents(live: Cluster) -> list[WorkloadView]:
     """Return the parents that ask for capacity; none if they cannot be listed, which is logged."""
     try:
         return list(islice(live.list_asking_parents(), ASKING_MAX))
-    except ProvisionerError as error:
+    except Exception as error:  # noqa: BLE001 -- the net of this list
         _LOG.warning("the parents that wait for capacity could not be listed", extra={"error": str(error)})
         return []
 

@@ -14,7 +14,6 @@ from shared.core.decide.capacity_first import is_asking
 from shared.core.decide.demands import find_claim
 from shared.core.decide.ended import decide_succeeded, decide_unclaimed, decide_unrelated
 from shared.core.decide.pool_facts import is_owner
-from shared.core.errors import ProvisionerError
 from shared.core.identity.names import parse_pool_name
 from shared.core.kinds.elastic import is_leader
 from shared.core.kinds.table import find_kind_of_pod, get_kind
@@ -113,7 +112,7 @@ def _find_leaders(cluster: str, name: ParsedName, ports: Ports) -> Iterator[PodV
         if home not in known:
             try:
                 known[home] = live.get_workload(*home)
-            except ProvisionerError as error:
+            except Exception as error:  # noqa: BLE001 -- the net of this workload
                 known[home], unread = None, error
         claim = find_claim(cluster, pod, known[home])
         if claim is not None and claim.hash.startswith(name.hash):

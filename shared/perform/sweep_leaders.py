@@ -22,10 +22,11 @@ from shared.perform.resume_workloads import release_partial
 from shared.perform.shared_reads import OneRead
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import SurplusMark
     from shared.core.workloads import PodView
     from shared.perform.swept_cluster import SweptCluster
 
@@ -49,8 +50,7 @@ def answer_leaders(swept: SweptCluster, pools: PoolIndex, *, listed_at: float) -
         listed_at: when they were listed, in unix seconds.
     """
     try:
-        found = swept.live.clusters[swept.name].list_waiting_leaders()
-        leaders = [pod for pod in islice(found, LEADERS_MAX) if not _is_fresh(swept, pod, listed_at)]
+        leaders = list(islice(swept.live.clusters[swept.name].list_waiting_leaders(), LEADERS_MAX))
     except Exception as error:  # noqa: BLE001 -- the net of this list
         swept.report.add_error(f"waiting leaders of {swept.name}", error)
         return
@@ -72,16 +72,30 @@ class _LeaderAnswers:
         swept = self._swept
         by_workload: defaultdict[tuple[str, str, str], list[PodView]] = defaultdict(list)
         for pod in leaders:
-            by_workload[_find_home(pod)].append(pod)
+            try:
+                if not _is_fresh(swept, pod, self._listed_at):
+                    by_workload[_find_home(pod)].append(pod)
+            except Exception as error:  # noqa: BLE001 -- the net of this pod
+                self._add_failure([pod], error)
         self._start_limits()
         for pods, done in swept.for_each(self._answer, list(by_workload.values())):
             if isinstance(done, Exception):
                 self._add_failure(pods, done)
         self._make_room()
-        followers = judge_followers(
-            swept.name, swept.shared, pools=self._listed, answered=self._answered, cap=swept.cap
-        )
-        swept.report.outcomes.extend(outcome for _, outcome in followers)
+        self._explain_followers()
+
+    def _explain_followers(self) -> None:
+        swept, cluster = self._swept, self._swept.name
+        try:
+            for pod, found in judge_followers(
+                cluster, swept.shared, pools=self._listed, answered=self._answered, cap=swept.cap
+            ):
+                if isinstance(found, Exception):
+                    swept.report.add_error(f"Pod {pod.namespace}/{pod.name}", found)
+                else:
+                    swept.report.outcomes.append(found)
+        except Exception as error:  # noqa: BLE001 -- the net of their list
+            swept.report.add_error(f"waiting followers of {cluster}", error)
 
     def _start_limits(self) -> None:
         """Let the leaders share what counts against the limits, if any is set.
@@ -143,8 +157,14 @@ class _LeaderAnswers:
             return
         gone = {each.pool for each in outcomes if each.decision.verdict == Verdict.DELETE}
         refused = [outcome for _, outcome in self._refused]
+        marks: dict[str, Mapping[str, SurplusMark | None]] = {}
+        for name, read in swept.for_each(swept.live.clusters[swept.name].list_surplus_marks, sorted(idle)):
+            if isinstance(read, Exception):
+                swept.report.add_error(f"node pool {name}", read)
+            else:
+                marks[name] = read
         try:
-            found = find_displaced(swept.name, refused, idle, swept.live, swept.limits, gone=gone)
+            found = find_displaced(refused, marks, swept.live, swept.limits, gone=gone)
         except Exception as error:  # noqa: BLE001 -- the net of this look
             swept.report.add_error(f"idle node pools of {swept.name}", error)
             return

@@ -10,7 +10,6 @@ import logging
 from typing import TYPE_CHECKING
 
 from shared.core.decide.squatters import decide_squatters
-from shared.core.errors import ProvisionerError
 from shared.core.kinds.table import find_kind
 from shared.core.messages import ObjectName
 from shared.perform.explain import explain
@@ -39,7 +38,7 @@ def _find_workload(live: Cluster, workload: tuple[str, str, str], ports: Ports) 
         return None
     try:
         return live.get_workload(kind, namespace, name)
-    except ProvisionerError as error:
+    except Exception as error:  # noqa: BLE001 -- the net of this workload
         said = {"object": f"{kind} {namespace}/{name}", "error": str(error)}
         _LOG.warning("the workload that keeps a node pool could not be read", extra=said)
         return None

@@ -9,7 +9,8 @@ import typer
 
 from standins.cluster.server import Settings, run
 from standins.cluster.store.object_store import DEFAULT_HISTORY
-from standins.processes.private_files import check_writable
+from standins.processes.free_ports import PortTaken
+from standins.processes.private_files import NotWritten, check_writable
 from terminal.wrong_arguments import Commands, refuse
 
 application = typer.Typer(cls=Commands, no_args_is_help=True)
@@ -43,7 +44,7 @@ def serve_command(
     settings = Settings(port, speed, seed, history, ports_file, kubeconfig_file)
     try:
         run(settings)
-    except OSError as error:
+    except (PortTaken, NotWritten) as error:
         refuse(error)
 
 

@@ -59,7 +59,12 @@ class _Server(uvicorn.Server):
 
 
 def run(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT, then return."""
+    """Serve until SIGTERM or SIGINT, then return.
+
+    Raises:
+        PortTaken: the port is taken.
+        NotWritten: the ports file or the kubeconfig cannot be written.
+    """
     for number in (signal.SIGTERM, signal.SIGINT):
         # Uvicorn raises the signal again after its shutdown, for the handler that was set before.
         signal.signal(number, lambda _number, _frame: None)

@@ -29,6 +29,7 @@ from standins.controlplane.recipe import ADDITIONS, RecipeBroken, UnknownAdditio
 from standins.controlplane.serving import Outputs, serve_until
 from standins.controlplane.toolchain import NoToolchain
 from standins.processes.private_files import check_writable
+from standins.processes.urls import check_url
 from terminal.wrong_arguments import Commands, refuse
 
 if TYPE_CHECKING:
@@ -117,7 +118,12 @@ def serve(
     ] = None,
     jobset: Annotated[bool, typer.Option(help="Install JobSet.")] = True,
     token_webhook: Annotated[
-        str, typer.Option(metavar="URL", help="Ask this server, by a TokenReview, whose an unknown token is.")
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Ask this server, by a TokenReview, whose an unknown token is.",
+            callback=check_url,
+        ),
     ] = "",
 ) -> None:
     """Serve the Kubernetes API until SIGTERM.

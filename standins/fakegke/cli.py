@@ -14,8 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from standins.fakegke.faults.fault_rules import SWITCHES, parse_fault
-from standins.processes.private_files import check_writable
+from standins.processes.free_ports import PortTaken
+from standins.processes.private_files import NotWritten, check_writable
 from standins.processes.shutdown_noise import silence_cancelled_connects
+from standins.processes.urls import check_url
 from terminal.wrong_arguments import Commands, refuse
 
 app = typer.Typer(
@@ -50,7 +52,9 @@ def serve_command(
         list[str] | None, typer.Option(help="Node zone of the clusters; default: of the location.")
     ] = None,
     kubernetes: Annotated[str, typer.Option(help="URL or kubeconfig of an API to register nodes in.")] = "",
-    pubsub: Annotated[str, typer.Option(help="REST address of a Pub/Sub to write the audit log to.")] = "",
+    pubsub: Annotated[
+        str, typer.Option(help="REST address of a Pub/Sub to write the audit log to.", callback=check_url)
+    ] = "",
     operations_topic: Annotated[str, typer.Option(help="Its topic for that: projects/P/topics/T.")] = "",
     faults: Annotated[
         Path | None, typer.Option(help="YAML or JSON file of faults, capacity, policies, reservations.")
@@ -62,7 +66,7 @@ def serve_command(
 ) -> None:
     """Serve gRPC and REST on 127.0.0.1 until SIGTERM."""
     # Imported late: the other commands should not wait for gRPC and the web framework.
-    from standins.fakegke.server import Settings, serve  # noqa: PLC0415 - see above
+    from standins.fakegke.server import BadSettings, Settings, serve  # noqa: PLC0415 - see above
 
     settings = Settings(
         project=project,
@@ -83,7 +87,7 @@ def serve_command(
     try:
         silence_cancelled_connects()
         asyncio.run(serve(settings))
-    except (ValueError, OSError) as error:
+    except (BadSettings, PortTaken, NotWritten) as error:
         refuse(error)
 
 

@@ -90,6 +90,10 @@ class CuttableProtocol(H11Protocol):
             transport.abort()
 
 
+class BadSettings(ValueError):
+    """The settings cannot be used; the text names the one and what is valid."""
+
+
 class RunningFake:
     """A fake that is being served: its model, its ports, and how to stop it."""
 
@@ -118,7 +122,7 @@ class RunningFake:
         self.ports: dict[str, str] = {}
 
     async def start(self) -> None:
-        """Listen on 127.0.0.1 and write the ports file; raises OSError when a port is taken."""
+        """Listen on 127.0.0.1 and write the ports file; raises PortTaken when one is."""
         self._running = contextlib.AsyncExitStack()
         try:
             await self._start_all(self._running)
@@ -160,10 +164,14 @@ class RunningFake:
 async def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT.
 
-    Raises ValueError for unusable settings, OSError for taken ports.
+    Raises BadSettings for unusable settings, PortTaken for taken ports, and NotWritten if the ports
+    file cannot be written.
     """
     told = note_signals()
-    fake = RunningFake(settings)
+    try:
+        fake = RunningFake(settings)
+    except ValueError as error:
+        raise BadSettings(str(error)) from error
     await fake.start()
     try:
         await wait_for_the_end(told, *fake.tasks)

@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 
 from standins.logging.server import LoggingServer, serve_until_signal
+from standins.processes.free_ports import PortTaken
 from standins.processes.journal import log_as_json
-from standins.processes.private_files import check_writable
+from standins.processes.private_files import NotWritten, check_writable
 from terminal.wrong_arguments import Commands, refuse
 
 app = typer.Typer(
@@ -42,7 +43,7 @@ def serve(
     log_as_json()
     try:
         asyncio.run(serve_until_signal(LoggingServer(folder, project), port=rest_port, ports_file=ports_file))
-    except OSError as error:
+    except (PortTaken, NotWritten) as error:
         refuse(error)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import uvicorn
 
-from standins.processes.free_ports import HOST
+from standins.processes.free_ports import HOST, PortTaken
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -47,7 +47,7 @@ async def serving(
         http: The protocol class, where uvicorn's own does not do.
 
     Raises:
-        OSError: the port is taken.
+        PortTaken: the port is taken.
     """
     with listen(port) as listener:
         config = uvicorn.Config(
@@ -72,7 +72,7 @@ def listen(port: int) -> socket.socket:
     """Return a socket that listens on a port of 127.0.0.1; 0 takes a free one.
 
     Raises:
-        OSError: the port is taken.
+        PortTaken: the port is taken.
     """
     # asyncio sends small answers at once (TCP_NODELAY) only where the protocol is named.
     listener = socket.socket(proto=socket.IPPROTO_TCP)
@@ -81,7 +81,7 @@ def listen(port: int) -> socket.socket:
         listener.bind((HOST, port))
     except OSError as error:
         listener.close()
-        raise OSError(
+        raise PortTaken(
             f"port {port} on {HOST} cannot be used ({error.strerror}); valid: a free port, or 0"
         ) from error
     listener.listen(_BACKLOG)

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+class NotWritten(OSError):
+    """A file cannot be written; the text says which, why, and what is valid."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(f"{path} cannot be written ({error.strerror}); valid: a file that this user may write")
+
+
 def check_writable(path: Path | None) -> Path | None:
     """Return the path that an option names, to which `write_private` will write later.
 
@@ -30,17 +37,22 @@ def check_writable(path: Path | None) -> Path | None:
                 raise IsADirectoryError(None, "it is a folder")
             _make_draft(path).unlink()
         except OSError as error:
-            raise typer.BadParameter(
-                f"{path} cannot be written ({error.strerror}); valid: a file that this user may write"
-            ) from error
+            raise typer.BadParameter(str(NotWritten(path, error))) from error
     return path
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only this user may read, so that a reader sees all of it or nothing."""
-    draft = _make_draft(path)
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
+    """Write a file that only this user may read, so that a reader sees all of it or nothing.
+
+    Raises:
+        NotWritten: it cannot be written.
+    """
+    try:
+        draft = _make_draft(path)
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        raise NotWritten(path, error) from error
 
 
 def write_ports(path: Path | None, addresses: Mapping[str, str]) -> None:

@@ -13,8 +13,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from standins.processes.free_ports import PortTaken
 from standins.processes.journal import log_as_json
-from standins.processes.private_files import check_writable
+from standins.processes.private_files import NotWritten, check_writable
 from standins.pubsub.model.resource_names import identifier_of
 from standins.pubsub.server import ServerSettings, serve_until_signal
 from terminal.wrong_arguments import Commands, refuse
@@ -84,7 +85,7 @@ def serve(
     )
     try:
         asyncio.run(serve_until_signal(settings, ports_file))
-    except OSError as error:
+    except (PortTaken, NotWritten) as error:
         refuse(error)
 
 

@@ -59,7 +59,7 @@ class PubSubServer:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[dict[str, str]]:
-        """Listen while the block runs; yield the addresses. Raises OSError when a port is taken."""
+        """Listen while the block runs; yield the addresses. Raises PortTaken when one is."""
         signer = TokenSigner(time.time)
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
         async with contextlib.AsyncExitStack() as stack:

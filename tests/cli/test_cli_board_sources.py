@@ -18,7 +18,7 @@ from cli.board.site import TOKEN_HEADER, Site
 from cli.endings import BadInput
 from cli.log_search import open_logs
 from shared.core.errors import Misconfigured
-from shared.core.messages import format_message
+from shared.core.messages import Message, format_message
 from shared.core.times import parse_time
 from shared.deliver import FUNCTION_ATTRIBUTE, REASON_ATTRIBUTE
 from tests.builders import CLUSTER, a_demand_event
@@ -62,10 +62,10 @@ def deployment(url: str) -> Deployment:
     return a_deployment(world, pubsub=url, topic=TOPIC, subscriptions={"dead_letters": SUBSCRIPTION})
 
 
-def bury(url: str, reason: str) -> str:
+def bury(url: str, reason: str, *, message: Message = GOOD, function: str = "provision") -> str:
     """Publish one dead letter; return its id."""
-    said = {REASON_ATTRIBUTE: reason, FUNCTION_ATTRIBUTE: "provision"}
-    body = {"data": base64.b64encode(GOOD.data).decode(), "attributes": GOOD.attributes | said}
+    said = {REASON_ATTRIBUTE: reason} | ({FUNCTION_ATTRIBUTE: function} if function else {})
+    body = {"data": base64.b64encode(message.data).decode(), "attributes": message.attributes | said}
     return str(ask("POST", f"{url}/v1/{LETTERS}:publish", {"messages": [body]})["messageIds"][0])
 
 
@@ -111,6 +111,33 @@ def test_a_letter_that_is_gone_is_named_and_no_other_is_touched(url: str, deploy
         with pytest.raises(BadInput, match="there is no such dead letter now"):
             act(deployment, "999999")
     assert [each.message_id for each in list_letters(deployment)] == [kept]
+
+
+@pytest.mark.parametrize(
+    ("message", "function", "why"),
+    [
+        (GOOD, "settle", "TPU_PROVISIONER_OPERATIONS_TOPIC is not set"),
+        (Message(b"", {}), "", "Pub/Sub accepts no empty message"),
+    ],
+)
+def test_a_letter_that_cannot_be_published_says_why(
+    url: str, deployment: Deployment, message: Message, function: str, why: str
+) -> None:
+    kept = bury(url, "event_malformed", message=message, function=function)
+
+    with pytest.raises(BadInput, match=f"the dead letter stays, because .*{why}"):
+        replay_letter(deployment, kept)
+    assert [each.message_id for each in list_letters(deployment)] == [kept]
+
+
+def test_a_letter_that_is_newer_than_the_clock_is_shown_and_can_be_discarded(
+    url: str, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = bury(url, "cluster_unknown")
+    monkeypatch.setattr(deployment.ports.clock, "now", lambda: 0.0)
+
+    assert [each.message_id for each in list_letters(deployment)] == [chosen]
+    assert discard_letter(deployment, chosen) == f"dead letter {chosen} is discarded"
 
 
 def test_a_deployment_without_their_subscription_says_so() -> None:

@@ -194,11 +194,14 @@ def test_what_is_absent_is_found(broker: str, deployment: Deployment, name: str,
     assert f"{name} does not exist" in finding.text
 
 
-def test_dead_letters_are_counted_by_reason_and_stay(broker: str, deployment: Deployment) -> None:
+def test_dead_letters_are_counted_by_reason_and_stay(
+    broker: str, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     body = {"data": "eA==", "attributes": {"tpu-provisioner-reason": "event_malformed"}}
     ask("POST", f"{broker}/v1/{LETTERS}:publish", {"messages": [body, body]})
 
-    for _ in range(2):
+    for now in (4e9, 0.0):  # a clock that is ahead of the broker's, and one that is behind
+        monkeypatch.setattr(deployment.ports.clock, "now", lambda now=now: now)
         (finding,) = found_by(deployment, "dead letters")
         assert (finding.result, finding.text) == (Result.WARN, "2: 2 event_malformed")
         assert finding.mend == "tpu-provisioner replay --dead-letters --dry-run"

@@ -9,8 +9,9 @@ import pytest
 
 from cli.letters import Choice, LetterBox, publish_again
 from shared.core.messages import Message
-from shared.deliver import MESSAGE_ID_ATTRIBUTE
+from shared.deliver import FUNCTION_ATTRIBUTE, MESSAGE_ID_ATTRIBUTE
 from shared.edges.pubsub_topic import PubsubTopic
+from tests.audit_entries import an_entry, as_message
 from tests.cli.cli_world import run
 from tests.cli.test_cli_replay import (
     GOOD,
@@ -29,6 +30,7 @@ from tests.cli.test_cli_replay import (
 
 if TYPE_CHECKING:
     from cli.operator_access import Deployment
+    from tests.component.world import World
 
 __all__ = ["broker", "deployment", "url", "world"]
 pytestmark = pytest.mark.usefixtures("deployment")
@@ -167,6 +169,68 @@ def test_an_id_that_no_letter_has_is_named_and_the_others_are_answered(url: str,
 
     said = "no dead letter has the ID 'no-such-id'; tpu-provisioner letters list shows them\n"
     assert (result.exit_code, result.stderr, backlog(url)) == (1, said, 0)
+
+
+@pytest.mark.parametrize("command", ["replay", "discard"])
+def test_a_named_letter_that_a_reason_leaves_out_is_told_from_one_that_is_absent(url: str, command: str) -> None:
+    bury(url, GOOD, **REFUSED)
+    (known,) = json.loads(run("letters", "list", "--json").stdout)["letters"]
+
+    result = run("letters", command, known["message_id"], "--reason", "event_malformed", "--yes")
+
+    said = "its reason is cluster_unknown, and --reason names event_malformed\n"
+    assert (result.exit_code, backlog(url)) == (1, 1)
+    assert result.stderr == f"dead letter {known['message_id']} stays, because {said}"
+
+
+def test_a_named_end_of_an_operation_says_which_setting_it_needs(url: str, answer: list[str]) -> None:
+    bury(url, as_message(an_entry("Delete")), **{FUNCTION_ATTRIBUTE: "settle"})
+    (known,) = json.loads(run("letters", "list", "--json").stdout)["letters"]
+
+    result = run("letters", "replay", known["message_id"])
+
+    assert (result.exit_code, backlog(url), answer) == (1, 1, ["Publish 0 dead letters again?"])
+    said = "it is the end of a node pool operation, and TPU_PROVISIONER_OPERATIONS_TOPIC is not set\n"
+    assert result.stderr == f"dead letter {known['message_id']} stays, because {said}"
+
+
+def test_letters_that_are_newer_than_the_clock_are_listed_and_can_be_named(url: str, world: World) -> None:
+    world.clock.advance(-20_000_000)  # now everything is newer than each run
+    bury(url, GOOD, **REFUSED)
+    bury(url, GOOD, **REFUSED)
+
+    listed = json.loads(run("letters", "list", "--json").stdout)["letters"]
+    first, second = (each["message_id"] for each in listed)
+
+    assert "2 dead letters" in run("letters", "list").stdout
+    assert run("letters", "show", first).exit_code == 0
+    assert "1 published again, 0 not selected" not in run("letters", "replay", "--yes").stdout
+    assert "1 published again, 1 not selected" in run("letters", "replay", first, "--yes").stdout
+    assert run("letters", "discard", second, "--yes").stdout == "1 removed, 0 not selected\n"
+    assert (len(published(url)), backlog(url)) == (1, 0)
+
+
+def test_letters_that_came_during_the_run_are_told_when_all_are_removed(url: str, world: World) -> None:
+    bury(url, GOOD, **REFUSED)
+    (first,) = json.loads(run("letters", "list", "--json").stdout)["letters"]
+
+    assert json.loads(run("letters", "discard", "--all", "--yes", "--json").stdout) == {
+        "letters": [first],
+        "discarded": 1,
+        "left": 0,
+        "newer": 0,
+        "bounded": False,
+    }
+    world.clock.advance(-20_000_000)
+    bury(url, GOOD, **REFUSED)
+    text = run("letters", "discard", "--all", "--yes").stdout
+    data = json.loads(run("letters", "discard", "--all", "--yes", "--json").stdout)
+
+    told = (
+        "1 dead letter came after the run began, by this computer's clock; look with: tpu-provisioner letters list"
+    )
+    assert text == f"0 removed, 0 not selected\n{told}\n"
+    assert (data["discarded"], data["newer"], backlog(url)) == (0, 1, 1)
 
 
 @pytest.mark.parametrize(

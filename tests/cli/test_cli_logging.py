@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import urllib3
 from google.auth.credentials import AnonymousCredentials
+from typer.testing import CliRunner
 
 from cli.log_search import Swept, find_last_sweep, open_logs, read_answers, read_logs
 from shared.core.times import parse_time
+from standins.logging.__main__ import app
 from standins.logging.filters import BadFilter, parse_filter
 from standins.logging.server import LoggingServer, Question
 from tests.builders import CLUSTER, NOW
@@ -164,3 +166,17 @@ def test_it_ends_cleanly_when_asked_to(folder: Path, tmp_path_factory: Any) -> N
 
     assert process.returncode == 0
     assert [json.loads(line)["message"] for line in output.splitlines()][-1] == "stopped"
+
+
+def test_an_error_long_after_the_start_is_not_told_as_a_wrong_argument(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_given: object, **_named: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("standins.logging.__main__.log_as_json", lambda: None)
+    monkeypatch.setattr("standins.logging.__main__.serve_until_signal", fail)
+
+    result = CliRunner().invoke(app, ["serve", f"--folder={tmp_path}", "--project=p"])
+
+    assert (result.exit_code, result.stderr) == (1, "")

@@ -213,7 +213,7 @@ def test_letters_that_come_back_while_it_runs_are_left_for_another_run(
 
     result = run("replay", "--dead-letters", "--yes")
 
-    assert "0 published again, 0 not selected\n1 dead letter arrived meanwhile; list with: " in result.stdout
+    assert "0 published again, 0 not selected\n1 dead letter came after the run began" in result.stdout
     assert (published(url), backlog(url)) == ([], 1)
 
 

@@ -213,6 +213,40 @@ def test_a_wrong_manifest_is_named(tmp_path: Path, text: str) -> None:
         (("logs", "--sverity=x"), "error: --sverity: is not an option; did you mean --severity?\n"),
         (("status", "--clustr", "c"), "error: --clustr: is not an option; did you mean root --cluster …?\n"),
         (("letters", "list", "--projct=p"), "error: --projct: is not an option; did you mean root --project …?\n"),
+        (
+            ("--jsno", "status"),
+            (
+                "error: --jsno: is not an option; did you mean --json behind the command, "
+                "for example root status --json?\n"
+            ),
+        ),
+        (
+            ("--dry-rn", "replay"),
+            (
+                "error: --dry-rn: is not an option; did you mean --dry-run behind the command, "
+                "for example root replay "
+            ),
+        ),
+        (
+            ("letters", "--jsn", "list"),
+            (
+                "error: --jsn: is not an option; did you mean --json behind the command, "
+                "for example root letters list "
+            ),
+        ),
+        (
+            ("--al", "letters", "discard"),
+            (
+                "error: --al: is not an option; did you mean --all behind the command, "
+                "for example root letters discard "
+            ),
+        ),
+        (
+            ("--all", "letters", "discard"),
+            "error: --all: does not belong before the command; valid: for example root letters discard --all\n",
+        ),
+        (("--projct", "p", "status"), "error: --projct: is not an option; did you mean --project?\n"),
+        (("--nonsense", "status"), "error: --nonsense: is not an option; valid: --cluster, "),
         (("status", "--watch=x"), "error: --watch: takes no value; valid: --watch\n"),
         (("status", "-o"), "error: -o: needs a value; valid: -o=VALUE\n"),
         (("doctor", "now"), "error: 'now' is more than the command takes; valid: root doctor [OPTIONS]\n"),

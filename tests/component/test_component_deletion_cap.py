@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.core.errors import Unavailable
-from tests.builders import CLUSTER, a_pool
+from shared.core.identity.names import build_pool_name
+from tests.builders import CLUSTER, a_claim, a_pool
 from tests.component.test_component_sweep import orphan
+from tests.unit.test_kind_job import ONE_HOST, a_job, held
 
 if TYPE_CHECKING:
     import pytest
@@ -60,3 +62,31 @@ def test_what_no_leader_needs_of_the_cap_is_for_orphans_too(world: World) -> Non
     _, counts = world.sweep()
 
     assert (counts["delete"], counts["keep"]) == (1, 1)
+
+
+def test_the_pools_of_a_completed_job_of_single_hosts_all_go_in_one_sweep(world: World) -> None:
+    """No index is left, so each pool's slice is gone; but the Job itself says that it is over."""
+    world.use(sweep_deletions_max=1)
+    world.cluster.pods.clear()
+    job = a_job(template=ONE_HOST, status={"completedIndexes": "0-3"} | held("Complete"))
+    world.cluster.add(job)
+    claims = [
+        a_claim(kind="Job", name=job.name, owner_uid=job.uid, slice_key=f"default/{job.name}-{index}")
+        for index in range(4)
+    ]
+    world.pools.add(CLUSTER, *(a_pool(claim=each, name=build_pool_name(each)) for each in claims))
+    ending = build_pool_name(claims[3])
+    world.cluster.bind(ending, kind="Job")
+
+    _, counts = world.sweep()
+
+    found = {each["pool"]: each for each in world.records.found if "pool" in each}
+    kept = found.pop(ending)
+    assert {each["reason"] for each in found.values()} == {"workload_over"}
+    assert counts == {"delete": 3, "wait": 1, "errors": 0}
+    assert (kept["reason"], kept["message"]) == (
+        "pods_still_bound",
+        f"1 pods are still terminating on {ending}",
+    )
+    notices = {(each.kind, each.reason) for each in world.cluster.notices}
+    assert ("Job", "NodePoolDeletionStarted") in notices

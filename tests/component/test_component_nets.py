@@ -9,14 +9,17 @@ import pytest
 
 from shared.core.errors import Denied, KindAbsent
 from shared.core.identity.names import build_pool_name
+from shared.core.kinds.table import find_kind_of_pod
+from shared.core.labels import CAPACITY_FIRST, COMPLETION_INDEX
 from shared.core.settings import ClusterSettings
 from shared.edges.threads import Threads
-from tests.builders import CLUSTER, a_claim, a_jobset, a_pod, a_pool, settings
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, an_over_event, settings
 from tests.component.world import Records, World
 
 if TYPE_CHECKING:
     from shared.core.identity.names import Claim
     from shared.core.identity.pools import PoolSnapshot
+    from shared.core.workloads import PodView
 
 OTHER = "projects/p/locations/us-east5/clusters/other"
 
@@ -107,6 +110,70 @@ def test_a_list_of_leaders_that_fails_in_any_way_stops_no_pool(world: World) -> 
     world.cluster.before_next("list_waiting_leaders", fail)
 
     assert world.sweep()[1] == {"delete": 1, "errors": 1}
+
+
+@pytest.mark.parametrize("where", ["sweep_leaders", "followers"])
+def test_a_pod_whose_kind_cannot_be_told_stops_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    path = f"shared.perform.{where}.find_kind_of_pod"
+    follower = a_pod(name="bad", uid="bad", pod_labels={COMPLETION_INDEX: "1"})
+    world.cluster.add(a_pod(name="bad", uid="bad", index=1) if where == "sweep_leaders" else follower)
+
+    def find(pod: PodView) -> object:
+        if pod.name == "bad":
+            raise OverflowError("inf")
+        return find_kind_of_pod(pod)
+
+    monkeypatch.setattr(path, find)
+
+    assert world.sweep()[1] == {"create": 1, "errors": 1}
+    (found,) = world.records.expect_in_order({"reason": "internal_error"})
+    assert found["message"] == "Pod default/bad: OverflowError: inf"
+
+
+def test_followers_that_cannot_be_listed_in_any_way_stop_no_suspended_workload(world: World) -> None:
+    world.use(capacity_first=True)
+    asking = a_jobset(name="asking", uid="asking", suspended=True, marks={CAPACITY_FIRST: "true"}, version="1")
+    world.cluster.add(asking)
+
+    def fail() -> None:
+        raise TypeError("no list")
+
+    world.cluster.before_next("list_waiting_followers", fail)
+
+    assert world.sweep()[1] == {"create": 4, "errors": 1}
+    (found,) = world.records.expect_in_order({"reason": "internal_error"})
+    assert found["message"] == f"waiting followers of {CLUSTER}: TypeError: no list"
+
+
+def test_parents_that_cannot_be_listed_in_any_way_stop_no_suspended_workload(world: World) -> None:
+    world.use(capacity_first=True)
+    world.cluster.pods.clear()
+    world.cluster.add(a_jobset(suspended=True, marks={CAPACITY_FIRST: "true"}, version="1"))
+
+    def fail() -> None:
+        raise TypeError("no list")
+
+    world.cluster.before_next("list_asking_parents", fail)
+
+    assert world.sweep()[1] == {"create": 3, "errors": 0}
+    world.records.expect_in_order({"severity": "WARNING", "error": "no list"})
+
+
+@pytest.mark.parametrize("error", [Denied("events is forbidden"), OverflowError("inf")])
+def test_an_event_that_cannot_be_written_undoes_and_repeats_nothing(world: World, error: Exception) -> None:
+    world.pools.add(CLUSTER, a_pool())
+    world.cluster.add(a_jobset(terminal="Completed", terminal_since=NOW))
+
+    def fail() -> None:
+        raise error
+
+    world.cluster.before_next("write_notice", fail)
+
+    assert world.collect(an_over_event()).status == 200
+    assert world.pools.count("delete") == 1
+    world.records.expect_in_order({"severity": "WARNING", "error": str(error)})
 
 
 def two_clusters(records: Records) -> World:

@@ -223,10 +223,15 @@ def test_what_can_never_be_read_is_kept_with_its_reason(world: World, data: byte
     assert kept.attributes["tpu-provisioner-function"] == "settle"
 
 
-def test_a_workload_that_cannot_be_read_hides_no_other(world: World) -> None:
+@pytest.mark.parametrize("error", [Unavailable("away"), OverflowError("inf")])
+def test_a_workload_that_cannot_be_read_hides_no_other(world: World, error: Exception) -> None:
     world.cluster.pods.clear()
     world.cluster.add(a_pod(namespace="a", uid="of-a"), a_jobset(namespace="a"), a_pod())
-    world.cluster.fail_next("get_workload", Unavailable("away"))
+
+    def fail() -> None:
+        raise error
+
+    world.cluster.before_next("get_workload", fail)
 
     assert settle(world, DELETED) == 200
     assert world.expect_one_pool() == NAME

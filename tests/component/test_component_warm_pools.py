@@ -304,6 +304,30 @@ def test_those_that_are_idle_for_longest_go_first_and_no_more_than_are_needed(wo
     assert (status(world), status(world, younger), status(world, youngest)) == ("STOPPING", "STOPPING", "RUNNING")
 
 
+def test_an_idle_pool_whose_nodes_cannot_be_read_again_does_not_keep_the_others_from_making_room(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.use(idle_seconds=IDLE, limit_chips=32)
+    sweep(world)
+    (younger,) = add_idle(world, 1)
+    sweep(world)
+    add_waiting(world)
+    plain, reads = world.cluster.list_surplus_marks, list[str]()
+
+    def read(name: str) -> Any:
+        reads.append(name)
+        if name == NAME and reads.count(name) > 1:
+            raise OverflowError("inf")
+        return plain(name)
+
+    monkeypatch.setattr(world.cluster, "list_surplus_marks", read)
+    sweep(world)
+
+    assert (status(world), status(world, younger)) == ("RUNNING", "STOPPING")
+    (found,) = world.records.expect_in_order({"reason": "internal_error"})
+    assert found["message"] == f"node pool {NAME}: OverflowError: inf"
+
+
 def test_a_pool_that_is_used_makes_no_room(world: World) -> None:
     world.use(idle_seconds=IDLE, limit_chips=16)
     use(world, workload="third")

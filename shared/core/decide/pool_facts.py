@@ -120,10 +120,12 @@ def classify_owner(
     """
     if workload is None or owner.owner_uid not in ("", workload.uid) or workload.deleting:
         return OwnerState.GONE, None
+    if workload.terminal:
+        # Before the slices, because a workload that has ended can have none left: a Job of single
+        # hosts lists each of its indexes as completed.
+        return OwnerState.OVER, workload.terminal_since
     if owner.slice_name and not has_slice(get_kind(owner.kind), workload, owner.slice_name, pods):
         return OwnerState.GONE, None  # the slice was scaled away
-    if workload.terminal:
-        return OwnerState.OVER, workload.terminal_since
     if workload.suspended:
         since = workload.suspended_since
         return OwnerState.SUSPENDED, workload.suspend_set_at if since is None else since

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
+from standins.cluster.__main__ import application
 from standins.cluster.server import Settings, serve
 from standins.cluster.tests.bounded_polling import wait_until
 from standins.cluster.tests.cluster_objects import jobset, node, replicated_job
@@ -26,7 +29,9 @@ from standins.cluster.tests.cluster_processes import (
     BreakableCluster,
     running_cluster,
 )
+from standins.processes.free_ports import PortTaken
 from standins.processes.kubeconfig import open_client
+from standins.processes.private_files import NotWritten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -195,5 +200,28 @@ def test_the_cluster_ends_quickly_although_a_watch_is_open(tmp_path: Path) -> No
 def test_a_server_that_cannot_say_where_it_is_ends(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(NotADirectoryError):
+    with pytest.raises(NotWritten, match=r"ports\.json cannot be written \(Not a directory\); valid: "):
         asyncio.run(serve(Settings(ports_file=tmp_path / "file" / "ports.json")))
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (PortTaken("port 1 cannot be used"), 2),
+        (NotWritten(ROOT, OSError(errno.ENOSPC, "No space left on device")), 2),
+        (OSError(errno.ENOSPC, "No space left on device"), 1),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 1),
+    ],
+    ids=["a port", "a file", "the disk is full later", "nobody reads its log"],
+)
+def test_only_what_stops_the_start_is_told_as_a_wrong_argument(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, code: int
+) -> None:
+    def fail(_settings: Settings) -> None:
+        raise error
+
+    monkeypatch.setattr("standins.cluster.__main__.run", fail)
+
+    result = CliRunner().invoke(application, ["serve"])
+
+    assert (result.exit_code, result.stderr.startswith("error: ")) == (code, code == 2)

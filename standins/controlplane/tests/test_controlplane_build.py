@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from standins.controlplane import recipe
 from standins.controlplane.building import (
@@ -23,6 +24,7 @@ from standins.controlplane.building import (
     make_build,
 )
 from standins.controlplane.cache import Build, BuildBroken
+from standins.controlplane.cli import app
 from standins.controlplane.progress import Progress
 from standins.controlplane.recipe import ADDITIONS, BINARIES, PRODUCTS, hash_sources
 from standins.controlplane.tests.controlplane_worlds import is_alive, wait_for
@@ -256,3 +258,10 @@ def test_a_cache_that_cannot_be_written_is_a_clear_error(go: FakeGo, tmp_path: P
 
     assert (answer.returncode, "Not a directory" in answer.stderr) == (1, True)
     assert "Traceback" not in answer.stderr
+
+
+def test_a_token_webhook_that_is_no_url_is_refused_before_a_build_is_looked_for(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["serve", "--token-webhook=nonsense", f"--cache-folder={tmp_path}"])
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: --token-webhook: is not a URL (got 'nonsense'); valid: http://HOST")

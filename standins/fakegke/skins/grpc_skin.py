@@ -15,6 +15,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from standins.fakegke.errors import Code, GkeError, LostReply
 from standins.fakegke.skins.frontdoor import REQUESTS, FrontDoor
+from standins.processes.free_ports import PortTaken
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -68,7 +69,7 @@ def _handler(door: FrontDoor, method: str) -> Callable[[Message, Any], Awaitable
 async def start_grpc(door: FrontDoor, port: int) -> tuple[Any, int]:
     """Return a started server on 127.0.0.1 and its port (`port` 0: a free one).
 
-    Raises OSError when taken.
+    Raises PortTaken.
     """
     server = grpc.aio.server()
     handlers = {
@@ -85,6 +86,6 @@ async def start_grpc(door: FrontDoor, port: int) -> tuple[Any, int]:
     try:
         bound = server.add_insecure_port(f"127.0.0.1:{port}")
     except RuntimeError as error:
-        raise OSError(f"port {port} on 127.0.0.1 cannot be used; valid: a free port, or 0") from error
+        raise PortTaken(f"port {port} on 127.0.0.1 cannot be used; valid: a free port, or 0") from error
     await server.start()
     return server, bound

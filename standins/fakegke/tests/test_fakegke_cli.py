@@ -65,3 +65,24 @@ def test_the_page_explains_each_switch_in_the_words_of_the_code(name: str) -> No
     common = set(SWITCHES["stuck_stopping"].__struct_fields__)
     own = ", ".join(f"`{field}`" for field in SWITCHES[name].__struct_fields__ if field not in common)
     assert f"| `{name}` | {SWITCHES[name].__doc__} | {own} |" in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("error", [OSError("No space left on device"), ValueError("a bug")], ids=["disk", "bug"])
+def test_an_error_long_after_the_start_is_not_told_as_a_wrong_argument(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def fail(_settings: object) -> None:
+        raise error
+
+    monkeypatch.setattr("standins.fakegke.server.serve", fail)
+
+    result = _run("serve", "--project=p", "--location=us-east5", "--cluster=c")
+
+    assert (result.exit_code, result.stderr) == (1, "")
+
+
+def test_an_address_of_pubsub_that_is_no_url_is_refused() -> None:
+    result = _run("serve", "--project=p", "--location=us-east5", "--cluster=c", "--pubsub=127.0.0.1:80")
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: --pubsub: is not a URL (got '127.0.0.1:80'); valid: http://HOST")

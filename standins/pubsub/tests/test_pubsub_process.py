@@ -321,3 +321,15 @@ def test_a_taken_port_stops_the_start(option: str) -> None:
         result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     said = f"error: port {port} on 127.0.0.1 cannot be used (Address already in use); valid: a free port, or 0\n"
     assert (result.returncode, result.stderr) == (2, said)
+
+
+def test_an_error_long_after_the_start_is_not_told_as_a_wrong_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_given: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("standins.pubsub.cli.log_as_json", lambda: None)
+    monkeypatch.setattr("standins.pubsub.cli.serve_until_signal", fail)
+
+    result = CliRunner().invoke(app, ["serve"])
+
+    assert (result.exit_code, result.stderr) == (1, "")

@@ -52,7 +52,7 @@ class GrpcFront:
         self.port = 0
 
     async def start(self, port: int) -> None:
-        """Listen on the port, 0 for a free one. Raises OSError when the port is taken."""
+        """Listen on the port, 0 for a free one. Raises PortTaken when it is taken."""
         self.port = _free_port(port)
         self._server = await self._listening()
 
@@ -117,7 +117,7 @@ class GrpcFront:
 def _free_port(port: int) -> int:
     """Return the port, or a free one for 0.
 
-    Raises OSError when it is taken, which gRPC's sharing would hide.
+    Raises PortTaken when it is taken, which gRPC's sharing would hide.
     """
     with listen(port) as probe:
         return int(probe.getsockname()[1])
