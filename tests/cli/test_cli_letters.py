@@ -227,7 +227,7 @@ def test_letters_that_came_during_the_run_are_told_when_all_are_removed(url: str
     data = json.loads(run("letters", "discard", "--all", "--yes", "--json").stdout)
 
     told = (
-        "1 dead letter came after the run began, by this computer's clock; look with: tpu-provisioner letters list"
+        "1 dead letter came after the run began, by this computer's clock; list with: tpu-provisioner letters list"
     )
     assert text == f"0 removed, 0 not selected\n{told}\n"
     assert (data["discarded"], data["newer"], backlog(url)) == (0, 1, 1)
