@@ -24,7 +24,7 @@ from tests.cli.cli_world import run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, ViewportSize
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 PICTURES = os.environ.get("BOARD_SCREENSHOTS")
@@ -33,7 +33,7 @@ PAGE = " ".join((DOCS / "night.md").read_text().split())
 EXAMPLE = DOCS.parent / "examples" / "v6e-two-slices.yaml"
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 SECONDS_MAX = 90
-SCREEN = {"width": 800, "height": 600}
+SCREEN: ViewportSize = {"width": 800, "height": 600}
 BYTES_MAX = 150_000
 
 
