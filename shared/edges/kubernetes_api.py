@@ -16,7 +16,6 @@ import urllib3
 
 from shared.core.errors import Unavailable
 from shared.edges.kubernetes_connection import (
-    CONNECTIONS_MAX,
     Connection,
     connection_from_kubeconfig,
     connection_in_cluster,
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
-    "CONNECTIONS_MAX",
     "UNREADABLE",
     "Connection",
     "Expired",

@@ -26,7 +26,6 @@ from shared.core.errors import (
 )
 from shared.core.kinds.table import KINDS
 from shared.edges.kubernetes_api import (
-    CONNECTIONS_MAX,
     Connection,
     Expired,
     KubernetesApi,
@@ -34,6 +33,7 @@ from shared.edges.kubernetes_api import (
     Unreadable,
 )
 from shared.edges.kubernetes_objects import Lease, ObjectMeta, Record, Stored
+from shared.edges.threads import CONNECTIONS_MAX
 from shared.version import VERSION
 from tests.exporter.exporter_builders import a_jobset, a_leader
 from tests.exporter.scripted_kubernetes import (
@@ -311,5 +311,8 @@ def test_importing_it_loads_nothing_of_the_clients_typed_api() -> None:
     assert shown.stdout.strip() == "[]"
 
 
-def test_every_watch_of_every_kind_keeps_its_connection() -> None:
+def test_every_watch_of_every_kind_and_every_call_at_one_time_keeps_its_connection() -> None:
+    pool = Connection(url="http://127.0.0.1:1").open_pool()
+
+    assert pool.connection_pool_kw["maxsize"] == CONNECTIONS_MAX
     assert len(list_watched(KINDS)) < CONNECTIONS_MAX
