@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from exporter.pauses import Pauses
-from exporter.publishing import Closed
+from exporter.publishing import WAIT_SECONDS, Closed
 from shared.core.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled
 from shared.edges.kubernetes_api import UNREADABLE, Expired, Silence
 from shared.edges.kubernetes_watch import read_stored, report_unreadable
@@ -265,7 +265,13 @@ class Follower(Generic[T]):
                 "pause_seconds": round(pause, 2),
             },
         )
-        self._stop.wait(pause)
+        self._pause(pause)
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, and show meanwhile that this thread lives: a server may advise ten minutes."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not self._stop.wait(min(left, WAIT_SECONDS)):
+            self._beat()
 
     def _count_restart(self, reason: str) -> None:
         self._metrics.watch_restarts.labels(self._watched.name, reason).inc()

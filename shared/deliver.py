@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("functions")
 SETTLE = "settle"
+"""The function that is sent entries of the audit log; all others are sent events."""
 CHARTED: Mapping[str, int] = dict.fromkeys(
     map(
         str,
@@ -45,7 +46,6 @@ CHARTED: Mapping[str, int] = dict.fromkeys(
     0,
 )
 """Reasons that a sweep counts without a case too, so that their charts fall to 0."""
-"""The function that is sent entries of the audit log; all others are sent events."""
 REASON_ATTRIBUTE = "tpu-provisioner-reason"
 ERROR_ATTRIBUTE = "tpu-provisioner-error"
 FUNCTION_ATTRIBUTE = "tpu-provisioner-function"

@@ -214,7 +214,7 @@ class Cluster(Protocol):
         """
 
     def list_waiting_leaders(self) -> Iterable[PodView]:
-        """Return the leader pods of every kind in the settings that are bound to no node."""
+        """Return the accelerator pods that are leaders and are bound to no node."""
 
     def list_waiting_followers(self) -> Iterable[PodView]:
         """Return the accelerator pods that are no leaders and are bound to no node."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
+from shared.core.decide.failures import Failure, classify_failure
 from shared.core.errors import (
     AlreadyExists,
     Busy,
@@ -145,7 +146,7 @@ def _find_kind_by_text(http_status: int, error: ErrorBody, reasons: set[str]) ->
         cluster = "/clusters/" in message and "/nodePools/" not in message and "node pool" not in message
         return ClusterNotFound if cluster else NotFound
     if http_status == 403 or error.status == "PERMISSION_DENIED":  # noqa: PLR2004 -- HTTP
-        quota = any("QUOTA" in reason for reason in reasons) or "quota" in message.lower()
+        quota = any("QUOTA" in reason for reason in reasons) or classify_failure(message) == Failure.QUOTA
         return NoCapacity if quota and "IAM_PERMISSION_DENIED" not in reasons else Denied
     if "does not have access to service account" in message:
         return Denied

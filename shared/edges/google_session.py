@@ -19,6 +19,7 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.google_calls import translate_errors
+from shared.edges.threads import CONNECTIONS_MAX
 from shared.version import VERSION
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ TIMEOUT_SECONDS = 30.0
 next delivery."""
 PROMPT_SECONDS = 5.0
 """The longest time from a call until its request is sent, where it may not be sent late."""
-CONNECTIONS_MAX = 256
-"""Kept open at most: an instance serves 16 requests, each with 16 calls side by side."""
 _TOKEN_SECONDS = 5.0
 _PIECE_BYTES = 2**16
 _HTTP_REDIRECT, _HTTP_REFUSAL = 300, 400

@@ -15,8 +15,8 @@ import msgspec
 import urllib3
 
 from shared.core.errors import Unavailable
+from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_connection import (
-    CONNECTIONS_MAX,
     Connection,
     connection_from_kubeconfig,
     connection_in_cluster,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
-    "CONNECTIONS_MAX",
     "UNREADABLE",
     "Connection",
     "Expired",
@@ -47,6 +46,7 @@ T = TypeVar("T")
 Body = Mapping[str, Any] | msgspec.Struct
 """What is sent: a JSON object or a struct."""
 Params = Mapping[str, str]
+Answer = tuple[urllib3.BaseHTTPResponse, bytes]
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
@@ -55,10 +55,12 @@ APPLY_PATCH = "application/apply-patch+yaml"
 """Server-side apply: https://kubernetes.io/docs/reference/using-api/server-side-apply/."""
 
 TIMEOUT_SECONDS = 10.0
+CALL_SECONDS = 20.0
+"""After this time of one call no further piece of its answer is waited for; a watch has no end."""
 PAGE_SIZE = 500
 PAGES_MAX = 2_000
 """A million objects in pages of 500; past that, the continue token must be going in circles."""
-REFUSAL_BYTES_MAX = 64 * 1024
+REFUSAL_BYTES_MAX = PIECE_BYTES = 64 * 1024
 _HTTP_OK, _HTTP_REDIRECT = 200, 300
 _PAGE: Any = Page  # Made concrete at run time, which a type checker cannot follow.
 _RAW_LIST = Page[msgspec.Raw]
@@ -120,7 +122,7 @@ class KubernetesApi:
         """
         query = {**(params or {}), "limit": str(page_size)}
         for _ in range(PAGES_MAX):
-            body = self._send("GET", path, params=query).data
+            _, body = self._send("GET", path, params=query)
             page = _decode_page(f"GET {path}", body, kind)
             # The page's bytes would otherwise stay alive while its reader works.
             del body
@@ -152,7 +154,7 @@ class KubernetesApi:
                 before `Silence`.
         """
         query = {"watch": "1", "allowWatchBookmarks": "true", **params}
-        response = self._send("GET", path, params=query, stream_silence_seconds=silence_seconds)
+        response, _ = self._send("GET", path, params=query, stream_silence_seconds=silence_seconds)
         return Watch(f"WATCH {path}", response, kind)
 
     @overload
@@ -230,7 +232,7 @@ class KubernetesApi:
         body: Body | list[Any] | None = None,
         content_type: str = "application/json",
     ) -> T:
-        data = self._send(method, path, params=params, body=body, content_type=content_type).data
+        _, data = self._send(method, path, params=params, body=body, content_type=content_type)
         try:
             return decoder_of(kind).decode(data)
         except JSON_ERRORS as error:
@@ -245,15 +247,15 @@ class KubernetesApi:
         body: Body | list[Any] | None = None,
         content_type: str = "application/json",
         stream_silence_seconds: float | None = None,
-    ) -> urllib3.BaseHTTPResponse:
-        """Return a successful answer; as a stream if `stream_silence_seconds` is given."""
+    ) -> Answer:
+        """Return a successful answer and its body; a stream with `stream_silence_seconds`."""
         what, url = f"{method} {path}", self._url + path
         headers = dict(self._headers)
         if authorization := self._authorize():
             headers["Authorization"] = authorization
         if body is not None:
             headers["Content-Type"] = content_type
-        response = self._request(
+        response, data = self._request(
             what,
             method,
             f"{url}?{urlencode(params)}" if params else url,
@@ -262,8 +264,8 @@ class KubernetesApi:
             stream_silence_seconds=stream_silence_seconds,
         )
         if _HTTP_OK <= response.status < _HTTP_REDIRECT:
-            return response
-        status = parse_status(_refusal_body(response))
+            return response, data
+        status = parse_status(data if stream_silence_seconds is None else _refusal_body(response))
         raise classify_refusal(what, response.status, status, response.headers.get("Retry-After"))
 
     def _request(
@@ -275,7 +277,8 @@ class KubernetesApi:
         headers: dict[str, str],
         body: bytes | None,
         stream_silence_seconds: float | None,
-    ) -> urllib3.BaseHTTPResponse:
+    ) -> Answer:
+        until = SYSTEM_CLOCK.now() + CALL_SECONDS
         silence = self._timeout_seconds if stream_silence_seconds is None else stream_silence_seconds
         # A kept connection may have been closed by the server the moment before it is used again.
         # Asking once more is safe for a GET only; a write that may have arrived is the caller's to
@@ -284,7 +287,7 @@ class KubernetesApi:
         while True:
             attempts -= 1
             try:
-                return self._pool.urlopen(
+                response = self._pool.urlopen(
                     method,
                     url,
                     body=body,
@@ -292,13 +295,25 @@ class KubernetesApi:
                     retries=False,
                     redirect=False,
                     timeout=urllib3.Timeout(connect=self._timeout_seconds, read=silence),
-                    preload_content=stream_silence_seconds is None,
+                    preload_content=False,
                 )
+                return response, _read(what, response, until) if stream_silence_seconds is None else b""
             except urllib3.exceptions.ProtocolError as error:
                 if not attempts:
                     raise Unavailable(f"{what}: connection lost: {error}") from error
             except urllib3.exceptions.HTTPError as error:
                 raise Unavailable(f"{what}: {error}") from error
+
+
+def _read(what: str, response: urllib3.BaseHTTPResponse, until: float) -> bytes:
+    """Return the body of an answer. The time-out of a connection counts for each piece anew."""
+    pieces = []
+    while piece := response.read1(PIECE_BYTES):
+        pieces.append(piece)
+        if SYSTEM_CLOCK.now() >= until:
+            response.close()
+            raise Unavailable(f"{what}: the answer takes more than {CALL_SECONDS:.0f} s")
+    return b"".join(pieces)
 
 
 def _refusal_body(response: urllib3.BaseHTTPResponse) -> bytes:

@@ -143,10 +143,10 @@ class KubernetesCluster:
             raise StaleView(f"the ledger, or its namespace {namespace}, is gone: {error}") from error
 
     def list_waiting_leaders(self) -> Iterator[PodView]:
-        """Yield the leader pods without a node, kind by kind and page by page."""
+        """Yield the accelerator leaders without a node, kind by kind and page by page."""
         for kind in self._kinds:
             for pod in self._list_unbound(kind, select_pods(kind)):
-                if is_leader(kind, pod):
+                if pod.template.wants_accelerator and is_leader(kind, pod):
                     yield pod
 
     def list_waiting_followers(self) -> Iterator[PodView]:

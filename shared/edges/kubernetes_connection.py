@@ -26,6 +26,7 @@ from kubernetes.config.config_exception import ConfigException
 from urllib3.util.ssl_ import create_urllib3_context
 
 from shared.core.errors import Misconfigured
+from shared.edges.threads import CONNECTIONS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,9 +39,6 @@ ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TOKEN_REREAD_SECONDS = 60.0
 """The kubelet rotates a mounted token when a fifth of its hour is left, so a minute is never too
 late (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/)."""
-CONNECTIONS_MAX = 32
-"""Kept open at most: the exporter has two watches per kind of workload, each on a connection of its
-own."""
 _BEARER = "BearerToken"
 """The client's own name for the header Authorization."""
 _IGNORED_BY_THE_CLIENT = ("as", "as-groups", "as-uid", "as-user-extra")

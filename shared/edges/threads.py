@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from shared.core.ports import Clock
 
 T = TypeVar("T")
+CONNECTIONS_MAX = 256
+"""Kept open at most to one server: an instance of a function serves 16 requests, each with 16 calls
+side by side, and the exporter has two watches per kind of workload."""
 
 
 class Threads:

@@ -50,9 +50,8 @@ class ClusterFigures:
             self._idle[pool.name] = count_pool_chips(pool)
 
     def add_unanswered(self, pod: PodView, claim: Mapping[str, str] | None, *, now: float) -> None:
-        """Add a waiting leader whose answer failed; one without accelerators is no demand."""
-        if pod.template.wants_accelerator:
-            self._add_wait(claim, pod, now)
+        """Add a waiting leader whose answer failed."""
+        self._add_wait(claim, pod, now)
 
     def add_gang(self, gang: Gang, pools: Sequence[PoolSnapshot], *, since: float | None, now: float) -> None:
         """Add the slices of a suspended workload that waits for their capacity.

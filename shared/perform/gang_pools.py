@@ -19,7 +19,7 @@ from shared.perform.act_within_limits import find_limits
 from shared.perform.explain import explain
 from shared.perform.make_attempt import Turn, make_attempt
 from shared.perform.outcome import Outcome, describe_attempt, describe_claim, describe_demand
-from shared.perform.release_pools import collect_pool
+from shared.perform.release_pools import collect_pools
 from shared.perform.side_by_side import run_paced
 from shared.perform.sweep_report import name_error
 
@@ -145,8 +145,4 @@ def give_back(
     """
     named = PoolIndex.of(pools).list_named(workload.kind, workload.namespace, workload.name)
     owned = [pool for pool in named if pool.owner and pool.owner.owner_uid == workload.uid]
-    done = run_paced([partial(collect_pool, cluster, pool, ports, pools=named) for pool in owned], ports)
-    errors = [name_error(each) for each in done if isinstance(each, Exception)]
-    if errors:
-        raise min(errors, key=lambda each: isinstance(each, Retryable))
-    return [each for each in done if not isinstance(each, Exception)]
+    return collect_pools(cluster, owned, ports, named=named)

@@ -203,10 +203,13 @@ def see_parent(cluster: Cluster, workload: WorkloadView) -> WorkloadView:
     return dataclasses.replace(workload, parent=found or dataclasses.replace(workload.parent, ended="gone"))
 
 
-def gather_again(cluster: str, name: str, ports: Ports, *, pools: Sequence[PoolSnapshot]) -> PoolFacts | None:
+def gather_again(
+    cluster: str, name: str, ports: Ports, *, pools: Sequence[PoolSnapshot], owners: Ports | None = None
+) -> PoolFacts | None:
     """Return the facts before a delete, read now: pool, owner by UID, pods bound to its nodes.
 
-    They are None when the pool no longer exists.
+    They are None when the pool no longer exists. With `owners`, from `share_looks`, the owner was
+    read at most `LOOK_SECONDS` ago.
 
     Raises:
         Retryable: something could not be read.
@@ -215,7 +218,7 @@ def gather_again(cluster: str, name: str, ports: Ports, *, pools: Sequence[PoolS
     pool = ports.pools.get(cluster, name)
     if pool is None:
         return None
-    seen = gather_facts(pool, OwnerReader(cluster, ports), pools=pools, parents=False)
+    seen = gather_facts(pool, OwnerReader(cluster, owners or ports), pools=pools, parents=False)
     facts = _read_nodes(cluster, seen, ports)
     if facts.workload_over and find_idle_bound(pool, ports.settings):
         facts = dataclasses.replace(facts, marks=ports.clusters[cluster].list_surplus_marks(pool.name))

@@ -25,6 +25,7 @@ from shared.perform.gather import OwnerReader, gather_again, gather_facts
 from shared.perform.keep_warm import mark_nodes
 from shared.perform.outcome import Outcome, describe_pool_outcome
 from shared.perform.prove_cluster import is_proven
+from shared.perform.shared_reads import LOOK_SECONDS, share_looks
 from shared.perform.side_by_side import run_paced
 from shared.perform.sweep_report import name_error
 from shared.perform.tell_squatters import tell_squatters
@@ -55,16 +56,35 @@ def collect(event: Event, ports: Ports) -> list[Outcome]:
     found = [pool for pool in named if pool.owner and pool.owner.owner_uid in ("", event.subject.uid)]
     # Pools that are being deleted come last, so that each delivery gets further than the last.
     found.sort(key=lambda pool: pool.status == PoolStatus.STOPPING)
-    tasks = [partial(collect_pool, event.cluster, pool, ports, pools=named) for pool in found]
-    done = run_paced(tasks, ports)
-    outcomes = [each for each in done if not isinstance(each, Exception)]
-    errors = [name_error(each) for each in done if isinstance(each, Exception)]
-    if errors:  # an error that a person must repair comes before one that a retry repairs
-        raise min(errors, key=lambda each: isinstance(each, Retryable))
+    outcomes = collect_pools(event.cluster, found, ports, named=named)
     if not outcomes:
         decision = decide_without_pools(str(subject))
         outcomes = [Outcome(decision=decision, cluster=event.cluster, subject=str(subject))]
     return outcomes
+
+
+def collect_pools(
+    cluster: str, found: Sequence[PoolSnapshot], ports: Ports, *, named: Sequence[PoolSnapshot]
+) -> list[Outcome]:
+    """Decide about pools of one workload and do it, side by side.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        found: the pools.
+        ports: the outside world.
+        named: at least all pools of workloads of this name.
+
+    Raises:
+        Retryable: something could not be read. The other pools were looked at.
+        Denied: a permission is missing.
+    """
+    first, again = share_looks(cluster, ports), share_looks(cluster, ports)
+    tasks = [partial(collect_pool, cluster, pool, ports, pools=named, first=first, again=again) for pool in found]
+    done = run_paced(tasks, ports)
+    errors = [name_error(each) for each in done if isinstance(each, Exception)]
+    if errors:  # an error that a person must repair comes before one that a retry repairs
+        raise min(errors, key=lambda each: isinstance(each, Retryable))
+    return [each for each in done if not isinstance(each, Exception)]
 
 
 def _is_named(pool: PoolSnapshot, subject: ObjectName) -> bool:
@@ -74,18 +94,27 @@ def _is_named(pool: PoolSnapshot, subject: ObjectName) -> bool:
     return owner is not None and (owner.kind, owner.namespace, owner.name) == named
 
 
-def collect_pool(cluster: str, pool: PoolSnapshot, ports: Ports, *, pools: Sequence[PoolSnapshot]) -> Outcome:
+def collect_pool(
+    cluster: str,
+    pool: PoolSnapshot,
+    ports: Ports,
+    *,
+    pools: Sequence[PoolSnapshot],
+    first: Ports | None = None,
+    again: Ports | None = None,
+) -> Outcome:
     """Decide about one of our pools and do it.
 
-    `pools` has at least all pools of workloads of its owner's name.
+    `pools` has at least all pools of workloads of its owner's name. `first` and `again`, from
+    `share_looks`, read the owner for the first look and for the one before the delete.
 
     Raises:
         Retryable: something could not be read, or another operation is in progress.
     """
-    seen = gather_facts(pool, OwnerReader(cluster, ports), pools=pools)
+    seen = gather_facts(pool, OwnerReader(cluster, first or ports), pools=pools)
     decision = decide_collect(seen.facts, now=ports.clock.now(), settings=ports.settings)
     if is_due_for_a_look(decision):
-        decision = release_pool(cluster, pool, ports, pools=pools)
+        decision = release_pool(cluster, pool, ports, pools=pools, owners=again)
     explain(ports.clusters[cluster], decision, objects=(seen.workload, *list_parents(decision, seen.facts)))
     return describe_pool_outcome(cluster, pool, decision)
 
@@ -106,6 +135,7 @@ def release_pool(
     ports: Ports,
     *,
     pools: Sequence[PoolSnapshot],
+    owners: Ports | None = None,
     cap: DeletionCap | None = None,
     displaced_by: str = "",
 ) -> Decision:
@@ -119,6 +149,8 @@ def release_pool(
         seen: the pool.
         ports: the outside world.
         pools: at least all pools of workloads of its owner's name.
+        owners: reads owners for the looks of a batch, from `share_looks`. The time for which a read
+            may be shared counts as the age of the look.
         cap: that of a sweep. Only a sweep marks nodes of pools that may stay idle.
         displaced_by: the demand for which an idle pool makes room; empty without one.
 
@@ -127,8 +159,8 @@ def release_pool(
     """
     old = OldLook(f"node pool {seen.name} was not deleted, because its nodes change")
     for _ in range(LOOKS_MAX):
-        looked_at = ports.clock.now()
-        facts = gather_again(cluster, seen.name, ports, pools=pools)
+        looked_at = ports.clock.now() - (LOOK_SECONDS if owners else 0.0)
+        facts = gather_again(cluster, seen.name, ports, pools=pools, owners=owners)
         if facts is None:
             return decide_absent_pool(seen.name)
         facts = dataclasses.replace(facts, displaced_by=displaced_by)

@@ -15,7 +15,6 @@ from shared.core.decide.demands import find_claim
 from shared.core.decide.ended import decide_succeeded, decide_unclaimed, decide_unrelated
 from shared.core.decide.pool_facts import is_owner
 from shared.core.identity.names import parse_pool_name
-from shared.core.kinds.elastic import is_leader
 from shared.core.kinds.table import find_kind_of_pod, get_kind
 from shared.perform.admit_workloads import answer_reserved
 from shared.perform.answer_demand import provision_pod
@@ -147,7 +146,11 @@ class SharedLeaders:
 
 
 def _find_owners(cluster: str, pool: PoolSnapshot, ports: Ports) -> Sequence[WorkloadView | PodView]:
-    """Return the workload that a pool was made for and the leader of its slice, if they exist."""
+    """Return the workload that a pool was made for, and the leader of its slice if it waits.
+
+    The leader is not looked for among all pods of the workload: they may be thousands, for as many
+    pools as the workload has slices.
+    """
     owner, live = pool.owner, ports.clusters[cluster]
     if owner is None or owner.kind not in ports.settings.kinds:
         return ()
@@ -155,8 +158,10 @@ def _find_owners(cluster: str, pool: PoolSnapshot, ports: Ports) -> Sequence[Wor
     if workload is None or not is_owner(owner, workload):
         return ()
     kind = get_kind(owner.kind)
-    for pod in live.list_workload_pods(workload):
-        claim = find_claim(cluster, pod, workload) if is_leader(kind, pod) and not pod.finished else None
+    for pod in _list_leaders(cluster, ports):
+        near = find_kind_of_pod(pod) is kind and pod.namespace == owner.namespace
+        named = near and kind.find_owner(pod) == owner.name
+        claim = find_claim(cluster, pod, workload) if named else None
         if claim is not None and claim.hash == owner.claim_hash:
             return workload, pod
     return (workload,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import partial
-from itertools import islice
+from random import Random
 from typing import TYPE_CHECKING, cast
 
 from shared.core.decisions import Decision, Reason, Verdict
@@ -22,7 +22,7 @@ from shared.perform.resume_workloads import release_partial
 from shared.perform.shared_reads import OneRead
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
@@ -37,7 +37,7 @@ LIST_SECONDS_MAX = 30.0
 """Leaders are answered from a list of pools that is at most so old; an older one is made again,
 because an attempt whose pool it shows may have failed and be gone."""
 LEADERS_MAX = 10_000
-"""The most waiting leaders that one sweep looks at; the next sweep continues."""
+"""The most waiting leaders that one sweep looks at. Of more, each sweep takes others."""
 _REFUSED_BY_LIMIT = (Verdict.REFUSE, Reason.LIMIT_REACHED)
 
 
@@ -50,7 +50,7 @@ def answer_leaders(swept: SweptCluster, pools: PoolIndex, *, listed_at: float) -
         listed_at: when they were listed, in unix seconds.
     """
     try:
-        leaders = list(islice(swept.live.clusters[swept.name].list_waiting_leaders(), LEADERS_MAX))
+        leaders = _take(swept.live.clusters[swept.name].list_waiting_leaders(), swept.now())
     except Exception as error:  # noqa: BLE001 -- the net of this list
         swept.report.add_error(f"waiting leaders of {swept.name}", error)
         return
@@ -191,6 +191,18 @@ class _LeaderAnswers:
         if now - self._recent.begun_at > LIST_SECONDS_MAX:
             self._recent = OneRead(lambda: PoolIndex(swept.live.pools.list(swept.name)), now)
         return cast("PoolIndex", self._recent.get())
+
+
+def _take(found: Iterable[PodView], now: float) -> list[PodView]:
+    """Return at most `LEADERS_MAX` pods: of more, each with the same chance, in no more memory."""
+    chance = Random(now)  # noqa: S311 -- no secret
+    taken: list[PodView] = []
+    for at, pod in enumerate(found):
+        if at < LEADERS_MAX:
+            taken.append(pod)
+        elif (place := chance.randrange(at + 1)) < LEADERS_MAX:
+            taken[place] = pod
+    return taken
 
 
 def _is_fresh(swept: SweptCluster, pod: PodView, listed_at: float) -> bool:

@@ -18,12 +18,14 @@ from shared.perform.pool_sizes import is_resizable
 from shared.perform.prove_cluster import is_other
 from shared.perform.release_pools import is_due_for_a_look, release_pool
 from shared.perform.resize_pools import shrink_pool
+from shared.perform.shared_reads import share_looks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import Ports
     from shared.core.workloads import WorkloadView
     from shared.perform.swept_cluster import SweptCluster
 
@@ -74,8 +76,8 @@ def judge_pools(swept: SweptCluster, pools: PoolIndex) -> list[JudgedPool]:
 
 def act_on_pools(swept: SweptCluster, judged: Sequence[JudgedPool], *, listed: PoolIndex) -> list[JudgedPool]:
     """Do what was decided; return what may only be done when the reserve of the cap is free."""
-    left = []
-    for each, outcome in swept.for_each(lambda each: _act(swept, each, listed), judged):
+    left, owners = [], share_looks(swept.name, swept.live)
+    for each, outcome in swept.for_each(lambda each: _act(swept, each, listed, owners), judged):
         if isinstance(outcome, Exception):
             claim = describe_owner(swept.name, each.pool.owner).get("claim")
             swept.report.add_error(f"node pool {each.pool.name}", outcome, claim=claim)
@@ -108,7 +110,7 @@ def _judge_owned(swept: SweptCluster, owned: Sequence[PoolSnapshot]) -> list[Jud
     return found
 
 
-def _act(swept: SweptCluster, judged: JudgedPool, listed: PoolIndex) -> Outcome:
+def _act(swept: SweptCluster, judged: JudgedPool, listed: PoolIndex, owners: Ports) -> Outcome:
     """Delete a pool after a second look, or remove empty nodes; else do nothing."""
     pool, decision, workload = judged.pool, judged.decision, judged.seen.workload
     if judged.is_limited and (swept.cap.over or swept.cap.is_reserved):
@@ -116,7 +118,7 @@ def _act(swept: SweptCluster, judged: JudgedPool, listed: PoolIndex) -> Outcome:
     elif decision.verdict == Verdict.DELETE and is_other(swept.cluster, listed):
         decision = decide_unproven(pool.name)  # many pools, and one read for all of them
     elif is_due_for_a_look(decision):
-        decision = release_pool(swept.name, pool, swept.live, pools=judged.owned, cap=swept.cap)
+        decision = release_pool(swept.name, pool, swept.live, pools=judged.owned, owners=owners, cap=swept.cap)
         if (decision.verdict, decision.reason) not in _UNTOLD:
             explain(swept.cluster, decision, objects=(workload,))
     if (decision.verdict, decision.reason) in _STAYS and workload is not None and is_resizable(pool):

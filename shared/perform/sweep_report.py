@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shared.core.errors import Broken, KindAbsent, OutOfTime, ProvisionerError
+from shared.core.errors import Broken, KindAbsent, OutOfTime, ProvisionerError, Throttled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +30,8 @@ class SweepReport:
     """The number of nodes that were removed from elastic pools."""
 
     left: int = 0
-    """The number of objects that the time did not suffice for; the next sweep looks at them."""
+    """The number of objects that wait for the next sweep: the time was over, or a server answered
+    429."""
     figures: dict[str, ClusterFigures] = field(default_factory=dict)
     """By cluster; one whose pools or waiting leaders could not be listed has none."""
     _seen: set[object] = field(default_factory=set)
@@ -40,8 +41,8 @@ class SweepReport:
         """Add the error of one object. An error that several objects share is added once."""
         found = name_error(error)
         found.claim = found.claim or claim
-        self.left += isinstance(found, OutOfTime)
-        shared = isinstance(found, KindAbsent | OutOfTime)
+        self.left += isinstance(found, OutOfTime | Throttled)
+        shared = isinstance(found, KindAbsent | OutOfTime | Throttled)
         key = (type(found), str(found)) if shared else id(error)
         if key not in self._seen:
             self._seen.add(key)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from shared.perform.act_within_limits import find_limits
 from shared.perform.cluster_figures import ClusterFigures
 from shared.perform.creation_list import Creations
 from shared.perform.deletion_cap import DeletionCap
+from shared.perform.resting_pools import RestingPools
 from shared.perform.shared_reads import share_reads
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from shared.core.ports import Cluster, Ports
+    from shared.core.ports import Cluster, NodePools, Ports
     from shared.perform.act_within_limits import Limits
     from shared.perform.shared_reads import SharedReads
     from shared.perform.sweep_report import SweepReport
@@ -61,6 +62,7 @@ class SweptCluster:
 
 def open_sweep(cluster: str, ports: Ports, report: SweepReport) -> SweptCluster:
     """Return what one sweep of a cluster begins with. Nothing is read yet."""
+    ports = dataclasses.replace(ports, pools=cast("NodePools", RestingPools(ports.pools, ports.clock)))
     shared, reads = share_reads(cluster, ports)
     deletions_max = ports.settings.sweep_deletions_max
     return SweptCluster(

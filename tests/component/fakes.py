@@ -256,7 +256,8 @@ class FakeCluster(FakeDisks):
     def list_waiting_leaders(self) -> Iterator[PodView]:
         self.begin("list_waiting_leaders")
         for kind in KINDS:
-            yield from (pod for pod in self._find_unbound(kind, select_pods(kind)) if is_leader(kind, pod))
+            found = [pod for pod in self._find_unbound(kind, select_pods(kind)) if is_leader(kind, pod)]
+            yield from (pod for pod in found if pod.template.wants_accelerator)
 
     def list_waiting_followers(self) -> Iterator[PodView]:
         self.begin("list_waiting_followers")

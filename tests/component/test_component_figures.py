@@ -116,7 +116,7 @@ def test_a_fresh_leader_does_not_count_and_one_without_a_time_waits_for_no_secon
 
 
 @pytest.mark.parametrize("error", [Unavailable("no answer"), Denied("no right")])
-def test_a_leader_that_cannot_be_answered_waits_if_it_wants_accelerators(
+def test_a_leader_that_cannot_be_answered_waits_and_a_pod_without_accelerators_does_not(
     world: World, error: ProvisionerError
 ) -> None:
     def fail() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -79,7 +81,7 @@ def test_only_the_slice_of_the_name_is_answered(world: World) -> None:
 
 def test_a_success_is_told_to_the_workload_and_its_leader(world: World) -> None:
     world.pools.add(CLUSTER, a_pool())
-    world.cluster.add(a_pod(node_name="n-0"), a_pod(index=1, uid="of-slice-1"))
+    world.cluster.add(a_pod(index=1, uid="of-slice-1"), a_pod(namespace="other", uid="of-other"))
 
     assert settle(world, CREATED) == 200
     assert world.pools.calls == [("get", NAME)]
@@ -94,6 +96,30 @@ def test_a_success_is_told_to_the_workload_and_its_leader(world: World) -> None:
             f"GKE has created node pool {NAME} [pool_created]",
         ),
     ]
+
+
+def test_a_success_is_told_to_the_workload_alone_when_its_leader_has_a_node(world: World) -> None:
+    world.pools.add(CLUSTER, a_pool())
+    world.cluster.add(a_pod(node_name="n-0"))
+
+    assert settle(world, CREATED) == 200
+    assert [each.kind for each in world.cluster.notices] == ["JobSet"]
+
+
+def test_the_successes_of_one_workload_share_one_list_and_none_reads_all_of_its_pods(world: World) -> None:
+    """A JobSet has up to 500 slices of many pods each."""
+    world.ports = dataclasses.replace(world.ports, leaders=SharedLeaders())
+    world.cluster.begin = Mock(wraps=world.cluster.begin)  # type: ignore[method-assign]
+    claims = [a_claim(slice_key=f"default/train-workers-{index}") for index in range(20)]
+    pods = [a_pod(index=index, uid=f"pod-{index}") for index in range(20)]
+    world.cluster.add(a_jobset(replicas=20), *pods)
+    for claim in claims:
+        world.pools.add(CLUSTER, a_pool(claim=claim, name=build_pool_name(claim)))
+        assert settle(world, an_entry(pool=build_pool_name(claim))) == 200
+
+    asked = Counter(each.args[0] for each in world.cluster.begin.call_args_list)
+    assert (asked["list_workload_pods"], asked["list_waiting_leaders"], asked["get_workload"]) == (0, 1, 20)
+    assert Counter(each.kind for each in world.cluster.notices)["Pod"] == 20
 
 
 def test_a_success_is_told_to_no_other_workload_of_the_name(world: World) -> None:
@@ -252,7 +278,7 @@ def test_the_entry_comes_back_when_the_only_workload_cannot_be_read(world: World
         (DELETED, "get_workload"),
         (DELETED, "get_namespace"),
         (CREATED, "get_workload"),
-        (CREATED, "list_workload_pods"),
+        (CREATED, "list_waiting_leaders"),
         (FAILED, "list_pool_nodes"),
         (FAILED, "list_pool_pods"),
     ],

@@ -273,7 +273,7 @@ def test_leaders_that_cannot_be_listed_do_not_stop_the_pools(world: World) -> No
     answer, counts = world.sweep()
 
     assert answer.status == 503
-    assert counts == {"delete": 1, "errors": 1}
+    assert counts == {"delete": 1, "errors": 1, "left": 1}
 
 
 def test_one_leader_s_error_does_not_stop_the_next(world: World) -> None:

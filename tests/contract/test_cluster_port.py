@@ -134,7 +134,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         ask("POST", f"{found}{JOBSETS}", a_jobset_body("train", chips=4, slices=2))
         ask("POST", f"{found}{JOBSETS}", a_jobset_body("chipless", chips=0, slices=1))
         port = open_edge(found)
-        eventually(lambda: len([pod for pod in port.list_waiting_leaders() if pod.unschedulable]) == 3)
+        eventually(lambda: len([pod for pod in port.list_waiting_leaders() if pod.unschedulable]) == 2)
         eventually(lambda: len(unbound_followers(found)) == 3)
         yield found
 
@@ -162,6 +162,11 @@ def cluster(world: ClusterWorld) -> Cluster:
 def leaders_of(cluster: Cluster, jobset: str = "train") -> list[PodView]:
     found = [pod for pod in cluster.list_waiting_leaders() if pod.controller_name.startswith(jobset)]
     return sorted(found, key=lambda pod: pod.controller_name)
+
+
+def test_a_pod_that_needs_no_accelerators_is_no_waiting_leader(cluster: Cluster) -> None:
+    assert len(leaders_of(cluster)) == 2
+    assert leaders_of(cluster, "chipless") == []
 
 
 def test_what_is_not_there_is_none(cluster: Cluster) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from exporter.health import Role
+from exporter.health import HEARTBEAT_SECONDS_MAX, Role
 from exporter.watch import PAGE_SIZE
 from exporter.watched_kinds import watch_pods, watch_workloads
 from shared.core.kinds.jobset import JOBSET
@@ -35,6 +35,13 @@ LEADER_PODS, JOBSETS = watch_pods(JOBSET), watch_workloads(JOBSET)
 QUIET = Stream()
 HALF_AN_EVENT = json.dumps(event("ADDED", a_leader("half")))[:200]
 EMPTY = Listing()
+
+
+def becomes_true(condition: Callable[[], object]) -> bool:
+    until = time.monotonic() + 10
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.01)
+    return bool(condition())
 
 
 def test_it_lists_then_watches_from_the_listed_version(kubernetes: ScriptedKubernetes, follow: Follow) -> None:
@@ -236,6 +243,21 @@ def test_a_throttled_watch_waits_as_advised_and_keeps_its_place(
     following = follow(LEADER_PODS)
     kubernetes.wait_for_requests("pods", 2, watch=True)
     assert following.restarts("throttled") == 1
+    assert len(kubernetes.asked("pods", watch=False)) == 1
+
+
+def test_a_long_pause_that_the_server_advised_is_no_sign_of_death_and_ends_with_the_process(
+    kubernetes: ScriptedKubernetes, follow: Follow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("exporter.watch.WAIT_SECONDS", 0.02)
+    kubernetes.lists["pods"].append(Refusal(503, "ServiceUnavailable", retry_after="600"))
+    following = follow(LEADER_PODS)
+    assert becomes_true(lambda: following.health.readiness()[1]["missing"])
+    monkeypatch.setattr(following.health, "_clock", lambda: time.monotonic() + HEARTBEAT_SECONDS_MAX + 1)
+
+    assert becomes_true(lambda: following.health.liveness()[0])
+
+    following.stop()
     assert len(kubernetes.asked("pods", watch=False)) == 1
 
 

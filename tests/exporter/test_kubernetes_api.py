@@ -25,8 +25,10 @@ from shared.core.errors import (
     Unavailable,
 )
 from shared.core.kinds.table import KINDS
+from shared.core.settings import CALL_SECONDS_MAX
 from shared.edges.kubernetes_api import (
-    CONNECTIONS_MAX,
+    CALL_SECONDS,
+    TIMEOUT_SECONDS,
     Connection,
     Expired,
     KubernetesApi,
@@ -34,6 +36,7 @@ from shared.edges.kubernetes_api import (
     Unreadable,
 )
 from shared.edges.kubernetes_objects import Lease, ObjectMeta, Record, Stored
+from shared.edges.threads import CONNECTIONS_MAX
 from shared.version import VERSION
 from tests.exporter.exporter_builders import a_jobset, a_leader
 from tests.exporter.scripted_kubernetes import (
@@ -212,6 +215,48 @@ def test_a_server_that_does_not_answer_is_unavailable() -> None:
         api.close()
 
 
+def test_an_answer_that_comes_piece_by_piece_without_end_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time-out of a connection counts for each piece anew."""
+    monkeypatch.setattr("shared.edges.kubernetes_api.CALL_SECONDS", 0.3)
+    ended = threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+            for _ in range(400):
+                if ended.wait(0.02):
+                    return
+                connection.sendall(b" ")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=drip, args=(server,), daemon=True)
+        thread.start()
+        api = KubernetesApi(Connection(url=f"http://127.0.0.1:{server.getsockname()[1]}"), timeout_seconds=5)
+        with pytest.raises(Unavailable, match="the answer takes more than"):
+            api.get(PODS, Thing)
+        ended.set()
+        api.close()
+        thread.join(10)
+
+
+def test_the_last_piece_of_an_answer_comes_before_the_platform_ends_the_delivery() -> None:
+    assert CALL_SECONDS + TIMEOUT_SECONDS + 5 <= CALL_SECONDS_MAX
+
+
+def test_calls_one_after_the_other_go_over_one_connection(
+    api: KubernetesApi, kubernetes: ScriptedKubernetes
+) -> None:
+    kubernetes.lists["pods"].extend([Listing(), Refusal(403, "Forbidden"), Listing()])
+    api.get(PODS, Thing)
+    with pytest.raises(Denied):
+        api.get(PODS, Thing)
+    api.get(PODS, Thing)
+
+    assert api._pool.connection_from_url(kubernetes.url).num_connections == 1
+
+
 @pytest.fixture
 def closing_server() -> Iterator[tuple[str, list[bytes]]]:
     """A server that answers the first request of each connection and then silently closes it."""
@@ -311,5 +356,8 @@ def test_importing_it_loads_nothing_of_the_clients_typed_api() -> None:
     assert shown.stdout.strip() == "[]"
 
 
-def test_every_watch_of_every_kind_keeps_its_connection() -> None:
+def test_every_watch_of_every_kind_and_every_call_at_one_time_keeps_its_connection() -> None:
+    pool = Connection(url="http://127.0.0.1:1").open_pool()
+
+    assert pool.connection_pool_kw["maxsize"] == CONNECTIONS_MAX
     assert len(list_watched(KINDS)) < CONNECTIONS_MAX

@@ -17,7 +17,7 @@ from exporter.exporter_settings import read_exporter_settings
 from shared.core.decisions import Reason, Verdict
 from shared.core.settings import Settings
 from shared.deliver import CHARTED
-from shared.edges.google_session import CONNECTIONS_MAX
+from shared.edges.threads import CONNECTIONS_MAX
 from shared.environment import PREFIX, read_settings
 from shared.perform.cluster_figures import ClusterFigures
 from shared.perform.side_by_side import CALLS_AT_ONCE, CLUSTERS_AT_ONCE

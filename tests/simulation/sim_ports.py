@@ -99,8 +99,9 @@ class ClusterPort:
         return ledgers[namespace]
 
     def list_waiting_leaders(self) -> list[PodView]:
-        """Return the leaders without a node."""
-        return [pod.view for pod in self._begin("list_waiting_leaders").waiting.values() if pod.leads]
+        """Return the accelerator leaders without a node."""
+        waiting = self._begin("list_waiting_leaders").waiting.values()
+        return [pod.view for pod in waiting if pod.leads and pod.view.template.wants_accelerator]
 
     def list_waiting_followers(self) -> list[PodView]:
         """Return the other pods without a node."""

@@ -15,7 +15,7 @@ from shared.core.decide.attempts import (
     find_pause,
     is_superseded,
 )
-from shared.core.decide.failures import RULES, Failure, classify_failure
+from shared.core.decide.failures import _FRAGMENTS, RULES, Failure, classify_failure
 from shared.core.decisions import Verdict
 from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
 from shared.core.times import format_minute
@@ -62,6 +62,41 @@ def test_gke_s_words_tell_the_class(failure: Failure, words: str) -> None:
 )
 def test_further_words_of_gke_are_known(words: str, failure: Failure) -> None:
     assert classify_failure(words) == failure
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "[GCE_QUOTA_EXCEEDED]",
+        "Quota 'NVIDIA_A100_GPUS' exceeded. Limit: 8.0 in region us-central1.",
+        "Quota exceeded for quota metric 'x'",
+        "Insufficient project quota to satisfy request",
+        '(1) insufficient regional quota to satisfy request: resource "CPUS"',
+        "request requires '9.0' and is short '1.0'. project has a quota of '8.0' with '8.0' available",
+        "Quota limit 'X' has been exceeded.",
+    ],
+)
+def test_each_way_in_which_gke_tells_of_a_quota_is_known(words: str) -> None:
+    assert classify_failure(words) == Failure.QUOTA
+
+
+@pytest.mark.parametrize("word", ["quota", "stockout", "reservation", "permission", "constraint", "ip-space"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Instance 'gke-c-{0}-sweep-0' creation failed: [PERMISSIONS_ERROR]",
+        "Instance 'gke-c-{0}' of project {0}-lab in 'my-{0}' failed: [PERMISSIONS_ERROR]",
+        "projects/{0}/zones/z/reservations/{0} of {0}@{0}-lab.iam.gserviceaccount.com: [PERMISSIONS_ERROR]",
+    ],
+)
+def test_a_name_that_a_user_chose_is_no_cause(word: str, words: str) -> None:
+    assert classify_failure(words.format(word)) == Failure.RIGHTS
+
+
+def test_no_name_can_have_a_fragment_of_the_table() -> None:
+    fragments = [fragment for _, each in _FRAGMENTS for fragment in each]
+
+    assert [each for each in fragments if not set(each) & set(" _'")] == []
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,8 @@ REFUSALS = [
     (401, "UNAUTHENTICATED", "Request had invalid authentication credentials.", "", Denied),
     (401, "", "", "", Denied),
     (403, "PERMISSION_DENIED", 'Required "container.clusters.update" permission(s) for x', "", Denied),
+    (403, "PERMISSION_DENIED", 'Required "x" permission(s) for "projects/quota-lab".', "", Denied),
+    (403, "PERMISSION_DENIED", "x needs a quota project, which is not set by default.", "", Denied),
     (403, "PERMISSION_DENIED", "quota permission missing", "IAM_PERMISSION_DENIED", Denied),
     (403, "PERMISSION_DENIED", "Insufficient regional quota to satisfy request", "", NoCapacity),
     (403, "PERMISSION_DENIED", "not enough", "INSUFFICIENT_QUOTA_REGIONAL", NoCapacity),

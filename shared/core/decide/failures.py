@@ -7,10 +7,15 @@ Sources of the fragments: the bracketed codes are those of
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/gce/autoscaling_gce_client.go,
 the sentences are those of failed operations in public issues and of
 https://cloud.google.com/kubernetes-engine/docs/troubleshooting/node-pools.
+
+The texts also have names that the author of a pod or of a project chose, so a fragment is a code or
+a phrase: with an underscore, a space or a quotation mark, which no such name has. It matches only
+where no name goes on.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -80,7 +85,20 @@ _FRAGMENTS: tuple[tuple[Failure, tuple[str, ...]], ...] = (
             "requested resource is exhausted",
         ),
     ),
-    (Failure.QUOTA, ("quota",)),
+    (
+        Failure.QUOTA,
+        (
+            "quota_exceeded",
+            "insufficient_quota",
+            "insufficient quota",
+            "insufficient regional quota",
+            "insufficient project quota",
+            "quota exceeded",
+            "quota '",
+            "quota limit",
+            "project has a quota of",
+        ),
+    ),
     (
         Failure.ADDRESSES,
         ("ip_space_exhausted", "ip space of", "available private ip space", "cannot find pod range"),
@@ -96,6 +114,10 @@ _FRAGMENTS: tuple[tuple[Failure, tuple[str, ...]], ...] = (
 )
 """First match from the top, in lower case. What a later try may mend comes first, because one text
 can name several causes, and a needless try costs less than a demand that is never answered."""
+_PATTERNS = tuple(
+    (failure, re.compile(f"(?<![a-z0-9-])(?:{'|'.join(map(re.escape, fragments))})"))
+    for failure, fragments in _FRAGMENTS
+)
 _CODES = {3: Failure.SHAPE, 7: Failure.RIGHTS, 8: Failure.STOCKOUT, 13: Failure.INTERNAL}
 """``google.rpc.Code``, for words that the table does not know."""
 
@@ -108,7 +130,7 @@ def classify_failure(error: str, code: int = 0) -> Failure:
         code: ``google.rpc.Code`` of the operation; 0 if it is not known.
     """
     said = error.lower()
-    for failure, fragments in _FRAGMENTS:
-        if any(fragment in said for fragment in fragments):
+    for failure, pattern in _PATTERNS:
+        if pattern.search(said):
             return failure
     return _CODES.get(code, Failure.UNKNOWN)
