@@ -46,7 +46,7 @@ class World:
         self.calls: Counter[str] = Counter()
         self.pools: list[PoolSnapshot] = []
         self.workloads: dict[str, WorkloadView] = {}
-        self.leaders: list[PodView] = []
+        self.leaders: dict[str, PodView] = {}
         self.followers: list[PodView] = []
         self._ledger = Ledger(version="", entries={})
         for number in range(workloads):
@@ -77,7 +77,8 @@ class World:
             machine_type="ct6e-standard-4t",
         )
         self.pools.append(pool)
-        self.leaders.append(self._build_pod(name, uid, template, index=0))
+        leader = self._build_pod(name, uid, template, index=0)
+        self.leaders[leader.name] = leader
         self.followers += [self._build_pod(name, uid, template, index=index + 1) for index in range(FOLLOWERS)]
 
     def _build_pod(self, name: str, uid: str, template: PodTemplate, *, index: int) -> PodView:
@@ -110,8 +111,9 @@ class World:
             "list": lambda _cluster: self.pools,
             "list_creations": lambda _cluster: [],
             "find_pools_of_nodes": lambda names, some: {f"node-of-{name}": name for name in names[:some]},
+            "get_pod": lambda _namespace, name: self.leaders[name],
             "get_workload": lambda _kind, _namespace, name: self.workloads[name],
-            "list_waiting_leaders": lambda: self.leaders,
+            "list_waiting_leaders": lambda: list(self.leaders.values()),
             "list_waiting_followers": lambda: self.followers,
             "get_namespace": lambda _name: Namespace(uid="u", labels={}),
             "write_notice": lambda _notice: None,

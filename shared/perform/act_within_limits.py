@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 TRIES_MAX = 20
 """In each try one process succeeds, so as many can reserve at the same moment."""
-_REFUSED = (NoCapacity, InvalidRequest, Denied, Throttled)
-"""With these GKE has surely created nothing."""
+_REFUSED = (NoCapacity, InvalidRequest, Denied, Throttled, OldLook)
+"""With these GKE has surely created nothing: it refused, or was not asked."""
 _LOG = logging.getLogger("limits")
 
 

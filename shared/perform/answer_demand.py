@@ -1,7 +1,8 @@
 """Gives the slice of a leader pod a node pool: reads the live objects, decides, creates.
 
-For the first pods of a workload it creates first, and reads the pool only on a conflict. For later
-pods it lists the pools first, because the slice may have a pool of any attempt.
+For the first pods of a workload it creates first, and reads the pool only on a conflict. It lists
+the pools first where the slice may have a pool of any attempt: for later pods, and for those with a
+list of capacity, whose first candidates GKE may have refused at once.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def provision_pod(
         pod: the leader as it is now.
         ports: the outside world.
         pools: every pool of the cluster, if the caller has just listed them; None to create first
-            for a young workload, which is one call in the common case.
+            for a young workload without a list of capacity, which is one call.
         answered: hashes of claims that were handled a moment ago. Another pod of such a slice is
             skipped, and the claim of this pod is added.
         cap: how many pools this sweep may still delete; None outside a sweep.
@@ -142,8 +143,8 @@ def _satisfy(
     attempts: Sequence[int] = [FIRST_ATTEMPT]
     first = not had_pool and workload is not None and is_young(pod, workload, now=turn.looked_at)
     numbered = not demand.elastic or demand.choices > 1  # else there is one name
-    # The first pod of an elastic pool may be old when a later one asks, so there is no first look.
-    if pools is None and workload and numbered and not (first and not demand.elastic):
+    looks = numbered and not (first and demand.choices == 1)
+    if pools is None and (turn.limits or looks):
         pools = turn.limits.list_pools() if turn.limits else ports.pools.list(cluster)
     if pools is not None and numbered:
         own = sort_own_attempts(demand.claim.hash, pools, fingerprint=demand.fingerprint)

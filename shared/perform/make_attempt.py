@@ -114,7 +114,7 @@ def make_attempt(
         # again.
         known = ports.pools.get(demand.claim.cluster, name)
         if known is None:
-            _expect_none_later(demand, name, ports)
+            _expect_no_other(demand, name, ports)
         decision = decide_provision(demand, known, now=ports.clock.now(), settings=settings, usage=usage)
     found = AttemptDecision(attempt=attempt, decision=decision)
     if decision.verdict == Verdict.CREATE:
@@ -165,15 +165,16 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
     return create_allowed(demand, following, ports, pools, replace(turn, replaced=pool.name))
 
 
-def _expect_none_later(demand: Demand, name: str, ports: Ports) -> None:
-    """List the pools again where a pool of the list is gone: a later attempt may live.
+def _expect_no_other(demand: Demand, name: str, ports: Ports, known: Sequence[PoolSnapshot] = ()) -> None:
+    """List the pools again before a pool is created: another attempt may have one by now.
 
     Raises:
-        StaleView: a pool of the claim exists.
+        OldLook: another pool of the claim exists than those that are known.
     """
     own = PoolIndex(ports.pools.list(demand.claim.cluster)).list_claimed(demand.claim.hash)
-    if own:
-        raise StaleView(f"node pool {name} is gone, and {own[0].name} of its slice is there")
+    expected = {name, *(pool.name for pool in known)}
+    if other := next((pool.name for pool in own if pool.name not in expected), ""):
+        raise OldLook(f"node pool {name} was not created, because {other} of its slice was listed since the look")
 
 
 def _read_creations(
@@ -212,12 +213,12 @@ def create_allowed(
     if obstacle is not None:
         return _with(found, obstacle)
     cluster_uid = read_cluster_uid(live)
-    made = _create(demand, found, ports, turn, cluster_uid)
+    made = _create(demand, found, ports, pools, turn, cluster_uid)
     while (following := decide_after_refusal(demand, made)) is not None:
         name = build_pool_name(demand.claim, made.attempt)
         if ports.pools.get(demand.claim.cluster, name) is not None:
             raise StaleView(f"GKE refuses to create node pool {name}, which is there")
-        made = _create(demand, following, ports, turn, cluster_uid)
+        made = _create(demand, following, ports, pools, turn, cluster_uid)
     return made
 
 
@@ -225,7 +226,14 @@ def _with(found: AttemptDecision, decision: Decision) -> AttemptDecision:
     return replace(found, decision=decision)
 
 
-def _create(demand: Demand, found: AttemptDecision, ports: Ports, turn: Turn, cluster_uid: str) -> AttemptDecision:
+def _create(
+    demand: Demand,
+    found: AttemptDecision,
+    ports: Ports,
+    pools: Sequence[PoolSnapshot] | None,
+    turn: Turn,
+    cluster_uid: str,
+) -> AttemptDecision:
     name, decision = build_pool_name(demand.claim, found.attempt), found.decision
     demand = demand.on_attempt(found.attempt)
     try:
@@ -236,7 +244,7 @@ def _create(demand: Demand, found: AttemptDecision, ports: Ports, turn: Turn, cl
             settings=ports.settings,
             cluster_uid=cluster_uid,
         )
-        create = partial(_submit, demand, body, ports, turn)
+        create = partial(_submit, demand, body, ports, pools, turn)
         done = act_within_limits(demand, name, decision, create, ports, turn.limits, instead_of=turn.replaced)
     except (LabelBudgetExceeded, NoCapacity, InvalidRequest) as error:
         return _with(found, decide_gke_answer(name, "created", error))
@@ -245,11 +253,15 @@ def _create(demand: Demand, found: AttemptDecision, ports: Ports, turn: Turn, cl
     return _with(found, decide_created(decision, name) if done is decision else done)
 
 
-def _submit(demand: Demand, body: Mapping[str, Any], ports: Ports, turn: Turn) -> None:
+def _submit(
+    demand: Demand, body: Mapping[str, Any], ports: Ports, pools: Sequence[PoolSnapshot] | None, turn: Turn
+) -> None:
     """Submit a pool. If it has a number, it needs a look of just now: the name may be used up."""
-    numbered = not demand.elastic or demand.choices > 1
+    numbered, name = not demand.elastic or demand.choices > 1, body["name"]
     if numbered and not 0 <= ports.clock.now() - turn.looked_at <= LOOK_SECONDS_MAX:
-        raise OldLook(f"node pool {body['name']} was not created, because the look at its slice took too long")
+        raise OldLook(f"node pool {name} was not created, because the look at its slice took too long")
+    if demand.choices > 1:
+        _expect_no_other(demand, name, ports, pools or ())  # GKE may have refused this one before
     ports.pools.create(demand.claim.cluster, body)
 
 
@@ -262,9 +274,8 @@ def _look_and_decide(
     if pool is None:
         if isinstance(conflict, Busy):
             raise conflict  # an operation on the cluster; the pool does not exist yet
-        raise StaleView(
-            f"GKE reports that node pool {name} exists, but does not return it: {conflict}"
-        ) from conflict
+        said = f"GKE reports that node pool {name} exists, but does not return it: {conflict}"
+        raise StaleView(said) from conflict
     decision = decide_provision(demand, pool, now=ports.clock.now(), settings=ports.settings)
     found = AttemptDecision(attempt=attempt, decision=decision)
     if decision.verdict == Verdict.DELETE:

@@ -19,7 +19,7 @@ from shared.perform.outcome import Outcome, describe_pool_outcome
 from shared.perform.pool_sizes import measure_elastic
 from shared.perform.release_pools import release_pool
 from shared.perform.resume_workloads import release_partial
-from shared.perform.shared_reads import OneRead
+from shared.perform.shared_reads import SHARED_SECONDS, OneRead
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,20 +49,21 @@ def answer_leaders(swept: SweptCluster, pools: PoolIndex, *, listed_at: float) -
         pools: every pool of it.
         listed_at: when they were listed, in unix seconds.
     """
+    seen_at = swept.now()
     try:
         leaders = _take(swept.live.clusters[swept.name].list_waiting_leaders(), swept.now())
     except Exception as error:  # noqa: BLE001 -- the net of this list
         swept.report.add_error(f"waiting leaders of {swept.name}", error)
         return
     swept.report.figures[swept.name] = swept.figures
-    _LeaderAnswers(swept, pools, listed_at=listed_at).run(leaders)
+    _LeaderAnswers(swept, pools, listed_at=listed_at, seen_at=seen_at).run(leaders)
 
 
 class _LeaderAnswers:
     """What the answers to the leaders of one sweep have in common."""
 
-    def __init__(self, swept: SweptCluster, pools: PoolIndex, *, listed_at: float) -> None:
-        self._swept, self._listed, self._listed_at = swept, pools, listed_at
+    def __init__(self, swept: SweptCluster, pools: PoolIndex, *, listed_at: float, seen_at: float) -> None:
+        self._swept, self._listed, self._listed_at, self._seen_at = swept, pools, listed_at, seen_at
         self._recent = OneRead(lambda: pools, listed_at)
         self._answered = set[str]()
         self._refused: list[tuple[PodView, Outcome]] = []
@@ -125,8 +126,10 @@ class _LeaderAnswers:
             except Exception as error:  # noqa: BLE001 -- the net of this pod
                 self._add_failure([pod], error)
 
-    def _answer_pod(self, pod: PodView) -> None:
-        swept = self._swept
+    def _answer_pod(self, listed: PodView) -> None:
+        swept, pod = self._swept, self._read_recent(listed)
+        if pod is None:
+            return
         outcome = provision_pod(
             swept.name,
             pod,
@@ -141,6 +144,14 @@ class _LeaderAnswers:
         swept.figures.add_answer(pod, outcome, self._listed.find(outcome.pool), now=swept.now())
         if (outcome.decision.verdict, outcome.decision.reason) == _REFUSED_BY_LIMIT:
             self._refused.append((pod, outcome))
+
+    def _read_recent(self, pod: PodView) -> PodView | None:
+        """Return a leader as it was at most `SHARED_SECONDS` ago; None if it no longer waits."""
+        swept = self._swept
+        if swept.now() - self._seen_at <= SHARED_SECONDS:
+            return pod
+        seen = swept.live.clusters[swept.name].get_pod(pod.namespace, pod.name)
+        return None if seen is None or seen.uid != pod.uid or seen.node_name else seen
 
     def _add_failure(self, pods: Sequence[PodView], error: Exception) -> None:
         """Report the error of waiting leaders that could not be answered."""

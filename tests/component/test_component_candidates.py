@@ -13,7 +13,7 @@ from shared.core.decide.attempts import find_pause
 from shared.core.errors import InvalidRequest, NoCapacity
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod
+from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool
 from tests.component.looks import by_message, by_sweep
 
 if TYPE_CHECKING:
@@ -128,6 +128,62 @@ def test_a_candidate_that_gke_refuses_at_once_is_followed_in_the_same_turn(
     assert zones(world) == ["b"]
     assert [body["name"] for body in world.pools.bodies] == [name_of(1)]
     assert any(reason in each.message and PLACES[1] in each.message for each in world.cluster.notices)
+
+
+@pytest.mark.parametrize("limits", [{}, {"limit_chips": 1000}], ids=["no limit", "a limit"])
+def test_a_second_look_some_seconds_after_a_refusal_makes_no_second_pool(
+    world: World, look: Callable[[World], None], limits: dict[str, Any]
+) -> None:
+    """A refusal at once takes no time, so the pod is young and the quota may be free again."""
+    world.use(capacity_policies=read_policies(POLICY), **limits)
+    world.cluster.add(a_pod(created_at=NOW - 20, unschedulable_since=NOW - 20))
+    world.pools.fail_next("create", NoCapacity("quota"))
+    look(world)
+    world.clock.advance(3)
+    look(world)
+
+    assert world.pools.names(CLUSTER) == [name_of(1)]
+    assert world.pools.count("create") == 2
+
+
+@pytest.mark.parametrize("limits", [{}, {"limit_chips": 16}], ids=["no limit", "a limit"])
+def test_a_pool_of_the_slice_that_came_after_the_look_stops_the_create(
+    world: World, limits: dict[str, Any]
+) -> None:
+    """Two deliveries at once: the other one is refused and creates the next candidate meanwhile."""
+    world.use(capacity_policies=read_policies(POLICY), **limits)
+    came = a_pool("PROVISIONING", name=name_of(1), extra_labels={labels.ATTEMPT: "1"})
+    world.cluster.before_next("get_namespace", lambda: world.pools.add(CLUSTER, came), skip=2)
+
+    assert world.deliver(a_demand_event()).status == 503
+    assert world.says() == ("none", "view_stale")
+    assert world.pools.count("create") == 0
+    assert [ledger.entries for ledger in world.cluster.ledgers.values()] in ([], [{}]), "no chips stay reserved"
+    by_message(world)
+    assert world.says() == ("wait", "pool_in_progress")
+    assert world.pools.names(CLUSTER) == [name_of(1)]
+
+
+def test_the_list_of_a_sweep_does_not_hide_an_attempt_of_a_message(world: World) -> None:
+    """The sweep's list is up to 30 s old when a leader is answered."""
+
+    def by_other() -> None:
+        world.pools.fail_next("create", NoCapacity("quota"))
+        by_message(world)
+
+    world.cluster.before_next("list_waiting_leaders", by_other)
+    _, counts = world.sweep()
+
+    assert counts["errors"] == 1
+    assert world.pools.names(CLUSTER) == [name_of(1)]
+
+
+def test_without_a_list_of_capacity_the_first_pool_is_one_call_of_gke(world: World) -> None:
+    world.use()
+    world.cluster.add(a_pod(created_at=NOW - 20, unschedulable_since=NOW - 20))
+    by_message(world)
+
+    assert world.pools.calls == [("create", name_of(0))]
 
 
 def test_if_gke_refuses_all_candidates_the_last_refusal_is_told(world: World) -> None:

@@ -104,6 +104,48 @@ def test_measurements_that_all_take_too_long_hand_the_message_back(world: World)
     assert world.pools.count("resize") == 0
 
 
+CHANGES: dict[str, dict[str, Any]] = {
+    "bound": {"node_name": "static-node", "unschedulable": False},
+    "made anew": {"uid": "another"},
+    "waits": {},
+}
+
+
+@pytest.mark.parametrize("change", [*CHANGES, "gone"])
+@pytest.mark.parametrize("seconds", [LATER, 400.0])
+def test_a_sweep_that_takes_long_reads_a_leader_again_before_it_creates(
+    world: World, change: str, seconds: float
+) -> None:
+    """The first create is slow, for example because GKE throttles."""
+    world.use(timeout_seconds=540)
+    late, reads = a_pod(jobset="zeta", uid="zeta-0"), list[float]()
+    world.cluster.add(a_jobset(name="zeta"), late)
+
+    def pass_time() -> None:
+        world.clock.advance(seconds)
+        del world.cluster.pods[late.namespace, late.name]
+        if change != "gone":
+            world.cluster.add(dataclasses.replace(late, **CHANGES[change]))
+
+    world.pools.before_next("create", pass_time)
+    world.cluster.before_next("get_pod", lambda: reads.append(world.clock.now()))
+    answer, counts = world.sweep()
+
+    made = 2 if change == "waits" else 1
+    assert (answer.status, counts) == (200, {"create": made, "errors": 0})
+    assert len(world.pools.bodies) == made
+    assert reads == [NOW + seconds]
+
+
+def test_a_sweep_that_takes_seconds_reads_no_leader_again(world: World) -> None:
+    world.cluster.add(a_jobset(name="zeta"), a_pod(jobset="zeta", uid="zeta-0"))
+    world.pools.before_next("create", lambda: world.clock.advance(9))
+    world.cluster.before_next("get_pod", lambda: pytest.fail("a call"))
+    world.sweep()
+
+    assert len(world.pools.bodies) == 2
+
+
 @pytest.fixture
 def closed(world: World) -> Elastic:
     """A pool with two nodes that are closed, and that the next sweep removes."""

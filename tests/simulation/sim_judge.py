@@ -118,7 +118,7 @@ class Judge:
 
         The pause is for a creation that failed without a node, whose pool is there and is of the
         shape that is wanted. It doubles from one minute to thirty. Between the candidates of a list
-        there is none, and the next one follows.
+        there is none, and the next one follows. Of two with the same second, the later counts.
         """
         now, owner, story = self._world.time.now, pool.owner, self._world.story
         if owner is None or not owner.claim_hash:
@@ -129,17 +129,17 @@ class Judge:
             self.report("creates per hour", f"{pool.name} is one create too many of {owner.slice_name}")
         pools = self._world.gke.pools[pool.cluster].values()
         own = [each for each in pools if each.owner and each.owner.claim_hash == owner.claim_hash]
-        latest = max((each.made_at for each in own), default=now)
+        ranks = {each.name: (each.owner.created_at or 0, each.owner.attempt) for each in own if each.owner}
+        latest = max(ranks, key=ranks.__getitem__, default="")
         for other in own:
-            failed = other.owner
-            if failed is None or failed.created_at is None:
+            if (failed := other.owner) is None or failed.created_at is None:
                 continue
             never_made = other.status == PoolStatus.ERROR and not other.made_nodes
             index, count = failed.candidates
             pause = min(60 * 2 ** min(failed.attempt // count, 10), 1800) if index + 1 == count else 0
             if not never_made or not failed.was_made_for(owner.fingerprint):
                 continue
-            follows = other.made_at == latest and owner.candidates[1] == count
+            follows = other.name == latest and owner.candidates[1] == count
             if follows and owner.candidates[0] <= index < count - 1:
                 text = f"{pool.name} is {owner.candidate} after {other.name}, which is {failed.candidate}"
                 self.report("candidates", text)

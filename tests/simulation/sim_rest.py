@@ -8,7 +8,6 @@ from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import get_kind
 from shared.core.times import AHEAD_SECONDS_MAX
 from tests.simulation.sim_judge import fits, read_reason, tells_suspension
-from tests.simulation.sim_sharing import count_wanted
 from tests.simulation.sim_story import DRAIN_SECONDS, ZONE
 from tests.simulation.sim_workloads import list_pods
 
@@ -106,7 +105,7 @@ def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: st
     The pool may run: then the next candidate has what it could not get.
     """
     owned = [each for each in world.gke.pools[cluster.name].values() if _is_of(each, made)]
-    missing = count_wanted(made) - sum(len(cluster.list_nodes_of(each.name)) for each in owned)
+    missing = len(list_pods(made)) - sum(len(cluster.list_nodes_of(each.name)) for each in owned)
     stocked = any(
         world.gke.find_room(cluster.name, zone) >= missing and not world.faults.is_out_of_stock(cluster.name, zone)
         for zone in zones

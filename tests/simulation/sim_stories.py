@@ -12,6 +12,7 @@ LENGTH_SECONDS = 2400.0
 STOPPED_SHARE = 0.05
 BLIND_SHARE = 0.15
 LIST_SHARE = 0.2
+REFUSED_SHARE, STALE_SHARE = 0.3, 0.05
 SCARCE_SHARE = 0.06
 STOCK_SHARE = 0.5
 WARM_SHARE = 0.1
@@ -61,6 +62,7 @@ def make_story(seed: int) -> Story:
     rng_of_list = Random(f"story {seed} candidates")
     candidates = rng_of_list.choice((2, 3)) if rng_of_list.random() < LIST_SHARE else 0
     _add_scarcity(seed, acts, faults, sweeps, candidates)
+    faults += _make_doubles(seed, acts[0], candidates)
     stock = _make_stock(seed, candidates, sweeps)
     idle_seconds, tight = _add_warmth(seed, acts, sweeps)
     gang_seconds, release_seconds, dry = _add_gang(seed, acts, sweeps)
@@ -193,6 +195,21 @@ def _make_blindness(seed: int, acts: list[Act]) -> list[Fault]:
         return []
     act = rng.choice(empties)
     return [Fault(_round(act.at + 5), "no-right", "get_workload", act.cluster, _round(60 + rng.random() * 600))]
+
+
+def _make_doubles(seed: int, birth: Act, candidates: int) -> list[Fault]:
+    """Let the first message come twice in some stories, with what makes the second one dangerous.
+
+    With a list, GKE refuses the first candidate at once. Without one, GKE's next answer about the
+    pool is stale.
+    """
+    rng = Random(f"doubles {seed}")
+    if rng.random() >= (REFUSED_SHARE if candidates else STALE_SHARE):
+        return []
+    again = Fault(birth.at, "duplicate", cluster=birth.cluster, seconds=rng.choice((1.0, 3.0, 30.0)))
+    if candidates:
+        return [again, Fault(birth.at, "quota", "create", birth.cluster)]
+    return [again, Fault(birth.at, "stale", "get", birth.cluster, 60.0)]
 
 
 def _add_scarcity(seed: int, acts: list[Act], faults: list[Fault], sweeps: list[float], candidates: int) -> None:
