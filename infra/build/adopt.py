@@ -3,7 +3,8 @@
 
 If a build is killed while Terraform works, what it just created is not in the state. The next apply
 fails for each such resource with "already exists". With --errors, --plan and --output, this program
-adds an import block for each of them to a file. With --check it reads the plan with these blocks,
+adds an import block for each of them to a file (find_by_name.py finds those that Google names
+itself). With --check it reads the plan with these blocks,
 and refuses what does not show that it is of this deployment: by the label `app`, a name or title
 that begins with NAME, or a description that we gave.
 """
@@ -28,6 +29,7 @@ IMPORT_IDS = {
     "google_cloud_scheduler_job": "projects/{project}/locations/{region}/jobs/{name}",
     "google_cloudfunctions2_function": f"{_LOCAL}/functions/{{name}}",
     "google_compute_network": "projects/{project}/global/networks/{name}",
+    "google_compute_resource_policy": f"{_REGIONAL}/resourcePolicies/{{name}}",
     "google_compute_router": f"{_REGIONAL}/routers/{{name}}",
     "google_compute_router_nat": f"{_REGIONAL}/routers/{{router}}/{{name}}",
     "google_compute_subnetwork": f"{_REGIONAL}/subnetworks/{{name}}",
@@ -36,6 +38,7 @@ IMPORT_IDS = {
     "google_logging_metric": "{project} {name}",
     "google_logging_project_sink": "projects/{project}/sinks/{name}",
     "google_monitoring_custom_service": "projects/{project}/services/{service_id}",
+    "google_monitoring_monitored_project": "v1/locations/global/metricsScopes/{metrics_scope}/projects/{name}",
     "google_monitoring_slo": "projects/{project}/services/{service}/serviceLevelObjectives/{slo_id}",
     "google_project_iam_custom_role": "projects/{project}/roles/{role_id}",
     "google_pubsub_subscription": "projects/{project}/subscriptions/{name}",
@@ -51,8 +54,15 @@ DESCRIPTIONS = (
     "Images of the training workloads of cluster {}",
 )
 """What Terraform writes on the environment's resources that can have no label."""
+CANNOT_CLASH = {
+    "google_storage_bucket_object": "an upload replaces the object of the same name",
+    "terraform_data": "it is in the state only",
+}
+"""Types of which a killed build can leave one that hinders no later build; grants are such, too."""
 _PART_OF_OURS = ("google_container_node_pool", "google_compute_router_nat")
 """What is inside another resource, which was looked at itself."""
+_LINKS = ("google_monitoring_monitored_project",)
+"""What has no name of its own. It is the same link, no matter which deployment made it."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _EXISTS = re.compile(r"\b409\b|already ?exists", re.IGNORECASE)
 _ADDRESS = re.compile(r"^\s*with (\S.*),$", re.MULTILINE)
@@ -80,7 +90,19 @@ def list_imports(plan: Mapping[str, Any], addresses: Iterable[str]) -> Iterator[
             given = IMPORT_IDS[each["type"]].format_map(values)
         except KeyError:
             continue  # known only after another resource exists, so this one cannot exist yet
-        yield f"import {{\n  to = {address}\n  id = {json.dumps(given)}\n}}\n"
+        yield render_import(address, given)
+
+
+def render_import(address: str, identifier: str) -> str:
+    """Return the block that makes Terraform import one resource."""
+    return f"import {{\n  to = {address}\n  id = {json.dumps(identifier)}\n}}\n"
+
+
+def read_display_name(values: Mapping[str, Any]) -> str:
+    """Return what the console calls a resource; empty if it calls it nothing."""
+    if values.get("dashboard_json"):
+        return str(json.loads(values["dashboard_json"]).get("displayName", ""))
+    return values.get("title") or values.get("display_name") or ""
 
 
 def refuse_strangers(plan: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
@@ -105,11 +127,12 @@ def _is_ours(kind: str, values: Mapping[str, Any], inputs: Mapping[str, str]) ->
     if labels:
         return bool(labels.get("app") == name)
     given_name = values.get("account_id") or values.get("name") or ""
-    title = values.get("title") or values.get("display_name") or ""
+    title = read_display_name(values)
     called = given_name.startswith((f"{name}-", f"{name}/")) or title.startswith(f"{name}: ")
+    called = called or title == f"TPU provisioner: {name}"  # the dashboard
     texts = {values.get("description"), values.get("display_name")}
     given = {each.format(inputs.get("CLUSTER_NAME", "")) for each in DESCRIPTIONS}
-    return kind in _PART_OF_OURS or called or not given.isdisjoint(texts)
+    return kind in (*_PART_OF_OURS, *_LINKS) or called or not given.isdisjoint(texts)
 
 
 def main() -> int:

@@ -38,7 +38,7 @@ python3 "$ROOT/infra/build/third_party/versions.py" --check jobset "$JOBSET_API_
 for product in JOBSET KUEUE; do
     version=${product}_API_VERSION digest=${product}_DIGEST
     [ -z "${!digest}" ] || [[ ${!version} == v* ]] ||
-        fail "$digest: is of one release's image (got: ${!digest}); valid: a value only beside $version, such as v0.11.1"
+        fail "$digest: is the digest of one release's image, so it needs a version (got: ${!digest}, and no version in $version); valid: set $version too, such as v0.11.1, or leave $digest empty"
 done
 if [ -n "$TERRAFORM_VARIABLES" ]; then
     [ -f "$ROOT/$TERRAFORM_VARIABLES" ] || fail "TERRAFORM_VARIABLES: the file $TERRAFORM_VARIABLES is not in the source; see also .gcloudignore"

@@ -62,12 +62,6 @@ def _name(each: Mapping[str, Any]) -> str:
     return f"{KEPT[each['type']]}/{before.get('name') or before.get('display_name')}"
 
 
-def has_only_updates(plan: Mapping[str, Any]) -> bool:
-    """Return whether a plan changes something, and makes and deletes nothing."""
-    actions = {action for each in plan.get("resource_changes", ()) for action in each["change"]["actions"]}
-    return "update" in actions and actions <= {"update", "no-op", "read"}
-
-
 def refuse_losses(plan: Mapping[str, Any], allowed: str) -> str:
     """Return the refusal of a plan; empty if it loses nothing that is not in `allowed`."""
     losses, protected = list_losses(plan), list_protected(plan)
@@ -83,7 +77,7 @@ def refuse_losses(plan: Mapping[str, Any], allowed: str) -> str:
         else f"set ALLOW_DELETE='{' '.join(sorted(losses))}'"
     )
     return (
-        f"the plan would lose what may be in use:\n{lines}"
+        f"the plan deletes or replaces resources that may be in use:\n{lines}"
         f"This plan is not applied. Correct the inputs. If this is what you want, {wanted}"
     )
 
@@ -91,15 +85,8 @@ def refuse_losses(plan: Mapping[str, Any], allowed: str) -> str:
 def main() -> int:
     """Check the plan on standard input."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--only-updates",
-        action="store_true",
-        help="succeed if the plan only updates: it makes and deletes nothing",
-    )
-    arguments = parser.parse_args()
+    parser.parse_args()
     plan = json.load(sys.stdin)
-    if arguments.only_updates:
-        return 0 if has_only_updates(plan) else 1
     refusal = refuse_losses(plan, os.environ.get("ALLOW_DELETE", ""))
     if refusal:
         sys.stderr.write(f"error: {refusal}\n")

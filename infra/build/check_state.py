@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 OURS = ("module.environment", "module.provisioner")
 """The modules that all resources of both roots are in."""
 _KEYS = {"complete": ENVIRONMENT, "provisioner": MAIN}
+_SERVED = ("data", "module.provisioner", "google_container_cluster")
+"""How the state has the clusters that the provisioner serves."""
 _MOVING = "docs/deploy.md#moving-from-the-public-environment"
 
 
@@ -40,7 +42,8 @@ def find_difference(state: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
             f"{where} is the state of another configuration (it has {_count(foreign)}), for example of the public "
             f"TPU training environment; set another TF_STATE_PREFIX. To move over: {_MOVING}"
         )
-    outputs = {name: each["value"] for name, each in state.get("outputs", {}).items()}
+    outputs = {"clusters": _read_served(state)}
+    outputs |= {name: each["value"] for name, each in state.get("outputs", {}).items()}
     kind = "complete" if any(_is_of_environment(each) for each in resources) else find_kind(outputs)
     wanted = "complete" if inputs.get("CREATE_ENVIRONMENT", "true") == "true" else "provisioner"
     if (kind, wanted) == ("provisioner", "complete"):
@@ -59,6 +62,21 @@ def find_difference(state: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
             "CLUSTER_LOCATION, REGION or CLUSTER_PROJECT"
         )
     return ""
+
+
+def _read_served(state: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the served clusters as the output `clusters` names them, from what Terraform has read.
+
+    A first build that was killed has no outputs, but the state has what the plan read.
+    """
+    return {
+        each["index_key"]: {
+            "path": _spell(*(each["attributes"][name] for name in ("project", "location", "name")))
+        }
+        for read in state.get("resources", ())
+        if (read.get("mode"), read.get("module"), read["type"]) == _SERVED
+        for each in read["instances"]
+    }
 
 
 def _find_cluster(resources: list[dict[str, Any]], outputs: dict[str, Any], kind: str) -> str:

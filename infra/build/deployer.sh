@@ -94,13 +94,29 @@ if [ "$CLUSTER_PROJECT" != "$PROJECT_ID" ]; then
     grant_all "$PROJECT_ID" "${across_roles[@]}"
     grant_all "$CLUSTER_PROJECT" "${across_roles[@]}"
 fi
-# A role of our own: the project, and its permissions. One of an earlier version gets those of this one.
+# A role of our own: the project, and its permissions. One of an earlier version gets those of this one. Google restores
+# a deleted role for 7 days, and its id is free again after 37 (https://cloud.google.com/iam/docs/creating-custom-roles).
 grant_own() {
-    local role=${NAME//-/_}_deployer verb=create
-    if gcloud iam roles describe "$role" --project="$1" --format='value(name)' >/dev/null 2>&1; then verb=update; fi
-    gcloud iam roles "$verb" "$role" --project="$1" --title="Builds of $NAME" --permissions="$2" --format=none --quiet
+    local role=${NAME//-/_}_deployer verb=create deleted
+    if deleted=$(gcloud iam roles describe "$role" --project="$1" --format='value(deleted)' 2>/dev/null); then verb=update; fi
+    if [ "${deleted,,}" = true ]; then
+        say "$1: $role was deleted, so it is restored"
+        change_own undelete "$1" "$role"
+    fi
+    change_own "$verb" "$1" "$role" --title="Builds of $NAME" --permissions="$2"
     say "$1: $role"
     retry 10 5 grant "$1" "projects/$1/roles/$role"
+}
+# A verb of gcloud, the project, the role, and flags.
+change_own() {
+    local verb=$1 project=$2 role=$3
+    shift 3
+    if gcloud iam roles "$verb" "$role" --project="$project" "$@" --format=none --quiet 2>"$BUILD_FOLDER/gone"; then return 0; fi
+    cat "$BUILD_FOLDER/gone" >&2
+    if [ "$verb" = undelete ] || grep -q -i 'marked for deletion' "$BUILD_FOLDER/gone"; then
+        fail "NAME: the role $role of $project was deleted, and Google restores a role only for 7 days (got: $NAME). Its id is free again 37 days after the deletion; valid until then: another NAME"
+    fi
+    fail "the role $role of $project cannot be changed ($verb)"
 }
 [ "$CREATE_ENVIRONMENT" = false ] || grant_own "$PROJECT_ID" "$policy_permissions"
 if [ "$CREATE_ENVIRONMENT" = false ] || [ "$CLUSTER_PROJECT" != "$PROJECT_ID" ]; then

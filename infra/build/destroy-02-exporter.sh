@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Stops the exporter in every served cluster and removes what the build installed there: after that,
 # nothing requests pools. A second run changes nothing, and a cluster that no longer exists is
-# skipped.
+# skipped. An exporter of another deployment is kept.
 #
-# Inputs: PROJECT_ID; optional FORCE (continue if a cluster does not answer); needs
+# Inputs: PROJECT_ID; optional NAME, FORCE (continue if a cluster does not answer); needs
 # BUILD_FOLDER/outputs.json. JobSet, Kueue and workloads are not touched: in our own environment
 # they are deleted with its cluster, in other clusters they belong to the cluster's owners.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
@@ -11,6 +11,11 @@
 
 need PROJECT_ID FORCE
 stop_exporter() {
+    read_exporter_topic || return 1
+    if is_of_another; then
+        say "Kept: the exporter in $1, because it publishes to $TOPIC, so it is of another deployment"
+        return 0
+    fi
     kubectl delete namespace tpu-provisioner --ignore-not-found --wait --timeout=5m &&
         kubectl delete clusterrole,clusterrolebinding --selector=app.kubernetes.io/part-of=tpu-provisioner --ignore-not-found
 }
@@ -25,7 +30,7 @@ while IFS=$'\t' read -r key project location cluster endpoint <&3; do
         continue
     fi
     say "Stopping the exporter in $cluster"
-    if stop_exporter; then continue; fi
+    if stop_exporter "$cluster"; then continue; fi
     [ "$FORCE" = true ] || fail "the exporter in $cluster could not be stopped; to continue without that, set FORCE=true"
     say "The exporter could not be stopped. The build continues, because FORCE=true"
 done 3<"$BUILD_FOLDER/clusters"

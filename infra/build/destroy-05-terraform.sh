@@ -36,25 +36,15 @@ if [ -f "$BUILD_FOLDER/no-state" ]; then
 fi
 [ -f "$BUILD_FOLDER/functions.zip" ] || fail "$BUILD_FOLDER/functions.zip does not exist; run provision-03-functions.sh"
 [ -f "$BUILD_FOLDER/variables.tfvars.json" ] || fail "Terraform is not prepared; run terraform-init.sh"
-plan=$BUILD_FOLDER/terraform-plan
 options=(-lock-timeout=5m -var-file="$BUILD_FOLDER/variables.tfvars.json")
 
 # Terraform deletes no cluster that its state says is protected, and no bucket that holds objects unless the state
-# says so. What no longer exists is not made again for that. Arguments: the address, and words for what is lifted.
+# says so. Nothing is deleted before this. Arguments: the addresses.
 unprotect() {
-    in_state "$1" || return 0
-    # If its creation failed, Terraform would plan to make it anew, and no plan could lift the protection.
-    terraform_here state show -no-color "$1" >"$BUILD_FOLDER/resource"
-    if grep -q '^# .*(tainted)$' "$BUILD_FOLDER/resource"; then
-        say "The creation of $1 has failed, so it is marked to be made again; the mark is taken off, and it is deleted"
-        terraform_here untaint -lock-timeout=5m "$1"
-    fi
-    terraform_here plan "${options[@]}" -target="$1" -var=deletion_protection=false -var="force_destroy=$DELETE_ARTIFACTS" -out="$plan"
-    terraform_here show -json "$plan" >"$plan.json"
-    if python3 "$ROOT/infra/build/check_plan.py" --only-updates <"$plan.json"; then
-        say "Lifting $2"
-        terraform_here apply -lock-timeout=5m "$plan"
-    fi
+    terraform_here state pull >"$BUILD_FOLDER/state.json"
+    python3 "$ROOT/infra/build/unprotect.py" "$@" <"$BUILD_FOLDER/state.json" >"$BUILD_FOLDER/unprotected.json"
+    terraform_here state push -lock-timeout=5m "$BUILD_FOLDER/unprotected.json" ||
+        fail "the protection of $* cannot be lifted in the state, so nothing is destroyed; correct what Terraform says above, then run this build again"
 }
 
 # An address, and words for it.
@@ -66,10 +56,17 @@ keep() {
 
 terraform_here state list >"$BUILD_FOLDER/resources"
 say_what_is_not_deleted
-unprotect "$cluster" "the cluster's deletion protection"
-if [ "$DELETE_ARTIFACTS" = true ]; then
-    unprotect "$bucket" "the protection of the bucket's objects"
-else
+protected=()
+if in_state "$cluster"; then
+    say "Lifting the cluster's deletion protection"
+    protected+=("$cluster")
+fi
+if [ "$DELETE_ARTIFACTS" = true ] && in_state "$bucket"; then
+    say "Lifting the protection of the bucket's objects"
+    protected+=("$bucket")
+fi
+[ ${#protected[@]} = 0 ] || unprotect "${protected[@]}"
+if [ "$DELETE_ARTIFACTS" = false ]; then
     keep "$bucket" "gs://$ARTIFACT_REPOSITORY_BUCKET_NAME, which the next provisioning takes over. To delete it later: $delete_bucket"
     keep "$images" "the repository of the users' images, which the next provisioning takes over. To delete it later: $delete_images"
 fi

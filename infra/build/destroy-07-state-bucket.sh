@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Deletes the state of this deployment with all its versions, and its bucket if nothing else is in
-# it: only with DELETE_STATE=true. A second run changes nothing.
+# Deletes the state of this deployment and its kept functions, with all their versions, and the bucket
+# if nothing else is in it: only with DELETE_STATE=true. A second run changes nothing.
 #
 # Inputs: PROJECT_ID, REGION, DELETE_STATE; optional TF_STATE_BUCKET, TF_STATE_PREFIX, NAME. Refuses
 # while the state still has resources: without the state, the resources that are left are unknown.
@@ -23,20 +23,15 @@ if ! gcloud storage buckets describe "$bucket" --format='value(name)' >/dev/null
     say "$bucket does not exist"
     exit 0
 fi
-# Whether there is anything, of any version; what cannot be looked at is not taken for nothing.
-holds() {
-    if gcloud storage ls --all-versions "$1" >/dev/null 2>"$BUILD_FOLDER/gone"; then return 0; fi
-    grep -q -i 'matched no objects' "$BUILD_FOLDER/gone" && return 1
-    cat "$BUILD_FOLDER/gone" >&2
-    fail "$1 cannot be listed"
-}
-
 left=$(terraform_here state list) || fail "the state cannot be read, so it is kept"
 [ -z "$left" ] || fail "the state is kept, because it still has: ${left//$'\n'/, }"
-if holds "$bucket/$TF_STATE_PREFIX/**"; then
-    say "Deleting $bucket/$TF_STATE_PREFIX"
-    gcloud storage rm --recursive --all-versions "$bucket/$TF_STATE_PREFIX/**" --quiet
-fi
+# Only what the builds of this deployment put there: the folder may have those of other deployments in it.
+for name in default.tfstate default.tflock unfinished-build 'functions/functions-*.zip'; do
+    if holds "$bucket/$TF_STATE_PREFIX/$name"; then
+        say "Deleting $bucket/$TF_STATE_PREFIX/$name"
+        gcloud storage rm --all-versions "$bucket/$TF_STATE_PREFIX/$name" --quiet
+    fi
+done
 if holds "$bucket/**"; then
     say "Kept: $bucket, which contains other objects"
 else

@@ -163,6 +163,19 @@ archives() {
     printf 'gs://%s/%s/functions' "$TF_STATE_BUCKET" "$TF_STATE_PREFIX"
 }
 
+# An object beside the state while a provision build applies. One that is left tells that the build was killed.
+mark_of_apply() {
+    printf 'gs://%s/%s/unfinished-build' "$TF_STATE_BUCKET" "$TF_STATE_PREFIX"
+}
+
+# Whether a bucket has such an object, of any version; what cannot be looked at is not taken for nothing.
+holds() {
+    if gcloud storage ls --all-versions "$1" >/dev/null 2>"$BUILD_FOLDER/gone"; then return 0; fi
+    grep -q -i 'matched no objects' "$BUILD_FOLDER/gone" && return 1
+    cat "$BUILD_FOLDER/gone" >&2
+    fail "$1 cannot be listed"
+}
+
 # The name of an archive, from its content; Terraform uploads it by the same name.
 name_of_archive() {
     printf 'functions-%s.zip' "$(sha256sum "$1" | cut -c 1-16)"
@@ -193,6 +206,25 @@ read_outputs() {
 choose_cluster() {
     export KUBECONFIG=$BUILD_FOLDER/kubeconfig-$1
     gcloud container clusters get-credentials "$4" --location="$3" --project="$2" "$5" --quiet
+}
+
+# Write the topic of the chosen cluster's exporter to BUILD_FOLDER/exporter-topic; nothing without an exporter.
+read_exporter_topic() {
+    kubectl --namespace=tpu-provisioner get deployment tpu-provisioner-exporter --ignore-not-found --request-timeout=30s \
+        --output='jsonpath={.spec.template.spec.containers[*].env[?(@.name=="TPU_PROVISIONER_TOPIC")].value}' \
+        >"$BUILD_FOLDER/exporter-topic"
+}
+
+# Whether that exporter is of another deployment.
+is_of_another() {
+    TOPIC=$(cat "$BUILD_FOLDER/exporter-topic")
+    [ -n "$TOPIC" ] && [ "$TOPIC" != "projects/$PROJECT_ID/topics/$NAME-workload-events" ]
+}
+
+# A cluster has one exporter and one set of rights for functions, so it has one deployment.
+refuse_exporter_of_another() {
+    if ! is_of_another; then return 0; fi
+    fail "CLUSTER_NAME: the cluster $1 is served by another deployment, because its exporter publishes to $TOPIC. Valid: a cluster without an exporter. For this one, run the destroy build of that deployment first; if that deployment does not exist any more: kubectl delete namespace tpu-provisioner"
 }
 
 answer_help "$@"

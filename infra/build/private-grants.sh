@@ -12,7 +12,7 @@
 need PROJECT_ID NAME CREATE_TENSORBOARD
 allow KMS_KEY SERVICES_KMS_KEY NETWORK_PROJECT FUNCTIONS_SUBNET
 [ -n "$KMS_KEY$SERVICES_KMS_KEY$NETWORK_PROJECT$FUNCTIONS_SUBNET" ] ||
-    fail "KMS_KEY: is required, or another of SERVICES_KMS_KEY, NETWORK_PROJECT and FUNCTIONS_SUBNET; without any of them nothing is to be granted"
+    fail "KMS_KEY: one of KMS_KEY, SERVICES_KMS_KEY, NETWORK_PROJECT and FUNCTIONS_SUBNET is required, because without them there is nothing to grant"
 number=$(gcloud projects describe "$PROJECT_ID" --format='value(projectNumber)')
 [ -n "$number" ] || fail "PROJECT_ID: the number of $PROJECT_ID cannot be read"
 
@@ -21,7 +21,7 @@ make_agent() {
     case $1 in
         storage) gcloud storage service-agent --project="$PROJECT_ID" >/dev/null ;;
         cloudservices | compute) ;; # these exist where Compute Engine is enabled
-        *) gcloud beta services identity create --service="$1.googleapis.com" --project="$PROJECT_ID" --quiet >/dev/null ;;
+        *) retry 5 5 gcloud beta services identity create --service="$1.googleapis.com" --project="$PROJECT_ID" --quiet >/dev/null ;;
     esac || fail "the account of $1.googleapis.com in $PROJECT_ID cannot be made: is its API enabled?"
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Enables the APIs that everything else needs, creates Pub/Sub's service agent, and checks that
-# SERVICES_REGION has the services that run there. A second run changes nothing.
+# SERVICES_REGION has the services that run there. A second run changes nothing. With PLAN_ONLY=true it
+# only checks; where an API is not enabled yet, it cannot, and says so.
 #
 # Inputs: PROJECT_ID, REGION or SERVICES_REGION; CREATE_TENSORBOARD adds its API. Takes a minute or
 # two in a new project. The APIs stay enabled when the deployment is destroyed, because others may
@@ -13,12 +14,15 @@ need PROJECT_ID CREATE_TENSORBOARD SERVICES_REGION
 apis=(artifactregistry cloudbuild cloudfunctions cloudresourcemanager cloudscheduler compute container iam iamcredentials
     logging monitoring pubsub run serviceusage storage)
 [ "$CREATE_TENSORBOARD" = false ] || apis+=(aiplatform)
-skip_in_plan_only "enabling ${#apis[@]} APIs in $PROJECT_ID"
-say "Enabling ${#apis[@]} APIs in $PROJECT_ID"
-gcloud services enable "${apis[@]/%/.googleapis.com}" --project="$PROJECT_ID" --quiet ||
-    fail "the APIs cannot be enabled: the account of this build needs roles/serviceusage.serviceUsageAdmin on $PROJECT_ID"
-# Grants can be given to the agent only once there is one.
-gcloud beta services identity create --service=pubsub.googleapis.com --project="$PROJECT_ID" --quiet
+if [ "$PLAN_ONLY" = true ]; then
+    say "Only planned: enabling ${#apis[@]} APIs in $PROJECT_ID"
+else
+    say "Enabling ${#apis[@]} APIs in $PROJECT_ID"
+    gcloud services enable "${apis[@]/%/.googleapis.com}" --project="$PROJECT_ID" --quiet ||
+        fail "the APIs cannot be enabled: the account of this build needs roles/serviceusage.serviceUsageAdmin on $PROJECT_ID"
+    # Grants can be given to the agent only once there is one. An API that was just enabled may refuse for some seconds.
+    retry 10 5 gcloud beta services identity create --service=pubsub.googleapis.com --project="$PROJECT_ID" --quiet
+fi
 
 # Not every region with TPUs has them: us-east5 has no Cloud Scheduler.
 check_region() {

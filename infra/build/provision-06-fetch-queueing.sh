@@ -31,7 +31,7 @@ for product in jobset kueue; do
     if [ -n "${!variable}" ]; then
         exact="digest: ${!variable}"
     else
-        say "$product is installed by its tag $version; ${variable} would fix its image"
+        say "$product is installed by its tag $version, which its owners can move to another image. To name the image by its digest, set $variable"
     fi
     # In the module, the image is the one of its developers' registry; a release is the same image in the public one.
     cat >"$BUILD_FOLDER/queueing/$product/kustomization.yaml" <<YAML

@@ -7,18 +7,19 @@
 #
 # Inputs: those of check-inputs.sh; needs BUILD_FOLDER/functions.zip. Writes
 # BUILD_FOLDER/outputs.json. A second run changes nothing. After a failure, run it again: Terraform's
-# state knows what exists, and what a killed build created is taken over (adopt.py). If Google does not
-# know a new account, grant or API everywhere yet, it waits and applies again.
+# state knows what exists, and what a killed build created is imported (adopt.py, find_by_name.py). If
+# Google does not know a new account, grant or API everywhere yet, it waits and applies again. While it
+# applies, an object beside the state says so: the destroy build refuses to run after a killed one.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
-plan=$BUILD_FOLDER/terraform-plan
+plan=$BUILD_FOLDER/terraform-plan applying=false
 # Google's words where an account, a grant or an API was made seconds ago and is not known everywhere yet.
 not_yet='Error 403.*([Pp]ermission|actAs)|[Ss]ervice account .* does not exist|[Pp]rincipal .* does not exist|has not been used in project'
 # Google's words where the account may not change a grant on a project: because its own grant is seconds old, or because
 # of a condition (https://github.com/hashicorp/terraform-provider-google/issues/10079).
 not_granted='Policy update access denied'
-waits_max=6
+waits_max=6 imports_max=12
 # The provider's words where a plan was made before an update of the cluster: its endpoint, which the functions get, is
 # read again after the update only, and the provider cannot plan with a value that it does not know yet.
 planned_too_early='Provider produced inconsistent final plan'
@@ -65,6 +66,45 @@ make_plan() {
     python3 "$ROOT/infra/build/check_plan.py" <"$plan.json"
 }
 
+# Before anything is made. Where a cluster does not answer now, provision-09-exporter.sh checks it.
+refuse_served_clusters() {
+    python3 "$ROOT/infra/build/render_variables.py" --clusters >"$BUILD_FOLDER/clusters-given"
+    while IFS=$'\t' read -r key project location cluster endpoint <&3; do
+        if choose_cluster "$key" "$project" "$location" "$cluster" "$endpoint" && read_exporter_topic; then
+            refuse_exporter_of_another "$cluster"
+        else
+            say "Not checked yet: whether another deployment serves $cluster, because the cluster cannot be read"
+        fi
+    done 3<"$BUILD_FOLDER/clusters-given"
+}
+
+# Import what the plan would create a second time.
+take_over_by_name() {
+    python3 "$ROOT/infra/build/find_by_name.py" --plan "$plan.json" --output "$BUILD_FOLDER/found.tf"
+    [ -s "$BUILD_FOLDER/found.tf" ] || return 0
+    copy_roots
+    cat "$BUILD_FOLDER/found.tf" >>"$TERRAFORM_ROOT/adopted.tf"
+    make_plan
+}
+
+# Terraform has saved all that it made, unless it was killed or could not save.
+apply() {
+    local code=0
+    applying=true
+    terraform_here apply -lock-timeout=5m "$plan" 2>"$BUILD_FOLDER/apply-errors" || code=$?
+    if [ "$code" -lt 128 ] && ! grep -q -E 'Failed to (save|persist) state|errored\.tfstate' "$BUILD_FOLDER/apply-errors"; then applying=false; fi
+    return "$code"
+}
+
+unmark() {
+    gcloud storage rm --all-versions "$(mark_of_apply)" --quiet
+}
+
+# A build that fails by itself leaves no mark, unless an earlier one was killed.
+unmark_failure() {
+    if [ "$applying" = false ] && [ ! -f "$BUILD_FOLDER/unfinished-build" ]; then unmark; fi
+}
+
 [ -f "$BUILD_FOLDER/functions.zip" ] || fail "$BUILD_FOLDER/functions.zip does not exist; run provision-03-functions.sh"
 bash "$ROOT/infra/build/terraform-init.sh"
 if [ -f "$BUILD_FOLDER/no-state" ]; then
@@ -73,24 +113,30 @@ if [ -f "$BUILD_FOLDER/no-state" ]; then
     printf 'terraform {\n  backend "local" {}\n}\n' >"$TERRAFORM_ROOT/backend_override.tf"
     terraform_here "${TERRAFORM_INIT[@]}"
 fi
+[ ! -f "$BUILD_FOLDER/unfinished-build" ] || say "The last provision build was killed, or still runs. This build imports what Terraform's state lacks"
 say_what_is_not_set
+refuse_served_clusters
 [ "$CREATE_ENVIRONMENT" = false ] || take_over_what_was_kept
 make_plan
+take_over_by_name
 skip_in_plan_only "applying this plan"
-waits=0
-for ((pass = 1; ; pass++)); do
-    if terraform_here apply -lock-timeout=5m "$plan" 2>"$BUILD_FOLDER/apply-errors"; then break; fi
+say "A provision build applies, or was killed" | gcloud storage cp - "$(mark_of_apply)" --quiet
+trap unmark_failure EXIT
+waits=0 imports=0 plans=0
+while ! apply; do
     cat "$BUILD_FOLDER/apply-errors" >&2
-    # A resource is met only when those that it needs are there, so one pass does not find all.
-    [ "$pass" -lt 12 ] || fail "Terraform still meets resources that exist, in pass $pass"
     copy_roots
     if python3 "$ROOT/infra/build/adopt.py" --errors "$BUILD_FOLDER/apply-errors" --plan "$plan.json" --output "$TERRAFORM_ROOT/adopted.tf"; then
-        say "What exists already is of a build that was killed, so it is taken over"
+        # A resource is met only when those that it needs are there, so one import does not find all.
+        imports=$((imports + 1))
+        [ "$imports" -le "$imports_max" ] || fail "Terraform still finds resources that exist already, after $imports_max imports; see above which"
+        say "A killed build created these resources, so this build imports them"
     elif [ "$waits" -lt "$waits_max" ] && grep -q -E "$not_yet|$not_granted" "$BUILD_FOLDER/apply-errors"; then
         waits=$((waits + 1))
         say "A new account, grant or API may have no effect yet: wait $waits of $waits_max, 30 s"
         sleep "${RETRY_PAUSE_SECONDS:-30}"
-    elif [ "$pass" -le 2 ] && grep -q "$planned_too_early" "$BUILD_FOLDER/apply-errors"; then
+    elif [ "$plans" -lt 2 ] && grep -q "$planned_too_early" "$BUILD_FOLDER/apply-errors"; then
+        plans=$((plans + 1))
         say "The cluster was updated, so what depends on it is planned again"
     elif grep -q "$not_granted" "$BUILD_FOLDER/apply-errors"; then
         fail "The builds' account may not change the grants that are named above. If deployer.sh has limited what it may grant, a person runs LIMIT_GRANTS=true infra/build/deployer.sh again with the inputs of this build, and then this build again; see docs/rights.md"
@@ -100,5 +146,7 @@ for ((pass = 1; ; pass++)); do
     make_plan
 done
 cat "$BUILD_FOLDER/apply-errors" >&2
+trap - EXIT
+unmark
 terraform_here output -json >"$BUILD_FOLDER/outputs.json.new"
 mv "$BUILD_FOLDER/outputs.json.new" "$BUILD_FOLDER/outputs.json"

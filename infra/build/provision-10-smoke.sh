@@ -45,5 +45,5 @@ while IFS=$'\t' read -r key project location cluster _ <&3; do
 done 3<"$BUILD_FOLDER/clusters"
 archive=$(name_of_archive "$BUILD_FOLDER/functions.zip")
 gcloud storage cp "$BUILD_FOLDER/functions.zip" "$(archives)/$archive" --no-clobber --quiet
-say "These functions are kept. To come back to them: _FUNCTIONS_ARCHIVE=$archive"
+say "The archive of these functions is kept. To deploy them again later, set _FUNCTIONS_ARCHIVE=$archive"
 say_what_is_not_set

@@ -220,7 +220,7 @@ def run(removal: Removal, *, check: bool, force: bool, timeout_seconds: float) -
             removal.say(f"  {line}")
         removal.say(
             f"error: {len(running)} node pools are in use; end the workloads, or set FORCE=true to delete "
-            "the pools under them"
+            "the pools although workloads use them"
         )
         return 1
     if check:

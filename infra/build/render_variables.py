@@ -3,7 +3,8 @@
 
 Values never pass through a shell's or HCL's syntax. What has no input of its own comes from the
 JSON file that TERRAFORM_VARIABLES names; the inputs win, but for `settings` and `clusters`, which
-are joined. With --not-set it only says what is not set and would be missed.
+are joined. With --not-set it only says what is not set and would be missed, and with --clusters it
+only lists the clusters that exist and are to be served.
 """
 
 from __future__ import annotations
@@ -98,24 +99,23 @@ def list_missed(values: Mapping[str, Any], limit: str) -> list[str]:
     found = []
     if limit:
         found.append(
-            f"a limit, so this deployment buys at most {limit} chips in a cluster; "
-            "set your own with LIMIT_CHIPS (_LIMIT_CHIPS=64), or 0 for none"
+            f"a limit on chips, so this deployment buys at most {limit} chips in a cluster; "
+            "set LIMIT_CHIPS (_LIMIT_CHIPS=64), or 0 for no limit"
         )
     limits = {str(values["settings"].get(name, 0)) for name in _LIMITS}
     if limits == {"0"}:
         found.append(
-            "no limit: only Google's quota limits how many chips this deployment buys; "
-            "set one with LIMIT_CHIPS (_LIMIT_CHIPS=256)"
+            "a limit on chips, so only Google's quota limits how many chips this deployment buys; "
+            "set LIMIT_CHIPS (_LIMIT_CHIPS=256)"
         )
     if not values.get("alert_email") and not values.get("notification_channels"):
         found.append(
-            "no notification channel: nobody is told of an alert, it is only shown in the console; "
-            "set one with ALERT_EMAIL (_ALERT_EMAIL=team@example.com)"
+            "a notification channel, so alerts are shown in the console only; "
+            "set ALERT_EMAIL (_ALERT_EMAIL=team@example.com)"
         )
     if not str(values.get("runbook_url", "")).startswith("https://"):
         found.append(
-            "no address of the runbook: alerts name docs/runbook.md without a link; "
-            "set it with RUNBOOK_URL (_RUNBOOK_URL=https://...)"
+            "the address of the runbook, so alerts have no link to it; set RUNBOOK_URL (_RUNBOOK_URL=https://...)"
         )
     return [f"Not set: {each}" for each in found]
 
@@ -157,6 +157,22 @@ def _split(inputs: Mapping[str, str], name: str) -> list[str]:
     return [each for each in re.split(r"[ ,]+", inputs.get(name, "")) if each]
 
 
+def list_given(values: Mapping[str, Any]) -> list[str]:
+    """Return key, project, location, name and endpoint flag of each cluster that exists."""
+    return [
+        "\t".join(
+            (
+                key,
+                each.get("project") or values["project_id"],
+                each["location"],
+                each["name"],
+                "--internal-ip" if each.get("endpoint") == "private" else "--dns-endpoint",
+            )
+        )
+        for key, each in sorted(values.get("clusters", {}).items())
+    ]
+
+
 def read_more(path: str) -> dict[str, Any]:
     """Return the variables of the file that TERRAFORM_VARIABLES names; none without a name.
 
@@ -184,6 +200,7 @@ def main() -> int:
     wanted = parser.add_mutually_exclusive_group(required=True)
     wanted.add_argument("--output", type=Path, help="the .tfvars.json file to write")
     wanted.add_argument("--not-set", action="store_true", help="only say what is not set and would be missed")
+    wanted.add_argument("--clusters", action="store_true", help="only list the existing clusters to be served")
     arguments = parser.parse_args()
     try:
         more = read_more(os.environ.get("TERRAFORM_VARIABLES", ""))
@@ -193,6 +210,9 @@ def main() -> int:
         return 1
     if arguments.not_set:
         sys.stdout.writelines(f"{each}\n" for each in list_missed(values, default_limit(os.environ, more)))
+        return 0
+    if arguments.clusters:
+        sys.stdout.writelines(f"{each}\n" for each in list_given(values))
         return 0
     arguments.output.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return 0

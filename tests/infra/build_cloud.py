@@ -11,13 +11,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
-FUNCTIONS = ("provision", "collect", "settle", "sweep")
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # as a stub, no folder is on the import path
+
+from tests.infra.pretended_deployment import ARTIFACTS, CLUSTER, deploy, plan_changes, pull
+
 PROGRAMS = ("gcloud", "terraform", "docker", "kubectl", "go", "pools")
 WORLD = "PRETENDED_WORLD"
+REGIONS = "us-central1\nus-east5"
 DIGEST = "sha256:" + "5" * 64
 EMPTY: dict[str, Any] = {
     "calls": [],
@@ -37,6 +42,9 @@ EMPTY: dict[str, Any] = {
     "apply_fails": [],
     "policies": {},
     "custom_roles": {},
+    "named": {},
+    "deleted_roles": {},
+    "exporters": {},
 }
 
 
@@ -73,13 +81,12 @@ def install(folder: Path) -> None:
     (folder / "python3").chmod(0o755)
 
 
-CLUSTER = "module.environment.google_container_cluster.this"
-ARTIFACTS = "module.environment.google_storage_bucket.artifacts"
-IMAGES = "module.environment.google_artifact_registry_repository.images[0]"
-
-
 class Gone(Exception):
     """What was asked for is not there."""
+
+
+KILLED = "Killed"
+"""An error of an apply that a signal ended."""
 
 
 class Cloud:
@@ -90,7 +97,7 @@ class Cloud:
 
     def answer(self, program: str, words: list[str]) -> str:
         """Do what the command means and return what it prints."""
-        plain = [word for word in words if not word.startswith("-")]
+        plain = [word for word in words if word == "-" or not word.startswith("-")]
         options = dict(word.lstrip("-").partition("=")[::2] for word in words if word.startswith("--"))
         part = "iam" if program == "gcloud" and plain[0] in ("projects", "iam") else program
         answer: str = getattr(self, f"_{part}")(plain, options, words)
@@ -111,8 +118,8 @@ class Cloud:
         elif plain[:2] == ["logging", "read"]:
             late, self.world["unanswered"] = self.world["unanswered"], max(0, self.world["unanswered"] - 1)
             return "" if late else "answered"
-        elif plain[1:] in (["locations", "list"], ["regions", "list"]):
-            return "us-central1\nus-east5"
+        elif plain[-1] == "list":
+            return json.dumps(self.world["named"].get(" ".join(plain), [])) if "json" in words[-2] else REGIONS
         elif plain[0] == "scheduler":
             return self._scheduler(plain[2], plain[3])
         elif group == "pubsub subscriptions modify-push-config":
@@ -123,6 +130,8 @@ class Cloud:
         """Keep the bindings of projects, each with one member."""
         if plain[0] == "iam":
             listed = self.world["custom_roles"].get(options["project"], [])
+            if plain[1] == "roles" and plain[2] != "list":
+                return self._role(plain[2], plain[3])
             return json.dumps(listed) if plain[1:3] == ["roles", "list"] else ""
         if plain[1] == "describe":
             return "123456789"
@@ -139,6 +148,21 @@ class Cloud:
         others = [each for each in policy["bindings"] if each != binding]
         policy["bindings"] = others + [binding] * plain[1].startswith("add")
         return ""
+
+    def _role(self, verb: str, role: str) -> str:
+        """Know a deleted role as Google does, by the days since then; every other one exists."""
+        days = self.world["deleted_roles"].get(role, 0)
+        if verb == "undelete" and days <= 7:
+            del self.world["deleted_roles"][role]
+        elif days > 7 and verb == "create":
+            raise Gone(
+                f"ERROR: INVALID_ARGUMENT: You can't create a role_id ({role}) which has been marked for deletion."
+            )
+        elif days and verb != "describe":
+            raise Gone(f"ERROR: FAILED_PRECONDITION: {role} is deleted.")
+        elif days > 7:
+            raise Gone(f"ERROR: NOT_FOUND: {role}")
+        return "True" if days and verb == "describe" else ""
 
     def _scheduler(self, verb: str, job: str) -> str:
         if verb == "pause":
@@ -164,7 +188,8 @@ class Cloud:
             return self._copy(plain[2], plain[3])
         bucket, _, prefix = plain[2].removeprefix("gs://").partition("/")
         held = buckets[f"gs://{bucket}"]["objects"]
-        matching = [each for each in held if each.startswith(prefix.removesuffix("**"))]
+        pattern = re.escape(prefix).replace(r"\*\*", ".*").replace(r"\*", "[^/]*")
+        matching = [each for each in held if re.fullmatch(pattern, each)]
         if not matching:
             raise Gone("ERROR: One or more URLs matched no objects.")
         if plain[1] == "rm":
@@ -179,7 +204,7 @@ class Cloud:
         path = store / name.replace("/", "_")
         if target.startswith("gs://"):
             store.mkdir(exist_ok=True)
-            path.write_bytes(Path(source).read_bytes())
+            path.write_bytes(sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes())
             self.world["buckets"][f"gs://{bucket}"]["objects"] = sorted({*held, name})
         elif name not in held:
             raise Gone("ERROR: (gcloud.storage.cp) The following URLs matched no objects or files")
@@ -207,12 +232,9 @@ class Cloud:
             return json.dumps({name: {"value": value} for name, value in deployed.get("outputs", {}).items()})
         elif verb == "state":
             return self._state(words, deployed)
-        elif verb == "untaint":
-            self.world["tainted"].remove(words[-1])
         elif verb == "plan":
             values = json.loads(Path(options_of(words, "-var-file")).read_text())
-            changes = plan_changes(deployed, deploy(values), words)
-            plan = {"values": values, "whole": not has_targets(words), "resource_changes": changes}
+            plan = {"values": values, "resource_changes": plan_changes(deployed, values)}
             Path(options_of(words, "-out")).write_text(json.dumps(plan))
         elif verb == "show":
             return Path(words[-1]).read_text()
@@ -230,27 +252,34 @@ class Cloud:
         bucket, name = self.world["state_object"]
         held = self.world["buckets"][bucket]["objects"]
         self.world["buckets"][bucket]["objects"] = sorted({*held, name})
-        if plan["whole"]:
-            self.world["terraform"] = deploy(plan["values"])
-        else:
-            lifted = [each["address"] for each in plan["resource_changes"]]
-            self.world["unprotected"] = sorted({*self.world.get("unprotected", ()), *lifted})
+        self.world["terraform"] = deploy(plan["values"])
 
     def _state(self, words: list[str], deployed: dict[str, Any]) -> str:
         if words[2] == "list":
             return "\n".join(deployed.get("resources", []))
-        if words[2] == "show":
-            return f"# {words[-1]}:{' (tainted)' if words[-1] in self.world.get('tainted', ()) else ''}"
+        if words[2] == "push":
+            self._push(json.loads(Path(words[-1]).read_text()))
+            return ""
         if words[2] == "rm":
             deployed["resources"].remove(words[-1])
             return ""
         outputs = deployed.get("outputs", {})
         return json.dumps(
             {
+                "serial": self.world.get("serial", 1),
                 "outputs": {name: {"value": value} for name, value in outputs.items()},
                 "resources": [pull(each, outputs) for each in deployed.get("resources", [])],
             }
         )
+
+    def _push(self, state: dict[str, Any]) -> None:
+        if state["serial"] <= self.world.get("serial", 1):
+            raise Gone("Failed to write state: cannot import state with an older serial")
+        self.world["serial"] = state["serial"]
+        named = {f"{each['module']}.{each['type']}.{each['name']}": each for each in state["resources"]}
+        held = {name: each["instances"][0]["attributes"] for name, each in named.items()}
+        lifted = [CLUSTER] if not held.get(CLUSTER, {}).get("deletion_protection", True) else []
+        self.world["unprotected"] = lifted + [ARTIFACTS] * bool(held.get(ARTIFACTS, {}).get("force_destroy"))
 
     def _docker(self, plain: list[str], options: dict[str, str], words: list[str]) -> str:
         del options
@@ -268,9 +297,15 @@ class Cloud:
         if plain[0] == "kustomize":
             product = Path(plain[1]).name
             return f"image: registry.k8s.io/{product}/{product}:v1\n"
+        cluster = Path(os.environ["KUBECONFIG"]).read_text() if "KUBECONFIG" in os.environ else ""
+        if plain[:2] == ["get", "deployment"]:
+            return str(self.world["exporters"].get(cluster, ""))
+        if plain[0] == "apply" and words[-1].endswith("yaml") and "/exporter-" in words[-1]:
+            self.world["exporters"][cluster] = self.world["terraform"]["outputs"]["topics"]["workload_events"]
         if plain[0] == "apply":
             self.world["cluster"] = sorted({*self.world["cluster"], f"{where} {Path(words[-1]).name}"})
         if plain[0] == "delete":
+            self.world["exporters"].pop(cluster, None)
             self.world["cluster"] = [each for each in self.world["cluster"] if "exporter" not in each]
         return ""
 
@@ -292,90 +327,6 @@ def options_of(words: list[str], name: str) -> str:
     return next(word.partition("=")[2] for word in words if word.startswith(f"{name}="))
 
 
-def has_targets(words: list[str]) -> bool:
-    """Return whether a plan is about some resources only."""
-    return any(word.startswith("-target=") for word in words)
-
-
-def plan_changes(before: dict[str, Any], after: dict[str, Any], words: list[str]) -> list[dict[str, Any]]:
-    """Return the plan as `terraform show -json` has it; another cluster is a replacement."""
-    targets = [word.partition("=")[2] for word in words if word.startswith("-target=")]
-    changes = {each: ["update"] for each in targets}
-    if not targets:
-        had = before.get("resources", [])
-        changes = {each: ["no-op"] if each in had else ["create"] for each in after["resources"]}
-        if CLUSTER in had and before["outputs"]["clusters"] != after["outputs"]["clusters"]:
-            changes[CLUSTER] = ["delete", "create"]
-    return [
-        {
-            "address": address,
-            "type": address.split(".")[2],
-            "change": {"actions": actions, "before": {"name": address.rpartition(".")[2]}},
-        }
-        for address, actions in changes.items()
-    ]
-
-
-def pull(address: str, outputs: dict[str, Any]) -> dict[str, Any]:
-    """Return one resource as `terraform state pull` has it."""
-    module, kind, name = address.rsplit(".", 2)
-    attributes = {}
-    if address == CLUSTER:
-        _, project, _, location, _, cluster = outputs["clusters"]["environment"]["path"].split("/")
-        attributes = {"project": project, "location": location, "name": cluster}
-    return {
-        "module": module,
-        "mode": "managed",
-        "type": kind,
-        "name": name,
-        "instances": [{"attributes": attributes}],
-    }
-
-
-def deploy(values: dict[str, Any]) -> dict[str, Any]:
-    """Return outputs and resources as the root that these variables fit would have them."""
-    project, name = values["project_id"], values["name"]
-    served = values.get("clusters")
-    outputs: dict[str, Any] = {}
-    resources = ["module.provisioner.google_pubsub_topic.workload_events"]
-    if served is None:
-        served = {
-            "environment": {
-                "project": project,
-                "location": values["region"],
-                "name": values["cluster_name"],
-                "endpoint": values.get("control_plane_access"),
-            }
-        }
-        outputs["workload"] = {"namespace": "n", "kubernetes_account": "a", "google_service_account": ""}
-        outputs["bucket_url"] = f"gs://{values['artifact_repository_bucket_name']}"
-        resources += [CLUSTER, ARTIFACTS, *([IMAGES] if values.get("image_repository_name") else [])]
-    paths = {
-        key: f"projects/{each['project']}/locations/{each['location']}/clusters/{each['name']}"
-        for key, each in served.items()
-    }
-    outputs |= {
-        "clusters": {
-            key: {
-                "path": path,
-                "endpoint": "https://127.0.0.1:1",
-                "exporter_environment": {"TPU_PROVISIONER_CLUSTER": path},
-                **({"ca_data": "LS0t"} if served[key].get("endpoint") == "private" else {}),
-            }
-            for key, path in paths.items()
-        },
-        "topics": {"workload_events": f"projects/{project}/topics/{name}-workload-events"},
-        "subscriptions": {
-            each: f"projects/{project}/subscriptions/{name}-{each}" for each in ("provision", "collect", "settle")
-        },
-        "scheduler_job": f"projects/{project}/locations/{values['region']}/jobs/{name}-sweep",
-        "rbac_users": [f"{name}-{each}@{project}.iam.gserviceaccount.com" for each in FUNCTIONS],
-        "exporter_principals": {project: "principal://x/subject/ns/tpu-provisioner/sa/tpu-provisioner-exporter"},
-        "accounts": {each: f"{name}-{each}@{project}.iam.gserviceaccount.com" for each in FUNCTIONS},
-    }
-    return {"outputs": outputs, "resources": resources}
-
-
 def main() -> int:
     """Be one of the stubs."""
     path = Path(os.environ[WORLD])
@@ -389,7 +340,7 @@ def main() -> int:
         try:
             said = Cloud(world).answer(program, words)
         except Gone as error:
-            code, complaint = 1, str(error)
+            code, complaint = 137 if str(error) == KILLED else 1, str(error)
     path.write_text(json.dumps(world))
     sys.stdout.write(f"{said}\n" if said else "")
     sys.stderr.write(f"{complaint}\n" if complaint else "")

@@ -81,6 +81,34 @@ def test_every_image_has_an_exact_version(path: Path) -> None:
         assert re.fullmatch(r"[\w.\-/]+:v?\d+\.\d+\.\d+(-\w+)*(@sha256:[0-9a-f]{64})?", step["name"]), step["name"]
 
 
+WITHOUT_DIGEST = {
+    "gcr.io/google.com/cloudsdktool/google-cloud-cli:528.0.0",
+    "gcr.io/cloud-builders/docker:24.0.9",
+}
+"""No public file with their digests was found (docs/upgrade.md, "Images by digest")."""
+
+
+def test_every_image_but_these_two_has_a_digest() -> None:
+    names = {step["name"] for path in (PROVISION, DESTROY) for step in load(path)["steps"]}
+    assert {name for name in names if "@sha256:" not in name} == WITHOUT_DIGEST
+
+
+@FILES
+def test_a_build_file_allows_substitutions_that_no_step_names(path: Path) -> None:
+    """Steps read them from the environment, so Cloud Build may otherwise refuse them as unused."""
+    assert load(path)["options"]["substitutionOption"] == "ALLOW_LOOSE"
+
+
+@FILES
+def test_the_example_at_the_top_is_that_of_the_walk(path: Path) -> None:
+    walk = (ROOT / "docs/deploy.md").read_text()
+    found = re.search(r"REGION=(\S+) ZONE=(\S+)", walk)
+    assert found
+    assert f"_REGION={found[1]},_ZONE={found[2]},..." in path.read_text()
+    assert "has no Cloud Scheduler" in walk
+    assert found[1] != "us-east5"  # it has none, so it needs _SERVICES_REGION
+
+
 def test_both_build_files_use_the_same_versions() -> None:
     def images(path: Path) -> set[str]:
         return {step["name"] for step in load(path)["steps"]}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.infra import build_cloud
-from tests.infra.build_scripts import DESTROY, OLD_COMMAND_LINE, PROVISION, Bench
+from tests.infra import build_cloud, pretended_deployment
+from tests.infra.build_scripts import BUILD, DESTROY, OLD_COMMAND_LINE, PROVISION, Bench
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,18 +22,51 @@ def run(bench: Bench, script: str, **substitutions: str) -> str:
     return done.stdout
 
 
-def test_destroy_deletes_a_cluster_whose_creation_failed(tmp_path: Path) -> None:
+def test_a_protection_that_cannot_be_lifted_stops_the_build_before_it_deletes_anything(tmp_path: Path) -> None:
     bench = Bench.make(tmp_path)
     bench.run_all(PROVISION, OLD_COMMAND_LINE)
-    build_cloud.change(bench.world, tainted=[build_cloud.CLUSTER])
     run(bench, "terraform-init.sh")
-    build_cloud.change(bench.world, calls=[])
-    said = run(bench, "destroy-05-terraform.sh")
+    build_cloud.change(bench.world, calls=[], fail_at=3, fail_text="Error: Failed to write state")
+    done = bench.run("destroy-05-terraform.sh", bench.environ(DESTROY, OLD_COMMAND_LINE))
 
-    assert f"The creation of {build_cloud.CLUSTER} has failed" in said
-    calls = build_cloud.read(bench.world)["calls"]
-    verbs = [call[2] for call in calls if call[0] == "terraform"]
-    assert verbs == ["state", "state", "untaint", "plan", "show", "apply", "state", "destroy"]
+    assert done.returncode == 1
+    assert f"the protection of {pretended_deployment.CLUSTER} cannot be lifted in the state" in done.stderr
+    verbs = [call[2:4] for call in build_cloud.read(bench.world)["calls"] if call[0] == "terraform"]
+    assert [verb[:1] if verb[0] != "state" else verb for verb in verbs] == [
+        ["state", "list"],
+        ["state", "pull"],
+        ["state", "push"],
+    ]
+
+
+def test_a_protection_is_lifted_in_the_state_which_gets_a_higher_serial() -> None:
+    def resource(kind: str, **attributes: object) -> dict[str, Any]:
+        instances = [{"status": "tainted", "attributes": {"name": "x"} | attributes}]
+        return {"mode": "managed", "module": "module.m", "type": kind, "name": "this", "instances": instances}
+
+    given = [
+        resource("google_container_cluster", deletion_protection=True),
+        resource("google_storage_bucket", force_destroy=False),
+    ]
+    state = {"serial": 7, "lineage": "l", "resources": given}
+    program = [sys.executable, str(BUILD / "unprotect.py")]
+
+    def lift(*addresses: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*program, *addresses], input=json.dumps(state), capture_output=True, text=True, check=False
+        )
+
+    wanted = [
+        resource("google_container_cluster", deletion_protection=False),
+        resource("google_storage_bucket", force_destroy=True),
+    ]
+    lifted = json.loads(lift("module.m.google_container_cluster.this").stdout)
+    assert lifted == state | {"serial": 8, "resources": [wanted[0], given[1]]}
+    both = lift("module.m.google_container_cluster.this", "module.m.google_storage_bucket.this")
+    assert json.loads(both.stdout)["resources"] == wanted
+    absent = lift("module.m.google_container_cluster.other")
+    assert (absent.returncode, absent.stdout) == (1, "")
+    assert "google_container_cluster.other is not in the state" in absent.stderr
 
 
 @pytest.mark.parametrize("delete_state", ["false", "true"])
@@ -55,8 +91,91 @@ def test_destroy_deletes_a_full_bucket_also_without_a_cluster(tmp_path: Path) ->
     bench.run_all(PROVISION, OLD_COMMAND_LINE)
     run(bench, "terraform-init.sh")
     left = build_cloud.read(bench.world)["terraform"]
-    left["resources"].remove(build_cloud.CLUSTER)
+    left["resources"].remove(pretended_deployment.CLUSTER)
     build_cloud.change(bench.world, terraform=left)
 
     run(bench, "destroy-05-terraform.sh", _DELETE_ARTIFACTS="true")
-    assert build_cloud.read(bench.world)["unprotected"] == [build_cloud.ARTIFACTS]
+    assert build_cloud.read(bench.world)["unprotected"] == [pretended_deployment.ARTIFACTS]
+
+
+MARK = "tpu-environment/unfinished-build"
+EXISTS = """
+Error: googleapi: Error 409: Topic already exists
+  with module.provisioner.google_pubsub_topic.workload_events,
+"""
+
+
+def apply(bench: Bench, *errors: str) -> subprocess.CompletedProcess[str]:
+    """Run Terraform's script, whose applies fail with these errors in turn."""
+    build_cloud.change(bench.world, apply_fails=list(errors), calls=[])
+    for script in ("provision-02-state-bucket.sh", "provision-03-functions.sh"):
+        run(bench, script)
+    return bench.run("provision-07-terraform.sh", bench.environ(PROVISION, OLD_COMMAND_LINE))
+
+
+def is_marked(bench: Bench) -> bool:
+    return MARK in build_cloud.read(bench.world)["buckets"]["gs://old-state-bucket"]["objects"]
+
+
+def destroy(bench: Bench, **substitutions: str) -> subprocess.CompletedProcess[str]:
+    run(bench, "terraform-init.sh")
+    environ = bench.environ(DESTROY, OLD_COMMAND_LINE | substitutions)
+    return bench.run("destroy-01-workloads.sh", environ | {"PYTHON": "pools"})
+
+
+def test_destroy_refuses_after_a_killed_build_until_a_build_has_ended(tmp_path: Path) -> None:
+    bench = Bench.make(tmp_path)
+    assert apply(bench, build_cloud.KILLED).returncode == 1
+    refused = destroy(bench)
+    assert refused.returncode == 1
+    assert "the last provision build was killed, or still runs" in refused.stderr
+    assert "Run the provision build again, then this build" in refused.stderr
+    assert destroy(bench, _FORCE="true").returncode == 0
+
+    # This one fails by itself, so what the killed one made may still be missing in the state.
+    assert apply(bench, "Error: Quota exceeded").returncode == 1
+    assert is_marked(bench)
+    assert apply(bench).returncode == 0
+    assert not is_marked(bench)
+    assert destroy(bench).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "marked"),
+    [("Error: Quota exceeded", False), ("Error: Failed to persist state to backend", True)],
+)
+def test_a_build_that_fails_by_itself_can_be_destroyed_at_once(tmp_path: Path, error: str, marked: bool) -> None:
+    bench = Bench.make(tmp_path)
+    assert apply(bench, error).returncode == 1
+    assert is_marked(bench) == marked
+
+
+def test_destroy_deletes_the_state_of_no_deployment_below_its_own_folder(tmp_path: Path) -> None:
+    bench = Bench.make(tmp_path)
+    bench.run_all(PROVISION, OLD_COMMAND_LINE)
+    buckets = build_cloud.read(bench.world)["buckets"]
+    below = [
+        "second/default.tfstate",
+        "second/functions/functions-0123456789abcdef.zip",
+        "functions/default.tfstate",
+    ]
+    others = sorted(f"tpu-environment/{name}" for name in below)
+    buckets["gs://old-state-bucket"]["objects"] += others
+    build_cloud.change(bench.world, buckets=buckets)
+    said = "".join(bench.run_all(DESTROY, OLD_COMMAND_LINE | {"_DELETE_STATE": "true"}))
+
+    assert build_cloud.read(bench.world)["buckets"]["gs://old-state-bucket"]["objects"] == others
+    assert "Kept: gs://old-state-bucket, which contains other objects" in said
+
+
+def test_waits_for_a_grant_use_up_no_import_and_the_true_cause_is_told(tmp_path: Path) -> None:
+    denied = "Error: googleapi: Error 403: Permission 'x' denied"
+    done = apply(Bench.make(tmp_path), *[EXISTS] * 8, *[denied] * 7)
+    assert done.returncode == 1
+    assert done.stdout.count("A killed build created these resources, so this build imports them") == 8
+    assert "wait 6 of 6" in done.stdout
+    assert "Terraform failed; correct what it says above" in done.stderr
+
+    (tmp_path / "imports").mkdir()
+    done = apply(Bench.make(tmp_path / "imports"), *[EXISTS] * 13)
+    assert "Terraform still finds resources that exist already, after 12 imports" in done.stderr

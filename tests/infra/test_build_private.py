@@ -148,7 +148,7 @@ def test_one_region_needs_one_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("inputs", "complaint"),
     [
-        ({}, "KMS_KEY: is required, or another of"),
+        ({}, "KMS_KEY: one of KMS_KEY, SERVICES_KMS_KEY, NETWORK_PROJECT and FUNCTIONS_SUBNET is required"),
         ({"KMS_KEY": "training"}, "KMS_KEY: is not valid (got: training); valid: projects/PROJECT/locations/"),
         ({"NETWORK_PROJECT": "Host"}, "NETWORK_PROJECT: is not valid (got: Host); valid: a project id"),
         ({"NETWORK_PROJECT": "host-project", "REGION": "us-east5"}, "SUBNET_NAME: is required"),

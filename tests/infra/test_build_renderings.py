@@ -93,19 +93,27 @@ def test_the_services_may_have_a_region_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("given", "more", "missed"),
     [
-        ({}, {}, ["a limit, so", "no notification channel", "no address of the runbook"]),
-        ({"_LIMIT_CHIPS": "64"}, {}, ["no notification channel", "no address of the runbook"]),
-        ({"_LIMIT_CHIPS": "256"}, {}, ["no notification channel", "no address of the runbook"]),
-        ({"_LIMIT_CHIPS": "0"}, {}, ["no limit", "no notification channel", "no address of the runbook"]),
-        ({}, {"settings": {"limit_chips": "256"}}, ["no notification channel", "no address of the runbook"]),
-        ({}, {"settings": {"limit_chips": 0}}, ["no limit", "no notification channel", "no address of the"]),
-        ({}, {"settings": {"limit_slices": "4"}}, ["no notification channel", "no address of the runbook"]),
+        ({}, {}, ["a limit on chips, so this", "a notification channel, so", "the address of the runbook"]),
+        ({"_LIMIT_CHIPS": "64"}, {}, ["a notification channel, so", "the address of the runbook"]),
+        ({"_LIMIT_CHIPS": "256"}, {}, ["a notification channel, so", "the address of the runbook"]),
+        (
+            {"_LIMIT_CHIPS": "0"},
+            {},
+            ["a limit on chips, so only", "a notification channel, so", "the address of the runbook"],
+        ),
+        ({}, {"settings": {"limit_chips": "256"}}, ["a notification channel, so", "the address of the runbook"]),
+        (
+            {},
+            {"settings": {"limit_chips": 0}},
+            ["a limit on chips, so only", "a notification channel, so", "the address of the"],
+        ),
+        ({}, {"settings": {"limit_slices": "4"}}, ["a notification channel, so", "the address of the runbook"]),
         (
             {},
             {"notification_channels": ["projects/p/notificationChannels/1"]},
-            ["a limit, so", "no address of the"],
+            ["a limit on chips, so this", "the address of the"],
         ),
-        ({"_ALERT_EMAIL": "a@b.io", "_RUNBOOK_URL": "https://b.io/runbook.md"}, {}, ["a limit, so"]),
+        ({"_ALERT_EMAIL": "a@b.io", "_RUNBOOK_URL": "https://b.io/runbook.md"}, {}, ["a limit on chips, so this"]),
     ],
 )
 def test_what_is_not_set_and_would_be_missed_is_told(

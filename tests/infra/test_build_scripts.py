@@ -119,7 +119,7 @@ def test_a_script_is_strict_and_executable(script: str) -> None:
         ),
         (
             {"_JOBSET_DIGEST": "sha256:" + "a" * 64, "_JOBSET_API_VERSION": ""},
-            "JOBSET_DIGEST: is of one release's image (got: sha256:",
+            "JOBSET_DIGEST: is the digest of one release's image, so it needs a version (got: sha256:",
         ),
         ({"_MORE_NAMESPACES": "Research"}, "MORE_NAMESPACES: is not valid (got: Research); valid: namespaces"),
         ({"_IMAGE_REPOSITORY": "a/b"}, "IMAGE_REPOSITORY: is not valid (got: a/b); valid: lower-case letters"),
@@ -288,8 +288,8 @@ def test_a_build_says_before_the_plan_and_in_its_last_lines_what_is_not_set(benc
     said = dict(zip(names, bench.run_all(PROVISION, OLD_COMMAND_LINE), strict=True))
 
     for script in ("provision-07-terraform.sh", "provision-10-smoke.sh"):
-        assert "Not set: no notification channel" in said[script]
-        assert "Not set: a limit, so this deployment buys at most 256 chips in a cluster" in said[script]
+        assert "Not set: a notification channel, so alerts are shown in the console only" in said[script]
+        assert "Not set: a limit on chips, so this deployment buys at most 256 chips in a cluster" in said[script]
 
 
 def test_the_deployer_gets_no_basic_role_and_a_second_time_changes_nothing(bench: Bench) -> None:
@@ -311,11 +311,20 @@ def test_the_deployer_gets_no_basic_role_and_a_second_time_changes_nothing(bench
     assert not [call for call in build_cloud.read(bench.world)["calls"] if "create" in call]
 
 
-def test_a_region_without_a_service_is_refused_with_those_that_have_it(tmp_path: Path) -> None:
-    bench = Bench.make(tmp_path)
-    done = bench.run(
-        "provision-01-apis.sh", bench.environ(PROVISION, OLD_COMMAND_LINE | {"_SERVICES_REGION": "us-west1"})
-    )
+@pytest.mark.parametrize("plan_only", ["false", "true"])
+def test_a_region_without_a_service_is_refused_with_those_that_have_it(bench: Bench, plan_only: str) -> None:
+    given = {"_SERVICES_REGION": "us-west1", "_PLAN_ONLY": plan_only}
+    done = bench.run("provision-01-apis.sh", bench.environ(PROVISION, OLD_COMMAND_LINE | given))
 
     assert done.returncode == 1
+    assert (build_cloud.read(bench.world)["apis"] == []) == (plan_only == "true")
     assert "SERVICES_REGION: Cloud Scheduler is not in us-west1; valid: us-central1, us-east5" in done.stderr
+
+
+def test_an_agent_that_a_new_api_refuses_is_asked_for_again(bench: Bench) -> None:
+    build_cloud.change(bench.world, fail_at=2, fail_text="ERROR: PERMISSION_DENIED: the API is not enabled yet")
+    done = bench.run("provision-01-apis.sh", bench.environ(PROVISION, OLD_COMMAND_LINE))
+
+    assert done.returncode == 0, done.stderr
+    calls = [call[1:5] for call in build_cloud.read(bench.world)["calls"]]
+    assert calls.count(["beta", "services", "identity", "create"]) == 2

@@ -175,6 +175,25 @@ def test_the_role_of_our_own_allows_what_no_role_of_googles_allows_alone(
     assert list_own_roles(build_cloud.read(bench.world)["calls"], "create") == {first: roles[first]}
 
 
+def test_a_role_that_was_deleted_is_restored_and_one_that_cannot_be_is_told_in_plain_words(tmp_path: Path) -> None:
+    bench = Bench.make(tmp_path)
+    role = "tpu_provisioner_deployer"
+    build_cloud.change(bench.world, deleted_roles={role: 3})
+    done = bench.run("deployer.sh", {"PROJECT_ID": "home-project"})
+    assert done.returncode == 0, done.stderr
+    assert f"home-project: {role} was deleted, so it is restored" in done.stdout
+    assert list_own_roles(build_cloud.read(bench.world)["calls"], "update") == {"home-project": POLICIES}
+
+    build_cloud.change(bench.world, deleted_roles={role: 20})
+    done = bench.run("deployer.sh", {"PROJECT_ID": "home-project"})
+    assert done.returncode == 1
+    assert "which has been marked for deletion" in done.stderr
+    assert (
+        f"NAME: the role {role} of home-project was deleted, and Google restores a role only for 7" in done.stderr
+    )
+    assert "Its id is free again 37 days after the deletion; valid until then: another NAME" in done.stderr
+
+
 def is_look(call: list[str]) -> bool:
     return call[1:4] == ["iam", "roles", "describe"]
 

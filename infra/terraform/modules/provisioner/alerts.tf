@@ -152,7 +152,8 @@ locals {
 }
 
 # The exporters' metrics are kept in their clusters' projects, and a query sees its own project only. Unseen they would all
-# count as silent. A project that another deployment has linked already is refused: import it, as PROJECT_ID/CLUSTER_PROJECT.
+# count as silent. A project that another deployment has linked already is refused by Google. The build then imports it; by
+# hand, import it as PROJECT_ID/CLUSTER_PROJECT.
 resource "google_monitoring_monitored_project" "of_clusters" {
   for_each = setsubtract(local.cluster_projects, [var.project_id])
 

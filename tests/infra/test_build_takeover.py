@@ -1,0 +1,147 @@
+"""What a killed build left is imported: each type by its name, or by its display name."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.build.adopt import CANNOT_CLASH, IMPORT_IDS, refuse_strangers
+from infra.build.find_by_name import NAMED, list_imports
+from tests.infra import build_cloud
+from tests.infra.build_scripts import OLD_COMMAND_LINE, PROVISION, Bench
+from tests.infra.terraform_cli import TERRAFORM
+from tests.infra.terraform_text import read_configuration
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MODULES = ("modules/environment", "modules/environment/modules/tpu_pools", "modules/provisioner")
+POLICIES = "alpha monitoring policies list"
+POLICY = 'module.provisioner.google_monitoring_alert_policy.this["dead_letters"]'
+CALLED = "tpu-provisioner: google_monitoring_alert_policy"
+"""As the pretended plan calls it."""
+
+
+def test_every_type_that_terraform_makes_is_taken_over_or_cannot_clash() -> None:
+    kinds = {
+        each.type
+        for folder in MODULES
+        for each in read_configuration(TERRAFORM / folder).of("resource")
+        if not re.search(r"_iam_(member|binding)$", each.type)  # the same grant can be given twice
+    }
+
+    assert kinds == {*IMPORT_IDS, *NAMED, *CANNOT_CLASH}
+    assert len(kinds) == len(IMPORT_IDS) + len(NAMED) + len(CANNOT_CLASH)
+
+
+def planned(kind: str, **after: Any) -> dict[str, Any]:
+    change = {"actions": ["create"], "after": {"project": "p"} | after}
+    return {"address": f"module.m.{kind}.this", "type": kind, "change": change}
+
+
+def find(changes: list[dict[str, Any]], held: dict[str, list[dict[str, Any]]]) -> tuple[list[str], list[str]]:
+    said: list[str] = []
+    blocks = list_imports({"resource_changes": changes}, "blue", lambda words: held.get(words, []), said.append)
+    return [each.split('id = "')[1].split('"')[0] for each in blocks], said
+
+
+def test_each_type_is_imported_by_the_identifier_that_google_gave_it() -> None:
+    changes = [
+        planned("google_monitoring_alert_policy", display_name="blue: dead letters"),
+        planned("google_monitoring_dashboard", dashboard_json='{"displayName": "TPU provisioner: blue"}'),
+        planned("google_monitoring_notification_channel", display_name="blue: a@b.io"),
+        planned("google_billing_budget", billing_account="0-1", display_name="blue: month"),
+        planned("google_vertex_ai_tensorboard", region="us-central1", display_name="training-tensorboard"),
+    ]
+    labels = {"app": "blue"}
+    held: dict[str, list[dict[str, Any]]] = {
+        "alpha monitoring policies list --project=p": [
+            {"name": "projects/p/alertPolicies/1", "displayName": "blue: dead letters"},
+            {"name": "projects/p/alertPolicies/2", "displayName": "green: dead letters"},
+        ],
+        "monitoring dashboards list --project=p": [
+            {"name": "projects/123/dashboards/3", "displayName": "TPU provisioner: blue"}
+        ],
+        "beta monitoring channels list --project=p": [
+            {"name": "projects/p/notificationChannels/4", "displayName": "blue: a@b.io"}
+        ],
+        "billing budgets list --billing-account=0-1": [
+            {"name": "billingAccounts/0-1/budgets/5", "displayName": "blue: month"}
+        ],
+        "ai tensorboards list --project=p --region=us-central1": [
+            {"name": "projects/123/locations/us-central1/tensorboards/6", "displayName": "training-tensorboard"},
+            {
+                "name": "projects/123/locations/us-central1/tensorboards/7",
+                "displayName": "training-tensorboard",
+                "labels": labels,
+            },
+        ],
+    }
+    found, said = find(changes, held)
+
+    assert found == [
+        "projects/p/alertPolicies/1",
+        "projects/p/dashboards/3",
+        "projects/p/notificationChannels/4",
+        "billingAccounts/0-1/budgets/5",
+        "projects/p/locations/us-central1/tensorboards/7",
+    ]
+    assert len(said) == 5
+
+
+def test_what_the_state_has_is_not_looked_for_and_one_more_of_a_name_is_told() -> None:
+    policy = planned("google_monitoring_alert_policy", display_name="blue: x")
+    held = [{"name": f"projects/p/alertPolicies/{number}", "displayName": "blue: x"} for number in (1, 2)]
+    found, said = find([policy], {"alpha monitoring policies list --project=p": held})
+    assert found == ["projects/p/alertPolicies/1"]
+    assert "blue: x exists more than once; delete projects/p/alertPolicies/2 by hand" in said
+
+    policy["change"]["actions"] = ["no-op"]
+    assert find([policy], {"alpha monitoring policies list --project=p": held}) == ([], [])
+
+
+@pytest.mark.parametrize(("name", "ours"), [("blue", True), ("green", False)])
+def test_the_dashboard_shows_by_its_title_whose_it_is(name: str, ours: bool) -> None:
+    before = {"dashboard_json": f'{{"displayName": "TPU provisioner: {name}"}}'}
+    change = {"importing": {"id": "i"}, "before": before}
+    plan = {"resource_changes": [{"address": "a", "type": "google_monitoring_dashboard", "change": change}]}
+
+    assert (refuse_strangers(plan, {"NAME": "blue"}) == "") == ours
+
+
+def provision(bench: Bench, **world: Any) -> str:
+    build_cloud.change(bench.world, **world)
+    for script in ("provision-02-state-bucket.sh", "provision-03-functions.sh", "provision-07-terraform.sh"):
+        done = bench.run(script, bench.environ(PROVISION, OLD_COMMAND_LINE))
+        assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_build_imports_an_alert_that_a_killed_one_left(tmp_path: Path) -> None:
+    bench = Bench.make(tmp_path)
+    said = provision(
+        bench, named={POLICIES: [{"name": "projects/a-project/alertPolicies/1", "displayName": CALLED}]}
+    )
+
+    adopted = (bench.folder / "build/roots/complete/adopted.tf").read_text()
+    assert adopted == f'import {{\n  to = {POLICY}\n  id = "projects/a-project/alertPolicies/1"\n}}\n'
+    assert f"{CALLED} exists already" in said
+    assert "exists already" not in provision(bench)  # the state has it now
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [("ERROR: PERMISSION_DENIED", True), ("ERROR: SERVICE_DISABLED: the API is disabled", False)],
+)
+def test_a_list_that_cannot_be_had_is_told_and_ends_no_build(tmp_path: Path, answer: str, told: bool) -> None:
+    bench = Bench.make(tmp_path)
+    provision(bench)
+    calls = build_cloud.read(bench.world)["calls"]
+    number = next(index for index, call in enumerate(calls, 1) if call[1:5] == POLICIES.split())
+    (tmp_path / "again").mkdir()
+    bench = Bench.make(tmp_path / "again")
+    said = provision(bench, fail_at=number, fail_text=answer)
+
+    assert ("Not checked: whether a killed build has left any of `gcloud alpha monitoring" in said) == told
