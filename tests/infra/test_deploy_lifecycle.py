@@ -166,6 +166,18 @@ def test_a_deployment_that_takes_over_what_was_kept_is_killed_and_the_next_run_m
     assert "No changes" in project.run("provision-07-terraform.sh")
 
 
+def test_nothing_exists_twice_after_that(created: CreatedObjects) -> None:
+    assert [each for each in created.list_doubles() if not is_a_role(each)] == []
+
+
+def is_a_role(address: str) -> bool:
+    """Return whether it is a custom role, which gets a new name in each deployment.
+
+    So a killed build's roles stay. No grant names them.
+    """
+    return address.startswith("https://iam.googleapis.com/") and "/roles" in address
+
+
 def test_a_cluster_whose_creation_failed_is_not_replaced_and_destroy_deletes_it(project: Project) -> None:
     project.terraform("taint", "module.environment.google_container_cluster.this")
     before = project.list_addresses()
@@ -182,7 +194,9 @@ def test_a_cluster_whose_creation_failed_is_not_replaced_and_destroy_deletes_it(
     assert "training-artifacts" not in project.list_buckets()
 
 
-def test_images_and_state_are_deleted_last(project: Project, created: CreatedObjects) -> None:
+def test_images_and_state_are_deleted_last_and_then_nothing_is_left(
+    project: Project, created: CreatedObjects
+) -> None:
     assert "Kept: " in project.run("destroy-07-state-bucket.sh")
     assert project.list_buckets() == [STATE_BUCKET]
     for _ in range(2):  # a second run changes nothing
@@ -190,3 +204,4 @@ def test_images_and_state_are_deleted_last(project: Project, created: CreatedObj
         project.run("destroy-07-state-bucket.sh", DELETE_STATE="true")
         assert project.list_buckets() == []
     assert created.list_grants() == []
+    assert [each for each in created.list_present() if not is_a_role(each)] == []
