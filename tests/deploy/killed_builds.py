@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tests.infra.build_project import Project
 
 LOCK = f"gs://{PROJECT}-tpu-provisioner-state/tpu-provisioner/default.tflock"
+_DASHBOARDS = f"https://monitoring.googleapis.com/v1/projects/{PROJECT}/dashboards"
+"""The mock has no list of them."""
 _NO_409 = ("metrics", "repositories", "services", "serviceLevelObjectives")
 """Where a program that was built from older fillers answers a second create with 500. Terraform's
 provider repeats such a call for twenty minutes, so what the state lacks is deleted first."""
@@ -49,7 +51,9 @@ def clear_up(project: Project, created: CreatedObjects) -> None:
     """Do what a person does after a killed build, and what an older program of the mock needs."""
     _unlock(project)
     if not _refuses_doubles(created):
-        _forget(project, created)
+        _forget(project, created, _NO_409)
+    if not created.client.get(_DASHBOARDS).is_success:  # so no build can find one by its title
+        _forget(project, created, ("dashboards",))
 
 
 def _unlock(project: Project) -> None:
@@ -70,9 +74,10 @@ def _refuses_doubles(created: CreatedObjects) -> bool:
     return codes[1] == httpx.codes.CONFLICT
 
 
-def _forget(project: Project, created: CreatedObjects) -> None:
-    """Delete what an older program of the mock cannot refuse, if the state lacks it."""
+def _forget(project: Project, created: CreatedObjects, collections: tuple[str, ...]) -> None:
+    """Delete what the mock can neither refuse nor list, if the state lacks it."""
     kept = json.dumps(json.loads(project.terraform("state", "pull")).get("resources", []))
     for each in created.list_created():
-        if each.collection in _NO_409 and f'"{each.name}"' not in kept and not each.name.endswith("-images"):
+        is_kept = f'"{each.name}"' in kept or f'dashboards/{each.name}"' in kept or each.name.endswith("-images")
+        if each.collection in collections and not is_kept:
             created.client.delete(each.address)
