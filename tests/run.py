@@ -180,6 +180,8 @@ _NEEDS = {
     "corpus": CORPUS,
     "docs": DOCS,
 }
+_NEEDS_OF_STEPS = {**_NEEDS, "demo-deploy": (*DEPLOY, *REAL_CLUSTER)}
+"""With the last step of .ci/run, which is no tier: `make demo-deploy CLUSTER=real`."""
 
 
 def main() -> int:
@@ -198,10 +200,10 @@ def main() -> int:
         action="store_true",
         help="run every tier but the cluster's, where it can; with --deploy: also its tests that run by hand only",
     )
-    tier.add_argument("--missing", choices=sorted(_NEEDS), help="run nothing; print what a tier would still need")
+    tier.add_argument("--missing", choices=sorted(_NEEDS_OF_STEPS), help="run nothing; print what is missing")
     options, rest = parser.parse_known_args()
     if options.missing:
-        sys.stdout.write(_named(_missing(_NEEDS[options.missing])))
+        sys.stdout.write(_named(_missing(_NEEDS_OF_STEPS[options.missing])))
         return 0
     chosen = next((marker for marker in _NEEDS if getattr(options, _TARGETS[marker])), None)
     if options.all and (options.cluster or chosen not in (None, "deploy")):

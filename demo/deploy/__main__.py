@@ -17,6 +17,7 @@ import httpx
 import typer
 
 from demo.deploy.closed_loop import ClosedLoop, Contradiction
+from demo.deploy.smoke_run import run_smoke
 from demo.deploy.terraform_root import TerraformFailed
 from demo.deploy.workload_run import run_workload
 from demo.loop.demo_manifests import BadManifest, load
@@ -77,6 +78,10 @@ def demo(
             loop.deploy()
             loop.start()
             problems = run_workload(loop, documents, say)
+            if shutil.which("gcloud"):
+                problems = problems or run_smoke(loop, say)
+            else:
+                say("NOT RUN: the build's smoke test, for want of: gcloud")
             problems += loop.destroy()
     except (Contradiction, TerraformFailed, NotReady, ProcessDied, BadManifest, httpx.HTTPError) as error:
         problems = [str(error)]

@@ -190,6 +190,18 @@ class ClosedLoop:
         refused += [f"the job: {each}" for each in dict.fromkeys(self._scheduler.failures)]
         return refused + [f"the cluster: {each}" for each in list_refusals(self._edge.journal, self._hosts)]
 
+    def let_people_in(self) -> MockCloud:
+        """Start what gcloud of a person asks: the broker, and the logs as Cloud Logging shows them.
+
+        Raises:
+            NotReady, ProcessDied: a part does not start.
+        """
+        self._supervisor.start(commands.logging(self.layout))
+        hosts = {"logging.googleapis.com": self._ports("logging")["rest"]}
+        hosts["pubsub.googleapis.com"] = self.addresses["pubsub"]
+        (port,) = draw_ports(1)
+        return self._start_mock("edge-of-people", port, hosts)
+
     def destroy(self) -> list[str]:
         """Destroy the deployment; return what is left of it.
 

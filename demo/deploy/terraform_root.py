@@ -11,13 +11,13 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+from standins.googlecloud.mock_program import NOT_FOR_CLIENTS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 _SECONDS_MAX = 600
-_LEFT_OUT = ("NO_PROXY", "no_proxy", "SSL_CERT_DIR")
-"""With these of the caller's environment, the mock would not be asked or not be trusted."""
 _LOCAL_STATE = 'terraform {\n  backend "local" {}\n}\n'
 
 
@@ -47,7 +47,7 @@ class TerraformRoot:
         shutil.copytree(roots, self.roots, ignore=shutil.ignore_patterns(".terraform*", "*.tfstate*"))
         (self._root / "backend_override.tf").write_text(_LOCAL_STATE)
         (self._root / "inputs.auto.tfvars.json").write_text(json.dumps(inputs))
-        self._environment = {key: value for key, value in os.environ.items() if key not in _LEFT_OUT} | dict(
+        self._environment = {key: value for key, value in os.environ.items() if key not in NOT_FOR_CLIENTS} | dict(
             clients
         )
 

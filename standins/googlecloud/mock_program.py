@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+NOT_FOR_CLIENTS = ("NO_PROXY", "no_proxy", "SSL_CERT_DIR")
+"""With these of the caller's environment, the mock would not be asked or not be trusted."""
 VARIABLE = "MOCK_GOOGLE_CLOUD"
 """Names the program; standins/googlecloud/README.md says how to build it."""
 
@@ -90,6 +92,18 @@ class MockCloud:
         trusting = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE")
         proxy = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), self.url)
         return proxy | dict.fromkeys(trusting, str(self.authority)) | {"GOOGLE_OAUTH_ACCESS_TOKEN": "none"}
+
+    def describe_gcloud(self, config: Path) -> dict[str, str]:
+        """Return what gcloud must be told besides; its configuration gets a new folder."""
+        config.mkdir()
+        token = config / "token"
+        token.write_text("none")
+        return {
+            "CLOUDSDK_CONFIG": str(config),
+            "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": str(token),
+            "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
+            "CLOUDSDK_CORE_PROJECT": self.project,
+        }
 
     def ask(self, path: str) -> httpx.Response:
         """Return what the mock tells about itself, for example at ``/deployed``.

@@ -1,6 +1,7 @@
 """The part of the Logging query language that is understood: comparisons of fields, joined by AND.
 
-Everything else (OR, NOT, parentheses, functions, bare words) is refused by name, never ignored.
+A comparison with ``=`` may have several values in parentheses, joined by OR. Everything else (other
+uses of OR, NOT, functions, bare words) is refused by name, never ignored.
 https://cloud.google.com/logging/docs/view/logging-query-language
 """
 
@@ -12,8 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+_TEXT = r'"(?:[^"\\]|\\.)*"'
 _TOKEN = re.compile(
-    r'\s*(?P<path>[A-Za-z_][A-Za-z0-9_.-]*)\s*(?P<operator>!=|>=|<=|=|:|>|<)\s*(?P<value>"(?:[^"\\]|\\.)*"|[^\s()"]+)'
+    r"\s*(?P<path>[A-Za-z_][A-Za-z0-9_.-]*)\s*"
+    rf'(?:(?P<operator>!=|>=|<=|=|:|>|<)\s*(?P<value>{_TEXT}|[^\s()"]+)|=\s*\((?P<values>{_TEXT}(?:\s+OR\s+{_TEXT})*)\))'
 )
 _AND = re.compile(r"\s+(AND\s+)?|\s*\n\s*")
 SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")
@@ -26,11 +29,13 @@ class BadFilter(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One ``path operator value``."""
+    """One ``path operator value``, or ``path = (value OR value)``."""
 
     path: str
     operator: str
     value: str
+    others: tuple[str, ...] = ()
+    """Further values, of which one is enough; with ``=`` only."""
 
     def holds(self, entry: dict[str, Any]) -> bool:
         """Return whether an entry fits; a field that it does not have fits nothing but ``!=``."""
@@ -40,7 +45,8 @@ class Comparison:
         if (self.operator, self.value) == (":", "*"):
             return True
         if self.operator in ("=", ":", "!="):
-            same = self.value == _text(found) if self.operator != ":" else self.value in _text(found)
+            text = _text(found)
+            same = text in (self.value, *self.others) if self.operator != ":" else self.value in text
             return same != (self.operator == "!=")
         left, right = _rank(self.path, _text(found)), _rank(self.path, self.value)
         return {">": left > right, ">=": left >= right, "<": left < right, "<=": left <= right}[self.operator]
@@ -63,7 +69,9 @@ def parse_filter(text: str) -> list[Comparison]:
         token = _TOKEN.match(text, position)
         if token is None or token["path"] in ("OR", "NOT"):
             raise BadFilter(f"filter: not understood at {text[position:].strip()[:40]!r}; valid: {VALID}")
-        comparison = Comparison(token["path"], token["operator"], _unquote(token["value"]))
+        values = re.findall(_TEXT, token["values"]) if token["values"] else [token["value"]]
+        value, *others = map(_unquote, values)
+        comparison = Comparison(token["path"], token["operator"] or "=", value, tuple(others))
         _rank(comparison.path, comparison.value)
         found.append(comparison)
         position = token.end()

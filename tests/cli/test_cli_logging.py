@@ -58,6 +58,9 @@ def messages(answer: dict[str, Any]) -> list[str]:
         ("jsonPayload.n:*", ["a"]),
         ('resource.labels.service_name:"prov" AND severity=ERROR', ["b"]),
         ('jsonPayload.claim.name="z"', []),
+        ('jsonPayload.claim.name=("x")', ["a"]),
+        ('jsonPayload.claim.name=("z" OR "y") AND severity=ERROR', ["b"]),
+        ('jsonPayload.claim.name=("x" OR "y")', ["a", "b"]),
     ],
 )
 def test_comparisons_joined_by_and_choose(folder: Path, text: str, found: list[str]) -> None:
@@ -66,7 +69,19 @@ def test_comparisons_joined_by_and_choose(folder: Path, text: str, found: list[s
 
 @pytest.mark.parametrize(
     "text",
-    ["a", 'a="1" OR b="2"', 'NOT a="1"', '(a="1")', 'a=~"x"', "severity>=LOUD", 'timestamp>="now"', 'a="1" AND'],
+    [
+        *(
+            "a",
+            'a="1" OR b="2"',
+            'NOT a="1"',
+            '(a="1")',
+            'a=~"x"',
+            "severity>=LOUD",
+            'timestamp>="now"',
+            'a="1" AND',
+        ),
+        *("a=()", 'a=("1" "2")', 'a=("1" AND "2")', 'a!=("1" OR "2")', 'a=("1"'),
+    ],
 )
 def test_what_is_not_understood_is_refused(text: str) -> None:
     with pytest.raises(BadFilter):

@@ -10,7 +10,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from standins.googlecloud.mock_program import VARIABLE, MockCloud
+from standins.googlecloud.mock_program import NOT_FOR_CLIENTS, VARIABLE, MockCloud
 from standins.processes.free_ports import draw_ports
 from standins.processes.stand_ins import running, running_stand_in
 
@@ -51,19 +51,5 @@ def serve_google_cloud(folder: Path) -> Iterator[dict[str, str]]:
 
 def describe_programs(folder: Path, mock: MockCloud) -> dict[str, str]:
     """Return the environment in which gcloud and terraform talk to a mock."""
-    config = folder / "gcloud"
-    config.mkdir()
-    token = config / "token"
-    token.write_text("none")
-    left_out = ("SSL_CERT_DIR", "NO_PROXY", "no_proxy")
-    kept = {name: value for name, value in os.environ.items() if name not in left_out}
-    return (
-        kept
-        | mock.describe_clients()
-        | {
-            "CLOUDSDK_CONFIG": str(config),
-            "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": str(token),
-            "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
-            "CLOUDSDK_CORE_PROJECT": PROJECT,
-        }
-    )
+    kept = {name: value for name, value in os.environ.items() if name not in NOT_FOR_CLIENTS}
+    return kept | mock.describe_clients() | mock.describe_gcloud(folder / "gcloud")

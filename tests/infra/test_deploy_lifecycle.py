@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infra.build.limit_grants import TENSORBOARD, list_roles
-from tests.infra.build_project import serve_project
-from tests.infra.mock_google_cloud import PROJECT
+from tests.deploy.created_objects import look_at
+from tests.deploy.killed_builds import clear_up, kill_when
+from tests.infra.build_project import Project, copy_source, enable_first_apis
+from tests.infra.mock_google_cloud import PROJECT, describe_programs, serve_mock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from tests.infra.build_project import Project
+    from standins.googlecloud.mock_program import MockCloud
+    from tests.deploy.created_objects import CreatedObjects
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900)]
 
@@ -26,21 +30,27 @@ KEPT = (
     "module.environment.google_storage_bucket.artifacts",
     "module.environment.google_artifact_registry_repository.images[0]",
 )
-NOT_LOST = (
-    "google_artifact_registry_repository",
-    "google_logging_metric",
-    "google_monitoring_custom_service",
-    "google_monitoring_slo",
-)
-"""A second create of these is no 409 in the mock, as it is at Google."""
-IDENTITIES = ("_iam_member", "_iam_binding", "google_monitoring_dashboard", "terraform_data")
-"""What can be created twice, and dashboards, which the mock cannot list."""
+STATE_BUCKET = f"{PROJECT}-tpu-provisioner-state"
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with serve_project(tmp_path_factory.mktemp("cloud")) as made:
+def mock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockCloud]:
+    with serve_mock(tmp_path_factory.mktemp("cloud"), require_enabled=True) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def created(mock: MockCloud) -> Iterator[CreatedObjects]:
+    with look_at(mock) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def project(mock: MockCloud) -> Project:
+    environ = describe_programs(mock.folder, mock)
+    enable_first_apis(environ)
+    source = copy_source(mock.folder / "source")
+    return Project(source, mock.folder / "build", environ, ALERT_EMAIL="team@example.com")
 
 
 def test_an_empty_project_gets_everything(project: Project) -> None:
@@ -89,37 +99,83 @@ def test_another_cluster_or_bucket_is_refused_and_nothing_is_lost(project: Proje
     assert "No changes" in project.run("provision-07-terraform.sh")
 
 
-def test_a_run_after_a_killed_one_takes_over_what_that_one_made(project: Project) -> None:
-    before = project.list_addresses()
-    lost = [
-        each
-        for each in before
-        if not any(word in each for word in NOT_LOST) and not any(word in each for word in IDENTITIES)
-    ]
-    assert len(lost) > 25
-    project.terraform("state", "rm", *lost)
-    said = project.run("provision-07-terraform.sh")
-
-    assert "A killed build created these resources, so this build imports them" in said
-    assert "tpu-provisioner: dead letters exists already (" in said
-    assert project.list_addresses() == before
-    assert "No changes" in project.run("provision-07-terraform.sh")
+def test_what_could_create_pools_is_stopped_and_a_second_run_changes_nothing(project: Project) -> None:
+    outputs = json.loads((project.build / "outputs.json").read_text())
+    job = outputs["scheduler_job"]["value"]
+    for _ in range(2):
+        project.run("destroy-03-makers.sh")
+        assert project.gcloud("scheduler", "jobs", "describe", job, "--format=value(state)").strip() == "PAUSED"
+        endpoints = project.gcloud(
+            "pubsub", "subscriptions", "list", "--format=csv[no-heading](name,pushConfig.pushEndpoint)"
+        )
+        pushing = [
+            each.partition(",")[0].rpartition("/")[2] for each in endpoints.split() if not each.endswith(",")
+        ]
+        assert pushing == ["tpu-provisioner-collect"]
 
 
-def test_destroy_keeps_checkpoints_and_images_and_another_deployment_takes_them_over(project: Project) -> None:
+def test_destroy_keeps_checkpoints_and_images_and_nothing_else(project: Project, created: CreatedObjects) -> None:
+    # The check below looks at everything: all that was created is seen while it is there.
+    assert {*created.list_present()} == {each.address for each in created.list_created()}
+
     project.run("terraform-init.sh")
     said = project.run("destroy-05-terraform.sh")
     assert "Lifting the cluster's deletion protection" in said
     assert "Kept: gs://training-artifacts" in said
     assert "Kept: the repository of the users' images" in said
     assert project.list_addresses() == []
-    assert "training-artifacts" in project.list_buckets()
+    left = [each.name for each in created.list_created() if each.address in created.list_present()]
+    assert sorted(left) == ["tpu-provisioner-images", "training-artifacts", "training-images", STATE_BUCKET]
+    assert created.list_grants() == []
+
+
+def delete_routes(created: CreatedObjects) -> None:
+    """Delete what the mock keeps of a deleted network, and Google does not."""
+    routes = f"https://compute.googleapis.com/compute/v1/projects/{PROJECT}/global/routes"
+    for each in created.client.get(routes).raise_for_status().json().get("items", ()):
+        created.client.delete(f"{routes}/{each['name']}").raise_for_status()
+
+
+def test_a_deployment_that_takes_over_what_was_kept_is_killed_and_the_next_run_mends_it(
+    project: Project, created: CreatedObjects, tmp_path: Path
+) -> None:
+    """Terraform writes its state every 20 s; here it does not, so the kill leaves an empty one."""
+    killed = Project(project.source, project.build, project.environ | {"TF_STATE_PERSIST_INTERVAL": "900"})
+    before, log = len(created.list_created()), tmp_path / "killed.log"
+
+    def is_in_the_middle() -> bool:
+        new = {each.collection for each in created.list_created()[before:]}
+        return {"alertPolicies", "clusters", "dashboards", "notificationChannels"} <= new
+
+    delete_routes(created)
+    assert kill_when(killed, is_in_the_middle, log)
+    for said in (
+        "gs://training-artifacts exists already, so it is taken over",
+        "the repository training-images exists already, so it is taken over",
+        "2 to import",
+    ):
+        assert said in log.read_text()
+    assert len(created.list_created()) - before > 35
+    clear_up(project, created)
+    assert project.list_addresses() == []
 
     said = project.run("provision-07-terraform.sh")
-    assert "gs://training-artifacts exists already, so it is taken over" in said
-    assert "the repository training-images exists already, so it is taken over" in said
-    assert "2 to import" in said
+    assert "is of a build that was killed, so it is taken over" in said
     assert {*KEPT} <= {*project.list_addresses()}
+    assert len(project.list_addresses()) > 70
+    assert "No changes" in project.run("provision-07-terraform.sh")
+
+
+def test_nothing_exists_twice_after_that(created: CreatedObjects) -> None:
+    assert [each for each in created.list_doubles() if not is_a_role(each)] == []
+
+
+def is_a_role(address: str) -> bool:
+    """Return whether it is a custom role, which gets a new name in each deployment.
+
+    So a killed build's roles stay. No grant names them.
+    """
+    return address.startswith("https://iam.googleapis.com/") and "/roles" in address
 
 
 def test_a_cluster_whose_creation_failed_is_not_replaced_and_destroy_deletes_it(project: Project) -> None:
@@ -140,3 +196,16 @@ def test_a_cluster_whose_creation_failed_is_not_replaced_and_destroy_deletes_it(
     assert "Kept: " not in said
     assert project.list_addresses() == []
     assert "training-artifacts" not in project.list_buckets()
+
+
+def test_images_and_state_are_deleted_last_and_then_nothing_is_left(
+    project: Project, created: CreatedObjects
+) -> None:
+    assert "Kept: " in project.run("destroy-07-state-bucket.sh")
+    assert project.list_buckets() == [STATE_BUCKET]
+    for _ in range(2):  # a second run changes nothing
+        project.run("destroy-06-images.sh")
+        project.run("destroy-07-state-bucket.sh", DELETE_STATE="true")
+        assert project.list_buckets() == []
+    assert created.list_grants() == []
+    assert [each for each in created.list_present() if not is_a_role(each)] == []

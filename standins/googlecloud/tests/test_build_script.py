@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).resolve().parents[1] / "build.sh"
 
 
@@ -42,7 +44,8 @@ def test_shellcheck_has_nothing_to_say() -> None:
 
 def test_each_missing_program_is_named_with_its_place(tmp_path: Path) -> None:
     path = a_path(tmp_path)
-    assert build(path) == (2, f"error: FOLDER: is missing; valid: {SCRIPT} FOLDER\n")
+    for words in ((), ("--test",), ("a", "b")):
+        assert build(path, *words) == (2, f"error: FOLDER: is missing; valid: {SCRIPT} [--test] FOLDER\n")
 
     code, said = build(path, str(tmp_path / "out"))
     assert (code, "https://git-scm.com" in said) == (2, True)
@@ -65,3 +68,25 @@ def test_a_repository_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
     assert code == 2
     assert "https://nowhere.invalid/a: commit " in said
     assert "cannot be fetched" in said
+
+
+@pytest.mark.parametrize("fails", ["", "vet", "test"])
+def test_our_handlers_are_tested_before_the_program_is_named(tmp_path: Path, fails: str) -> None:
+    """Go is a stub that notes its words, and fails at one of them."""
+    called = tmp_path / "called"
+    line = f'case "$1" in env) echo go1.26.1;; *) echo "$1" >>{called}; [ "$1" != "{fails}" ];; esac'
+    path = a_path(tmp_path, git="true", go=line)
+    for name in ("cat", "cp"):
+        found = shutil.which(name)
+        assert found
+        (path / name).symlink_to(found)
+    source = tmp_path / "source"
+    (source / "mockgcp").mkdir(parents=True)
+    for name in ("go.mod", "go.sum"):
+        (source / "mockgcp" / name).touch()
+
+    code, _ = build(path, "--test", str(tmp_path / "out"), CONFIG_CONNECTOR=str(source))
+
+    words = ["vet", "test", "build"]
+    assert called.read_text().split() == (words[: words.index(fails) + 1] if fails else words)
+    assert (code != 0) == bool(fails)

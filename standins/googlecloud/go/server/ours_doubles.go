@@ -66,7 +66,7 @@ func (c *cloud) serveDoubles(w http.ResponseWriter, r *http.Request, body []byte
 		return false
 	}
 	if found := seekPath.FindStringSubmatch(r.URL.Path); found != nil && r.Host == "pubsub.googleapis.com" {
-		if _, made := subscribed.Load(found[1]); !made {
+		if !c.exists("https://pubsub.googleapis.com/v1/" + found[1]) {
 			notFound(w, found[1])
 		} else {
 			answer(w, http.StatusOK, map[string]any{}) // nothing is delivered, so nothing changes
