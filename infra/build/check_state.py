@@ -53,7 +53,7 @@ def find_difference(state: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
         )
     if (kind, wanted) == ("complete", "provisioner"):
         return f"{where} is the state of an environment; set CREATE_ENVIRONMENT=true, or another NAME"
-    found = _find_cluster(resources, outputs, kind)
+    found = find_own_cluster(state) or _find_served(outputs, kind)
     given = _name_given(inputs)
     if found and found != given:
         return (
@@ -79,12 +79,16 @@ def _read_served(state: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     }
 
 
-def _find_cluster(resources: list[dict[str, Any]], outputs: dict[str, Any], kind: str) -> str:
-    """Return the full name of the cluster that the state is about; empty if it has none yet."""
-    for each in resources:
+def find_own_cluster(state: Mapping[str, Any]) -> str:
+    """Return the full name of the cluster that Terraform has created; empty if it has none."""
+    for each in state.get("resources", ()):
         if each["type"] == "google_container_cluster" and _is_of_environment(each) and each.get("instances"):
             values = each["instances"][0]["attributes"]
             return _spell(values["project"], values["location"], values["name"])
+    return ""
+
+
+def _find_served(outputs: dict[str, Any], kind: str) -> str:
     served = {key: _spell(*row) for key, *row, _flag in list_clusters(outputs)}
     return served.get(_KEYS.get(kind, ""), "")
 

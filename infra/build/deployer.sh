@@ -94,16 +94,17 @@ if [ "$CLUSTER_PROJECT" != "$PROJECT_ID" ]; then
     grant_all "$PROJECT_ID" "${across_roles[@]}"
     grant_all "$CLUSTER_PROJECT" "${across_roles[@]}"
 fi
-# A role of our own: the project, and its permissions. One of an earlier version gets those of this one. Google restores
+# A role of our own: the project, its id, and its permissions. The two kinds have different ids, because a deployment of
+# the same name in another project may serve a cluster here, and it must not change the role of the first one. One of an earlier version gets those of this one. Google restores
 # a deleted role for 7 days, and its id is free again after 37 (https://cloud.google.com/iam/docs/creating-custom-roles).
 grant_own() {
-    local role=${NAME//-/_}_deployer verb=create deleted
+    local role=${NAME//-/_}_$2 verb=create deleted
     if deleted=$(gcloud iam roles describe "$role" --project="$1" --format='value(deleted)' 2>/dev/null); then verb=update; fi
     if [ "${deleted,,}" = true ]; then
         say "$1: $role was deleted, so it is restored"
         change_own undelete "$1" "$role"
     fi
-    change_own "$verb" "$1" "$role" --title="Builds of $NAME" --permissions="$2"
+    change_own "$verb" "$1" "$role" --title="Builds of $NAME" --permissions="$3"
     say "$1: $role"
     retry 10 5 grant "$1" "projects/$1/roles/$role"
 }
@@ -118,9 +119,9 @@ change_own() {
     fi
     fail "the role $role of $project cannot be changed ($verb)"
 }
-[ "$CREATE_ENVIRONMENT" = false ] || grant_own "$PROJECT_ID" "$policy_permissions"
+[ "$CREATE_ENVIRONMENT" = false ] || grant_own "$PROJECT_ID" deployer "$policy_permissions"
 if [ "$CREATE_ENVIRONMENT" = false ] || [ "$CLUSTER_PROJECT" != "$PROJECT_ID" ]; then
-    grant_own "$CLUSTER_PROJECT" "$group_permissions"
+    grant_own "$CLUSTER_PROJECT" deployer_groups "$group_permissions"
 fi
 # The functions' subnet is checked before they use it. By default it is that of a cluster.
 if [ "${FUNCTIONS_EGRESS:-none}" != none ]; then

@@ -2,9 +2,9 @@
 # Stops the build while a workload uses a pool of the provisioner, or any pool of a cluster that is
 # destroyed, and after a provision build that was killed, unless FORCE=true. Changes nothing.
 #
-# Inputs: PROJECT_ID; optional FORCE; needs BUILD_FOLDER/outputs.json (terraform-init.sh) and PYTHON
-# (default: python3) with requirements.txt installed, and application default credentials (by hand:
-# gcloud auth application-default login).
+# Inputs: PROJECT_ID; optional FORCE; needs BUILD_FOLDER/outputs.json and BUILD_FOLDER/state.json
+# (terraform-init.sh), PYTHON (default: python3) with requirements.txt installed, and application
+# default credentials (by hand: gcloud auth application-default login).
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
@@ -16,4 +16,5 @@ if [ -f "$BUILD_FOLDER/unfinished-build" ]; then
 fi
 options=()
 [ "$FORCE" = false ] || options+=(--force)
-"${PYTHON:-python3}" "$ROOT/infra/build/remove_pools.py" --outputs "$BUILD_FOLDER/outputs.json" --check "${options[@]}"
+"${PYTHON:-python3}" "$ROOT/infra/build/remove_pools.py" --outputs "$BUILD_FOLDER/outputs.json" --state "$BUILD_FOLDER/state.json" \
+    --check "${options[@]}"

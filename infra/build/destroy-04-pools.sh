@@ -4,13 +4,13 @@
 # Provisioner, are not touched.
 #
 # Inputs: PROJECT_ID; optional FORCE (continue although workloads run), POOLS_TIMEOUT_SECONDS
-# (default 3000); needs BUILD_FOLDER/outputs.json, and PYTHON and credentials as in
-# destroy-01-workloads.sh.
+# (default 3000); needs BUILD_FOLDER/outputs.json and BUILD_FOLDER/state.json, and PYTHON and
+# credentials as in destroy-01-workloads.sh.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
 need PROJECT_ID FORCE
 options=()
 [ "$FORCE" = false ] || options+=(--force)
-"${PYTHON:-python3}" "$ROOT/infra/build/remove_pools.py" --outputs "$BUILD_FOLDER/outputs.json" \
+"${PYTHON:-python3}" "$ROOT/infra/build/remove_pools.py" --outputs "$BUILD_FOLDER/outputs.json" --state "$BUILD_FOLDER/state.json" \
     --timeout-seconds "${POOLS_TIMEOUT_SECONDS:-3000}" "${options[@]}"

@@ -9,7 +9,9 @@ nothing about these pools. With ``--force`` no cluster is asked: GKE's own list 
 the pools tell which ones the installation made, and all of these are to go.
 
 The environment's own cluster is destroyed after this, with its static pools and those of others. So
-pods with accelerators on any of its pools count as workloads that run.
+pods with accelerators on any of its pools count as workloads that run. If the build that created
+the cluster failed, Terraform's outputs do not say how to reach the cluster. Then each pool that
+somebody created there counts as in use.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 if __name__ == "__main__":  # as a script, only this folder is on the import path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from infra.build.check_state import find_own_cluster
 from infra.build.outputs import ENVIRONMENT
 from shared.core.decide.pool_facts import OwnerState, count_pods, list_others
 from shared.core.errors import ClusterNotFound, ProvisionerError, Retryable
@@ -48,6 +51,8 @@ GKE = "https://container.googleapis.com"
 ENDPOINT_VARIABLE = "TPU_PROVISIONER_GKE_ENDPOINT"
 CREDENTIALS_VARIABLE = "TPU_PROVISIONER_CREDENTIALS"
 """As the functions read them."""
+GKES_OWN_POOL = "default-pool"
+"""GKE creates a cluster with it. Terraform deletes it once the cluster is there."""
 LISTINGS_MAX = 6
 """How often one list is asked for, when GKE fails to answer."""
 
@@ -150,8 +155,12 @@ class Removal:
         return found
 
     def _find_use_of_others(self, pool: PoolSnapshot) -> str:
+        live = self.ports.clusters.get(self.destroyed)
+        if live is None:
+            reason = "its pods cannot be read, because the build that created this cluster failed"
+            return "" if pool.name == GKES_OWN_POOL else reason
         try:
-            pods = self.ports.clusters[self.destroyed].list_pool_pods(pool.name)
+            pods = live.list_pool_pods(pool.name)
         except ProvisionerError as error:
             return f"its pods cannot be read: {error}"
         drain = self.ports.settings.drain_seconds_max
@@ -192,10 +201,10 @@ def read_clusters(outputs: Mapping[str, Any]) -> dict[str, ClusterSettings]:
     }
 
 
-def find_destroyed(outputs: Mapping[str, Any]) -> str:
+def find_destroyed(outputs: Mapping[str, Any], state: Mapping[str, Any]) -> str:
     """Return the full name of the cluster that Terraform made, and destroys; empty without one."""
     served = outputs.get("clusters", {}).get("value") or {}
-    return str(served.get(ENVIRONMENT, {}).get("path", ""))
+    return str(served.get(ENVIRONMENT, {}).get("path", "")) or find_own_cluster(state)
 
 
 def build_ports(clusters: dict[str, ClusterSettings], environ: Mapping[str, str]) -> Ports:
@@ -235,17 +244,19 @@ def main() -> int:
     """Do it for the clusters of Terraform's outputs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--outputs", type=Path, required=True, help="the output of `terraform output -json`")
+    parser.add_argument("--state", type=Path, required=True, help="the output of `terraform state pull`")
     parser.add_argument("--check", action="store_true", help="remove nothing: only report whether workloads run")
     parser.add_argument("--force", action="store_true", help="remove pools although workloads run on them")
     parser.add_argument("--timeout-seconds", type=float, default=3000.0, help="stop after this (default: 3000)")
     parser.add_argument("--pause-seconds", type=float, default=10.0, help="pause between two checks (default: 10)")
     arguments = parser.parse_args()
     outputs = json.loads(arguments.outputs.read_text(encoding="utf-8"))
+    state = json.loads(arguments.state.read_text(encoding="utf-8") or "{}")
     removal = Removal(
         build_ports(read_clusters(outputs), os.environ),
         say=_say,
         pause_seconds=arguments.pause_seconds,
-        destroyed=find_destroyed(outputs),
+        destroyed=find_destroyed(outputs, state),
     )
     try:
         return run(

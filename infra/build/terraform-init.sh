@@ -17,6 +17,7 @@ if ! gcloud storage buckets describe "gs://$TF_STATE_BUCKET" --format='value(nam
     grep -q -i -E 'not found|404' "$BUILD_FOLDER/gone" || fail "TF_STATE_BUCKET: $TF_STATE_BUCKET cannot be read"
     say "gs://$TF_STATE_BUCKET does not exist, so nothing is deployed"
     printf '{}\n' >"$BUILD_FOLDER/outputs.json"
+    printf '{}\n' >"$BUILD_FOLDER/state.json"
     touch "$BUILD_FOLDER/no-state"
     exit 0
 fi

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = "projects/a-project/locations/us-east5/clusters/alpha"
+UNFINISHED = f"{CLUSTER}-of-a-build-that-failed"
 CLAIM = Claim(
     cluster=CLUSTER, kind="JobSet", namespace="team", name="train", owner_uid="u-1", slice_key="team/train-s-0"
 )
@@ -51,7 +52,7 @@ class Pools:
     errors: list[Exception] = field(default_factory=list)
 
     def list(self, cluster: str) -> list[PoolSnapshot]:
-        assert cluster == CLUSTER
+        assert cluster in (CLUSTER, UNFINISHED)
         if self.errors:
             raise self.errors.pop(0)
         now = list(self.held.values())
@@ -281,8 +282,30 @@ def test_a_cluster_that_is_destroyed_and_does_not_answer_is_not_taken_for_idle()
 
 
 def test_only_the_environments_own_cluster_is_destroyed() -> None:
-    assert find_destroyed({}) == find_destroyed({"clusters": {"value": {"main": {"path": CLUSTER}}}}) == ""
-    assert find_destroyed({"clusters": {"value": {"environment": {"path": CLUSTER}}}}) == CLUSTER
+    assert find_destroyed({}, {}) == find_destroyed({"clusters": {"value": {"main": {"path": CLUSTER}}}}, {}) == ""
+    assert find_destroyed({"clusters": {"value": {"environment": {"path": CLUSTER}}}}, {}) == CLUSTER
+
+
+def test_a_cluster_of_a_build_that_failed_is_found_in_the_state() -> None:
+    _, project, _, location, _, name = UNFINISHED.split("/")
+    attributes = {"project": project, "location": location, "name": name}
+    made = {"module": "module.environment", "type": "google_container_cluster", "mode": "managed"}
+    instances = [{"status": "tainted", "attributes": attributes}]
+    assert find_destroyed({}, {"resources": [made | {"name": "this", "instances": instances}]}) == UNFINISHED
+
+
+def test_pools_that_somebody_made_in_a_cluster_of_a_build_that_failed_hold_it() -> None:
+    """Its address is not known, so nobody can ask it which pods run."""
+    scene = stage(pool("default-pool", {}), pool("my-gpus", {}), destroyed=UNFINISHED)
+
+    assert scene.run(check=True) == 1
+    why = "its pods cannot be read, because the build that created this cluster failed"
+    assert scene.said[0].strip() == f"{UNFINISHED}: node pool my-gpus: {why}"
+    assert scene.run(check=True, force=True) == 0
+
+
+def test_a_cluster_of_a_build_that_failed_with_gkes_own_pool_only_can_go() -> None:
+    assert stage(pool("default-pool", {}), destroyed=UNFINISHED).run(check=True) == 0
 
 
 def test_nothing_deployed_serves_no_clusters() -> None:
@@ -310,11 +333,14 @@ def test_the_program_empties_a_fake_gke_whose_cluster_does_not_answer(tmp_path: 
     outputs.write_text(
         json.dumps({"clusters": {"value": {"a": {"path": CLUSTER, "endpoint": "http://127.0.0.1:1"}}}})
     )
+    state = tmp_path / "state.json"
+    state.write_text("{}")
     command = [
         sys.executable,
         str(ROOT / "infra/build/remove_pools.py"),
         "--outputs",
         str(outputs),
+        f"--state={state}",
         "--pause-seconds=0.2",
     ]
     environ = {"TPU_PROVISIONER_CREDENTIALS": "anonymous", "TPU_PROVISIONER_GKE_ENDPOINT": gke}

@@ -66,7 +66,10 @@ def count_running_pods(stack: Stack) -> int:
 
 
 def remove_pools(stack: Stack, outputs: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "infra/build/remove_pools.py"), "--outputs", str(outputs), *options]
+    state = outputs.with_name("state.json")
+    state.write_text("{}")
+    program = str(ROOT / "infra/build/remove_pools.py")
+    command = [sys.executable, program, f"--outputs={outputs}", f"--state={state}", *options]
     environ = {
         "TPU_PROVISIONER_CREDENTIALS": "anonymous",
         "TPU_PROVISIONER_GKE_ENDPOINT": stack.addresses.gke_rest,

@@ -26,17 +26,14 @@ POOL = "module.environment.google_container_node_pool.cpu"
 def read_page() -> tuple[list[str], str]:
     """Return the inputs and the file of variables of the page's section about two environments."""
     page = (ROOT / "docs/deploy.md").read_text()
-    section = page.partition("### Two environments in one project")[2].partition("\n### ")[0]
+    section = page.partition("\n## Two environments in one project")[2].partition("\n## ")[0]
     words, _, rest = section.partition("```json\n")
     names = [each for each in re.findall(r"`_([A-Z_]+)`", words) if each != "TERRAFORM_VARIABLES"]
     return names, rest.partition("```")[0]
 
 
 def provision(project: Project) -> None:
-    for script in ("check-inputs.sh", "provision-01-apis.sh", "provision-02-state-bucket.sh"):
-        project.run(script)
-    for script in ("provision-03-functions.sh", "provision-04-image-repository.sh"):
-        project.run(script)
+    project.prepare()
     project.run("provision-07-terraform.sh")
 
 

@@ -51,10 +51,7 @@ def project(tmp_path: Path, kubernetes: httpx.Client) -> Iterator[Project]:
         enable_first_apis(environ)
         environ |= {"PYTHON": sys.executable, "TPU_PROVISIONER_CREDENTIALS": "anonymous"}
         made = Project(copy_source(tmp_path / "source"), tmp_path / "build", environ, **STATIC)
-        for script in ("check-inputs.sh", "provision-01-apis.sh", "provision-02-state-bucket.sh"):
-            made.run(script)
-        for script in ("provision-03-functions.sh", "provision-04-image-repository.sh"):
-            made.run(script)
+        made.prepare()
         made.run("provision-07-terraform.sh")
         yield made
 

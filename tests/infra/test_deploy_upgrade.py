@@ -43,7 +43,10 @@ ROLES = "infra/terraform/modules/provisioner/accounts.tf"
 
 
 def describe_roles_as_now(old: Path) -> None:
-    """Write today's descriptions of custom roles into the old source, as the mock updates none."""
+    """Write today's descriptions of custom roles into the old source.
+
+    A program that was built before standins/googlecloud had ours_updates.go updates none.
+    """
     now, then = (ROOT / ROLES).read_text(), (old / ROLES).read_text()
     for role in ("node_pools", "pool_sizes"):
         pattern = rf'resource "google_project_iam_custom_role" "{role}".*?description = ("[^\n]*")\n'

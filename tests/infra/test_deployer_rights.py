@@ -46,7 +46,10 @@ NEEDED = {
     "google_vertex_ai_tensorboard": "aiplatform.admin",
 }
 """The role that creates each kind of resource; grants on a resource need that of the resource."""
-OF_DATA = {"google_compute_subnetwork": "compute.networkViewer", "google_container_cluster": "NAME_deployer"}
+OF_DATA = {
+    "google_compute_subnetwork": "compute.networkViewer",
+    "google_container_cluster": "NAME_deployer_groups",
+}
 """What is only read, and which role that needs."""
 OF_SCRIPTS = {
     "iam.serviceAccountUser",
@@ -98,7 +101,7 @@ def test_every_kind_of_resource_has_its_role_and_no_role_is_for_nothing(
         for each in read_configuration(TERRAFORM / folder).of("resource")
     } - {"terraform_data", "google_billing_budget"}  # a person grants what a budget needs, on the billing account
     granted = {
-        re.sub(r"^projects/[a-z]+-project/roles/tpu_provisioner_deployer$", "NAME_deployer", role)
+        re.sub(r"^projects/[a-z]+-project/roles/tpu_provisioner_deployer", "NAME_deployer", role)
         for role, _ in of_environment | across
     }
 
@@ -126,8 +129,9 @@ def test_the_page_explains_each_role_with_what_it_is_on(
             assert role in own & there, role
             assert role not in here, role
         elif where == "the project of an existing cluster":
-            assert role == "NAME_deployer"
-            assert ("projects/clusters-project/roles/tpu_provisioner_deployer", "clusters-project") in across
+            assert role == "NAME_deployer_groups"
+            made = "projects/clusters-project/roles/tpu_provisioner_deployer_groups"
+            assert (made, "clusters-project") in across
         elif where == "both projects":
             assert role in here & there, role
             assert role not in own, role
@@ -137,7 +141,8 @@ def test_the_page_explains_each_role_with_what_it_is_on(
         else:
             assert (role, NODES) in across
     named = {role for role, _ in said}
-    assert named - {"NAME_deployer"} == {role for role, _ in of_environment | across if "/" not in role}
+    of_google = {role for role, _ in of_environment | across if "/" not in role}
+    assert named - {"NAME_deployer", "NAME_deployer_groups"} == of_google
 
 
 def test_only_node_accounts_of_other_projects_get_a_grant_of_their_own(across: set[tuple[str, str]]) -> None:
@@ -173,6 +178,21 @@ def test_the_role_of_our_own_allows_what_no_role_of_googles_allows_alone(
     assert bench.run("deployer.sh", {"PROJECT_ID": "home-project"} | inputs).returncode == 0
     first = next(iter(roles))
     assert list_own_roles(build_cloud.read(bench.world)["calls"], "create") == {first: roles[first]}
+
+
+def test_a_deployment_of_the_same_name_elsewhere_changes_no_role_of_the_first(tmp_path: Path) -> None:
+    bench = Bench.make(tmp_path)
+    ids = []
+    for inputs in (
+        {"PROJECT_ID": "home-project"},
+        {"PROJECT_ID": "another-project", "CLUSTER_PROJECT": "home-project", "CREATE_ENVIRONMENT": "false"},
+    ):
+        build_cloud.change(bench.world, calls=[])
+        assert bench.run("deployer.sh", inputs).returncode == 0
+        calls = build_cloud.read(bench.world)["calls"]
+        ids.append({each[4] for each in calls if is_look(each) and "--project=home-project" in each})
+
+    assert ids == [{"tpu_provisioner_deployer"}, {"tpu_provisioner_deployer_groups"}]
 
 
 def test_a_role_that_was_deleted_is_restored_and_one_that_cannot_be_is_told_in_plain_words(tmp_path: Path) -> None:
