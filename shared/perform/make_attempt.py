@@ -44,6 +44,7 @@ from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
 from shared.perform.act_within_limits import act_within_limits
+from shared.perform.before_create import expect_last, expect_no_other
 from shared.perform.gather import read_namespace_obstacle
 from shared.perform.prove_cluster import is_other, read_cluster_uid
 from shared.perform.release_pools import delete_pool, release_pool
@@ -114,7 +115,7 @@ def make_attempt(
         # again.
         known = ports.pools.get(demand.claim.cluster, name)
         if known is None:
-            _expect_no_other(demand, name, ports)
+            expect_no_other(demand, name, ports)
         decision = decide_provision(demand, known, now=ports.clock.now(), settings=settings, usage=usage)
     found = AttemptDecision(attempt=attempt, decision=decision)
     if decision.verdict == Verdict.CREATE:
@@ -165,18 +166,6 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
     return create_allowed(demand, following, ports, pools, replace(turn, replaced=pool.name))
 
 
-def _expect_no_other(demand: Demand, name: str, ports: Ports, known: Sequence[PoolSnapshot] = ()) -> None:
-    """List the pools again before a pool is created: another attempt may have one by now.
-
-    Raises:
-        OldLook: another pool of the claim exists than those that are known.
-    """
-    own = PoolIndex(ports.pools.list(demand.claim.cluster)).list_claimed(demand.claim.hash)
-    expected = {name, *(pool.name for pool in known)}
-    if other := next((pool.name for pool in own if pool.name not in expected), ""):
-        raise OldLook(f"node pool {name} was not created, because {other} of its slice was listed since the look")
-
-
 def _read_creations(
     demand: Demand,
     create: AttemptDecision,
@@ -191,8 +180,7 @@ def _read_creations(
     last = turn.creations.find_newest(demand.claim)
     if last is None or last.pool in {pool.name for pool in own}:
         return create
-    used = {pool.owner.attempt for pool in own if pool.owner}
-    return decide_after_creation(demand, create, last, used=used, now=ports.clock.now())
+    return decide_after_creation(demand, create, last, now=ports.clock.now())
 
 
 def create_allowed(
@@ -261,7 +249,9 @@ def _submit(
     if numbered and not 0 <= ports.clock.now() - turn.looked_at <= LOOK_SECONDS_MAX:
         raise OldLook(f"node pool {name} was not created, because the look at its slice took too long")
     if demand.choices > 1:
-        _expect_no_other(demand, name, ports, pools or ())  # GKE may have refused this one before
+        expect_no_other(demand, name, ports, pools or ())  # GKE may have refused this one before
+    elif numbered:
+        expect_last(demand, name, ports, pools or ())
     ports.pools.create(demand.claim.cluster, body)
 
 
@@ -379,11 +369,13 @@ def _decide_following(
     """Return what follows a failed pool, or a later creation that left no pool."""
     now, used = ports.clock.now(), {pool.owner.attempt for pool in own if pool.owner}
     last = turn.creations.find_newest(demand.claim) if turn.creations else None
+    following = decide_next_attempt(demand, create, record_failure(demand, failed, last), used=used, now=now)
     gone = last if last is not None and last.pool not in {pool.name for pool in own} else None
-    if gone is not None and (not gone.ended or (gone.error and demand.choices == 1)):
-        found = AttemptDecision(attempt=0, decision=create)
-        return decide_after_creation(demand, found, gone, used=used, now=now)
-    return decide_next_attempt(demand, create, record_failure(demand, failed, last), used=used, now=now)
+    if gone is None or following.decision.verdict != Verdict.CREATE:
+        return following
+    if not gone.ended or (gone.error and demand.choices == 1):
+        return decide_after_creation(demand, _with(following, create), gone, now=now)
+    return following
 
 
 def _delete_record(

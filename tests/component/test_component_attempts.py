@@ -170,7 +170,7 @@ def test_for_a_leader_that_waits_for_long_the_list_of_operations_keeps_the_pause
 
     world.clock.advance(find_pause(HASH, 3) - 59)
     by_sweep(world)
-    assert [body["name"] for body in world.pools.bodies] == [name_of(4)]
+    assert [body["name"] for body in world.pools.bodies] == [name_of(0)], "as the other functions begin"
 
 
 @pytest.mark.parametrize("error", [Unavailable("503"), Denied("403"), Busy("operation"), None])
@@ -351,3 +351,14 @@ def test_a_list_that_shows_a_failed_pool_which_is_gone_makes_no_second_pool(worl
     assert answer.status == 503
     assert world.pools.names(CLUSTER) == [name_of(1)]
     assert len(world.pools.bodies) == 1
+
+
+def test_an_attempt_does_not_follow_a_failed_pool_that_is_gone_by_now(world: World) -> None:
+    """Another function, which does not find that pool, may begin with the first name."""
+    by_message(world)
+    fail(world, seconds=90)
+    world.pools.before_next("get", lambda: world.pools.move(CLUSTER, name_of(0), "gone"), skip=2)
+    answer = world.deliver(a_demand_event())
+
+    assert (answer.status, world.last["reason"]) == (503, "view_stale")
+    assert world.pools.count("create") == 1, "only the first"

@@ -175,7 +175,13 @@ def record_empty(demand: Demand, pool: PoolSnapshot) -> FailedAttempt:
 
 
 def decide_next_attempt(
-    demand: Demand, create: Decision, failed: FailedAttempt, *, used: Collection[int] = (), now: float
+    demand: Demand,
+    create: Decision,
+    failed: FailedAttempt,
+    *,
+    used: Collection[int] = (),
+    number: int | None = None,
+    now: float,
 ) -> AttemptDecision:
     """Return what follows a failed attempt: CREATE with the next one, WAIT in its pause, or REFUSE.
 
@@ -184,6 +190,7 @@ def decide_next_attempt(
         create: the decision that its pool may be created.
         failed: the newest attempt.
         used: attempts of the claim whose pools exist.
+        number: of the next attempt; None if it follows from the failed one.
         now: unix seconds. A time of failure that cannot be true gives no pause.
     """
     failure, tried = failed.failure, demand.on_attempt(failed.attempt)
@@ -209,7 +216,7 @@ def decide_next_attempt(
         )
     # The number of a candidate means another one in a list that was edited: begin with its first.
     last = failed.attempt - failed.attempt % demand.choices + demand.choices - 1 if edited else failed.attempt
-    attempt = choose_next(last, used, demand.choices)
+    attempt = choose_next(last, used, demand.choices) if number is None else number
     message = f"{head}; attempt {attempt}: {describe_creation(demand.on_attempt(attempt))}"
     decision = Decision(create.verdict, Reason.POOL_FAILED, message)
     return AttemptDecision(attempt=attempt, decision=decision, failure=failure, said=said)
@@ -221,18 +228,17 @@ def _shorten(error: str) -> str:
 
 
 def decide_after_creation(
-    demand: Demand, create: AttemptDecision, last: Creation | None, *, used: Collection[int] = (), now: float
+    demand: Demand, create: AttemptDecision, last: Creation | None, *, now: float
 ) -> AttemptDecision:
     """Return the decision to create a pool, with what became of the claim's last creation.
 
-    With several candidates it does not change the number: only the sweep knows such creations, and
-    two functions at the same time must come to the same name.
+    The number of the attempt stays: only the sweep knows such creations, and two functions at the
+    same time must come to the same name.
 
     Args:
         demand: what the slice needs.
         create: the decision for an attempt whose pool does not exist.
         last: the claim's newest creation whose pool does not exist; None if GKE lists none.
-        used: attempts of the claim whose pools exist.
         now: unix seconds.
     """
     decision = create.decision
@@ -253,7 +259,7 @@ def decide_after_creation(
             at=last.ended_at,
             binding=False,
         )
-        return decide_next_attempt(demand, decision, failed, used=used, now=now)
+        return decide_next_attempt(demand, decision, failed, number=create.attempt, now=now)
     if last.error:
         said = leave_out_operations(last.error)
         message = f"GKE failed to create this node pool ({said}); {decision.message} again"

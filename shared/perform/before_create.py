@@ -1,0 +1,45 @@
+"""Reads a slice's other pools again right before a pool is created, so that none is created twice.
+
+What was read before may be some seconds old, and another function may have acted since.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.core.decide.attempts import find_newest
+from shared.core.errors import OldLook
+from shared.core.identity.pool_index import PoolIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import Ports
+
+
+def expect_no_other(demand: Demand, name: str, ports: Ports, known: Sequence[PoolSnapshot] = ()) -> None:
+    """List the pools again: another attempt may have one by now.
+
+    Raises:
+        OldLook: another pool of the claim exists than those that are known.
+    """
+    own = PoolIndex(ports.pools.list(demand.claim.cluster)).list_claimed(demand.claim.hash)
+    expected = {name, *(pool.name for pool in known)}
+    if other := next((pool.name for pool in own if pool.name not in expected), ""):
+        raise OldLook(f"node pool {name} was not created, because {other} of its slice was listed since the look")
+
+
+def expect_last(demand: Demand, name: str, ports: Ports, known: Sequence[PoolSnapshot]) -> None:
+    """Read the last pool of the claim again, from which the number of the next attempt follows.
+
+    A function that does not find that pool begins with the first number. Then two functions would
+    create pools of two names at the same time.
+
+    Raises:
+        OldLook: that pool does not exist any more.
+    """
+    last = find_newest(PoolIndex.of(known).list_claimed(demand.claim.hash))
+    if last is not None and last.name != name and ports.pools.get(demand.claim.cluster, last.name) is None:
+        raise OldLook(f"node pool {name} was not created: {last.name} before it is gone since the look")
