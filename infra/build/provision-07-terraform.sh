@@ -14,6 +14,7 @@
 . "$(dirname "$0")/inputs.sh"
 
 plan=$BUILD_FOLDER/terraform-plan applying=false
+deployed_at=$(TZ=UTC printf '%(%Y%m%d%H%M%S)T' -1) # counts in a first apply only
 # Google's words where an account, a grant or an API was made seconds ago and is not known everywhere yet.
 not_yet='Error 403.*([Pp]ermission|actAs)|[Ss]ervice account .* does not exist|[Pp]rincipal .* does not exist|has not been used in project'
 # Google's words where the account may not change a grant on a project: because its own grant is seconds old, or because
@@ -60,7 +61,8 @@ take_over_what_was_kept() {
 }
 
 make_plan() {
-    terraform_here plan -lock-timeout=5m -var-file="$BUILD_FOLDER/variables.tfvars.json" -out="$plan"
+    terraform_here plan -lock-timeout=5m -var-file="$BUILD_FOLDER/variables.tfvars.json" \
+        -var="deployed_at=$deployed_at" -out="$plan"
     terraform_here show -json "$plan" >"$plan.json"
     python3 "$ROOT/infra/build/adopt.py" --check --plan "$plan.json"
     python3 "$ROOT/infra/build/check_plan.py" <"$plan.json"
@@ -113,14 +115,19 @@ if [ -f "$BUILD_FOLDER/no-state" ]; then
     printf 'terraform {\n  backend "local" {}\n}\n' >"$TERRAFORM_ROOT/backend_override.tf"
     terraform_here "${TERRAFORM_INIT[@]}"
 fi
-[ ! -f "$BUILD_FOLDER/unfinished-build" ] || say "The last provision build was killed, or still runs. This build imports what Terraform's state lacks"
+if [ -f "$BUILD_FOLDER/unfinished-build" ]; then
+    say "The last provision build was killed, or still runs. This build imports what Terraform's state lacks"
+    # The custom roles of that build have its time in their IDs.
+    if gcloud storage cp "$(mark_of_apply)" "$BUILD_FOLDER/killed-at" --quiet; then killed_at=$(<"$BUILD_FOLDER/killed-at"); fi
+    if [[ ${killed_at:-} =~ ^[0-9]{14}$ ]]; then deployed_at=$killed_at; fi
+fi
 say_what_is_not_set
 refuse_served_clusters
 [ "$CREATE_ENVIRONMENT" = false ] || take_over_what_was_kept
 make_plan
 take_over_by_name
 skip_in_plan_only "applying this plan"
-say "A provision build applies, or was killed" | gcloud storage cp - "$(mark_of_apply)" --quiet
+printf '%s\n' "$deployed_at" | gcloud storage cp - "$(mark_of_apply)" --quiet
 trap unmark_failure EXIT
 waits=0 imports=0 plans=0
 while ! apply; do

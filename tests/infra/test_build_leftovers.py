@@ -140,6 +140,24 @@ def test_destroy_refuses_after_a_killed_build_until_a_build_has_ended(tmp_path: 
     assert destroy(bench).returncode == 0
 
 
+def test_the_next_build_gives_the_custom_roles_the_time_of_the_killed_one(tmp_path: Path) -> None:
+    """Their IDs have it, so that the roles are found and no grant of another role stays."""
+    bench = Bench.make(tmp_path)
+    assert apply(bench, build_cloud.KILLED).returncode == 1
+    (killed_at,) = find_times(bench)
+    (bench.world.with_name("objects") / MARK.replace("/", "_")).write_text("20260102030405\n")
+    assert apply(bench).returncode == 0
+    assert find_times(bench) == {"20260102030405"}
+    assert apply(bench).returncode == 0
+    assert min(find_times(bench)) >= killed_at, "the time of this build"
+
+
+def find_times(bench: Bench) -> set[str]:
+    """Return the times that the plans were made with."""
+    words = [word for call in build_cloud.read(bench.world)["calls"] if "plan" in call for word in call]
+    return {word.removeprefix("-var=deployed_at=") for word in words if word.startswith("-var=deployed_at=")}
+
+
 @pytest.mark.parametrize(
     ("error", "marked"),
     [("Error: Quota exceeded", False), ("Error: Failed to persist state to backend", True)],

@@ -87,6 +87,7 @@ module "provisioner" {
   dead_letter_bucket    = var.dead_letter_bucket
   budget                = var.budget
   elastic_pools         = var.elastic_pools
+  deployed_at           = var.deployed_at
   demand_wait_minutes   = var.demand_wait_minutes
   runbook_url           = var.runbook_url
   functions_egress      = var.functions_egress

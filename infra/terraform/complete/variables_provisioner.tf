@@ -71,6 +71,12 @@ variable "idle_chips_max" {
   default     = 0
 }
 
+variable "deployed_at" {
+  type        = string
+  description = "A time for the IDs of the custom roles, as YYYYMMDDhhmmss. It counts in the first apply only. The build sets it, so that it can import the roles of a killed build. Empty: the time of the plan."
+  default     = ""
+}
+
 variable "elastic_pools" {
   type        = bool
   description = "Whether the functions may read instance groups and take nodes out of them. Only elastic pools (docs/gpu.md) need it. The right is for all instance groups of a cluster's project."

@@ -25,7 +25,7 @@ resource "google_service_account" "this" {
 # (https://cloud.google.com/iam/docs/creating-custom-roles#deleting-custom-role). So each deployment has a time in its role's
 # id. The time is kept in the state: it stays as long as the deployment, and the next one gets another.
 resource "terraform_data" "deployed_at" {
-  input = formatdate("YYYYMMDDhhmmss", plantimestamp())
+  input = coalesce(var.deployed_at, formatdate("YYYYMMDDhhmmss", plantimestamp()))
 
   lifecycle {
     ignore_changes = [input]

@@ -341,3 +341,13 @@ run "a_budget_of_nothing" {
 
   expect_failures = [var.budget]
 }
+
+run "a_time_with_dashes" {
+  command = plan
+
+  variables {
+    deployed_at = "2026-11-24"
+  }
+
+  expect_failures = [var.deployed_at]
+}
