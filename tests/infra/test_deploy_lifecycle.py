@@ -200,4 +200,4 @@ def test_images_and_state_are_deleted_last_and_then_nothing_is_left(
         project.run("destroy-07-state-bucket.sh", DELETE_STATE="true")
         assert project.list_buckets() == []
     assert created.list_grants() == []
-    assert created.list_present() == []
+    assert created.list_present() == {}
