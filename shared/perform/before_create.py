@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import find_newest
-from shared.core.errors import OldLook
+from shared.core.decide.freshness import is_fresh
+from shared.core.errors import OldLook, Unavailable
 from shared.core.identity.pool_index import PoolIndex
 
 if TYPE_CHECKING:
@@ -17,6 +18,26 @@ if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Ports
+
+
+def read_again(demand: Demand, name: str, ports: Ports, known: Sequence[PoolSnapshot]) -> None:
+    """Read what the next pool's number follows from; the create must come promptly after this.
+
+    The emergency stop and the limits were read just before, and this must not make them old.
+
+    Raises:
+        OldLook: it has changed, could not be read, or the read took too long.
+    """
+    began = ports.clock.now()
+    try:
+        if demand.choices > 1:
+            expect_no_other(demand, name, ports, known)  # GKE may have refused this one before
+        else:
+            expect_last(demand, name, ports, known)
+    except Unavailable as error:
+        raise OldLook(f"node pool {name} was not created: its slice's pools cannot be read: {error}") from error
+    if not is_fresh(began, now=ports.clock.now()):
+        raise OldLook(f"node pool {name} was not created, because the last read of its slice took too long")
 
 
 def expect_no_other(demand: Demand, name: str, ports: Ports, known: Sequence[PoolSnapshot] = ()) -> None:

@@ -6,6 +6,7 @@ The list is for Events only, so an error is logged and stops nothing.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from shared.core.errors import ProvisionerError
@@ -41,6 +42,14 @@ class Creations:
             said = {"object": self._cluster, "error": str(error), "permission": PERMISSION}
             _LOG.warning("the operations of GKE could not be listed", extra=said)
             return {}
-        named = [(parse_pool_name(each.pool), each) for each in listed]
-        named.sort(key=lambda each: each[1].began_at or 0)
-        return {name.hash: each for name, each in named if name is not None}
+        found: dict[str, Creation] = {}
+        for each in sorted(listed, key=lambda each: each.began_at or 0):
+            name = parse_pool_name(each.pool)
+            if name is not None:
+                before = found[name.hash].failures if name.hash in found and not _is_success(each) else 0
+                found[name.hash] = replace(each, failures=before + bool(each.error))
+        return found
+
+
+def _is_success(creation: Creation) -> bool:
+    return creation.ended and not creation.error

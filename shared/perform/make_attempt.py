@@ -44,7 +44,7 @@ from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
 from shared.perform.act_within_limits import act_within_limits
-from shared.perform.before_create import expect_last, expect_no_other
+from shared.perform.before_create import expect_no_other, read_again
 from shared.perform.gather import read_namespace_obstacle
 from shared.perform.prove_cluster import is_other, read_cluster_uid
 from shared.perform.release_pools import delete_pool, release_pool
@@ -246,12 +246,10 @@ def _submit(
 ) -> None:
     """Submit a pool. If it has a number, it needs a look of just now: the name may be used up."""
     numbered, name = not demand.elastic or demand.choices > 1, body["name"]
-    if numbered and not 0 <= ports.clock.now() - turn.looked_at <= LOOK_SECONDS_MAX:
-        raise OldLook(f"node pool {name} was not created, because the look at its slice took too long")
-    if demand.choices > 1:
-        expect_no_other(demand, name, ports, pools or ())  # GKE may have refused this one before
-    elif numbered:
-        expect_last(demand, name, ports, pools or ())
+    if numbered:
+        read_again(demand, name, ports, pools or ())
+        if not 0 <= ports.clock.now() - turn.looked_at <= LOOK_SECONDS_MAX:
+            raise OldLook(f"node pool {name} was not created, because the look at its slice took too long")
     ports.pools.create(demand.claim.cluster, body)
 
 

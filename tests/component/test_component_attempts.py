@@ -362,3 +362,39 @@ def test_an_attempt_does_not_follow_a_failed_pool_that_is_gone_by_now(world: Wor
 
     assert (answer.status, world.last["reason"]) == (503, "view_stale")
     assert world.pools.count("create") == 1, "only the first"
+
+
+@pytest.mark.parametrize("answer", ["slow", "none"])
+def test_a_last_read_that_is_slow_or_fails_creates_nothing_and_reserves_nothing(world: World, answer: str) -> None:
+    """The emergency stop and the limits were read before it, and would be old."""
+    world.use(timeout_seconds=600, limit_chips=16)
+    by_message(world)
+    fail(world, seconds=90)
+    if answer == "slow":
+        world.pools.before_next("get", partial(world.clock.advance, 29), skip=2)
+    else:
+        world.pools.before_next("get", lambda: world.pools.fail_next("get", Unavailable("503")), skip=1)
+    answered = world.deliver(a_demand_event())
+
+    assert (answered.status, world.last["reason"]) == (503, "view_stale")
+    assert world.pools.count("create") == 1, "only the first"
+    assert [
+        name for ledger in world.cluster.ledgers.values() for name in ledger.entries if name != name_of(0)
+    ] == []
+
+
+def test_without_a_record_the_pause_doubles_by_the_failures_that_gke_lists(world: World) -> None:
+    """Each creation has the first number, because its pool is gone."""
+    world.cluster.add(a_pod(unschedulable_since=NOW - 7200))
+    for number in range(4):
+        failed = Creation(
+            pool=name_of(0), ended=True, error=STOCKOUT, began_at=NOW - 900 + number, ended_at=NOW - 60
+        )
+        world.pools.creations[CLUSTER, f"{name_of(0)} {number}"] = failed
+    world.clock.advance(find_pause(HASH, 3) - 61)
+    by_sweep(world)
+    assert world.pools.bodies == []
+
+    world.clock.advance(2)
+    by_sweep(world)
+    assert [body["name"] for body in world.pools.bodies] == [name_of(0)]

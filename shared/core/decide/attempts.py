@@ -253,7 +253,7 @@ def decide_after_creation(
     if last.error and not demand.elastic and demand.choices == 1:
         failed = FailedAttempt(
             pool=last.pool,
-            attempt=find_attempt(last.pool),
+            attempt=max(find_attempt(last.pool), last.failures - 1),  # so the pause doubles
             error=last.error,
             code=last.code,
             at=last.ended_at,
