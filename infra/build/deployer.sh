@@ -94,9 +94,10 @@ if [ "$CLUSTER_PROJECT" != "$PROJECT_ID" ]; then
     grant_all "$PROJECT_ID" "${across_roles[@]}"
     grant_all "$CLUSTER_PROJECT" "${across_roles[@]}"
 fi
-# A role of our own: the project, its id, and its permissions. The two kinds have different ids, because a deployment of
-# the same name in another project may serve a cluster here, and it must not change the role of the first one. One of an earlier version gets those of this one. Google restores
-# a deleted role for 7 days, and its id is free again after 37 (https://cloud.google.com/iam/docs/creating-custom-roles).
+# A role of our own: the project, the end of its id, and its permissions. A role of an earlier version gets the permissions
+# of this one. The two kinds have different ids: a deployment of the same name in another project may serve a cluster
+# here, and must not change the role of the first one. Google restores a deleted role for 7 days, and its id is free
+# again after 37 (https://cloud.google.com/iam/docs/creating-custom-roles).
 grant_own() {
     local role=${NAME//-/_}_$2 verb=create deleted
     if deleted=$(gcloud iam roles describe "$role" --project="$1" --format='value(deleted)' 2>/dev/null); then verb=update; fi

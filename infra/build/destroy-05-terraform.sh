@@ -28,6 +28,12 @@ say_what_is_not_deleted() {
         say "Not deleted: the repository of the users' images is not in the state. If an earlier run kept it: $delete_images"
 }
 
+# What a killed build left is destroyed as far as the state knew it (FORCE=true). The next deployment must not take the
+# time of that build for its custom roles: Google blocks their IDs after the destroy.
+unmark_killed_build() {
+    if [ -f "$BUILD_FOLDER/unfinished-build" ]; then gcloud storage rm --all-versions "$(mark_of_apply)" --quiet; fi
+}
+
 if [ -f "$BUILD_FOLDER/no-state" ]; then
     : >"$BUILD_FOLDER/resources"
     say "Nothing is deployed"
@@ -74,3 +80,4 @@ if ! terraform_here destroy -auto-approve "${options[@]}"; then
     say "Trying again with the state only, because some resources cannot be read"
     terraform_here destroy -refresh=false -auto-approve "${options[@]}"
 fi
+unmark_killed_build

@@ -20,6 +20,8 @@ not_yet='Error 403.*([Pp]ermission|actAs)|[Ss]ervice account .* does not exist|[
 # Google's words where the account may not change a grant on a project: because its own grant is seconds old, or because
 # of a condition (https://github.com/hashicorp/terraform-provider-google/issues/10079).
 not_granted='Policy update access denied'
+# Terraform's words where it ends by itself and its state may lack what it made.
+not_saved='Failed to (save|persist) state|errored\.tfstate|[Dd]ata loss may have occurred|TERRAFORM CRASH'
 waits_max=6 imports_max=12
 # The provider's words where a plan was made before an update of the cluster: its endpoint, which the functions get, is
 # read again after the update only, and the provider cannot plan with a value that it does not know yet.
@@ -89,12 +91,12 @@ take_over_by_name() {
     make_plan
 }
 
-# Terraform has saved all that it made, unless it was killed or could not save.
+# Terraform has saved all that it made, unless it was killed, crashed or could not save.
 apply() {
     local code=0
     applying=true
     terraform_here apply -lock-timeout=5m "$plan" 2>"$BUILD_FOLDER/apply-errors" || code=$?
-    if [ "$code" -lt 128 ] && ! grep -q -E 'Failed to (save|persist) state|errored\.tfstate' "$BUILD_FOLDER/apply-errors"; then applying=false; fi
+    if [ "$code" -le 1 ] && ! grep -q -E "$not_saved" "$BUILD_FOLDER/apply-errors"; then applying=false; fi
     return "$code"
 }
 

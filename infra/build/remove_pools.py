@@ -245,6 +245,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--outputs", type=Path, required=True, help="the output of `terraform output -json`")
     parser.add_argument("--state", type=Path, required=True, help="the output of `terraform state pull`")
+    parser.add_argument("--kept", type=Path, help="the clusters that another deployment serves, a line each")
     parser.add_argument("--check", action="store_true", help="remove nothing: only report whether workloads run")
     parser.add_argument("--force", action="store_true", help="remove pools although workloads run on them")
     parser.add_argument("--timeout-seconds", type=float, default=3000.0, help="stop after this (default: 3000)")
@@ -252,8 +253,10 @@ def main() -> int:
     arguments = parser.parse_args()
     outputs = json.loads(arguments.outputs.read_text(encoding="utf-8"))
     state = json.loads(arguments.state.read_text(encoding="utf-8") or "{}")
+    kept = arguments.kept.read_text(encoding="utf-8").split() if arguments.kept else []
+    clusters = {name: each for name, each in read_clusters(outputs).items() if name not in kept}
     removal = Removal(
-        build_ports(read_clusters(outputs), os.environ),
+        build_ports(clusters, os.environ),
         say=_say,
         pause_seconds=arguments.pause_seconds,
         destroyed=find_destroyed(outputs, state),

@@ -131,7 +131,10 @@ def test_destroy_refuses_after_a_killed_build_until_a_build_has_ended(tmp_path: 
     assert "the last provision build was killed, or still runs" in refused.stderr
     assert "Run the provision build again, then this build" in refused.stderr
     assert destroy(bench, _FORCE="true").returncode == 0
+    run(bench, "destroy-05-terraform.sh", _FORCE="true")
+    assert not is_marked(bench), "its time would block the custom roles of the next deployment"
 
+    assert apply(bench, build_cloud.KILLED).returncode == 1
     # This one fails by itself, so what the killed one made may still be missing in the state.
     assert apply(bench, "Error: Quota exceeded").returncode == 1
     assert is_marked(bench)
@@ -160,7 +163,11 @@ def find_times(bench: Bench) -> set[str]:
 
 @pytest.mark.parametrize(
     ("error", "marked"),
-    [("Error: Quota exceeded", False), ("Error: Failed to persist state to backend", True)],
+    [
+        ("Error: Quota exceeded", False),
+        ("Error: Failed to persist state to backend", True),
+        ("Two interrupts received. Exiting immediately. Note that data loss may have occurred.", True),
+    ],
 )
 def test_a_build_that_fails_by_itself_can_be_destroyed_at_once(tmp_path: Path, error: str, marked: bool) -> None:
     bench = Bench.make(tmp_path)

@@ -344,11 +344,22 @@ def test_the_program_empties_a_fake_gke_whose_cluster_does_not_answer(tmp_path: 
         "--pause-seconds=0.2",
     ]
     environ = {"TPU_PROVISIONER_CREDENTIALS": "anonymous", "TPU_PROVISIONER_GKE_ENDPOINT": gke}
+    kept = tmp_path / "kept-clusters"
+    kept.write_text(f"{CLUSTER}\n")
+    spared = subprocess.run(
+        [*command, "--force", f"--kept={kept}"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     refused = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
     done = subprocess.run(
         [*command, "--force"], env=environ, capture_output=True, text=True, timeout=60, check=False
     )
 
+    assert spared.stdout == "There are no node pools of the provisioner\n", "another deployment serves the cluster"
     assert refused.returncode == 1
     assert "node pool ours-1: its workload cannot be read" in refused.stdout
     assert done.returncode == 0, done.stderr

@@ -77,11 +77,16 @@ def test_the_destroy_build_keeps_the_exporter_of_another_deployment(bench: Bench
     done = bench.run("destroy-02-exporter.sh", bench.environ(DESTROY, SECOND))
 
     assert done.returncode == 0, done.stderr
-    assert f"Kept: the exporter in there-already, because it publishes to {FIRST_TOPIC}" in done.stdout
+    assert (
+        f"Kept: the exporter and the node pools in there-already, because it publishes to {FIRST_TOPIC}"
+        in done.stdout
+    )
     assert list_changes(bench) == []
+    assert (bench.folder / "build/kept-clusters").read_text().endswith("/clusters/there-already\n")
     build_cloud.change(bench.world, exporters={"there-already": FIRST_TOPIC.replace("tpu-provisioner", "second")})
     done = bench.run("destroy-02-exporter.sh", bench.environ(DESTROY, SECOND))
     assert list_changes(bench) == ["kubectl delete", "kubectl delete"]
+    assert (bench.folder / "build/kept-clusters").read_text() == ""
 
 
 def test_the_clusters_that_are_checked_are_those_that_terraform_serves() -> None:

@@ -4,7 +4,7 @@ resource "google_billing_budget" "this" {
   count = var.budget == null ? 0 : 1
 
   billing_account = var.budget.billing_account
-  display_name    = "${var.name}: month"
+  display_name    = "${var.name}: ${var.project_id}" # one billing account may have many deployments of one name
 
   budget_filter {
     projects = [for each in data.google_project.of_clusters : "projects/${each.number}"]
