@@ -158,6 +158,9 @@ class Settings:
     allowed_node_networks: tuple[str, ...] = ()
     """Patterns of ``network:subnetwork`` that the annotation ``additional-node-networks`` may name.
     Default: none."""
+    allowed_reservations: tuple[str, ...] = ("*",)
+    """Patterns of reservations of the cluster's own project that pods may select. Default: all,
+    because RBAC limits who creates pods."""
     allowed_shared_reservations: tuple[str, ...] = ()
     """Patterns of ``PROJECT/RESERVATION`` that pods may select outside the cluster's own project.
     Default: none, because the author of a pod must not use up another project's reservation."""

@@ -35,6 +35,7 @@ _FUNCTIONS: dict[str, bytes] = {
     "allowed_node_service_accounts": b"*@p.iam.gserviceaccount.com",
     "allowed_node_networks": b'["net:sub"]',
     "allowed_label_prefixes": b"*",
+    "allowed_reservations": b'["team-*", "shared"]',
     "allowed_shared_reservations": b"shared-project/train-*",
     "capacity_policies": b'[{"namespaces": ["team-*"], "priorities": [{"spot": true}, {}]}]',
     "copy_labels": b"team,cost",

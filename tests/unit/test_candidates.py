@@ -302,6 +302,23 @@ def test_a_reservation_of_another_project_is_used_only_if_the_operator_lists_it(
     assert demand.capacity.reservation_path == "projects/lender-1/reservations/train"
 
 
+@pytest.mark.parametrize(
+    "shape",
+    [listing("- reservations: {specific: [{name: train}]}"), {"selectors": {labels.RESERVATION_NAME: "train"}}],
+    ids=["listed", "selected"],
+)
+def test_an_operator_can_limit_the_reservations_of_the_own_project(shape: dict[str, Any]) -> None:
+    pod = a_pod(shape=shape)
+    use = settings(allowed_reservations=("spare-*",))
+    found = decide_demand(CLUSTER, pod, a_jobset(template=pod.template), use)
+
+    assert isinstance(found, Decision)
+    assert found.reason == "request_not_allowed"
+    assert "allowed_reservations does not list this reservation (got 'train'); valid: spare-*" in found.message
+    assert a_demand(use=settings(allowed_reservations=("tr*",)), **shape).capacity.reservation == "train"
+    assert a_demand(use=settings(allowed_reservations=())).capacity.reservation == ""
+
+
 @pytest.mark.parametrize(("project", "path"), [("p", "r"), ("lender-1", "projects/lender-1/reservations/r")])
 def test_what_the_operator_s_policy_names_is_allowed(project: str, path: str) -> None:
     text = f"- reservations: {{specific: [{{name: r, project: {project}}}]}}"

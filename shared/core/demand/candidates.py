@@ -21,7 +21,7 @@ from shared.core.demand.capacity import (
     CapacityConflict,
     Tier,
     check_flex_start,
-    check_shared,
+    check_reservation,
     find_tier,
     read_capacity,
 )
@@ -139,7 +139,7 @@ def _read_annotation(
                 field=_FIELD,
                 valid=f"at most {CANDIDATES_MAX}",
             )
-        check_shared(candidate.capacity, cluster, settings)
+        check_reservation(candidate.capacity, cluster, settings)
         misfit = _find_misfit(candidate, template, shape, cluster, settings, disks)
         if misfit is None and candidate in found:
             earlier = found.index(candidate) + 1

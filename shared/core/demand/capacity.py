@@ -93,7 +93,7 @@ def read_capacity(template: PodTemplate, shape: Shape, cluster: str, settings: S
     tier = wanted[0] if wanted else Tier.ON_DEMAND
     if tier == Tier.RESERVATION:
         found = _read_reservation(template)
-        check_shared(found, cluster, settings)
+        check_reservation(found, cluster, settings)
         return found
     if tier == Tier.FLEX_START:
         return _read_flex_start(template, shape, settings)
@@ -197,21 +197,22 @@ def _read_reservation(template: PodTemplate) -> Capacity:
     )
 
 
-def check_shared(capacity: Capacity, cluster: str, settings: Settings) -> None:
-    """Accept a reservation of the cluster's own project, or one that the settings list.
+def check_reservation(capacity: Capacity, cluster: str, settings: Settings) -> None:
+    """Accept a reservation that the settings list, and any other capacity.
 
     Raises:
-        NotAllowed: it is of another project, and no setting lists it.
+        NotAllowed: no setting lists it.
     """
-    project = capacity.reservation_project
-    shared = f"{project}/{capacity.reservation}"
-    if project not in ("", cluster.split("/")[1]) and not is_allowed(shared, settings.allowed_shared_reservations):
-        raise NotAllowed(
-            "the setting allowed_shared_reservations does not list this reservation of another project",
-            field=labels.RESERVATION_PROJECT,
-            value=shared,
-            valid=name_listed(settings.allowed_shared_reservations),
+    project, name, listed = capacity.reservation_project, capacity.reservation, settings.allowed_reservations
+    field, words = labels.RESERVATION_NAME, "allowed_reservations does not list this reservation"
+    if project not in ("", cluster.split("/")[1]):
+        name, listed = f"{project}/{name}", settings.allowed_shared_reservations
+        field, words = (
+            labels.RESERVATION_PROJECT,
+            "allowed_shared_reservations does not list this reservation of another project",
         )
+    if name and not is_allowed(name, listed):
+        raise NotAllowed(f"the setting {words}", field=field, value=name, valid=name_listed(listed))
 
 
 def check_flex_start(seconds: int, shape: Shape) -> None:
