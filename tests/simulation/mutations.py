@@ -235,7 +235,7 @@ MUTATIONS = (
     Mutation("no try after a pause", ((attempts, "find_pause", lambda _: lambda *_: float(10**9)),)),
     Mutation("no pause", ((attempts, "find_pause", lambda _: lambda *_: 0.0),)),
     Mutation("the same candidate again", ((attempts, "choose_next", _repeat_candidate),)),
-    Mutation("no list before a candidate", ((make_attempt, "_expect_no_other", lambda _: lambda *_: None),)),
+    Mutation("no list before a candidate", ((make_attempt, "read_again", lambda _: lambda *_: None),)),
     Mutation("create first for old pods", ((needed_pools, "is_young", _believe_any_age),)),
     Mutation("idle pools deleted at once", ((warm_pools, "decide_warm", _forget_marks),), seed=131),
     Mutation("stale views believed", ((make_attempt, "_look_and_decide", _believe_stale_views),)),
