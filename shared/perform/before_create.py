@@ -33,7 +33,7 @@ def read_again(demand: Demand, name: str, ports: Ports, known: Sequence[PoolSnap
         if demand.choices > 1:
             expect_no_other(demand, name, ports, known)  # GKE may have refused this one before
         else:
-            expect_last(demand, name, ports, known)
+            _expect_last(demand, name, ports, known)
     except Unavailable as error:
         raise OldLook(f"node pool {name} was not created: its slice's pools cannot be read: {error}") from error
     if not is_fresh(began, now=ports.clock.now()):
@@ -52,7 +52,7 @@ def expect_no_other(demand: Demand, name: str, ports: Ports, known: Sequence[Poo
         raise OldLook(f"node pool {name} was not created, because {other} of its slice was listed since the look")
 
 
-def expect_last(demand: Demand, name: str, ports: Ports, known: Sequence[PoolSnapshot]) -> None:
+def _expect_last(demand: Demand, name: str, ports: Ports, known: Sequence[PoolSnapshot]) -> None:
     """Read the last pool of the claim again, from which the number of the next attempt follows.
 
     A function that does not find that pool begins with the first number. Then two functions would
