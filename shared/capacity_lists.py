@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 import yaml
 
-from shared.core.priorities import CapacityPolicy, Priority, ReservationRef
+from shared.core.priorities import CapacityPolicy, NodeSource, Priority, ReservationRef
 from shared.json_text import JSON_ERRORS
 
 T = TypeVar("T")
@@ -64,6 +64,7 @@ class _Item(_Words):
     max_run_duration_seconds: int | None = None
     reservations: _Reservations | None = None
     location: _Location | None = None
+    nodes_from: NodeSource | None = None
 
 
 class _Policy(_Words):
@@ -130,12 +131,18 @@ def _read_item(number: int, item: _Item) -> Priority:
         raise UnreadableList(
             f"maxRunDurationSeconds at [{number}] is for flex-start only; valid: with flexStart: {{enabled: true}}"
         )
+    if flexible and item.nodes_from == NodeSource.CREATION:
+        raise UnreadableList(
+            f"nodesFrom at [{number}] is creation, but GKE fills flex-start pools by its autoscaler only; valid: "
+            "autoscaler, or no nodesFrom"
+        )
     return Priority(
         spot=item.spot,
         flex_start=flexible,
         max_run_duration_seconds=item.max_run_duration_seconds,
         reservations=tuple(_read_reservation(each) for each in given.specific) if given else (),
         zones=item.location.zones if item.location else (),
+        nodes_from=item.nodes_from,
     )
 
 

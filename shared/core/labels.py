@@ -71,6 +71,7 @@ so that it is never resumed again."""
 
 MODE = "tpu-provisioner.cloud.google.com/mode"  # on our own namespace: the emergency stop of its cluster
 
+SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # annotation of a node
 SURPLUS = "tpu-provisioner.cloud.google.com/surplus"  # taint of ours; its value is unix seconds
 
 POD_KEYS = frozenset(

@@ -14,6 +14,7 @@ from shared.core.demand.capacity import Tier
 from shared.core.errors import LabelBudgetExceeded
 from shared.core.identity.names import build_owner_labels, build_pool_name
 from shared.core.kinds.table import get_kind
+from shared.core.priorities import NodeSource
 from shared.core.shapes.gpus import is_compact
 from shared.core.shapes.shape import Placement
 from shared.core.workloads import Taint
@@ -48,19 +49,18 @@ def build_node_pool(
     Raises:
         LabelBudgetExceeded: the node labels exceed GKE's 1,024 characters.
     """
-    shape, capacity = demand.shape, demand.capacity
-    flexible = capacity.tier == Tier.FLEX_START
+    shape, autoscaled = demand.shape, demand.nodes_from == NodeSource.AUTOSCALER
     pool: Json = {
         "name": build_pool_name(demand.claim, attempt),
         "config": _build_config(demand, build_labels(demand, attempt, created_at, cluster_uid), settings),
-        "initialNodeCount": 0 if flexible else shape.node_count,
+        "initialNodeCount": 0 if autoscaled else shape.node_count,
         "locations": [demand.zone],
         **_build_upkeep(demand, on_release_channel=settings.clusters[demand.claim.cluster].on_release_channel),
         # The setting is for one pod of the workload on each node.
         "maxPodsConstraint": {"maxPodsPerNode": str(settings.node_max_pods + shape.pods_per_node - 1)},
     }
-    if flexible:
-        # GKE's autoscaler fills flex-start pools; the limit is per zone, never in total.
+    if autoscaled:
+        # The limit is per zone: GKE reads a limit in total alone as 0 for a slice of several hosts.
         pool["autoscaling"] = {"enabled": True, "maxNodeCount": shape.node_count, "locationPolicy": "ANY"}
     placement = _build_placement(demand, settings)
     if placement:

@@ -18,6 +18,28 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class FillError:
+    """Why a pool did not get its nodes at some time."""
+
+    said: str
+    """GKE's words, with the code if there is one."""
+    at: float | None = None
+    """Unix seconds; None if it is not told, or for what is true now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machines:
+    """The machines of a pool, as its instance groups report them."""
+
+    made: int = 0
+    """How many are there, if only starting."""
+    coming: int = 0
+    """How many more are being made without an error."""
+    errors: tuple[FillError, ...] = ()
+    """What kept the groups from making machines, as long as they remember it."""
+
+
 class NodePools(Protocol):
     """GKE's node pools. A cluster is always named ``projects/P/locations/L/clusters/C``.
 
@@ -62,6 +84,9 @@ class NodePools(Protocol):
 
         May raise `Busy`, `NoCapacity` and `InvalidRequest` too, as `create` does.
         """
+
+    def read_machines(self, pool: PoolSnapshot) -> Machines:
+        """Return what Compute Engine says of the machines of a pool."""
 
     def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
         """Return the nodes that GKE keeps trying to make, by name; `remove_nodes` gives them up."""
@@ -254,6 +279,9 @@ class Cluster(Protocol):
 
     def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
         """Return the unfinished pods on a pool's nodes, without DaemonSet and static pods."""
+
+    def list_scale_up_errors(self, pod: PodView) -> Sequence[FillError]:
+        """Return why GKE's autoscaler made no nodes for a pod, from the pod's Events."""
 
     def list_surplus_marks(self, pool_name: str) -> dict[str, SurplusMark | None]:
         """Return the nodes of a pool by name, each with our mark or None."""

@@ -8,6 +8,16 @@ what it means for a pod.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class NodeSource(StrEnum):
+    """What makes the nodes of a pool."""
+
+    CREATION = "creation"
+    """GKE creates the pool together with its nodes. In a stockout it tries for some 35 minutes."""
+    AUTOSCALER = "autoscaler"
+    """GKE creates the pool empty, in seconds. Its autoscaler adds the nodes for pods that wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +42,8 @@ class Priority:
     reservations: tuple[ReservationRef, ...] = ()
     zones: tuple[str, ...] = ()
     """Empty: the zone that the pool would have without a list."""
+    nodes_from: NodeSource | None = None
+    """None: as the operator's settings say for the tier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

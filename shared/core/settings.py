@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from shared.core.counts import COUNT_MAX
 from shared.core.kinds.table import KIND_NAMES
-from shared.core.priorities import CapacityPolicy  # noqa: TC001 -- read as a type at run time
+from shared.core.priorities import CapacityPolicy, NodeSource  # noqa: TC001 -- read as types at run time
 from shared.core.shapes.room import DISK_GB_DEFAULT, DISK_GB_MAX, MIB, Room
 
 if TYPE_CHECKING:
@@ -71,6 +71,10 @@ _IDLE_SECONDS = between(0, 604_800)
 FLEX_WAIT_SECONDS = between(0, 604_800)
 _NAMESPACE = matching("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "the name of a namespace")
 _POLICIES = Valid('a list like [{"namespaces": ["team-*"], "priorities": [{"spot": true}, {}]}]', lambda _: True)
+_SOURCES = Valid(
+    '{"on-demand": "creation", "spot": "autoscaler"}, with on-demand, spot and reservation as keys',
+    lambda sources: set(sources) <= {"on-demand", "spot", "reservation"},
+)
 _PODS_MAX = 256
 """Per node: https://cloud.google.com/kubernetes-engine/quotas."""
 _PODS = between(8, _PODS_MAX)
@@ -168,6 +172,20 @@ class Settings:
     """The first policy that fits a pod's namespace and accelerator lists the ways to get its
     capacity, the best first, in the words of GKE's ComputeClass. Where pods have the annotation
     ``capacity``, that list counts instead. JSON or YAML."""
+    nodes_from: Annotated[dict[str, NodeSource], _SOURCES] = field(default_factory=dict)
+    """From a tier to what makes the nodes of its pools: ``creation``, or GKE's ``autoscaler``,
+    which says within a minute or two that there is no capacity. Default: the autoscaler for spot
+    and on-demand where a list of capacity has another way, else creation. Flex-start pools always
+    have the autoscaler. Elastic pools, pools of several GPU machines for one slice, and pools that
+    are made before pods exist never have it."""
+    node_wait_seconds: Annotated[int, between(60, 604_800)] = 900
+    """How long the autoscaler may leave a pool without a node, and without an error, before the
+    next way of a list of capacity is tried. The autoscaler itself gives a machine 15 minutes. For
+    flex-start see `flex_start_wait_seconds`."""
+    autoscaled_pools_max: _NoNegative = 150
+    """With so many autoscaled pools in a cluster, new pools are created with their nodes, because
+    GKE's autoscaler gets slower above some 200 pools. Flex-start pools count, and are created in
+    any case."""
     allowed_label_prefixes: tuple[str, ...] = ("*",)
     """Patterns of label keys that the annotation ``copy-labels`` may copy to nodes. Labels that
     name the owner of a pool are never copied."""
@@ -287,7 +305,8 @@ class Settings:
     gke_endpoint: Annotated[str, URL] = "https://container.googleapis.com"
     """Base URL of the GKE API."""
     compute_endpoint: Annotated[str, URL] = "https://compute.googleapis.com"
-    """Base URL of the Compute Engine API, for the size of elastic pools."""
+    """Base URL of the Compute Engine API, for the size of elastic pools and for what keeps a pool
+    from getting its machines."""
     pubsub_endpoint: Annotated[str, URL] = "https://pubsub.googleapis.com"
     """Base URL of the Pub/Sub API, for dead letters."""
     dead_letter_topic: Annotated[str, _TOPIC] = ""

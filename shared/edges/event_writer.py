@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.core.errors import AlreadyExists
 from shared.core.kinds.table import KINDS
+from shared.core.ports import FillError
 from shared.core.times import format_time, parse_time
 from shared.edges.kubernetes_objects import Record
 
@@ -28,9 +29,29 @@ _WRITTEN_MAX = 50_000
 at, and more. Without them they are read again."""
 
 
-class _StoredEvent(Record):
+SCALE_UP_ERRORS = ("FailedScaleUp", "NotTriggerScaleUp")
+"""Reasons of Events that GKE's autoscaler writes on a pod; the second one counts in its back-off:
+https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md."""
+_BACK_OFF = "in backoff after failed scale-up"
+
+
+class StoredEvent(Record):
+    """An Event, by whoever wrote it."""
+
+    reason: str = ""
+    message: str = ""
     count: int = 1
     last_timestamp: str | None = None
+    event_time: str | None = None
+
+
+def read_scale_up(event: StoredEvent) -> FillError | None:
+    """Return why the autoscaler could not make nodes; None for any other Event."""
+    if event.reason not in SCALE_UP_ERRORS or (
+        event.reason == SCALE_UP_ERRORS[1] and _BACK_OFF not in event.message
+    ):
+        return None
+    return FillError(event.message[:_MESSAGE_LENGTH_MAX], parse_time(event.last_timestamp or event.event_time))
 
 
 class EventWriter:
@@ -54,7 +75,7 @@ class EventWriter:
         try:
             self._api.create(collection, format_event(notice, name, component=self._component, now=now))
         except AlreadyExists:
-            seen = self._api.get(path, _StoredEvent)
+            seen = self._api.get(path, StoredEvent)
             written_at = parse_time(seen.last_timestamp)
             if written_at is not None and seconds - written_at < NOTICE_FRESH_SECONDS:
                 self._remember(path, written_at)

@@ -7,11 +7,9 @@ https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locat
 
 from __future__ import annotations
 
-import re
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 from google.api_core.client_options import ClientOptions
 from google.cloud.container_v1.services.cluster_manager import ClusterManagerClient
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerRestTransport
@@ -38,36 +36,16 @@ from shared.core.times import parse_time
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.google_calls import translate_errors
 from shared.edges.google_session import Deadline, GoogleSession, bound_session
-from shared.json_text import JSON_ERRORS
+from shared.edges.instance_groups import InstanceGroups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shared.core.ports import Clock
+    from shared.core.ports import Clock, Machines
     from shared.edges.google_account import GoogleAccount
 
-T = TypeVar("T")
-_CREATING = "CREATING"
 _ERROR_LENGTH_MAX = 600
 _RESERVED = (ReservationAffinity.Type.SPECIFIC_RESERVATION, ReservationAffinity.Type.ANY_RESERVATION_THEN_FAIL)
-_GROUP_PATH = re.compile(r"projects/[^/]+/zones/[^/]+/instanceGroupManagers/[^/]+$")
-
-
-class _Group(msgspec.Struct, rename="camel"):
-    target_size: int
-
-
-class _Instance(msgspec.Struct, rename="camel"):
-    instance: str
-    current_action: str = ""
-
-
-class _Instances(msgspec.Struct, rename="camel"):
-    managed_instances: list[_Instance] = []
-
-
-_GROUP = msgspec.json.Decoder(_Group)
-_INSTANCES = msgspec.json.Decoder(_Instances)
 
 
 class _Transport(ClusterManagerRestTransport):
@@ -94,6 +72,7 @@ class GkeNodePools:
         """
         self._endpoint, self._account, self._clock = endpoint.rstrip("/"), account, clock
         self._compute = GoogleSession(compute_endpoint or endpoint, account, clock=clock)
+        self._groups = InstanceGroups(self._compute)
         self._lock = threading.Lock()
         self._client: Any = None  # google-cloud-container's types are those of proto-plus
 
@@ -150,9 +129,12 @@ class GkeNodePools:
             return
 
     def measure(self, pool: PoolSnapshot) -> int:
-        """Return the ``targetSize`` of the instance groups: a pool's own count ignores resizes."""
-        groups = (self._compute.call("GET", f"compute/v1/{_path_of(url)}") for url in pool.group_urls)
-        return sum(max(0, bound_count(_decode(_GROUP, answer).target_size)) for answer in groups)
+        """Return the target size of the instance groups: a pool's own count ignores resizes."""
+        return self._groups.measure(pool)
+
+    def read_machines(self, pool: PoolSnapshot) -> Machines:
+        """Return what the instance groups say of their machines."""
+        return self._groups.read_machines(pool)
 
     def resize(self, cluster: str, name: str, nodes: int) -> None:
         """Submit another size."""
@@ -161,27 +143,12 @@ class GkeNodePools:
         self._call("set_node_pool_size", request, path, promptly=True)
 
     def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
-        """Return the instances that the groups are creating, and try to create again for ever.
-
-        https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers/listManagedInstances
-        """
-        groups = [_path_of(url) for url in pool.group_urls]
-        answers = [self._compute.call("POST", f"compute/v1/{group}/listManagedInstances") for group in groups]
-        rows = [each for answer in answers for each in _decode(_INSTANCES, answer).managed_instances]
-        return [each.instance.rpartition("/")[2] for each in rows if each.current_action.startswith(_CREATING)]
+        """Return the instances that the groups are creating, and try to create again for ever."""
+        return self._groups.list_missing(pool)
 
     def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
-        """Remove nodes by name: ``POST .../instanceGroupManagers/NAME/deleteInstances``.
-
-        https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers/deleteInstances;
-        a node is called as its instance. A pool of ours has one zone and one group; one that was
-        changed by hand may have more, and then each node's name tells its group.
-        """
-        for group, found in _sort_by_group(pool, names).items():
-            zone = group.split("/")[3]
-            instances = [f"zones/{zone}/instances/{name}" for name in found]
-            body = {"instances": instances}
-            self._compute.call("POST", f"compute/v1/{group}/deleteInstances", body, promptly=True)
+        """Remove nodes by name."""
+        self._groups.remove_nodes(pool, names)
 
     def _call(self, method: str, request: Any, about: str, *, promptly: bool = False) -> Any:
         """Return the answer to one call, which is made once.
@@ -206,38 +173,6 @@ class GkeNodePools:
             return self._client
 
 
-def _sort_by_group(pool: PoolSnapshot, names: Sequence[str]) -> dict[str, list[str]]:
-    """Return the nodes by the path of their instance group.
-
-    The group ``gke-c-p-12ab34cd-grp`` has the instances ``gke-c-p-12ab34cd-XXXX``.
-    """
-    groups = [_path_of(url) for url in pool.group_urls]
-    found: dict[str, list[str]] = {}
-    for name in names:
-        base = name.rpartition("-")[0]
-        named = [group for group in groups if group.rpartition("/")[2] in (base, f"{base}-grp")]
-        homes = groups if len(groups) == 1 else named
-        if len(homes) != 1:
-            raise Unavailable(f"it is not clear which instance group of node pool {pool.name} has node {name}")
-        found.setdefault(homes[0], []).append(name)
-    return found
-
-
-def _path_of(url: str) -> str:
-    """Return an instance group's path without the host and the API version of its URL."""
-    found = _GROUP_PATH.search(url)
-    if found is None:
-        raise Unavailable(f"GKE's answer names an instance group with an unknown path: {url}")
-    return found[0]
-
-
-def _decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
-    try:
-        return decoder.decode(body)
-    except JSON_ERRORS as error:
-        raise Unavailable(f"GKE's answer cannot be read: {error}") from error
-
-
 def _read(pool: Any) -> PoolSnapshot:
     """Return one pool of an answer: a message of protobuf, without proto-plus around it."""
     if not pool.name:
@@ -247,7 +182,7 @@ def _read(pool: Any) -> PoolSnapshot:
         name=pool.name,
         status=parse_status(pool.status),
         labels=dict(pool.config.labels),
-        # A flex-start pool starts empty: what it may grow to is what was asked for.
+        # An autoscaled pool starts empty: what it may grow to is what was asked for.
         node_count=max(0, pool.initial_node_count or pool.autoscaling.max_node_count),
         machine_type=pool.config.machine_type,
         topology=pool.placement_policy.tpu_topology,
@@ -257,6 +192,7 @@ def _read(pool: Any) -> PoolSnapshot:
         reserved=pool.config.reservation_affinity.consume_reservation_type in _RESERVED,
         spot=pool.config.spot,
         flex_start=pool.config.flex_start,
+        autoscaled=pool.autoscaling.enabled,
     )
 
 

@@ -22,11 +22,11 @@ from shared.core.kinds.table import (
     select_pods,
     select_pods_of,
 )
-from shared.core.ports import BoundPod, Ledger, Namespace, Notice, SurplusMark
+from shared.core.ports import BoundPod, FillError, Ledger, Namespace, Notice, SurplusMark
 from shared.core.times import parse_time
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.disk_objects import read_disk
-from shared.edges.event_writer import EventWriter
+from shared.edges.event_writer import EventWriter, StoredEvent, read_scale_up
 from shared.edges.kubernetes_api import MERGE_PATCH, PAGE_SIZE
 from shared.edges.kubernetes_errors import Unreadable
 from shared.edges.kubernetes_objects import JsonObject, Stored
@@ -260,6 +260,12 @@ class KubernetesCluster:
                 found += [_read_bound(pod) for pod in page.items if _holds_node(pod)]
         return found
 
+    def list_scale_up_errors(self, pod: PodView) -> list[FillError]:
+        """Return what the autoscaler told a pod in vain; a pod's Events are few, so all are read."""
+        path, selector = f"/api/v1/namespaces/{pod.namespace}/events", f"involvedObject.uid={pod.uid}"
+        pages = self._api.list_pages(path, StoredEvent, {"fieldSelector": selector})
+        return [found for page in pages for each in page.items if (found := read_scale_up(each))]
+
     def list_surplus_marks(self, pool_name: str) -> dict[str, SurplusMark | None]:
         """Return the nodes of a pool by name, each with our mark where it has one."""
         selector = {"labelSelector": f"{labels.NODE_POOL}={pool_name}"}
@@ -269,6 +275,8 @@ class KubernetesCluster:
     def mark_surplus(self, node: str, since: float | None, *, closed: bool = False) -> None:
         """Put our mark on a node, in place of an earlier one, or take it off.
 
+        While a node has our mark, GKE's autoscaler leaves it alone, because only we remove it.
+
         The list of taints is written whole, with the version that was read: what others change
         meanwhile is a `StaleView`, and the next sweep's.
         """
@@ -276,7 +284,10 @@ class KubernetesCluster:
         for page in self._api.list_pages("/api/v1/nodes", Node, selector):
             for seen in page.items:
                 body = {
-                    "metadata": {"resourceVersion": seen.metadata.resource_version},
+                    "metadata": {
+                        "resourceVersion": seen.metadata.resource_version,
+                        "annotations": {labels.SCALE_DOWN_DISABLED: None if since is None else "true"},
+                    },
                     "spec": {"taints": replace_surplus(seen, since, closed=closed)},
                 }
                 self._api.patch(f"/api/v1/nodes/{node}", body)

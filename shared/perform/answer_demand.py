@@ -24,13 +24,16 @@ from shared.core.errors import Denied, ProvisionerError, Throttled
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.kinds.table import find_kind_of_pod
+from shared.core.priorities import NodeSource
 from shared.core.times import measure_seconds
 from shared.perform.act_within_limits import find_limits
 from shared.perform.add_pools import add_pool, share_nodes
 from shared.perform.disk_zones import add_disks
 from shared.perform.explain import explain
+from shared.perform.fillings import tell_trying
 from shared.perform.holders import is_overdue, judge_holder, judge_unplaced
-from shared.perform.make_attempt import Turn, give_up_lost, make_attempt
+from shared.perform.leave_pools import give_up_lost
+from shared.perform.make_attempt import Turn, make_attempt
 from shared.perform.outcome import Outcome, describe_attempt, describe_claim, describe_demand
 
 if TYPE_CHECKING:
@@ -143,7 +146,7 @@ def _satisfy(
     attempts: Sequence[int] = [FIRST_ATTEMPT]
     first = not had_pool and workload is not None and is_young(pod, workload, now=turn.looked_at)
     numbered = not demand.elastic or demand.choices > 1  # else there is one name
-    looks = numbered and not (first and demand.choices == 1)
+    looks = numbered and not (first and demand.choices == 1 and demand.nodes_from == NodeSource.CREATION)
     if pools is None and (turn.limits or looks):
         pools = turn.limits.list_pools() if turn.limits else ports.pools.list(cluster)
     if pools is not None and numbered:
@@ -154,17 +157,35 @@ def _satisfy(
         found = make_attempt(demand, attempt, ports, pools, turn)
         if found.decision.reason != Reason.POOL_IN_USE:
             break  # else pods keep a pool of another shape, and the next one may be empty
+    found = tell_trying(demand, found, ports, pools, sweeps=turn.sweeps)
     if added := add_pool(demand, found, pod, ports, turn, wanted=wanted):
         return added
     if found.decision.reason != Reason.POOL_SERVES or workload is None:
         return found
-    pools, name = ports.pools.list(cluster) if pools is None else pools, build_pool_name(demand.claim, attempt)
+    pools = ports.pools.list(cluster) if pools is None else pools
+    return _judge_serving(demand, found, pod, workload, ports, pools, turn)
+
+
+def _judge_serving(
+    demand: Demand,
+    found: AttemptDecision,
+    pod: PodView,
+    workload: WorkloadView,
+    ports: Ports,
+    pools: Sequence[PoolSnapshot],
+    turn: Turn,
+) -> AttemptDecision:
+    """Return what follows if a pod waits although the pool of its slice runs."""
+    cluster, name = demand.claim.cluster, build_pool_name(demand.claim, found.attempt)
     held, missing = judge_holder(demand, pod, workload, ports, pools=pools, pool_name=name)
     mine = PoolIndex.of(pools).find(name)
-    if held is None and is_overdue(pod, ports, mine):
-        held = judge_unplaced(cluster, pod, ports, pools=pools, pool_name=name, demand=demand)
+    overdue = is_overdue(pod, ports, mine)
+    if held is None and (overdue or (mine is not None and mine.autoscaled)):
+        held = judge_unplaced(cluster, pod, ports, pools=pools, pool_name=name, demand=demand, sweeps=turn.sweeps)
         if mine is not None and held.verdict == Verdict.DELETE:
             return give_up_lost(demand, pod, mine, ports, turn)
+        if held.reason == Reason.POD_UNPLACED and not overdue:
+            return found  # its nodes are there, and the scheduler is about to place it
     if held is None or held.verdict != Verdict.CREATE:
         return AttemptDecision(attempt=found.attempt, decision=held) if held else found
     return make_attempt(demand, missing, ports, pools, turn)

@@ -22,7 +22,8 @@ from shared.perform.disk_zones import add_disks
 from shared.perform.explain import explain
 from shared.perform.gather import OwnerReader
 from shared.perform.holders import judge_takers, judge_unplaced
-from shared.perform.make_attempt import Turn, give_up_lost
+from shared.perform.leave_pools import give_up_lost
+from shared.perform.make_attempt import Turn
 from shared.perform.outcome import Outcome, describe_claim
 
 if TYPE_CHECKING:
@@ -112,7 +113,8 @@ def _judge(
     if decision is None:
         seen = add_disks(cluster, workload, ports)
         demand, looked_at = find_demand(cluster, pod, seen, ports.settings), ports.clock.now()
-        decision = judge_unplaced(cluster, pod, ports, pools=pools, pool_name=name, demand=demand)
+        sweeps = cap is not None
+        decision = judge_unplaced(cluster, pod, ports, pools=pools, pool_name=name, demand=demand, sweeps=sweeps)
         if demand is not None and running and decision.verdict == Verdict.DELETE:
             turn = Turn(looked_at, cap, None, None, workload=workload)
             decision = give_up_lost(demand, pod, running[0], ports, turn).decision

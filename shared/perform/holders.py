@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from shared.core.decide.filling import Filling, decide_empty, is_empty
 from shared.core.decide.lost_pools import decide_lost
 from shared.core.decide.needed_pools import plan_pools
 from shared.core.decide.pool_use import decide_holder, decide_taken, find_takers
@@ -14,6 +15,7 @@ from shared.core.errors import ProvisionerError
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.kinds.table import may_swap
 from shared.core.times import measure_seconds
+from shared.perform.fillings import read_filling
 from shared.perform.gather import read_occupancy
 from shared.perform.pool_sizes import is_resizable
 
@@ -90,11 +92,13 @@ def judge_unplaced(
     pools: Sequence[PoolSnapshot],
     pool_name: str,
     demand: Demand | None = None,
+    sweeps: bool = False,
 ) -> Decision:
     """Return why a pod waits although the pool of its slice runs and nothing else uses it.
 
     The nodes of the pool say it, if they can be read, and the scheduler's own words. DELETE means
-    that the pool has had too few nodes for so long that another candidate is tried.
+    that another candidate is tried, because the pool has had too few nodes for long, or because
+    GKE's autoscaler cannot fill it.
 
     Args:
         cluster: ``projects/P/locations/L/clusters/C``.
@@ -103,6 +107,7 @@ def judge_unplaced(
         pools: every pool of the cluster.
         pool_name: the pool of the pod's slice; empty if it has none.
         demand: what the slice needs; None if its pool stays in any case.
+        sweeps: this is a sweep, which may read what keeps the pool empty.
     """
     pool = PoolIndex.of(pools).find(pool_name)
     if pool is None:
@@ -114,6 +119,10 @@ def judge_unplaced(
         _LOG.warning("the nodes of a node pool could not be read", extra=said)
         return decide_unplaced(pod, pool, None)
     now, settings = ports.clock.now(), ports.settings
+    if demand is not None and is_empty(pool, nodes):
+        filling = read_filling(cluster, pod, pool, ports) if sweeps else Filling()
+        tried = demand.on_attempt(pool.owner.attempt if pool.owner else 0)
+        return decide_empty(tried, pod, pool, filling, now=now, settings=settings)
     lost = decide_lost(demand, pod, pool, nodes, now=now, settings=settings) if demand else None
     if lost is not None:
         return lost

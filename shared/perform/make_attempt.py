@@ -18,16 +18,14 @@ from shared.core.decide.attempts import (
     decide_next_attempt,
     decide_removal,
     find_newest,
-    record_empty,
     record_failure,
 )
 from shared.core.decide.broken_pools import BROKEN
 from shared.core.decide.cluster_proof import decide_other_cluster
 from shared.core.decide.error_answers import decide_gke_answer
-from shared.core.decide.lost_pools import decide_lost
 from shared.core.decide.pool_facts import list_others
 from shared.core.decide.pool_use import decide_replacement
-from shared.core.decide.provision import decide_created, decide_provision
+from shared.core.decide.provision import decide_created, decide_provision, limit_autoscaled
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import (
     AlreadyExists,
@@ -59,7 +57,7 @@ if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Ports
-    from shared.core.workloads import PodView, WorkloadView
+    from shared.core.workloads import WorkloadView
     from shared.perform.act_within_limits import Limits
     from shared.perform.creation_list import Creations
     from shared.perform.deletion_cap import DeletionCap
@@ -84,6 +82,11 @@ class Turn:
     """The failed pool in whose place the next one is created; it does not count against limits."""
     workload: WorkloadView | None = None
     """The owner as it was read. In a sweep, the read may be older than the turn."""
+
+    @property
+    def sweeps(self) -> bool:
+        """Return whether this is a turn of a sweep."""
+        return self.cap is not None
 
 
 def make_attempt(
@@ -122,48 +125,11 @@ def make_attempt(
         found = _read_creations(demand, found, pools, ports, turn)
         return create_allowed(demand, found, ports, pools, turn)
     if decision.verdict == Verdict.DELETE and known is not None:
-        return _replace(demand, known, found, ports, pools, turn)
+        return replace_pool(demand, known, found, ports, pools, turn)
     if demand.elastic and known is not None and decision.reason == Reason.POOL_SERVES:
         grown = grow_pool(demand, known, ports, turn.limits, read_at=read_at)
         return AttemptDecision(attempt=attempt, decision=grown)
     return found
-
-
-def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports, turn: Turn) -> AttemptDecision:
-    """Delete a pool that has too few nodes, after a second look at it and its nodes.
-
-    If it lost them, a later look begins the list of capacity anew. If flex-start never gave it any,
-    the next candidate follows at once, or there is a pause before the deletion.
-
-    Args:
-        demand: what the slice needs.
-        pod: of the slice, which waits.
-        lost: the pool.
-        ports: the outside world.
-        turn: of answering the pod.
-
-    Raises:
-        Retryable: something could not be read, has changed, or took too long.
-    """
-    cluster, now = demand.claim.cluster, ports.clock.now()
-    pools = PoolIndex(ports.pools.list(cluster))
-    own, pool = pools.list_claimed(demand.claim.hash), pools.find(lost.name)
-    nodes = read_live(cluster, ports).clusters[cluster].list_pool_nodes(lost.name)
-    decision = decide_lost(demand, pod, pool, nodes, now=now, settings=ports.settings) if pool else None
-    if pool is None or decision is None or pool.labels != lost.labels:
-        raise StaleView(f"node pool {lost.name} changed, so it was not deleted")
-    found = AttemptDecision(attempt=pool.owner.attempt if pool.owner else 0, decision=decision)
-    if decision.reason != Reason.STOCKOUT or find_newest(own) != pool:
-        return _replace(demand, pool, found, ports, None, turn)
-    create = decide_provision(demand, None, now=now, settings=ports.settings)
-    used = {each.owner.attempt for each in own if each.owner}
-    following = decide_next_attempt(demand, create, record_empty(demand, pool), used=used, now=now)
-    if following.decision.verdict != Verdict.CREATE:
-        return following
-    gone = _replace(demand, pool, found, ports, None, turn)
-    if gone.decision.verdict != Verdict.DELETE:
-        return gone
-    return create_allowed(demand, following, ports, pools, replace(turn, replaced=pool.name))
 
 
 def _read_creations(
@@ -223,7 +189,7 @@ def _create(
     cluster_uid: str,
 ) -> AttemptDecision:
     name, decision = build_pool_name(demand.claim, found.attempt), found.decision
-    demand = demand.on_attempt(found.attempt)
+    demand = limit_autoscaled(demand.on_attempt(found.attempt), pools or (), ports.settings)
     try:
         body = build_node_pool(
             demand,
@@ -267,13 +233,13 @@ def _look_and_decide(
     decision = decide_provision(demand, pool, now=ports.clock.now(), settings=ports.settings)
     found = AttemptDecision(attempt=attempt, decision=decision)
     if decision.verdict == Verdict.DELETE:
-        return _replace(demand, pool, found, ports, None, turn)
+        return replace_pool(demand, pool, found, ports, None, turn)
     if demand.elastic and decision.reason == Reason.POOL_SERVES:
         return _with(found, grow_pool(demand, pool, ports, turn.limits, read_at=read_at))
     return found
 
 
-def _replace(
+def replace_pool(
     demand: Demand,
     pool: PoolSnapshot,
     found: AttemptDecision,

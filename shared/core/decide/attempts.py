@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
     from shared.core.identity.creations import Creation
     from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import FillError
 
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 60.0, 1800.0
 """The pause after the first round, and the longest; it doubles from round to round."""
@@ -50,7 +51,7 @@ class FailedAttempt:
     error: str = ""
     """GKE's words."""
     empty_seconds: int = 0
-    """It was created, and had no nodes for so long: flex-start without capacity. 0: GKE failed."""
+    """It was created, and had no nodes for so long without an error. 0: GKE failed."""
     code: int = 0
     """``google.rpc.Code`` of the operation; 0 if it is not known."""
     at: float | None = None
@@ -162,15 +163,22 @@ def record_failure(demand: Demand, pool: PoolSnapshot, last: Creation | None) ->
     )
 
 
-def record_empty(demand: Demand, pool: PoolSnapshot) -> FailedAttempt:
-    """Return the failed attempt that a flex-start pool is, which had no nodes for too long."""
-    owner = pool.owner
+def record_empty(pool: PoolSnapshot, error: FillError | None, *, seconds: int) -> FailedAttempt:
+    """Return the failed attempt that a pool is which GKE's autoscaler could not fill.
+
+    Args:
+        pool: it has no nodes.
+        error: what kept it empty; None if it was empty for too long without an error.
+        seconds: how long that is.
+    """
+    owner, at = pool.owner, error.at if error else None
     return FailedAttempt(
         pool=pool.name,
         attempt=owner.attempt if owner else 0,
         candidate=owner.candidate if owner else "",
-        empty_seconds=demand.flex_wait_seconds,
-        at=owner.created_at if owner else None,
+        error=error.said if error else "",
+        empty_seconds=0 if error else seconds,
+        at=owner.created_at if owner and at is None else at,
     )
 
 

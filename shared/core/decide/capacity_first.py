@@ -16,6 +16,7 @@ from shared.core import labels
 from shared.core.counts import parse_count
 from shared.core.decide.attempts import JITTER_SHARE, PAUSE_SECONDS_MAX, find_pause
 from shared.core.decide.demands import find_claim
+from shared.core.decide.filling import is_empty
 from shared.core.decide.gangs import plan_gang
 from shared.core.decide.needed_pools import select_pools_of
 from shared.core.decide.pool_facts import OwnerState
@@ -277,7 +278,9 @@ def decide_partial(
         if (claim := find_claim(cluster, pod, workload)) is not None
     }
     running = {
-        pool.name: pool.owner for pool in select_pools_of(workload, pools) if pool.status == PoolStatus.RUNNING
+        pool.name: pool.owner
+        for pool in select_pools_of(workload, pools)
+        if pool.status == PoolStatus.RUNNING and not is_empty(pool, seen.list_nodes_of(pool.name))
     }
     names = [each.claim.slice_name for each in gang]
     spare = [name for name in running if name not in plan.serving.values() and not seen.list_on(name)]

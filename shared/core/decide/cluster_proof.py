@@ -43,7 +43,10 @@ def judge_nodes(witnesses: Sequence[PoolSnapshot], nodes: Mapping[str, str]) -> 
     known = {pool.name: pool for pool in witnesses}
     if any(pool in known and _has_node(known[pool], node) for node, pool in nodes.items()):
         return True
-    runs = any(pool.owner is None and pool.node_count and pool.status in _WITH_NODES for pool in witnesses)
+    runs = any(
+        pool.owner is None and pool.node_count and not pool.autoscaled and pool.status in _WITH_NODES
+        for pool in witnesses
+    )
     return False if runs else None
 
 

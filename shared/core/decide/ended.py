@@ -21,7 +21,8 @@ def decide_succeeded(pool: PoolSnapshot | None) -> Decision | None:
     """
     if pool is None or pool.owner is None or pool.status not in _MADE:
         return None
-    return Decision(Verdict.KEEP, Reason.POOL_CREATED, f"GKE has created node pool {pool.name}")
+    nodes = f"; its autoscaler adds {pool.node_count} nodes when there is capacity" if pool.autoscaled else ""
+    return Decision(Verdict.KEEP, Reason.POOL_CREATED, f"GKE has created node pool {pool.name}{nodes}")
 
 
 def decide_unrelated(what: str) -> Decision:

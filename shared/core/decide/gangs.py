@@ -87,7 +87,7 @@ def plan_gang(cluster: str, workload: WorkloadView, settings: Settings) -> Gang 
                 "its node pool cannot be made before the pods; use another tier, or leave flex-start off its list"
             )
             return Decision(Verdict.REFUSE, Reason.CAPACITY_CONFLICT, message)
-        demands.append(found)
+        demands.append(found.with_nodes_at_creation(before_pods=True))
     if not demands:
         message = (
             f"no slice of {workload} needs accelerators, so there is no capacity to wait for; remove the "
@@ -201,12 +201,15 @@ def find_held_since(gang: Gang, pools: Sequence[PoolSnapshot]) -> float | None:
 
 
 def select_running(gang: Gang, pools: Sequence[PoolSnapshot]) -> list[Demand]:
-    """Return the demands that have a pool which runs."""
+    """Return the demands that have a pool which runs with its nodes."""
     index = PoolIndex.of(pools)
     return [
         demand
         for demand in gang
-        if any(pool.status == PoolStatus.RUNNING for pool in index.list_claimed(demand.claim.hash))
+        if any(
+            pool.status == PoolStatus.RUNNING and not pool.autoscaled
+            for pool in index.list_claimed(demand.claim.hash)
+        )
     ]
 
 

@@ -1,14 +1,14 @@
-"""Decides about a running pool that has too few nodes for its slice, or none yet. Pure.
+"""Decides about a running pool that has lost nodes of its slice. Pure.
 
-GKE removed nodes and adds them again when there is capacity, for spot perhaps never. A flex-start
-pool begins with no nodes and waits for capacity. If the demand has a list of capacity, another
-candidate may have room, so the pool counts as failed after a time.
+GKE removed nodes and adds them again when there is capacity, for spot perhaps never. If the demand
+has a list of capacity, another candidate may have room, so the pool counts as failed after a time.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shared.core.decide.filling import is_empty
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pools import PoolStatus
 from shared.core.settings import Mode
@@ -31,12 +31,11 @@ def decide_lost(
 ) -> Decision | None:
     """Return what follows if a running pool has had too few nodes for long; None if it has not.
 
-    Those that are left must be as old: a younger one shows that GKE is adding them again.
-
-    DELETE with `POOL_DEGRADED` means that it lost nodes: the list of capacity is tried from the
-    beginning. DELETE with `STOCKOUT` means that a flex-start pool got none: the next candidate is
-    tried. A TPU slice needs all of its hosts, so pods on the other hosts lose nothing. Jobs on GPUs
-    may continue with fewer nodes, so such a pool must have lost all of them.
+    Those that are left must be as old: a younger one shows that GKE is adding them again. DELETE
+    means that the list of capacity is tried from the beginning. A TPU slice needs all of its hosts,
+    so pods on the other hosts lose nothing. Jobs on GPUs may continue with fewer nodes, so such a
+    pool must have lost all of them. An autoscaled pool without nodes may get all of them again:
+    `shared.core.decide.filling` decides about it.
 
     Args:
         demand: what the slice of the pod needs.
@@ -47,16 +46,14 @@ def decide_lost(
         settings: the operator's settings.
     """
     active = settings.find_mode(demand.claim.namespace) == Mode.ACTIVE
-    if demand.elastic or pool.status != PoolStatus.RUNNING or not active:
+    if demand.elastic or pool.status != PoolStatus.RUNNING or not active or is_empty(pool, nodes):
         return None
-    patience = demand.flex_wait_seconds if pool.flex_start else LOST_GRACES * settings.grace_seconds
+    patience = LOST_GRACES * settings.grace_seconds
     waits = [
         measure_seconds(since, now) for since in (pod.unschedulable_since, *(each.created_at for each in nodes))
     ]
-    if not patience or not pool.is_older(patience, now) or any(each is None or each < patience for each in waits):
+    if not pool.is_older(patience, now) or any(each is None or each < patience for each in waits):
         return None
-    if pool.flex_start:
-        return None if nodes else _decide_flexible(demand, pool)
     missing = pool.node_count - len(nodes)
     if missing <= 0 or demand.choices == 1 or (nodes and demand.shape.gpus):
         return None
@@ -65,11 +62,3 @@ def decide_lost(
         f"than {patience} s; it is deleted, and the list of capacity is tried from the beginning"
     )
     return Decision(Verdict.DELETE, Reason.POOL_DEGRADED, message)
-
-
-def _decide_flexible(demand: Demand, pool: PoolSnapshot) -> Decision:
-    message = f"flex-start has given node pool {pool.name} no nodes for more than {demand.flex_wait_seconds} s"
-    if demand.choices == 1:
-        message += "; it continues to wait, because no list of capacity has another candidate"
-        return Decision(Verdict.WAIT, Reason.POD_UNPLACED, message)
-    return Decision(Verdict.DELETE, Reason.STOCKOUT, message)

@@ -69,6 +69,10 @@ class Occupancy:
         counts, groups = Counter(each.name for each in known), {each.name: each.group for each in known}
         return {name: group for name, group in groups.items() if 0 < _count_hosts(group) <= counts[name]}
 
+    def list_nodes_of(self, pool_name: str) -> list[str]:
+        """Return the names of a pool's nodes."""
+        return [node for node, pool in self.homes.items() if pool == pool_name]
+
     def list_on(self, pool_name: str) -> list[PodView]:
         """Return the pods on a pool."""
         return self.by_pool.get(pool_name, [])

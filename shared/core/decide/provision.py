@@ -11,6 +11,8 @@ from shared.core.kinds.table import get_kind
 from shared.core.settings import Mode
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from shared.core.decide.limits import Usage
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
@@ -43,6 +45,8 @@ def decide_provision(
         )
     same = owner.was_made_for(demand.fingerprint)
     mode = settings.find_mode(demand.claim.namespace)
+    if demand.before_pods and pool.autoscaled and pool.status == PoolStatus.RUNNING:
+        return _decide_autoscaled(pool.name, mode)
     # If a live workload may change its shape, it cannot use the pool of the earlier shape.
     changeable = get_kind(demand.claim.kind).reshapes
     replace = (settings.replace_differing_pools or changeable) and mode == Mode.ACTIVE
@@ -51,6 +55,16 @@ def decide_provision(
         message = f"would delete node pool {pool.name} ({decision.reason}); the mode is report-only"
         return Decision(Verdict.KEEP, Reason.MODE_REPORT_ONLY, message)
     return decision
+
+
+def limit_autoscaled(demand: Demand, pools: Sequence[PoolSnapshot], settings: Settings) -> Demand:
+    """Return a demand, with nodes at creation if the cluster has too many autoscaled pools.
+
+    GKE's autoscaler gets slower with each of them:
+    https://cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler#limitations.
+    """
+    many = sum(each.autoscaled for each in pools) >= settings.autoscaled_pools_max
+    return demand.with_nodes_at_creation() if many else demand
 
 
 def describe_creation(demand: Demand) -> str:
@@ -77,6 +91,16 @@ def _decide_absent(demand: Demand, settings: Settings, usage: Usage | None) -> D
         return refuse_by_mode(f"create {size}", mode)
     create = Decision(Verdict.CREATE, Reason.POOL_ABSENT, describe_creation(demand))
     return decide_limit(demand, settings, usage) or create
+
+
+def _decide_autoscaled(name: str, mode: Mode) -> Decision:
+    """Decide about an autoscaled pool whose pods do not exist, so that no nodes come or stay."""
+    if mode != Mode.ACTIVE:
+        return refuse_by_mode(f"replace node pool {name}", mode)
+    message = (
+        f"node pool {name} gets its nodes from GKE's autoscaler, which adds none before pods exist; it is replaced"
+    )
+    return Decision(Verdict.DELETE, Reason.POOL_DIFFERS, message)
 
 
 def _decide_ours(pool: PoolSnapshot, *, same: bool, old: bool, replace: bool) -> Decision:

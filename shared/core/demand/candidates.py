@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ from shared.core.demand.capacity import (
 from shared.core.demand.disks import check_zone, list_disks, list_older, reaches
 from shared.core.demand.node_selectors import ZONE, find_region, read_zone
 from shared.core.errors import Rejected
+from shared.core.priorities import NodeSource
 from shared.core.settings import is_allowed
 from shared.core.workloads import Taint
 
@@ -52,6 +53,8 @@ class Candidate:
 
     capacity: Capacity
     zone: str
+    nodes_from: NodeSource | None = field(default=None, compare=False)
+    """As the list says, and for a demand as it is; no other way to get the capacity."""
 
     def __str__(self) -> str:
         path = self.capacity.reservation_path
@@ -105,6 +108,34 @@ def read_candidates(
             find = partial(_find_misfit, template=template, shape=shape, cluster=cluster, settings=settings)
             return tuple(each for each in listed if find(each, disks=disks) is None)
     return ()
+
+
+def find_node_source(
+    candidate: Candidate, shape: Shape, settings: Settings, *, ways: int, elastic: bool
+) -> NodeSource:
+    """Return what makes the nodes of a candidate's pool.
+
+    Where there is another way to go, a stockout must be known soon, so the autoscaler makes the
+    nodes of spot and on-demand pools. A reservation answers within a minute. The autoscaler gives a
+    TPU slice all hosts or none:
+    https://cloud.google.com/kubernetes-engine/docs/concepts/tpus#node_pool. It would give some
+    hosts to a slice of GPUs, whose pool would then neither serve nor be free.
+
+    Args:
+        candidate: with what its list says.
+        shape: of the slice.
+        settings: the operator's settings.
+        ways: the number of candidates, at least 1.
+        elastic: the size of the pool follows the number of pods.
+    """
+    tier = candidate.capacity.tier
+    if tier == Tier.FLEX_START:
+        return NodeSource.AUTOSCALER
+    if elastic or (shape.gpus and shape.node_count > 1):
+        return NodeSource.CREATION
+    fast = ways > 1 and tier in (Tier.SPOT, Tier.ON_DEMAND)
+    default = NodeSource.AUTOSCALER if fast else NodeSource.CREATION
+    return candidate.nodes_from or settings.nodes_from.get(tier, default)
 
 
 def _leave_out(found: tuple[Candidate, ...], disks: Sequence[Disk]) -> tuple[Candidate, ...]:
@@ -167,7 +198,7 @@ def _expand(
     for each in priorities:
         for zone in each.zones or (read_zone(template, cluster, settings, disks),):
             for reservation in each.reservations or (None,):
-                yield Candidate(_read_tier(each, reservation, cluster, settings), zone)
+                yield Candidate(_read_tier(each, reservation, cluster, settings), zone, each.nodes_from)
 
 
 def _read_tier(item: Priority, found: ReservationRef | None, cluster: str, settings: Settings) -> Capacity:

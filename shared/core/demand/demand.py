@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.demand.boot_disks import find_disk
-from shared.core.demand.candidates import Candidate, read_candidates
-from shared.core.demand.capacity import Capacity, read_capacity, read_flex_wait
+from shared.core.demand.candidates import Candidate, find_node_source, read_candidates
+from shared.core.demand.capacity import Capacity, Tier, read_capacity, read_flex_wait
 from shared.core.demand.disks import list_disks
 from shared.core.demand.idle_time import read_idle_seconds
 from shared.core.demand.networks import check_listed, read_networks
@@ -27,6 +27,7 @@ from shared.core.errors import NotAllowed, Rejected
 from shared.core.identity.names import Claim
 from shared.core.kinds.elastic import list_elastic
 from shared.core.kinds.table import get_kind
+from shared.core.priorities import NodeSource
 from shared.core.settings import Settings, is_allowed, name_listed
 
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ class Demand:
     """The kind pins the pods to nodes of their slice, so the pool has its label and taint."""
     asked: Capacity | None = None
     """What the pods themselves select; None if that is `capacity`."""
+    nodes_from: NodeSource = NodeSource.CREATION
+    """What makes the nodes of the pool; not part of the fingerprint."""
+    before_pods: bool = False
+    """The pool is made before its pods exist, so GKE's autoscaler would not fill it."""
     flex_wait_seconds: int = 0
     """How long a flex-start pool may wait for its first node; 0: without end."""
     candidates: tuple[Candidate, ...] = ()
@@ -109,7 +114,23 @@ class Demand:
             return self
         index = attempt % self.choices
         chosen = self.candidates[index]
-        return dataclasses.replace(self, index=index, capacity=chosen.capacity, zone=chosen.zone)
+        source = chosen.nodes_from or self.nodes_from
+        return dataclasses.replace(
+            self, index=index, capacity=chosen.capacity, zone=chosen.zone, nodes_from=source
+        )
+
+    def with_nodes_at_creation(self, *, before_pods: bool = False) -> Demand:
+        """Return the same demand for pools that GKE creates together with their nodes.
+
+        A flex-start pool is always autoscaled.
+        """
+
+        def find_source(capacity: Capacity) -> NodeSource:
+            return NodeSource.AUTOSCALER if capacity.tier == Tier.FLEX_START else NodeSource.CREATION
+
+        found = tuple(dataclasses.replace(each, nodes_from=find_source(each.capacity)) for each in self.candidates)
+        source, before = find_source(self.capacity), before_pods or self.before_pods
+        return dataclasses.replace(self, candidates=found, nodes_from=source, before_pods=before)
 
     def with_nodes(self, count: int) -> Demand:
         """Return the same demand for another number of nodes of an elastic pool."""
@@ -206,8 +227,15 @@ def _build_demand(
     # The nodes of an elastic pool come and go, so that it has none is no failure.
     flex_wait = read_flex_wait(template, settings) * (not elastic)
     candidates = read_candidates(template, shape, cluster, workload, settings, flex_wait=flex_wait)
-    disks = list_disks(template, workload)
-    first = candidates[0] if candidates else Candidate(asked, read_zone(template, cluster, settings, disks))
+    disks, listed = list_disks(template, workload), bool(candidates)
+    candidates = candidates or (Candidate(asked, read_zone(template, cluster, settings, disks)),)
+    candidates = tuple(
+        dataclasses.replace(
+            each, nodes_from=find_node_source(each, shape, settings, ways=len(candidates), elastic=elastic)
+        )
+        for each in candidates
+    )
+    first = candidates[0]
     networks = read_networks(template, shape, settings)
     given = networks.node_labels | read_topology_labels(template, found, workload, nodes=shape.node_count)
     return Demand(
@@ -216,7 +244,8 @@ def _build_demand(
         capacity=first.capacity,
         asked=asked,
         zone=first.zone,
-        candidates=candidates,
+        nodes_from=first.nodes_from or NodeSource.CREATION,
+        candidates=candidates * listed,
         flex_wait_seconds=flex_wait,
         node_labels=read_node_labels(template, shape, asked, settings, pins=pins, given=given),
         operator_labels=read_operator_labels(template, settings),

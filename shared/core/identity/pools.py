@@ -74,7 +74,9 @@ class PoolSnapshot:
     """It takes its machines from a reservation, and may hold a part of it even without nodes."""
     spot: bool = False
     flex_start: bool = False
-    """It begins without nodes and gets them all when there is capacity."""
+    autoscaled: bool = False
+    """It begins without nodes, and GKE's autoscaler adds and removes them. So that it runs says
+    nothing about nodes."""
     owner: PoolOwner | None = field(init=False, repr=False, compare=False)
     """The owner of the pool, read once from its labels; None when it is not ours."""
 

@@ -1,0 +1,162 @@
+"""Decides about a pool that GKE's autoscaler fills, and that has no node yet. Pure.
+
+GKE creates such a pool empty, in seconds, so that it runs says nothing. The autoscaler adds nodes
+for the pods that wait. If there is no capacity, the instance groups of the pool and an Event on the
+pod say so within a minute or two. The autoscaler also takes away nodes that no pod uses for ten
+minutes, and adds them again for the next pods.
+
+A pool that GKE creates together with its nodes has the same groups, which tell the same early.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shared.core.decide.failures import RULES, classify_failure
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.demand.capacity import Tier
+from shared.core.settings import Mode
+from shared.core.times import format_time, measure_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import FillError, Machines
+    from shared.core.settings import Settings
+    from shared.core.workloads import PodView
+
+TOLD_SECONDS = 60.0
+"""What the autoscaler tells of a pod so soon after a pool was created is about an earlier pool."""
+CREATION_TRIES_SECONDS = 2100.0
+"""So long GKE tries to make the nodes of a pool that it creates with them. Quoted messages say
+"after 35m4s" to "after 35m11s"."""
+_ZONE = re.compile(r"\b[a-z]+-[a-z]+[0-9]+-[a-z]\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filling:
+    """What was read about the nodes that a pool is to get."""
+
+    machines: Machines | None = None
+    """None if they were not read, or could not be."""
+    told: Sequence[FillError] = ()
+    """What the autoscaler told the pod of the slice that waits."""
+
+
+def is_empty(pool: PoolSnapshot, nodes: Sequence[object]) -> bool:
+    """Return whether a pool is one that the autoscaler fills, and has no node."""
+    return pool.autoscaled and not nodes
+
+
+def decide_empty(
+    demand: Demand, pod: PodView, pool: PoolSnapshot, filling: Filling, *, now: float, settings: Settings
+) -> Decision:
+    """Return what follows while a running pool that the autoscaler fills has no node.
+
+    DELETE means that the next way of the list of capacity is tried. Without one the pool stays,
+    because the autoscaler itself tries again.
+
+    Args:
+        demand: what the slice of the pod needs, on the attempt of the pool.
+        pod: a pod of the slice that waits.
+        pool: of the slice.
+        filling: what was read about its nodes.
+        now: unix seconds.
+        settings: the operator's settings.
+    """
+    name, count, machines, mode = (
+        pool.name,
+        pool.node_count,
+        filling.machines,
+        settings.find_mode(demand.claim.namespace),
+    )
+    made, coming = (machines.made, machines.coming) if machines else (0, 0)
+    patience = find_patience(demand, settings)
+    late = bool(patience) and pool.is_older(patience, now) and _has_waited(pod, patience, now)
+    if made or (coming and not late):
+        message = f"node pool {name} has no node yet; GKE makes {made + coming} of {count} machines"
+        return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
+    error = find_error(demand, pod, pool, filling, now=now)
+    if error is None and not late:
+        message = f"node pool {name} runs without nodes; GKE's autoscaler adds {count} when there is capacity"
+        return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
+    rule = RULES[classify_failure(error.said)] if error else None
+    said = f"{rule.words.format(zone=_find_zone(demand, pool))} (GKE: {error.said})" if rule and error else ""
+    reason = rule.reason if rule else Reason.STOCKOUT
+    what = f"node pool {name} gets no nodes: {said or f'none for more than {patience} s'}"
+    if demand.choices == 1 or mode != Mode.ACTIVE:
+        why = f"the mode is {mode}" if mode != Mode.ACTIVE else "no list of capacity has another way"
+        message = f"{what}; GKE's autoscaler continues to try, because {why}"
+        return Decision(Verdict.WAIT, reason if error else Reason.POD_UNPLACED, message)
+    return Decision(Verdict.DELETE, reason, what)
+
+
+def find_error(
+    demand: Demand, pod: PodView, pool: PoolSnapshot, filling: Filling, *, now: float
+) -> FillError | None:
+    """Return the first error that kept the pool empty since its pod waits; None without one.
+
+    The first one stays the same while the autoscaler tries again, and so does the pause that counts
+    from it. The arguments are those of `decide_empty`.
+    """
+    created_at = (pool.owner.created_at if pool.owner else None) or 0.0
+    since = max(created_at, pod.unschedulable_since or 0.0)
+    machines = filling.machines.errors if filling.machines else ()
+    told = [each for each in filling.told if _is_about(_find_zone(demand, pool), each.said)]
+    found = [*_list_since(machines, since, now), *_list_since(told, max(since, created_at + TOLD_SECONDS), now)]
+    return min(found, key=lambda each: now if each.at is None else each.at, default=None)
+
+
+def find_patience(demand: Demand, settings: Settings) -> int:
+    """Return for how many seconds a pool may be without a node, without an error; 0 for ever."""
+    flexible = demand.capacity.tier == Tier.FLEX_START
+    return demand.flex_wait_seconds if flexible else settings.node_wait_seconds
+
+
+def decide_trying(demand: Demand, pool: PoolSnapshot, machines: Machines, *, now: float) -> Decision | None:
+    """Return what to tell while GKE tries to make the nodes of a pool that it creates with them.
+
+    It is None while GKE reports no error.
+
+    Args:
+        demand: what the slice needs, on the attempt of the pool.
+        pool: GKE creates it.
+        machines: as its instance groups report them.
+        now: unix seconds.
+    """
+    created_at = (pool.owner.created_at if pool.owner else None) or 0.0
+    error = min(_list_since(machines.errors, created_at, now), key=lambda each: each.at or now, default=None)
+    if error is None:
+        return None
+    rule = RULES[classify_failure(error.said)]
+    since = f" since {format_time(error.at)}" if error.at is not None else ""
+    until = f" until {format_time(created_at + CREATION_TRIES_SECONDS)}" if created_at else ""
+    message = (
+        f"node pool {pool.name} is being created and gets no nodes{since}: "
+        f"{rule.words.format(zone=_find_zone(demand, pool))} (GKE: {error.said}); GKE tries again{until}"
+    )
+    return Decision(Verdict.WAIT, rule.reason, message)
+
+
+def _find_zone(demand: Demand, pool: PoolSnapshot) -> str:
+    """Return the zone of a pool: a list of capacity may have been edited since it was created."""
+    return next((zone for url in pool.group_urls for zone in _ZONE.findall(url)), demand.zone)
+
+
+def _is_about(zone: str, said: str) -> bool:
+    zones = _ZONE.findall(said)
+    return not zones or zone in zones
+
+
+def _list_since(errors: Iterable[FillError], since: float, now: float) -> list[FillError]:
+    """Return the errors that are not older; a time that cannot be true counts as now."""
+    return [each for each in errors if measure_seconds(each.at, now) is None or (each.at or 0.0) >= since]
+
+
+def _has_waited(pod: PodView, seconds: float, now: float) -> bool:
+    waited = measure_seconds(pod.unschedulable_since, now)
+    return waited is not None and waited >= seconds

@@ -1,0 +1,212 @@
+"""The machines of a pool, by the instance groups of Compute Engine's REST API.
+
+A pool of ours has one zone and one group. One that was changed by hand may have more.
+https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from shared.core.counts import bound_count
+from shared.core.errors import Unavailable
+from shared.core.ports import FillError, Machines
+from shared.core.times import parse_time
+from shared.json_text import JSON_ERRORS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.edges.google_session import GoogleSession
+
+T = TypeVar("T")
+_CREATING, _LEAVING = "CREATING", ("DELETING", "ABANDONING")
+_ABSENT = ("", "PENDING", "PENDING_STOP", "DEPROVISIONING", "STOPPING", "STOPPED", "TERMINATED")
+_SAID_LENGTH_MAX = 400
+_GROUP_PATH = re.compile(r"projects/[^/]+/(?:zones|regions)/[^/]+/instanceGroupManagers/[^/]+$")
+
+
+class _Struct(msgspec.Struct, rename="camel"):
+    pass
+
+
+class _Error(_Struct):
+    code: str = ""
+    message: str = ""
+
+
+class _Errors(_Struct):
+    errors: list[_Error] = []
+
+
+class _Attempt(_Struct):
+    errors: _Errors | None = None
+
+
+class _Instance(_Struct):
+    instance: str
+    current_action: str = ""
+    instance_status: str = ""
+    """Empty as long as there is no machine."""
+    last_attempt: _Attempt | None = None
+
+
+class _Instances(_Struct):
+    managed_instances: list[_Instance] = []
+
+
+class _Told(_Struct):
+    error: _Error | None = None
+    timestamp: str | None = None
+
+
+class _ErrorList(_Struct):
+    items: list[_Told] = []
+
+
+class _Check(_Struct):
+    error: _Errors | None = None
+    timestamp: str | None = None
+
+
+class _Bulk(_Struct):
+    last_progress_check: _Check | None = None
+
+
+class _Status(_Struct):
+    bulk_instance_operation: _Bulk | None = None
+
+
+class _Group(_Struct):
+    target_size: int
+    status: _Status | None = None
+
+
+_GROUP = msgspec.json.Decoder(_Group)
+_INSTANCES = msgspec.json.Decoder(_Instances)
+_ERROR_LIST = msgspec.json.Decoder(_ErrorList)
+
+
+class InstanceGroups:
+    """What Compute Engine knows of the machines of pools."""
+
+    def __init__(self, session: GoogleSession) -> None:
+        """Prepare; nothing is sent yet."""
+        self._session = session
+
+    def measure(self, pool: PoolSnapshot) -> int:
+        """Return how many machines the groups should have.
+
+        Raises:
+            ProvisionerError: a group could not be read.
+        """
+        return sum(max(0, bound_count(self._get(group).target_size)) for group in _list_groups(pool))
+
+    def list_missing(self, pool: PoolSnapshot) -> list[str]:
+        """Return the names of the machines that the groups are creating, again and again.
+
+        Raises:
+            ProvisionerError: a group could not be read.
+        """
+        rows = [each for group in _list_groups(pool) for each in self._list_instances(group)]
+        return [each.instance.rpartition("/")[2] for each in rows if each.current_action.startswith(_CREATING)]
+
+    def read_machines(self, pool: PoolSnapshot) -> Machines:
+        """Return how many machines there are and come, and what keeps the others away.
+
+        The errors of the group are read only if no machine comes.
+
+        Raises:
+            ProvisionerError: a group could not be read.
+        """
+        made, coming, errors = 0, 0, list[FillError]()
+        for group in _list_groups(pool):
+            rows = [each for each in self._list_instances(group) if not each.current_action.startswith(_LEAVING)]
+            absent = [each for each in rows if each.instance_status in _ABSENT]
+            made += len(rows) - len(absent)
+            coming += sum(not _find_errors(row) for row in absent)
+            errors += [_tell(error, None) for row in absent for error in _find_errors(row)]
+            if not (made or coming):
+                errors += self._list_errors(group)
+        return Machines(made=made, coming=coming, errors=tuple(dict.fromkeys(errors)))
+
+    def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
+        """Remove nodes by name: ``POST .../instanceGroupManagers/NAME/deleteInstances``.
+
+        A node is called as its instance, whose name tells the group if there are several.
+
+        Raises:
+            Unavailable: it is not clear which group has a node.
+            ProvisionerError: Compute Engine did not accept it.
+        """
+        for group, found in _sort_by_group(pool, names).items():
+            home = "/".join(group.split("/")[2:4])
+            body = {"instances": [f"{home}/instances/{name}" for name in found]}
+            self._session.call("POST", f"compute/v1/{group}/deleteInstances", body, promptly=True)
+
+    def _get(self, group: str) -> _Group:
+        return _decode(_GROUP, self._session.call("GET", f"compute/v1/{group}"))
+
+    def _list_instances(self, group: str) -> list[_Instance]:
+        answer = self._session.call("POST", f"compute/v1/{group}/listManagedInstances")
+        return _decode(_INSTANCES, answer).managed_instances
+
+    def _list_errors(self, group: str) -> Iterator[FillError]:
+        """Yield the errors of the group, and of the bulk operation that makes all machines or none."""
+        answer = self._session.call("GET", f"compute/v1/{group}/listErrors")
+        for each in _decode(_ERROR_LIST, answer).items:
+            if each.error is not None:
+                yield _tell(each.error, parse_time(each.timestamp))
+        status = self._get(group).status
+        bulk = status.bulk_instance_operation if status else None
+        check = bulk.last_progress_check if bulk else None
+        for error in check.error.errors if check and check.error else ():
+            yield _tell(error, parse_time(check.timestamp if check else None))
+
+
+def _find_errors(row: _Instance) -> list[_Error]:
+    return row.last_attempt.errors.errors if row.last_attempt and row.last_attempt.errors else []
+
+
+def _tell(error: _Error, at: float | None) -> FillError:
+    return FillError(": ".join(filter(None, (error.code, error.message)))[:_SAID_LENGTH_MAX], at)
+
+
+def _list_groups(pool: PoolSnapshot) -> list[str]:
+    return [_path_of(url) for url in pool.group_urls]
+
+
+def _sort_by_group(pool: PoolSnapshot, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the nodes by the path of their instance group.
+
+    The group ``gke-c-p-12ab34cd-grp`` has the instances ``gke-c-p-12ab34cd-XXXX``.
+    """
+    groups = _list_groups(pool)
+    found: dict[str, list[str]] = {}
+    for name in names:
+        base = name.rpartition("-")[0]
+        named = [group for group in groups if group.rpartition("/")[2] in (base, f"{base}-grp")]
+        homes = groups if len(groups) == 1 else named
+        if len(homes) != 1:
+            raise Unavailable(f"it is not clear which instance group of node pool {pool.name} has node {name}")
+        found.setdefault(homes[0], []).append(name)
+    return found
+
+
+def _path_of(url: str) -> str:
+    """Return an instance group's path without the host and the API version of its URL."""
+    found = _GROUP_PATH.search(url)
+    if found is None:
+        raise Unavailable(f"GKE's answer names an instance group with an unknown path: {url}")
+    return found[0]
+
+
+def _decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+    try:
+        return decoder.decode(body)
+    except JSON_ERRORS as error:
+        raise Unavailable(f"GKE's answer cannot be read: {error}") from error

@@ -1,0 +1,74 @@
+"""Leaves a pool that has too few nodes for the next way of the list of capacity."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from shared.core.decide.attempts import AttemptDecision, decide_next_attempt, find_newest, record_empty
+from shared.core.decide.filling import Filling, decide_empty, find_error, find_patience, is_empty
+from shared.core.decide.lost_pools import decide_lost
+from shared.core.decide.provision import decide_provision
+from shared.core.decisions import Verdict
+from shared.core.errors import StaleView
+from shared.core.identity.pool_index import PoolIndex
+from shared.perform.fillings import read_filling
+from shared.perform.make_attempt import create_allowed, replace_pool
+from shared.perform.shared_reads import read_live
+
+if TYPE_CHECKING:
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import Ports
+    from shared.core.workloads import PodView
+    from shared.perform.make_attempt import Turn
+
+
+def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports, turn: Turn) -> AttemptDecision:
+    """Delete a pool that has too few nodes, after a second look at it and its nodes.
+
+    If it lost them, a later look begins the list of capacity anew. If GKE's autoscaler could not
+    fill it, the next candidate follows at once, or there is a pause before the deletion. If a
+    machine is on its way by now, the pool stays.
+
+    Args:
+        demand: what the slice needs.
+        pod: of the slice, which waits.
+        lost: the pool.
+        ports: the outside world.
+        turn: of answering the pod.
+
+    Raises:
+        Retryable: something could not be read, has changed, or took too long.
+    """
+    cluster, now = demand.claim.cluster, ports.clock.now()
+    pools = PoolIndex(ports.pools.list(cluster))
+    own, pool = pools.list_claimed(demand.claim.hash), pools.find(lost.name)
+    nodes = read_live(cluster, ports).clusters[cluster].list_pool_nodes(lost.name)
+    if pool is None or pool.labels != lost.labels:
+        raise StaleView(f"node pool {lost.name} changed, so it was not deleted")
+    attempt = pool.owner.attempt if pool.owner else 0
+    tried, filling, empty = demand.on_attempt(attempt), Filling(), is_empty(pool, nodes)
+    if empty and turn.sweeps:
+        filling = read_filling(cluster, pod, pool, ports)
+    decide = partial(decide_empty, filling=filling) if empty else partial(decide_lost, nodes=nodes)
+    decision = decide(tried, pod, pool, now=now, settings=ports.settings)
+    if decision is None:
+        raise StaleView(f"node pool {lost.name} has its nodes again, so it was not deleted")
+    found = AttemptDecision(attempt=attempt, decision=decision)
+    if decision.verdict != Verdict.DELETE:
+        return found
+    if not empty or find_newest(own) != pool:
+        return replace_pool(demand, pool, found, ports, None, turn)
+    create = decide_provision(demand, None, now=now, settings=ports.settings)
+    used = {each.owner.attempt for each in own if each.owner}
+    error = find_error(tried, pod, pool, filling, now=now)
+    failed = record_empty(pool, error, seconds=find_patience(tried, ports.settings))
+    following = decide_next_attempt(demand, create, failed, used=used, now=now)
+    if following.decision.verdict != Verdict.CREATE:
+        return following
+    gone = replace_pool(demand, pool, found, ports, None, turn)
+    if gone.decision.verdict != Verdict.DELETE:
+        return gone
+    return create_allowed(demand, following, ports, pools, replace(turn, replaced=pool.name))
