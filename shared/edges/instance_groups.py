@@ -156,7 +156,7 @@ class InstanceGroups:
         return _decode(_INSTANCES, answer).managed_instances
 
     def _list_errors(self, group: str) -> Iterator[FillError]:
-        """Yield the errors of the group, and of the bulk operation that makes all machines or none."""
+        """Yield the errors of the group, and of the operation that makes all machines or none."""
         answer = self._session.call("GET", f"compute/v1/{group}/listErrors")
         for each in _decode(_ERROR_LIST, answer).items:
             if each.error is not None:

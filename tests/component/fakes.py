@@ -28,7 +28,7 @@ from shared.core.ports import BoundPod, Ledger, Namespace, Notice, SurplusMark
 from shared.core.workloads import NodeView, PodView
 from shared.edges.workload_objects import MIRROR_POD
 from tests.component.fake_disks import FakeDisks
-from tests.component.missing_nodes import MissingNodes
+from tests.component.missing_nodes import MissingNodes, ScaleUpErrors
 from tests.component.plans import Plans
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ class FakeNodePools(MissingNodes, Plans):
             machine_type=node_pool["config"]["machineType"],
             spot=bool(node_pool["config"].get("spot")),
             flex_start=bool(node_pool["config"].get("flexStart")),
+            autoscaled="autoscaling" in node_pool,
             reserved="SPECIFIC_RESERVATION" in str(node_pool["config"].get("reservationAffinity")),
             topology=node_pool.get("placementPolicy", {}).get("tpuTopology", ""),
             gpus_per_node=sum(
@@ -160,7 +161,7 @@ class FakeNodePools(MissingNodes, Plans):
         self.begin(method)
 
 
-class FakeCluster(FakeDisks):
+class FakeCluster(FakeDisks, ScaleUpErrors):
     """The live objects of one cluster."""
 
     def __init__(self) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from shared.core.ports import Machines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import FillError
+    from shared.core.workloads import PodView
 
 
 class MissingNodes:
@@ -16,12 +20,38 @@ class MissingNodes:
 
     calls: list[tuple[str, str]]
     removed: list[str]
+    begin: Any
 
     @functools.cached_property
     def missing(self) -> dict[str, list[str]]:
         """By pool."""
         return {}
 
+    @functools.cached_property
+    def machines(self) -> dict[str, Machines]:
+        """By pool; a test sets what its instance groups report."""
+        return {}
+
+    def read_machines(self, pool: PoolSnapshot) -> Machines:
+        self.calls.append(("read_machines", pool.name))
+        self.begin("read_machines")
+        return self.machines.get(pool.name, Machines())
+
     def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
         self.calls.append(("list_missing", pool.name))
         return [each for each in self.missing.get(pool.name, ()) if each not in self.removed]
+
+
+class ScaleUpErrors:
+    """The part of the fake cluster that has the Events of GKE's autoscaler."""
+
+    begin: Any
+
+    @functools.cached_property
+    def scale_up_errors(self) -> dict[str, list[FillError]]:
+        """By the UID of the pod."""
+        return {}
+
+    def list_scale_up_errors(self, pod: PodView) -> Sequence[FillError]:
+        self.begin("list_scale_up_errors")
+        return self.scale_up_errors.get(pod.uid, [])

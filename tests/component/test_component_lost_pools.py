@@ -10,6 +10,7 @@ from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.identity.names import build_pool_name
+from shared.core.priorities import NodeSource
 from shared.core.settings import Mode
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod
@@ -38,7 +39,7 @@ def name_of(attempt: int) -> str:
 
 @pytest.fixture(autouse=True)
 def _listed(world: World) -> None:
-    world.use(capacity_policies=read_policies(POLICY))
+    world.use(capacity_policies=read_policies(POLICY), nodes_from={"on-demand": NodeSource.CREATION})
     world.cluster.add(a_pod(unschedulable_since=NOW - 20))
 
 
@@ -258,8 +259,11 @@ def test_without_a_list_it_is_told_and_the_pool_goes_on_waiting(
     look(world)
 
     assert world.pools.pools[CLUSTER, name_of(0)].status == "RUNNING"
-    assert told(world, "has given node pool")
-    assert told(world, "no nodes for more than 3600 s; it continues to wait, because no list of capacity")
+    assert told(
+        world,
+        "gets no nodes: none for more than 3600 s; GKE's autoscaler continues to try, because no list of "
+        "capacity has another way",
+    )
 
 
 def test_a_limit_of_one_slice_lets_the_next_candidate_take_its_place(
