@@ -54,7 +54,7 @@ class FakeNodePools(MissingNodes, Plans):
         self.calls: list[tuple[str, str]] = []
         self.busy_clusters: set[str] = set()
         self.sizes: dict[str, int] = {}
-        """Of pools that are no longer as large as at their creation."""
+        """Of pools that were resized."""
         self.removed: list[str] = []
         self.down_clusters: dict[str, ProvisionerError] = {}
         self.creations: dict[tuple[str, str], Creation] = {}
@@ -358,8 +358,8 @@ class FakeCluster(FakeDisks, ScaleUpErrors):
 
 def holds_node(pod: PodView) -> bool:
     """Return whether a pod loses something with its node: no DaemonSet's or static pod does."""
-    belongs_to_node = pod.controller_kind == "DaemonSet" or MIRROR_POD in pod.template.annotations
-    return not belongs_to_node and not pod.finished
+    of_node = pod.controller_kind == "DaemonSet" or MIRROR_POD in pod.template.annotations
+    return not of_node and not pod.finished
 
 
 def is_selected(selector: str, pod: PodView) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -101,3 +102,14 @@ def test_a_slice_that_has_just_lost_its_pool_does_not_end_the_others(world: Worl
     world.sweep()
 
     assert not jobset(world).suspended
+
+
+def test_an_autoscaled_pool_without_nodes_is_no_pool_that_a_slice_has(world: World) -> None:
+    hold_a_part(world)
+    world.pools.move(CLUSTER, NAMES[1], "RUNNING")
+    world.pools.add(CLUSTER, replace(world.pools.pools[CLUSTER, NAMES[1]], autoscaled=True))
+    world.clock.advance(601)
+    world.sweep()
+
+    assert jobset(world).suspended
+    assert any("1 of 2 slices have node pools" in each.message for each in world.cluster.notices)

@@ -22,6 +22,7 @@ from tests.unit.decision_enumeration import (
     decide_everything_to_follow,
     decide_everything_to_provision,
 )
+from tests.unit.filling_enumeration import FILLING_AXES, decide_everything_empty
 from tests.unit.warm_enumeration import WARM_AXES, decide_everything_warm
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ def render_warm() -> str:
     return _render(WARM_AXES, decide_everything_warm())
 
 
+def render_filling() -> str:
+    """Return the table of autoscaled pools without nodes."""
+    return _render(FILLING_AXES, decide_everything_empty())
+
+
 def render_attempts() -> str:
     """Return the table of what follows a failed creation."""
     return _render(ATTEMPT_AXES, decide_everything_to_follow())
@@ -64,6 +70,7 @@ TABLES = {
     "broken.txt": render_broken,
     "attempts.txt": render_attempts,
     "warm.txt": render_warm,
+    "filling.txt": render_filling,
 }
 
 

@@ -91,7 +91,7 @@ def decide_empty(
     if demand.choices == 1 or mode != Mode.ACTIVE:
         why = f"the mode is {mode}" if mode != Mode.ACTIVE else "no list of capacity has another way"
         message = f"{what}; GKE's autoscaler continues to try, because {why}"
-        return Decision(Verdict.WAIT, reason if error else Reason.POD_UNPLACED, message)
+        return Decision(Verdict.WAIT, reason if error else Reason.POOL_IN_PROGRESS, message)
     return Decision(Verdict.DELETE, reason, what)
 
 

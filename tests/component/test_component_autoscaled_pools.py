@@ -1,0 +1,351 @@
+"""Pools that GKE's autoscaler fills: empty ones do not serve; a refusal is known in a sweep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.capacity_lists import UnreadableList, read_policies, read_priorities
+from shared.core import labels
+from shared.core.decide.ended import decide_succeeded
+from shared.core.errors import Denied
+from shared.core.identity.names import build_pool_name
+from shared.core.ports import FillError, Machines
+from shared.core.priorities import NodeSource
+from shared.core.settings import Mode
+from shared.core.workloads import NodeView
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod
+from tests.component.looks import by_message, by_sweep
+
+if TYPE_CHECKING:
+    from tests.component.world import World
+
+POLICY = "[{priorities: [{location: {zones: [us-east5-a, us-east5-b]}}]}]"
+TWO = "[{}, {location: {zones: [us-east5-b]}}]"
+STOCKOUT = (
+    "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS: The zone 'projects/p/zones/us-east5-a' does not have enough "
+    "resources available to fulfill the request."
+)
+TOLD = "Node scale up in zones us-east5-a associated with this pod failed: GCE out of resources."
+HOSTS = ["n1", "n2", "n3", "n4"]
+
+
+def name_of(attempt: int) -> str:
+    return build_pool_name(a_claim(), attempt)
+
+
+@pytest.fixture(autouse=True)
+def _listed(world: World) -> None:
+    world.use(capacity_policies=read_policies(POLICY))
+    world.cluster.add(a_pod(unschedulable_since=NOW - 20))
+
+
+def begin(world: World, *, seconds: float = 90.0) -> None:
+    """Let the first candidate's pool run empty, and the leader wait for it."""
+    by_message(world)
+    run_empty(world, 0)
+    world.clock.advance(seconds)
+
+
+def run_empty(world: World, attempt: int) -> None:
+    url = f"https://x/projects/p/zones/us-east5-{'ab'[attempt % 2]}/instanceGroupManagers/g-{attempt}-grp"
+    world.pools.move(CLUSTER, name_of(attempt), "RUNNING")
+    pool = world.pools.pools[CLUSTER, name_of(attempt)]
+    world.pools.add(CLUSTER, replace(pool, group_urls=(url,)))
+
+
+def refuse(world: World, attempt: int = 0, *, at: float | None = None, **machines: Any) -> None:
+    """Let the instance group of a pool report that there is no capacity."""
+    error = FillError(STOCKOUT, world.clock.now() - 30 if at is None else at)
+    world.pools.machines[name_of(attempt)] = Machines(errors=(error,), **machines)
+
+
+def status(world: World, attempt: int) -> str:
+    return str(world.pools.pools[CLUSTER, name_of(attempt)].status)
+
+
+def sizes(world: World) -> list[tuple[int, int]]:
+    """Return the nodes that each body asks for: at its creation, and from the autoscaler."""
+    return [
+        (body["initialNodeCount"], body.get("autoscaling", {}).get("maxNodeCount", 0))
+        for body in world.pools.bodies
+    ]
+
+
+# --- what makes the nodes -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("listed", "source", "wanted"),
+    [
+        (TWO, {}, (0, 4)),
+        ("[{}]", {}, (4, 0)),
+        ("[{}]", {"on-demand": NodeSource.AUTOSCALER}, (0, 4)),
+        (TWO, {"on-demand": NodeSource.CREATION}, (4, 0)),
+        (
+            "[{nodesFrom: creation}, {location: {zones: [us-east5-b]}}]",
+            {"on-demand": NodeSource.AUTOSCALER},
+            (4, 0),
+        ),
+        ("[{nodesFrom: autoscaler}]", {}, (0, 4)),
+        ("[{reservations: {specific: [{name: r}]}}, {}]", {}, (4, 0)),
+        ("[{reservations: {specific: [{name: r}]}}, {}]", {"reservation": NodeSource.AUTOSCALER}, (0, 4)),
+        ("[{flexStart: {enabled: true}}]", {}, (0, 4)),
+    ],
+)
+def test_the_nodes_come_from(
+    world: World, listed: str, source: dict[str, NodeSource], wanted: tuple[int, int]
+) -> None:
+    world.use(capacity_policies=read_policies(f"[{{priorities: {listed}}}]"), nodes_from=source)
+    by_message(world)
+
+    assert sizes(world) == [wanted]
+
+
+def test_flex_start_with_nodes_at_creation_is_refused_by_name() -> None:
+    with pytest.raises(UnreadableList, match=r"nodesFrom at \[1\] is creation, but GKE fills flex-start pools"):
+        read_priorities("[{}, {flexStart: {enabled: true}, nodesFrom: creation}]")
+
+
+def test_an_unknown_source_is_refused_by_name() -> None:
+    with pytest.raises(UnreadableList, match="Invalid enum value 'nowhere'"):
+        read_priorities("[{nodesFrom: nowhere}]")
+
+
+@pytest.mark.parametrize(("others", "wanted"), [(1, (0, 4)), (2, (4, 0))])
+def test_above_a_number_of_autoscaled_pools_new_ones_come_with_their_nodes(
+    world: World, others: int, wanted: tuple[int, int]
+) -> None:
+    world.use(capacity_policies=read_policies(POLICY), autoscaled_pools_max=2)
+    by_message(world)
+    for index in range(others):
+        world.pools.add(
+            CLUSTER, replace(world.pools.pools[CLUSTER, name_of(0)], name=f"theirs-{index}", labels={})
+        )
+    del world.pools.pools[CLUSTER, name_of(0)]
+    world.pools.bodies.clear()
+    by_message(world)
+
+    assert sizes(world) == [wanted]
+
+
+def test_where_the_nodes_come_from_changes_neither_fingerprint_nor_candidate(world: World) -> None:
+    said = []
+    for source in NodeSource:
+        world.use(capacity_policies=read_policies(POLICY), nodes_from={"on-demand": source})
+        by_message(world)
+        said.append(dict(world.pools.bodies[-1]["config"]["labels"]))
+        world.pools.pools.clear()
+
+    assert said[0] == said[1]
+
+
+# --- an empty pool does not serve -----------------------------------------------------------------
+
+
+def test_an_empty_pool_is_waited_for(world: World) -> None:
+    begin(world)
+    by_sweep(world)
+
+    world.records.expect_in_order({"decision": "wait", "reason": "pool_in_progress", "pool": name_of(0)})
+    assert "runs without nodes; GKE's autoscaler adds 4" in str(world.records.found)
+    assert status(world, 0) == "RUNNING"
+
+
+def test_the_end_of_its_creation_does_not_say_that_it_has_nodes(world: World) -> None:
+    begin(world)
+    told = decide_succeeded(world.pools.pools[CLUSTER, name_of(0)])
+
+    assert told is not None
+    assert told.message.endswith("; its autoscaler adds 4 nodes when there is capacity")
+
+
+@pytest.mark.parametrize("wait", [90.0, 3000.0])
+def test_nodes_that_are_there_serve(world: World, wait: float) -> None:
+    begin(world, seconds=wait)
+    refuse(world)
+    world.cluster.nodes[name_of(0)] = HOSTS
+    by_sweep(world)
+
+    assert status(world, 0) == "RUNNING"
+    assert len(world.pools.bodies) == 1
+
+
+def test_some_hosts_for_long_are_left_as_those_of_any_pool(world: World) -> None:
+    begin(world, seconds=1000)
+    world.cluster.nodes[name_of(0)] = HOSTS[:2]
+    old = {each: NodeView(name=each, ready=True, created_at=NOW + 10) for each in HOSTS}
+    world.cluster.node_views = old
+    by_sweep(world)
+
+    assert status(world, 0) == "STOPPING"
+    assert "has lost 2 of its 4 nodes" in str(world.cluster.notices)
+
+
+# --- when it failed -------------------------------------------------------------------------------
+
+
+def test_a_refusal_of_the_group_brings_the_next_candidate_in_the_same_sweep(world: World) -> None:
+    begin(world)
+    refuse(world)
+    by_sweep(world)
+
+    assert (status(world, 0), status(world, 1)) == ("STOPPING", "PROVISIONING")
+    assert [body["locations"] for body in world.pools.bodies] == [["us-east5-a"], ["us-east5-b"]]
+    assert "attempt 0 (candidate 1 of 2, on-demand in us-east5-a) failed: no capacity in us-east5-a" in str(
+        world.cluster.notices
+    )
+    world.records.expect_in_order({"decision": "create", "reason": "pool_failed", "failure": "stockout"})
+
+
+@pytest.mark.parametrize(
+    ("said", "after", "left"),
+    [
+        (TOLD, 70, True),
+        (TOLD.replace("us-east5-a", "us-east5-b"), 70, False),
+        ("Node scale up failed: GCE quota exceeded", 70, True),
+        (TOLD, 30, False),
+        (TOLD, -3600, False),
+    ],
+    ids=["of this zone", "of another zone", "without a zone", "about an earlier pool", "long ago"],
+)
+def test_what_the_autoscaler_told_the_pod_counts_if_it_is(
+    world: World, said: str, after: float, left: bool
+) -> None:
+    begin(world)
+    world.cluster.scale_up_errors[a_pod().uid] = [FillError(said, NOW + after)]
+    by_sweep(world)
+
+    assert status(world, 0) == ("STOPPING" if left else "RUNNING")
+
+
+@pytest.mark.parametrize("machines", [{"made": 1}, {"coming": 4}])
+def test_a_machine_on_its_way_keeps_the_pool(world: World, machines: dict[str, int]) -> None:
+    begin(world)
+    refuse(world, **machines)
+    by_sweep(world)
+
+    assert status(world, 0) == "RUNNING"
+    world.records.expect_in_order({"decision": "wait", "reason": "pool_in_progress"})
+
+
+@pytest.mark.parametrize("method", ["list_pool_nodes", "read_machines"])
+def test_a_node_that_comes_between_the_look_and_the_delete_keeps_the_pool(world: World, method: str) -> None:
+    begin(world)
+    refuse(world)
+
+    def come() -> None:
+        world.cluster.nodes[name_of(0)] = HOSTS
+        world.pools.machines[name_of(0)] = Machines(made=4)
+
+    port: Any = world.cluster if method == "list_pool_nodes" else world.pools
+    port.before_next(method, lambda: port.before_next(method, come))
+    world.sweep()
+
+    assert status(world, 0) == "RUNNING"
+    assert len(world.pools.bodies) == 1
+
+
+@pytest.mark.parametrize(("seconds", "left"), [(890.0, False), (910.0, True)])
+def test_without_an_error_a_time_decides(world: World, seconds: float, left: bool) -> None:
+    begin(world, seconds=seconds)
+    by_sweep(world)
+
+    assert status(world, 0) == ("STOPPING" if left else "RUNNING")
+
+
+@pytest.mark.parametrize("method", ["read_machines", "list_scale_up_errors"])
+def test_without_a_right_the_other_source_or_the_time_decides(world: World, method: str) -> None:
+    begin(world)
+    refuse(world)
+    world.cluster.scale_up_errors[a_pod().uid] = [FillError(TOLD, NOW + 70)]
+    port: Any = world.pools if method == "read_machines" else world.cluster
+    for _ in range(2):  # both looks
+        port.fail_next(method, Denied("403"))
+    by_sweep(world)
+
+    assert status(world, 0) == "STOPPING"
+    assert "what keeps a node pool empty could not be read" in str(world.records.found)
+
+
+def test_only_the_sweep_reads_what_keeps_a_pool_empty(world: World) -> None:
+    begin(world)
+    refuse(world)
+    by_message(world)
+
+    assert status(world, 0) == "RUNNING"
+    assert world.pools.count("read_machines") == 0
+
+
+def test_after_a_round_the_last_pool_stays_for_the_pause_and_may_still_be_filled(world: World) -> None:
+    begin(world)
+    refuse(world)
+    by_sweep(world)
+    world.pools.move(CLUSTER, name_of(0), "gone")
+    run_empty(world, 1)
+    world.clock.advance(90)
+    refuse(world, 1)
+    by_sweep(world)
+
+    assert status(world, 1) == "RUNNING"
+    world.records.expect_in_order({"decision": "wait", "reason": "stockout", "attempt": 1})
+    world.clock.advance(80)
+    by_sweep(world)
+    assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(1), name_of(2)]
+    assert status(world, 1) == "STOPPING"
+
+
+def test_with_one_way_alone_the_pool_stays_and_the_owner_is_told(world: World) -> None:
+    world.use(capacity_policies=(), nodes_from={"on-demand": NodeSource.AUTOSCALER})
+    begin(world)
+    refuse(world)
+    by_sweep(world)
+
+    assert status(world, 0) == "RUNNING"
+    assert "no capacity in us-east5-a" in str(world.cluster.notices)
+    assert "GKE's autoscaler continues to try, because no list of capacity has another way" in str(
+        world.cluster.notices
+    )
+
+
+@pytest.mark.parametrize("mode", [Mode.NO_CREATE, Mode.REPORT_ONLY])
+def test_a_mode_that_creates_nothing_keeps_the_pool(world: World, mode: Mode) -> None:
+    begin(world)
+    refuse(world)
+    world.use(capacity_policies=read_policies(POLICY), mode=mode)
+    by_sweep(world)
+
+    assert status(world, 0) == "RUNNING"
+
+
+def test_nodes_that_went_because_nobody_needed_them_are_no_failure(world: World) -> None:
+    """After ten minutes without pods the autoscaler takes the nodes; the next pods get new ones."""
+    begin(world)
+    refuse(world)
+    world.clock.advance(5000)
+    world.cluster.add(a_pod(created_at=NOW, unschedulable_since=world.clock.now() - 20))
+    by_sweep(world)
+    assert status(world, 0) == "RUNNING"
+
+    refuse(world, at=world.clock.now() - 5)
+    by_sweep(world)
+    assert status(world, 0) == "STOPPING"
+
+
+# --- workloads without pods -----------------------------------------------------------------------
+
+
+def test_capacity_first_makes_pools_with_their_nodes_and_replaces_an_autoscaled_one(world: World) -> None:
+    begin(world)
+    world.cluster.pods.clear()
+    world.use(capacity_policies=read_policies(POLICY), capacity_first=True)
+    world.cluster.add(a_jobset(suspended=True, marks={labels.CAPACITY_FIRST: "true"}))
+    by_sweep(world)
+    assert status(world, 0) == "STOPPING"
+
+    world.pools.move(CLUSTER, name_of(0), "gone")
+    by_sweep(world)
+    assert set(sizes(world)[1:]) == {(4, 0)}
+    assert name_of(0) in [body["name"] for body in world.pools.bodies[1:]]

@@ -1,0 +1,76 @@
+"""Every situation of an autoscaled pool without nodes, and what must hold in each."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from shared.capacity_lists import read_policies
+from shared.core.decide.filling import Filling, decide_empty
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.ports import FillError, Machines
+from shared.core.settings import Mode
+from tests.builders import NOW, a_demand, a_pod, a_pool, settings
+from tests.unit.decision_enumeration import Situation, enumerate_situations
+
+WAIT = 900
+AGES = {"under the wait": WAIT - 1, "the wait": WAIT}
+MACHINES: dict[str, Machines | None] = {
+    "not read": None,
+    "none": Machines(),
+    "refused": Machines(errors=(FillError("ZONE_RESOURCE_POOL_EXHAUSTED: words", NOW - 100),)),
+    "refused before the wait": Machines(errors=(FillError("ZONE_RESOURCE_POOL_EXHAUSTED: words", NOW - 5000),)),
+    "refused at no time": Machines(errors=(FillError("QUOTA_EXCEEDED: words"),)),
+    "on their way": Machines(coming=4, errors=(FillError("QUOTA_EXCEEDED: words", NOW - 100),)),
+    "made": Machines(made=1, errors=(FillError("QUOTA_EXCEEDED: words", NOW - 100),)),
+}
+TOLD = {
+    "nothing": None,
+    "of this zone": FillError("Node scale up in zones us-east5-b failed: GCE out of resources", NOW - 100),
+    "of another zone": FillError("Node scale up in zones us-east5-a failed: GCE out of resources", NOW - 100),
+    "before the pool": FillError("Node scale up failed: GCE out of resources", NOW - 5000),
+}
+WAYS = {
+    "one": "[{}]",
+    "two": "[{}, {location: {zones: [us-east5-a]}}]",
+    "two, flex-start": "[{flexStart: {enabled: true}}, {location: {zones: [us-east5-a]}}]",
+}
+FILLING_AXES = {
+    "machines": tuple(MACHINES),
+    "told": tuple(TOLD),
+    "age": tuple(AGES),
+    "ways": tuple(WAYS),
+    "mode": ("active", "no-create", "report-only"),
+}
+FLEX_WAIT = 86_400
+
+
+def _decide(row: Situation) -> Decision:
+    policies = read_policies(f"[{{priorities: {WAYS[row['ways']]}}}]")
+    use = settings(capacity_policies=policies, mode=Mode(row["mode"]), flex_start_wait_seconds=FLEX_WAIT)
+    age, told = AGES[row["age"]], TOLD[row["told"]]
+    pool = a_pool(age_seconds=age, autoscaled=True, node_count=4)
+    pod = a_pod(unschedulable_since=NOW - age)
+    filling = Filling(machines=MACHINES[row["machines"]], told=[told] if told else [])
+    return decide_empty(a_demand(use=use), pod, pool, filling, now=NOW, settings=use)
+
+
+@cache
+def decide_everything_empty() -> tuple[tuple[Situation, Decision], ...]:
+    """Return what the real rule decides in every situation."""
+    return tuple((row, _decide(row)) for row in enumerate_situations(FILLING_AXES))
+
+
+def judge_empty(row: Situation, decision: Decision) -> list[str]:
+    """Return which promises a decision breaks."""
+    coming = row["machines"] == "on their way" and row["age"] == "under the wait"
+    rows = (
+        (decision.verdict not in (Verdict.WAIT, Verdict.DELETE), "an empty pool is waited for or left"),
+        (decision.reason == Reason.POOL_SERVES, "an empty pool serves nothing"),
+        (decision.verdict == Verdict.DELETE and row["mode"] != "active", "only the mode active leaves a pool"),
+        (decision.verdict == Verdict.DELETE and row["ways"] == "one", "there must be another way"),
+        (
+            decision.verdict == Verdict.DELETE and (row["machines"] == "made" or coming),
+            "a machine on its way keeps the pool",
+        ),
+    )
+    return [promise for broken, promise in rows if broken]

@@ -1,0 +1,41 @@
+"""What follows while GKE's autoscaler has not filled a pool: promises over every situation."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.core.decide.filling import CREATION_TRIES_SECONDS, decide_trying
+from shared.core.decisions import Reason, Verdict
+from shared.core.ports import FillError, Machines
+from tests.builders import NOW, a_demand, a_pool
+from tests.unit.filling_enumeration import decide_everything_empty, judge_empty
+
+STOCKOUT = "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity."
+
+
+def test_no_situation_of_an_empty_pool_breaks_a_promise() -> None:
+    broken = [(row, said) for row, decision in decide_everything_empty() if (said := judge_empty(row, decision))]
+    assert broken == []
+
+
+def test_each_verdict_is_met() -> None:
+    assert {decision.verdict for _, decision in decide_everything_empty()} == {Verdict.WAIT, Verdict.DELETE}
+
+
+def test_while_gke_tries_to_create_a_pool_its_words_are_told_with_both_times() -> None:
+    pool = a_pool("PROVISIONING", age_seconds=300.0)
+    machines = Machines(errors=(FillError(STOCKOUT, NOW - 100), FillError("later", NOW - 10)))
+    told = decide_trying(a_demand(), pool, machines, now=NOW)
+
+    assert told is not None
+    assert (told.verdict, told.reason) == (Verdict.WAIT, Reason.STOCKOUT)
+    assert STOCKOUT in told.message
+    assert "gets no nodes since 20" in told.message
+    assert "GKE tries again until 20" in told.message
+    assert CREATION_TRIES_SECONDS == 2100
+
+
+@pytest.mark.parametrize("at", [NOW - 301, NOW - 5000])
+def test_an_error_from_before_the_pool_is_not_told(at: float) -> None:
+    pool = a_pool("PROVISIONING", age_seconds=300.0)
+    assert decide_trying(a_demand(), pool, Machines(errors=(FillError(STOCKOUT, at),)), now=NOW) is None
