@@ -17,7 +17,7 @@ from tests.simulation.sim_workloads import list_pods, list_wanted
 
 if TYPE_CHECKING:
     from tests.simulation.sim_cluster import SimCluster, SimPod
-    from tests.simulation.sim_pools import Pool
+    from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World
 
@@ -180,7 +180,10 @@ class GangJudge:
         return {
             pool.owner.slice_name: pool
             for pool in self._world.gke.pools[cluster.name].values()
-            if pool.owner is not None and _is_of(pool, made) and pool.status == PoolStatus.RUNNING
+            if pool.owner is not None
+            and _is_of(pool, made)
+            and pool.status == PoolStatus.RUNNING
+            and (not pool.autoscaled or cluster.list_nodes_of(pool.name))
         }
 
     def _is_used(self, cluster: SimCluster, pool: Pool) -> bool:
@@ -230,8 +233,8 @@ class GangJudge:
         zones = [f"us-east5-{letter}" for letter in "abc"[: story.candidates] if not made.spot] or [ZONE]
         own = dict.fromkeys(zones, 0)
         for pool in gke.pools[cluster.name].values():
-            if _is_of(pool, made) and pool.status != PoolStatus.ERROR:
-                own[pool.zone] += pool.size
+            if _is_of(pool, made):
+                own[pool.zone] += pool.size - pool.short
         return any(gke.find_room(cluster.name, zone) + own[zone] >= len(list_wanted(made)) for zone in zones)
 
 

@@ -11,7 +11,7 @@ A pool that GKE creates together with its nodes has the same groups, which tell 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shared.core.decide.failures import RULES, classify_failure
@@ -104,7 +104,8 @@ def find_error(
     from it. The arguments are those of `decide_empty`.
     """
     created_at = (pool.owner.created_at if pool.owner else None) or 0.0
-    since = max(created_at, pod.unschedulable_since or 0.0)
+    waits = measure_seconds(pod.unschedulable_since, now) is not None
+    since = max(created_at, pod.unschedulable_since or 0.0) if waits else created_at
     machines = filling.machines.errors if filling.machines else ()
     told = [each for each in filling.told if _is_about(_find_zone(demand, pool), each.said)]
     found = [*_list_since(machines, since, now), *_list_since(told, max(since, created_at + TOLD_SECONDS), now)]
@@ -153,8 +154,9 @@ def _is_about(zone: str, said: str) -> bool:
 
 
 def _list_since(errors: Iterable[FillError], since: float, now: float) -> list[FillError]:
-    """Return the errors that are not older; a time that cannot be true counts as now."""
-    return [each for each in errors if measure_seconds(each.at, now) is None or (each.at or 0.0) >= since]
+    """Return the errors that are not older; a time that cannot be true counts as now, and is left out."""
+    known = [each if measure_seconds(each.at, now) is not None else replace(each, at=None) for each in errors]
+    return [each for each in known if each.at is None or each.at >= since]
 
 
 def _has_waited(pod: PodView, seconds: float, now: float) -> bool:
