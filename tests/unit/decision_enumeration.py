@@ -325,7 +325,7 @@ WORDS = {
     Failure.RESERVATION: "Specified reservation train does not have available resources for the request.",
     Failure.ADDRESSES: "Atomic resize failed with [IP_SPACE_EXHAUSTED_WITH_DETAILS]",
     Failure.ZONE: "Unsupported TPU configuration [CONDITION_NOT_MET]",
-    Failure.SHAPE: "Requested invalid target size '3' for a Group in the gang mode of size '4'.",
+    Failure.SHAPE: "Invalid value for field 'resource.resizeBy': '3'.",
     Failure.RIGHTS: "Atomic resize failed with [PERMISSIONS_ERROR]",
     Failure.POLICY: "[CONDITION_NOT_MET]: Constraint constraints/compute.vmExternalIpAccess violated",
     Failure.INTERNAL: "Current errors: [INTERNAL_ERROR]",
