@@ -9,18 +9,20 @@ import pytest
 from shared.core.decide.attempts import (
     JITTER_SHARE,
     AttemptDecision,
+    FailedAttempt,
     choose_next,
     decide_next_attempt,
     find_newest,
     find_pause,
     is_superseded,
 )
-from shared.core.decisions import Verdict
+from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
 from shared.core.times import format_minute
-from tests.builders import a_claim, a_foreign_pool, a_pool
+from tests.builders import NOW, a_claim, a_foreign_pool, a_pool
 from tests.unit.decision_enumeration import (
     ATTEMPT_AXES,
+    DEMAND,
     enumerate_situations,
     follow_with,
     judge_attempt,
@@ -41,6 +43,17 @@ def test_a_pause_doubles_from_one_minute_to_thirty(claim_hash: str) -> None:
         pause = find_pause(claim_hash, attempt)
         assert 60 * minutes <= pause <= 60 * minutes * (1 + JITTER_SHARE)
         assert pause == find_pause(claim_hash, attempt)
+
+
+def test_after_an_error_inside_of_gke_the_pause_is_that_of_two_rounds_later() -> None:
+    create = Decision(Verdict.CREATE, Reason.POOL_ABSENT, "creating")
+    pauses = {}
+    for error in ("[GCE_STOCKOUT]", "[INTERNAL_ERROR]"):
+        failed = FailedAttempt(pool="p", attempt=0, candidate="", error=error, at=NOW)
+        pauses[error] = (decide_next_attempt(DEMAND, create, failed, now=NOW).next_at or 0) - NOW
+
+    assert 60 <= pauses["[GCE_STOCKOUT]"] <= 75
+    assert 240 <= pauses["[INTERNAL_ERROR]"] <= 300
 
 
 def test_slices_that_failed_together_do_not_try_together() -> None:
