@@ -11,7 +11,10 @@ import math
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import product
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from shared.capacity_lists import read_policies
 from shared.core import labels
@@ -319,18 +322,8 @@ def judge_broken(situation: Situation, decision: Decision) -> list[str]:
     )
 
 
-WORDS = {
-    Failure.STOCKOUT: "Not all instances running in IGM after 35m4s. Current errors: [GCE_STOCKOUT]",
-    Failure.QUOTA: "Current errors: [GCE_QUOTA_EXCEEDED]: Insufficient quota to satisfy the request.",
-    Failure.RESERVATION: "Specified reservation train does not have available resources for the request.",
-    Failure.ADDRESSES: "Atomic resize failed with [IP_SPACE_EXHAUSTED_WITH_DETAILS]",
-    Failure.ZONE: "Unsupported TPU configuration [CONDITION_NOT_MET]",
-    Failure.SHAPE: "Invalid value for field 'resource.resizeBy': '3'.",
-    Failure.RIGHTS: "Atomic resize failed with [PERMISSIONS_ERROR]",
-    Failure.POLICY: "[CONDITION_NOT_MET]: Constraint constraints/compute.vmExternalIpAccess violated",
-    Failure.INTERNAL: "Current errors: [INTERNAL_ERROR]",
-    Failure.UNKNOWN: "something new",
-}
+QUOTED: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "golden/failures.yaml").read_text())
+WORDS = {Failure(row["class"]): str(row["message"]) for row in QUOTED if "code" not in row}
 FIRST_PAUSE = find_pause(a_claim().hash, 0)
 LAST_PAUSE = find_pause(a_claim().hash, ATTEMPTS_MAX - 1)
 FAILED_AGO = {

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from shared.core.decide import failures
 from shared.core.decide.failures import RULES, Failure, classify_failure
-from tests.unit.decision_enumeration import WORDS
+from tests.unit.decision_enumeration import QUOTED, WORDS
 
-QUOTED: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "golden/failures.yaml").read_text())
 FRAGMENTS = [
     fragment for line in failures._TABLE.strip().splitlines() for fragment in line.partition(": ")[2].split(" | ")
 ]
