@@ -2,7 +2,7 @@
 
 Attempt = round x N + index, with N candidates, each of which is one way to satisfy the demand. So
 the next candidate follows at once, and a pause comes after the last one. The failed pool says by a
-label which candidate it was, because a list may be edited: then the new list begins with its first.
+label which candidate it was, because a list may be edited or added: then it begins with its first.
 
 A new attempt has a new name, so it need not wait until the pool of the last one is deleted. The
 failed pool is the record of the failure, and so is GKE's list of operations where it is read. A
@@ -46,8 +46,9 @@ class FailedAttempt:
 
     pool: str
     attempt: int
-    candidate: str = ""
-    """Which one it was, as the pool's label says; empty if there was no choice or no pool."""
+    candidate: str | None = None
+    """Which one it was, as the pool's label says; empty if there was no choice, None without a
+    pool of this shape."""
     error: str = ""
     """GKE's words."""
     empty_seconds: int = 0
@@ -193,6 +194,8 @@ def decide_next_attempt(
 ) -> AttemptDecision:
     """Return what follows a failed attempt: CREATE with the next one, WAIT in its pause, or REFUSE.
 
+    With a list no failure is final: it may be one of this candidate, whatever GKE's words are.
+
     Args:
         demand: what the slice needs.
         create: the decision that its pool may be created.
@@ -202,19 +205,20 @@ def decide_next_attempt(
         now: unix seconds. A time of failure that cannot be true gives no pause.
     """
     failure, tried = failed.failure, demand.on_attempt(failed.attempt)
-    rule, edited = RULES[failure], failed.candidate not in ("", tried.candidate_mark)
+    rule, edited = RULES[failure], failed.candidate not in (None, tried.candidate_mark)
     empty = f"no nodes for {failed.empty_seconds} s" if failed.empty_seconds else ""
     said, place = empty or _shorten(failed.error), "" if edited else tried.place_of_list
-    cause = f"failed: {rule.words.format(zone=tried.zone)} ({empty or f'GKE: {said}'})"
+    cause = f"failed: {rule.words.format(zone='its zone' if edited else tried.zone)} ({empty or f'GKE: {said}'})"
     head = f"attempt {failed.attempt}{f' ({place})' if place else ''} {cause}"
-    if rule.lasting and failed.binding and not edited:
+    if rule.lasting and failed.binding and not edited and demand.choices == 1:
         message = (
             f"{head}; this would fail again, so nothing more is created; correct the cause, then delete "
             f"node pool {failed.pool} to try again"
         )
         decision = Decision(Verdict.REFUSE, rule.reason, message)
         return AttemptDecision(attempt=failed.attempt, decision=decision, failure=failure, said=said)
-    pause = 0.0 if edited else find_pause(demand.claim.hash, failed.attempt, demand.choices)
+    counted = failed.attempt + rule.doublings * demand.choices
+    pause = 0.0 if edited else find_pause(demand.claim.hash, counted, demand.choices)
     passed = measure_seconds(failed.at, now)
     if failed.at is not None and passed is not None and passed < pause:
         next_at = failed.at + pause
