@@ -120,9 +120,10 @@ def provision_pod(
         error.claim = error.claim or describe_claim(found.claim)
         raise
     decision = made.decision
-    # The sweep runs every minute: on young demands it writes only changes.
+    # The sweep runs every minute: on young demands it writes only changes. It also says why a pool
+    # that is gone is not created yet.
     changes = decision.verdict not in (Verdict.KEEP, Verdict.WAIT) or decision.reason in FAILURE_REASONS
-    if overdue or answered is None or changes:
+    if (overdue or answered is None or changes) and decision.reason != Reason.POOL_GONE:
         explain(live, decision, objects=(workload, pod))
     name, facts = build_pool_name(found.claim, made.attempt), _describe_answered(found, made, pod, ports)
     return Outcome(decision=decision, cluster=cluster, pool=name, subject=subject, demand=found, facts=facts)

@@ -37,7 +37,7 @@ OTHER_CLAIM = build_pool_name(a_claim(owner_uid="another"))
 FAILED = an_entry(status=STOCKOUT)
 DELETED = an_entry("Delete")
 CREATED = an_entry()
-LEFT = ("wait", "pool_absent")
+LEFT = ("wait", "pool_gone")
 """What is said of a slice without a pool, which the sweep answers."""
 
 
@@ -65,7 +65,7 @@ def test_the_end_of_a_delete_looks_at_the_slice_and_leaves_the_create_to_the_swe
     """The creation of the pool may have failed, and only the sweep can know that."""
     assert settle(world, DELETED) == 200
     assert world.pools.calls == [("list", "")]
-    assert world.says() == LEFT
+    assert (world.says(), world.notices()) == (LEFT, [])
 
     world.sweep()
     assert world.expect_one_pool() == NAME
@@ -166,7 +166,7 @@ def test_a_kind_that_is_not_served_is_neither_read_nor_told(world: World, kinds:
 @pytest.mark.parametrize(
     ("pool", "says"),
     [
-        (None, ("wait", "pool_absent")),
+        (None, ("wait", "pool_gone")),
         (a_pool("ERROR", reserved=True), ("delete", "pool_failed")),
         (a_pool("PROVISIONING"), ("wait", "pool_in_progress")),
         (a_foreign_pool(NAME), ("refuse", "foreign_labels")),

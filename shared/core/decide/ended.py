@@ -30,7 +30,7 @@ def decide_left(pool_name: str) -> Decision:
     Its last creation may have failed. GKE's list of operations says so, which only the sweep reads.
     """
     message = f"node pool {pool_name} does not exist; the next sweep creates it, or waits if its creation failed"
-    return Decision(Verdict.WAIT, Reason.POOL_ABSENT, message)
+    return Decision(Verdict.WAIT, Reason.POOL_GONE, message)
 
 
 def decide_unrelated(what: str) -> Decision:
