@@ -301,7 +301,10 @@ def test_what_only_the_sweep_reads_does_not_change_the_number(world: World, *, f
     ended = Creation(pool=name_of(1), ended=True, error=STOCKOUT, began_at=NOW + 10, ended_at=NOW + 20)
     world.pools.creations[CLUSTER, name_of(1)] = ended
     by_sweep(world)
+    assert len(world.pools.bodies) == 1, "the pause holds, as after a round"
 
+    world.clock.advance(NOW + 21 + find_pause(a_claim().hash, 0) - world.clock.now())
+    by_sweep(world)
     following = name_of(1 if failed_pool_is_there else 0)
     assert [body["name"] for body in world.pools.bodies] == [name_of(0), following]
 

@@ -60,6 +60,8 @@ class FailedAttempt:
     beginning; None if neither is."""
     binding: bool = True
     """The failed pool still exists, and is of the shape that is wanted now."""
+    rounds: int | None = None
+    """How many rounds have failed, if the list begins anew; None if the attempt's number says it."""
 
     @property
     def failure(self) -> Failure:
@@ -217,7 +219,8 @@ def decide_next_attempt(
         )
         decision = Decision(Verdict.REFUSE, rule.reason, message)
         return AttemptDecision(attempt=failed.attempt, decision=decision, failure=failure, said=said)
-    counted = failed.attempt + rule.doublings * demand.choices
+    ended = failed.attempt if failed.rounds is None else failed.rounds * demand.choices - 1
+    counted = ended + rule.doublings * demand.choices
     pause = 0.0 if edited else find_pause(demand.claim.hash, counted, demand.choices)
     passed = measure_seconds(failed.at, now)
     if failed.at is not None and passed is not None and passed < pause:
@@ -240,17 +243,19 @@ def _shorten(error: str) -> str:
 
 
 def decide_after_creation(
-    demand: Demand, create: AttemptDecision, last: Creation | None, *, now: float
+    demand: Demand, create: AttemptDecision, last: Creation | None, *, since: float = 0.0, now: float
 ) -> AttemptDecision:
     """Return the decision to create a pool, with what became of the claim's last creation.
 
     The number of the attempt stays: only the sweep knows such creations, and two functions at the
-    same time must come to the same name.
+    same time must come to the same name. So a candidate is tried again, or the list begins anew,
+    and the pause comes before that. It doubles with the failures of the same candidate.
 
     Args:
         demand: what the slice needs.
         create: the decision for an attempt whose pool does not exist.
         last: the claim's newest creation whose pool does not exist; None if GKE lists none.
+        since: unix seconds before which no failure counts.
         now: unix seconds.
     """
     decision = create.decision
@@ -262,14 +267,17 @@ def decide_after_creation(
         return AttemptDecision(
             attempt=create.attempt, decision=Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
         )
-    if last.error and not demand.elastic and demand.choices == 1:
+    if last.error and (last.ended_at is None or last.ended_at >= since):
+        attempt = find_attempt(last.pool)
+        alike = sum((each - attempt) % demand.choices == 0 for each in last.failed)
         failed = FailedAttempt(
             pool=last.pool,
-            attempt=max(find_attempt(last.pool), last.failures - 1),  # so the pause doubles
+            attempt=attempt,
             error=last.error,
             code=last.code,
             at=last.ended_at,
             binding=False,
+            rounds=max(attempt // demand.choices + 1, alike),
         )
         return decide_next_attempt(demand, decision, failed, number=create.attempt, now=now)
     if last.error:
