@@ -24,6 +24,7 @@ from shared.core.demand.wanted_shapes import count_idle_hosts
 from shared.core.errors import LabelBudgetExceeded, Rejected
 from shared.core.kinds.table import SLICES_MAX, get_kind, list_slices
 from shared.core.nodepool import build_labels, build_node_pool, describe_placement
+from shared.core.priorities import NodeSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -340,7 +341,9 @@ def _list_idle(planned: PlannedSlice, of_spec: SliceOfPod) -> tuple[str, ...]:
 def _list_candidates(planned: PlannedSlice) -> tuple[str, ...]:
     candidates = planned.demand.candidates if planned.demand else ()
     listed = "; ".join(f"{number} {each}" for number, each in enumerate(candidates, start=1))
-    return (f"candidates, tried in this order: {listed}",) if len(candidates) > 1 else ()
+    filled = [str(at) for at, each in enumerate(candidates, 1) if each.nodes_from == NodeSource.AUTOSCALER]
+    by = f"; GKE's autoscaler makes the nodes of {', '.join(filled)}" if filled else ""
+    return (f"candidates, tried in this order: {listed}{by}",) if len(candidates) > 1 else ()
 
 
 def find_zone(manifests: Sequence[Manifest]) -> str:

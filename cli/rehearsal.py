@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shared.core.errors import AlreadyExists
 from shared.perform.answer_demand import provision_pod
 from shared.perform.creation_list import Creations
+from shared.perform.deletion_cap import DeletionCap
 from shared.perform.followers import judge_followers
 from shared.perform.release_pools import collect_pool
 from shared.perform.resume_workloads import answer_workload, hand_over, list_parents
@@ -20,7 +21,18 @@ if TYPE_CHECKING:
 
     from shared.core.identity.creations import Creation
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import BoundPod, Cluster, Ledger, Namespace, NodePools, Notice, Ports, SurplusMark
+    from shared.core.ports import (
+        BoundPod,
+        Cluster,
+        FillError,
+        Ledger,
+        Machines,
+        Namespace,
+        NodePools,
+        Notice,
+        Ports,
+        SurplusMark,
+    )
     from shared.core.workloads import Disk, NodeView, Parent, PodView, WorkloadView
     from shared.perform.outcome import Outcome
 
@@ -58,6 +70,10 @@ class RehearsedPools:
 
     def resize(self, cluster: str, name: str, nodes: int) -> None:
         """Accept another size; nothing is sent."""
+
+    def read_machines(self, pool: PoolSnapshot) -> Machines:
+        """Return what the instance groups of a pool say of its machines."""
+        return self._real.read_machines(pool)
 
     def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
         """Return the nodes that GKE keeps trying to make."""
@@ -149,6 +165,10 @@ class RehearsedCluster:
         """Return the unfinished pods on a pool's nodes."""
         return self._real.list_pool_pods(pool_name)
 
+    def list_scale_up_errors(self, pod: PodView) -> Sequence[FillError]:
+        """Return why GKE's autoscaler made no nodes for a pod."""
+        return self._real.list_scale_up_errors(pod)
+
     def list_surplus_marks(self, pool_name: str) -> dict[str, SurplusMark | None]:
         """Return the nodes of a pool by name, each with our mark where it has one."""
         return self._real.list_surplus_marks(pool_name)
@@ -179,9 +199,10 @@ def rehearse_leaders(cluster: str, pools: list[PoolSnapshot], ports: Ports) -> I
         ports: from `rehearse`.
     """
     answered, creations = set[str](), Creations(cluster, ports)
+    cap = DeletionCap(ports.settings.sweep_deletions_max)  # as in a sweep, which reads the most
     for pod in ports.clusters[cluster].list_waiting_leaders():
-        yield pod, provision_pod(cluster, pod, ports, pools=pools, answered=answered, creations=creations)
-    for pod, found in judge_followers(cluster, ports, pools=pools, answered=answered):
+        yield pod, provision_pod(cluster, pod, ports, pools=pools, answered=answered, cap=cap, creations=creations)
+    for pod, found in judge_followers(cluster, ports, pools=pools, answered=answered, cap=cap):
         if isinstance(found, Exception):
             raise found
         yield pod, found

@@ -305,7 +305,7 @@ def _share_failures(status: Status) -> None:
 
 
 def _pool_row(cluster: str, pool: PoolSnapshot, outcome: Outcome, ports: Ports) -> PoolRow:
-    pool = measure_elastic([pool], ports)[0][0]
+    pool = measure_elastic([pool], ports, autoscaled=True)[0][0]
     owner, decision = pool.owner, outcome.decision
     now, warm = ports.clock.now(), decision.reason == Reason.POOL_WARM
     age = pool.age_seconds(now)

@@ -17,14 +17,18 @@ if TYPE_CHECKING:
     from shared.core.ports import Ports
 
 
-def measure_elastic(pools: Sequence[PoolSnapshot], ports: Ports) -> tuple[PoolIndex, dict[str, Exception]]:
+def measure_elastic(
+    pools: Sequence[PoolSnapshot], ports: Ports, *, autoscaled: bool = False
+) -> tuple[PoolIndex, dict[str, Exception]]:
     """Return the pools, elastic pools with the size that they have now, read side by side.
+
+    Autoscaled pools keep the size that they may grow to, unless `autoscaled` asks for theirs.
 
     A pool that cannot be measured keeps the size that it was created with; its error is returned
     by its name.
     """
     found, errors = {pool.name: pool for pool in pools}, dict[str, Exception]()
-    elastic = [pool for pool in pools if is_resizable(pool)]
+    elastic = [pool for pool in pools if is_resizable(pool) or (autoscaled and pool.autoscaled)]
     tasks = [partial(ports.pools.measure, pool) for pool in elastic]
     done = get_runner(ports)(tasks, at_once=CALLS_AT_ONCE, until=ports.until)
     for pool, size in zip(elastic, done, strict=True):
