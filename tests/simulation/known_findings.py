@@ -28,7 +28,35 @@ class Known:
         return re.search(self.pattern, f"{violation.invariant}: {violation.text}") is not None
 
 
-KNOWN: tuple[Known, ...] = ()
+KNOWN: tuple[Known, ...] = (
+    Known(
+        name="part of an elastic pool",
+        pattern=r"served when there is capacity: \[pool_degraded\].*ERROR, \d+ of \d+ nodes used by own",
+        sentence=(
+            "GKE made a part of the nodes and gave up. The pods that wait get no pool of the next way, because "
+            "only pools without errors share the nodes of an elastic pool."
+        ),
+        seed=202,
+    ),
+    Known(
+        name="gang that came late",
+        pattern=r"gangs: .* is given back, and all slices have their pools",
+        sentence=(
+            "GKE finds the machines of the last slice after the time for which a part is held. The pools are "
+            "given back, because the round is over, although no slice lacks one by then."
+        ),
+        seed=205,
+    ),
+    Known(
+        name="gang in a way that is too small",
+        pattern=r"served when there is capacity: '(not all slices|\d+ of \d+ slices).* is the last word for .*there is room",
+        sentence=(
+            "A creation with nodes tries for longer than a part of a gang is held. So each round ends before "
+            "the first way has failed, and the second way is never tried."
+        ),
+        seed=736,
+    ),
+)
 
 
 def find_known(violation: Violation) -> Known | None:

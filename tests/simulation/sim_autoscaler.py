@@ -64,7 +64,7 @@ class Autoscaler:
         if comes_back:
             pool.note_machines(now, made=count, coming=pool.size - count)
             return
-        pool.note_machines(now, made=count, error=EXHAUSTED.format(zone=pool.zone))
+        pool.note_machines(now, made=count, error=EXHAUSTED.format(zone=pool.zone), stays=False)
         self._world.time.after(UNREGISTERED_SECONDS, lambda: self._give_up(pool))
 
     # --- more nodes -------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ class _Left:
 
     pool: Pool
     owner: PoolOwner
-    empty_since: float
+    run: Invocation
 
 
 class FillJudge:
@@ -67,8 +67,8 @@ class FillJudge:
             return
         self._judge_machines(pool, run)
         owner = pool.owner
-        if owner is not None and not self._count_nodes(pool):
-            self._left[pool.cluster, owner.claim_hash] = _Left(pool, owner, pool.emptied_at)
+        if owner is not None and not pool.made_nodes:
+            self._left[pool.cluster, owner.claim_hash] = _Left(pool, owner, run)
 
     def _judge_machines(self, pool: Pool, run: Invocation) -> None:
         """Report the delete of a pool whose first machine was there before the last look at it."""
@@ -84,20 +84,25 @@ class FillJudge:
         why = "nothing read its machines" if look is None else f"they were read {self._world.time.now - look:.0f} s ago"
         self._world.judge.report("machines kept", f"{pool.name} is deleted as its nodes come: {why}")
 
-    def see_create(self, pool: Pool) -> None:
-        """Judge a create that follows a pool without nodes."""
+    def see_create(self, pool: Pool, run: Invocation) -> None:
+        """Judge a create that follows a pool which never had a node.
+
+        The pool was the record of the failure, so the candidate is known only in the same turn.
+        """
         owner, now = pool.owner, self._world.time.now
         left = self._left.pop((pool.cluster, owner.claim_hash), None) if owner else None
         if owner is None or left is None or not left.owner.was_made_for(owner.fingerprint):
             return
         index, count = left.owner.candidates
-        if owner.candidates[1] == count and owner.candidates[0] <= index < count - 1:
+        follows = left.run is run and owner.candidates[1] == count
+        if follows and owner.candidates[0] <= index < count - 1:
             text = f"{pool.name} is {owner.candidate} after {left.pool.name}, which is {left.owner.candidate}"
             self._world.judge.report("candidates", text)
         rounds = min(left.owner.attempt // count, 10)
         pause = min(PAUSE_SECONDS * 2**rounds, PAUSE_SECONDS_MAX) if index + 1 == count else 0
-        if now - left.empty_since < pause:
-            text = f"{pool.name} follows {left.pool.name} after {now - left.empty_since:.0f} s, and not {pause} s"
+        passed = now - left.pool.made_at
+        if passed < pause:
+            text = f"{pool.name} follows {left.pool.name} after {passed:.0f} s, and not {pause} s"
             self._world.judge.report("pauses", text)
 
     def see_serving(self, pool: Pool, run: Invocation) -> None:
@@ -106,20 +111,32 @@ class FillJudge:
             text = f"{run.label.split()[0]} says that {pool.name} serves, but it has no node"
             self._world.judge.report("true reasons", text)
 
-    def see_nodes(self, pool: Pool) -> None:
-        """Look in a minute whether another pool of the same slice has nodes too."""
-        if any(self._has_both(pool, other) for other in self._list_twins(pool)):
-            self._world.time.after(BOTH_SECONDS, lambda: self._judge_both(pool))
+    def see_sweep(self, run: Invocation, *, clean: bool) -> None:
+        """Report each slice of which two pools have had nodes for a minute before a sweep, and still have.
 
-    def _judge_both(self, pool: Pool) -> None:
-        for other in self._list_twins(pool):
-            if self._has_both(pool, other):
-                self._world.judge.report("one way", f"{pool.name} and {other.name} of one slice have nodes for a minute")
+        After a sweep with errors, or one that may not delete, nothing is known.
+        """
+        story = self._world.story
+        free = story.mode == "active" and story.cap == 50 and story.versions == 1
+        if not clean or not free or run.swapped or "stale" in run.notes:
+            return
+        for cluster in self._world.clusters.values():
+            found: dict[str, list[Pool]] = {}
+            for pool in self._world.gke.pools[cluster.name].values():
+                if pool.owner and pool.owner.claim_hash and self._keeps_nodes(pool, run.began - BOTH_SECONDS):
+                    found.setdefault(pool.owner.claim_hash, []).append(pool)
+            for both in found.values():
+                if len(both) > 1 and not cluster.stop_mode:
+                    names = " and ".join(each.name for each in both)
+                    self._world.judge.report("one way", f"{names} of one slice have nodes for a minute")
 
-    def _has_both(self, pool: Pool, other: Pool) -> bool:
-        both = (pool, other)
-        alive = all(self._world.gke.is_there(each) and self._count_nodes(each) for each in both)
-        return alive and not any(self._serves_others(each) for each in both)
+    def _keeps_nodes(self, pool: Pool, since: float) -> bool:
+        """Return whether a pool of a slice that wants pods has had nodes that no other slice uses."""
+        made = self._find_owner(pool)
+        nodes = [node for node in self._world.clusters[pool.cluster].nodes.values() if node.pool is pool]
+        old = bool(nodes) and all(node.created_at < since for node in nodes)
+        wanted = made is not None and not made.elastic and not made.over and made.changed_at < since
+        return old and wanted and self._world.gke.is_there(pool) and not self._serves_others(pool)
 
     def _serves_others(self, pool: Pool) -> bool:
         nodes = (node for node in self._world.clusters[pool.cluster].nodes.values() if node.pool is pool)

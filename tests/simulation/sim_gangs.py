@@ -176,14 +176,17 @@ class GangJudge:
         return all(each.name in used for each in pools if _is_of(each, made) and each.status == PoolStatus.RUNNING)
 
     def _find_running(self, cluster: SimCluster, made: Workload) -> dict[str, Pool]:
-        """Return a pool that runs of each slice that has one."""
+        """Return a pool that runs of each slice that has one.
+
+        One that the autoscaler fills must have nodes, and keeps them only while there are pods.
+        """
         return {
             pool.owner.slice_name: pool
             for pool in self._world.gke.pools[cluster.name].values()
             if pool.owner is not None
             and _is_of(pool, made)
             and pool.status == PoolStatus.RUNNING
-            and (not pool.autoscaled or cluster.list_nodes_of(pool.name))
+            and (not pool.autoscaled or (cluster.list_nodes_of(pool.name) and not made.waits))
         }
 
     def _is_used(self, cluster: SimCluster, pool: Pool) -> bool:
@@ -211,7 +214,7 @@ class GangJudge:
     def _is_borrowed(self, cluster: SimCluster, made: Workload) -> bool:
         """Return whether pods of other workloads keep one of its pools that does not count.
 
-        It has errors, or is not the only one of its slice. It is not replaced, and its machines are
+        It has errors, is not the only one of its slice, or is the autoscaler's. It is not replaced, and its machines are
         not free, until these pods end (docs/capacity.md).
         """
         owned = [pool for pool in self._world.gke.pools[cluster.name].values() if _is_of(pool, made)]
@@ -222,7 +225,8 @@ class GangJudge:
             if any(pod.units and pod.workload is not made for pod in node.pods)
         }
         return any(
-            pool.name in held and (pool.status in BROKEN or names.count(pool.owner.slice_name) > 1)
+            pool.name in held
+            and (pool.status in BROKEN or pool.autoscaled or names.count(pool.owner.slice_name) > 1)
             for pool in owned
             if pool.owner
         )

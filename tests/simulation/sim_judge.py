@@ -88,7 +88,7 @@ class Judge:
         self._check_mode("create", pool, creates=True)
         now, owner, story, run = self._world.time.now, pool.owner, self._world.story, self._get_run()
         self._judge_pace(pool)
-        self._world.fills.see_create(pool)
+        self._world.fills.see_create(pool, run)
         others = [each for each in self._world.gke.pools[pool.cluster].values() if each.owner]
         if owner is not None and owner.claim_hash and not judge_sharing(self._world, run, pool, pool.size):
             own = [each for each in others if each.owner and each.owner.claim_hash == owner.claim_hash]

@@ -108,10 +108,13 @@ class Pool:
         """Return whether the autoscaler has made no machine of it."""
         return self.autoscaled and self.short == self.size
 
-    def note_machines(self, now: float, *, made: int = 0, coming: int = 0, error: str = "") -> None:
-        """Note what its instance group says from now on; it remembers each error for long."""
-        known = self.recall_machines(now).errors
-        errors = (*known, FillError(error, now)) if error else known
+    def note_machines(
+        self, now: float, *, made: int = 0, coming: int = 0, error: str = "", stays: bool = True
+    ) -> None:
+        """Note what its instance group says from now on; it remembers each error that stays."""
+        errors = tuple(each for each in self.recall_machines(now).errors if each.at is not None)
+        if error:
+            errors = (*errors, FillError(error, now if stays else None))
         self.machines.append((now, Machines(made=made, coming=coming, errors=errors)))
 
     def recall_machines(self, then: float) -> Machines:

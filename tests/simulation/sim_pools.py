@@ -216,7 +216,6 @@ class GkePools:
             pool.made_nodes += 1
             home.add_node(pool, f"{pool.name}-n{pool.made_nodes}")
         self.note_nodes(pool)
-        self.world.fills.see_nodes(pool)
 
     def note_nodes(self, pool: Pool) -> None:
         """Note whether all nodes of a pool are there."""

@@ -263,6 +263,7 @@ class World:
                 elif self.settled and not run.swapped:
                     judge_idle_pools(self, began)
                 self.gangs.see_sweep(run, clean=not counts.get("errors"))
+                self.fills.see_sweep(run, clean=not counts.get("errors"))
                 self.tell(f"answers {answer.status}")
             except Crash:
                 self.tell("crashes")
