@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 HOUR = 3600.0
 SOLD_OUT = "Atomic resize failed with [GCE_STOCKOUT]"
-UNSAID = "Current errors: [INTERNAL_ERROR]"
+UNSAID = "Current errors: [SOMETHING_NEW]"
 RESERVED = {labels.RESERVATION_NAME: "train", labels.RESERVATION_AFFINITY: "specific"}
 ENDS_RESERVED = """
 - priorities:
