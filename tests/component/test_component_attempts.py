@@ -396,23 +396,5 @@ def test_a_last_read_that_is_slow_or_fails_creates_nothing_and_reserves_nothing(
 
     assert (answered.status, world.last["reason"]) == (503, "view_stale")
     assert world.pools.count("create") == 1, "only the first"
-    assert [
-        name for ledger in world.cluster.ledgers.values() for name in ledger.entries if name != name_of(0)
-    ] == []
-
-
-def test_without_a_record_the_pause_doubles_by_the_failures_that_gke_lists(world: World) -> None:
-    """Each creation has the first number, because its pool is gone."""
-    world.cluster.add(a_pod(unschedulable_since=NOW - 7200))
-    for number in range(4):
-        failed = Creation(
-            pool=name_of(0), ended=True, error=STOCKOUT, began_at=NOW - 900 + number, ended_at=NOW - 60
-        )
-        world.pools.creations[CLUSTER, f"{name_of(0)} {number}"] = failed
-    world.clock.advance(find_pause(HASH, 3) - 61)
-    by_sweep(world)
-    assert world.pools.bodies == []
-
-    world.clock.advance(2)
-    by_sweep(world)
-    assert [body["name"] for body in world.pools.bodies] == [name_of(0)]
+    entries = [name for ledger in world.cluster.ledgers.values() for name in ledger.entries]
+    assert set(entries) <= {name_of(0)}

@@ -12,9 +12,12 @@ import pytest
 
 from shared.capacity_lists import read_policies
 from shared.core import labels
+from shared.core.decide.attempts import find_pause
 from shared.core.identity.creations import Creation
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod
+from tests.component.looks import by_sweep
+from tests.component.test_component_attempts import HASH, name_of
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
 
@@ -38,7 +41,7 @@ ENDS_RESERVED = """
 
 
 class Hours:
-    """Lets hours pass in which no creation succeeds: sweeps, and the ends of operations, told twice.
+    """Lets hours pass in which no creation succeeds: sweeps, and ends of operations, told twice.
 
     GKE needs a minute to fail and most of one to delete. It lists all creations.
     """
@@ -159,3 +162,20 @@ def test_an_elastic_pool_has_the_same_pauses(world: World) -> None:
 
     assert 5 <= first <= 7
     assert set(later) <= {1, 2}
+
+
+def test_without_a_record_the_pause_doubles_by_the_failures_that_gke_lists(world: World) -> None:
+    """Each creation has the first number, because its pool is gone."""
+    world.cluster.add(a_pod(unschedulable_since=NOW - 7200))
+    for number in range(4):
+        failed = Creation(
+            pool=name_of(0), ended=True, error=STOCKOUT, began_at=NOW - 900 + number, ended_at=NOW - 60
+        )
+        world.pools.creations[CLUSTER, f"{name_of(0)} {number}"] = failed
+    world.clock.advance(find_pause(HASH, 3) - 61)
+    by_sweep(world)
+    assert world.pools.bodies == []
+
+    world.clock.advance(2)
+    by_sweep(world)
+    assert [body["name"] for body in world.pools.bodies] == [name_of(0)]

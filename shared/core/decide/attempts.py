@@ -61,7 +61,8 @@ class FailedAttempt:
     binding: bool = True
     """The failed pool still exists, and is of the shape that is wanted now."""
     rounds: int | None = None
-    """How many rounds have failed, if the list begins anew; None if the attempt's number says it."""
+    """How many rounds have failed, if the list begins anew; None if the number of the attempt says
+    it."""
 
     @property
     def failure(self) -> Failure:
@@ -262,8 +263,8 @@ def decide_after_creation(
     if last is None:
         return create
     if not last.ended:
-        since = f" since {format_time(last.began_at)}" if last.began_at is not None else ""
-        message = f"GKE creates node pool {last.pool}{since}, but does not list it yet"
+        begun = f" since {format_time(last.began_at)}" if last.began_at is not None else ""
+        message = f"GKE creates node pool {last.pool}{begun}, but does not list it yet"
         return AttemptDecision(
             attempt=create.attempt, decision=Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
         )
