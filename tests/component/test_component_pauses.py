@@ -59,12 +59,12 @@ class Hours:
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._history: list[Creation] = []
         create, delete = world.pools.create, world.pools.delete
-        world.pools.list_creations = lambda _: [*self._history]  # type: ignore[method-assign]
+        world.pools.list_creations = lambda cluster: [*self._history]  # type: ignore[method-assign]  # noqa: ARG005
 
-        def follow_create(cluster: str, body: Mapping[str, Any]) -> None:
-            create(cluster, body)
+        def follow_create(cluster: str, node_pool: Mapping[str, Any]) -> None:
+            create(cluster, node_pool)
             self.created.append(world.clock.now() - NOW)
-            self._after(60, partial(self._fail, str(body["name"]), world.clock.now()))
+            self._after(60, partial(self._fail, str(node_pool["name"]), world.clock.now()))
 
         def follow_delete(cluster: str, name: str) -> None:
             delete(cluster, name)

@@ -250,8 +250,8 @@ def decide_after_creation(
     if last is None or (last.error and last.ended_at is not None and last.ended_at < since):
         return create
     if not last.ended:
-        since = f" since {format_time(last.began_at)}" if last.began_at is not None else ""
-        message = f"GKE creates node pool {last.pool}{since}, but does not list it yet"
+        began = f" since {format_time(last.began_at)}" if last.began_at is not None else ""
+        message = f"GKE creates node pool {last.pool}{began}, but does not list it yet"
         return AttemptDecision(
             attempt=create.attempt, decision=Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
         )
