@@ -59,7 +59,7 @@ class Hours:
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._history: list[Creation] = []
         create, delete = world.pools.create, world.pools.delete
-        world.pools.list_creations = lambda cluster: [*self._history]  # type: ignore[method-assign]  # noqa: ARG005
+        world.pools.list_creations = lambda cluster: [*self._history]  # type: ignore[method-assign]
 
         def follow_create(cluster: str, node_pool: Mapping[str, Any]) -> None:
             create(cluster, node_pool)
