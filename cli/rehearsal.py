@@ -6,11 +6,12 @@ A create that would conflict conflicts here too, so the code takes the same path
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from shared.core.errors import AlreadyExists
 from shared.perform.answer_demand import provision_pod
 from shared.perform.creation_list import Creations
+from shared.perform.fillings import OptionalReads
 from shared.perform.followers import judge_followers
 from shared.perform.release_pools import collect_pool
 from shared.perform.resume_workloads import answer_workload, hand_over, list_parents
@@ -20,9 +21,23 @@ if TYPE_CHECKING:
 
     from shared.core.identity.creations import Creation
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import BoundPod, Cluster, Ledger, Namespace, NodePools, Notice, Ports, SurplusMark
+    from shared.core.ports import (
+        BoundPod,
+        Cluster,
+        FillError,
+        Ledger,
+        Machines,
+        Namespace,
+        NodePools,
+        Notice,
+        Ports,
+        SurplusMark,
+    )
     from shared.core.workloads import Disk, NodeView, Parent, PodView, WorkloadView
     from shared.perform.outcome import Outcome
+
+SHOWN_MAX = 50
+"""Of so many pools that have no nodes yet an operator is shown why: they are read one by one."""
 
 
 class RehearsedPools:
@@ -58,6 +73,10 @@ class RehearsedPools:
 
     def resize(self, cluster: str, name: str, nodes: int) -> None:
         """Accept another size; nothing is sent."""
+
+    def read_machines(self, pool: PoolSnapshot) -> Machines:
+        """Return what Compute Engine says of the machines of a pool."""
+        return self._real.read_machines(pool)
 
     def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
         """Return the nodes that GKE keeps trying to make."""
@@ -149,6 +168,10 @@ class RehearsedCluster:
         """Return the unfinished pods on a pool's nodes."""
         return self._real.list_pool_pods(pool_name)
 
+    def list_scale_up_errors(self, pod: PodView) -> Sequence[FillError]:
+        """Return why GKE's autoscaler made no nodes for a pod."""
+        return self._real.list_scale_up_errors(pod)
+
     def list_surplus_marks(self, pool_name: str) -> dict[str, SurplusMark | None]:
         """Return the nodes of a pool by name, each with our mark where it has one."""
         return self._real.list_surplus_marks(pool_name)
@@ -162,11 +185,13 @@ class RehearsedCluster:
 
 def rehearse(ports: Ports) -> Ports:
     """Return ports by which nothing can be changed."""
+    pools = OptionalReads(RehearsedPools(ports.pools), "read_machines", reads_max=SHOWN_MAX)
     return dataclasses.replace(
         ports,
-        pools=RehearsedPools(ports.pools),
+        pools=cast("NodePools", pools),
         clusters={name: RehearsedCluster(cluster) for name, cluster in ports.clusters.items()},
         dead_letters=None,
+        reads_fillings=True,
     )
 
 

@@ -83,11 +83,6 @@ class Turn:
     workload: WorkloadView | None = None
     """The owner as it was read. In a sweep, the read may be older than the turn."""
 
-    @property
-    def sweeps(self) -> bool:
-        """Return whether this is a turn of a sweep."""
-        return self.cap is not None
-
 
 def make_attempt(
     demand: Demand, attempt: int, ports: Ports, pools: Sequence[PoolSnapshot] | None, turn: Turn

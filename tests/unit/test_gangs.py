@@ -195,8 +195,8 @@ def test_a_gang_is_as_far_as_its_slowest_slice(
 def test_a_gang_is_held_since_its_oldest_pool_that_lives() -> None:
     pools = [pool_of(0, age_seconds=500), pool_of(1, "PROVISIONING", age_seconds=700), pool_of(2, "ERROR")]
 
-    assert find_held_since(plan(), pools) == NOW - 700
-    assert find_held_since(plan(), [pool_of(0, "ERROR"), pool_of(1, "STOPPING")]) is None
+    assert find_held_since(plan(), pools, now=NOW) == NOW - 700
+    assert find_held_since(plan(), [pool_of(0, "ERROR"), pool_of(1, "STOPPING")], now=NOW) is None
 
 
 @pytest.mark.parametrize(
