@@ -138,7 +138,7 @@ def decide_trying(demand: Demand, pool: PoolSnapshot, machines: Machines, *, now
     since = f" since {format_time(error.at)}" if error.at is not None else ""
     until = f" until {format_time(created_at + CREATION_TRIES_SECONDS)}" if created_at else ""
     message = (
-        f"node pool {pool.name} is being created and gets no nodes{since}: "
+        f"node pool {pool.name} is being created and lacks nodes{since}: "
         f"{rule.words.format(zone=_find_zone(demand, pool))} (GKE: {error.said}); GKE tries again{until}"
     )
     return Decision(Verdict.WAIT, rule.reason, message)
