@@ -9,7 +9,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from standins.fakegke.faults.fault_rules import LateNodes
-from standins.fakegke.model.instances import Coming, forget_waiting
+from standins.fakegke.model.instances import Coming
 from standins.fakegke.model.node_events import NodeChanged, NodesDown, NodesDraining, NodeUp
 from standins.fakegke.model.node_objects import Node, node_object
 
@@ -46,7 +46,7 @@ class Fleet:
         late = world.faults.take(LateNodes, world.target(cluster.name, pool)) if names else None
         first = world.scenario.timings.nodes_from * seconds
         zones = {name: pool.waiting[name] for name in names}
-        forget_waiting(pool, names, world.now)
+        pool.forget_waiting(names, world.now)
         for index, name in enumerate(names):
             due = first + (seconds - first) * (index + 1) / (count + 1)
             if late is not None and index >= count - late.nodes:
@@ -90,7 +90,7 @@ class Fleet:
         """Forget some instances that are no nodes; others are left alone."""
         for name in set(names) & set(pool.coming):
             pool.coming.pop(name).entry.cancelled = True
-        forget_waiting(pool, [name for name in names if name in pool.waiting], self._world.now)
+        pool.forget_waiting([name for name in names if name in pool.waiting], self._world.now)
 
     def drain(self, cluster: ClusterRecord, pool: PoolRecord, names: list[str]) -> None:
         """Announce that nodes are about to go."""

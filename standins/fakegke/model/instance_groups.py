@@ -15,7 +15,6 @@ from standins.fakegke.errors import Code, GkeError, invalid, invalid_field
 from standins.fakegke.model.clock import rfc3339
 from standins.fakegke.model.compute import API, Operations
 from standins.fakegke.model.fleet import group_name, group_urls
-from standins.fakegke.model.instances import errors_of
 from standins.fakegke.model.node_events import CallMade
 from standins.fakegke.model.proto_messages import PoolStatus
 from standins.fakegke.resource_names import region_of
@@ -76,7 +75,7 @@ class InstanceGroups:
     def errors(self, project: str, name: str, *, zone: str = "", region: str = "") -> Json:
         """Return the last errors of a group, also of instances that were given up."""
         _, pool, at = self._find("listErrors", project, name, zone, region)
-        found = [each for each in errors_of(pool, self._world.now) if each.zone == at]
+        found = [each for each in pool.list_errors(self._world.now) if each.zone == at]
         return {"items": [self._error_item(project, each) for each in found]}
 
     def resize(self, project: str, name: str, *, size: str, zone: str = "", region: str = "") -> Json:

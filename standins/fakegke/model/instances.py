@@ -9,16 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from standins.fakegke.faults.fault_rules import Fault
     from standins.fakegke.model.agenda import Entry
-    from standins.fakegke.model.state import PoolRecord
 
 RETRY_SECONDS = 60.0
 """How often a group tries again to make an instance: a guess."""
 _ROUNDS_KEPT = 3
-_ERRORS_KEPT = 200
 _STAGES = ((0.3, "PROVISIONING"), (0.6, "STAGING"))
 
 
@@ -79,24 +75,3 @@ class Wait:
             return []
         count = int((now - self.errors_from) // RETRY_SECONDS) + 1
         return [self.errors_from + number * RETRY_SECONDS for number in range(max(0, count - _ROUNDS_KEPT), count)]
-
-
-def errors_of(pool: PoolRecord, now: float) -> list[PastError]:
-    """Return the last errors of a pool's groups, oldest first, those of instances given up too."""
-    return sorted([*pool.past_errors, *_present(pool, list(pool.waiting), now)], key=lambda each: each.at)
-
-
-def forget_waiting(pool: PoolRecord, names: list[str], now: float) -> None:
-    """Take instances off the waiting ones; their errors stay listed."""
-    pool.past_errors = [*pool.past_errors, *_present(pool, names, now)][-_ERRORS_KEPT:]
-    for name in names:
-        del pool.waiting[name]
-    if not pool.waiting:
-        pool.wait = None
-
-
-def _present(pool: PoolRecord, names: list[str], now: float) -> Iterator[PastError]:
-    if pool.wait is None or pool.wait.error is None:
-        return
-    for at in pool.wait.rounds_until(now):
-        yield from (PastError(name, pool.waiting[name], at, pool.wait.error) for name in names)
