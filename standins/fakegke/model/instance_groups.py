@@ -17,6 +17,7 @@ from standins.fakegke.model.compute import API, Operations
 from standins.fakegke.model.fleet import group_name, group_urls
 from standins.fakegke.model.node_events import CallMade
 from standins.fakegke.model.proto_messages import PoolStatus
+from standins.fakegke.model.templates import name_template
 from standins.fakegke.resource_names import region_of
 
 if TYPE_CHECKING:
@@ -143,6 +144,8 @@ class InstanceGroups:
             "kind": "compute#instanceGroupManager",
             "name": url.rsplit("/", 1)[-1],
             "baseInstanceName": group_name(cluster, pool, at),
+            "instanceTemplate": f"{API}/projects/{cluster.name.project}/global/instanceTemplates/"
+            f"{name_template(cluster, pool, at)}",
             "zone": url.partition("/instanceGroupManagers/")[0],
             "targetSize": len(states),
             "currentActions": dict.fromkeys(_ACTIONS, 0)

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from standins.fakegke.errors import GkeError, invalid
 from standins.fakegke.model.compute import Compute
 from standins.fakegke.model.instance_groups import InstanceGroups
+from standins.fakegke.model.templates import Templates
 from standins.fakegke.skins.rest_skin import error_response
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class ComputeRest:
 
     def __init__(self, gke: FakeGke) -> None:
         self._compute = Compute(gke.world)
+        self._templates = Templates(gke.world)
         self._groups = InstanceGroups(gke.world, gke.growth)
 
     def routes(self) -> list[Route]:
@@ -42,6 +44,16 @@ class ComputeRest:
         compute = self._compute
         return [
             *(route for place in _PLACES for route in self._routes_at(place)),
+            _route(
+                "GET",
+                f"{_PROJECT}/global/instanceTemplates/{{name}}",
+                lambda at, _: self._templates.template(**at),
+            ),
+            _route(
+                "GET",
+                f"{_PROJECT}/zones/{{zone}}/machineTypes/{{name}}",
+                lambda at, _: self._templates.machine_type(**at),
+            ),
             _route("POST", _POLICIES, lambda at, sent: compute.create_policy(**at, body=sent.body)),
             _route("GET", _POLICIES, lambda at, _: _list(compute.policies(**at))),
             _route("GET", f"{_POLICIES}/{{name}}", lambda at, _: compute.policy(**at)),

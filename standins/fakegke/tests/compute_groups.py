@@ -23,6 +23,7 @@ class Groups:
 
     def __init__(self, served: ServedWorld, pool: str = "pool-1", place: str = PLACES[0]) -> None:
         self.name = served.pool(pool).instance_group_urls[0].rsplit("/", 1)[-1]
+        self._rest = served.rest
         root = f"{served.rest}/compute/v1/projects/{PROJECT}/{place}"
         self._url = f"{root}/instanceGroupManagers/{self.name}"
 
@@ -34,6 +35,15 @@ class Groups:
 
     def errors(self) -> list[dict[str, Any]]:
         return list(httpx.get(f"{self._url}/listErrors").raise_for_status().json()["items"])
+
+    def template(self) -> Any:
+        path = self.read()["instanceTemplate"].removeprefix("https://www.googleapis.com")
+        return httpx.get(f"{self._rest}{path}").raise_for_status().json()
+
+    def machine_type(self) -> Any:
+        name = self.template()["properties"]["machineType"]
+        url = f"{self._rest}/compute/v1/projects/{PROJECT}/zones/{ZONE}/machineTypes/{name}"
+        return httpx.get(url).raise_for_status().json()
 
     def resize(self, size: int) -> httpx.Response:
         return httpx.post(f"{self._url}/resize", params={"size": size})

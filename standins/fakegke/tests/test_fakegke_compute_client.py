@@ -72,5 +72,7 @@ def test_no_answer_has_a_field_that_googles_types_do_not_have(served: ServedWorl
         ({"managedInstances": group.instances()}, compute_v1.InstanceGroupManagersListManagedInstancesResponse),
         ({"items": group.errors()}, compute_v1.InstanceGroupManagersListErrorsResponse),
         (operation, compute_v1.Operation),
+        (group.template(), compute_v1.InstanceTemplate),
+        (group.machine_type(), compute_v1.MachineType),
     ):
         json_format.ParseDict(raw, kind.pb(kind()))

@@ -209,3 +209,18 @@ def test_capacity_that_comes_while_gke_still_tries_ends_the_creation_well(served
     done = served.operation(operation)
     assert (done.status, done.error.code) == (container_v1.Operation.Status.DONE, 0)
     assert (_nodes(served), served.pool().status) == (4, Pool.RUNNING)
+
+
+def test_the_template_of_an_empty_group_says_what_its_nodes_will_have(served: ServedWorld) -> None:
+    group = created_empty(served)
+    (item,) = group.template()["properties"]["metadata"]["items"]
+    assert item["key"] == "kube-env"
+    for part in (
+        "cloud.google.com/gke-nodepool=pool-1",
+        "cloud.google.com/gke-tpu-topology=4x4",
+        ";node_taints=google.com/tpu=present:NoSchedule;",
+        ";extended_resources=google.com/tpu=4",
+    ):
+        assert part in item["value"]
+    machine = group.machine_type()
+    assert (machine["guestCpus"], machine["memoryMb"]) == (180, 720 * 1024)
