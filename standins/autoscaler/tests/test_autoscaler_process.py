@@ -79,7 +79,9 @@ def cloud(tmp_path: Path) -> Iterator[Cloud]:
         open_client(kubeconfig) as kubernetes,
     ):
         words = (f"--kubeconfig={kubeconfig}", f"--gke={gke.rest}", f"--cluster={CLUSTER}", f"--speed={SPEED}")
-        command = Command("autoscaler", (sys.executable, "-m", "standins.autoscaler", *words), ROOT)
+        command = Command(
+            name="autoscaler", arguments=(sys.executable, "-m", "standins.autoscaler", *words), folder=ROOT
+        )
         with running(command, tmp_path, lambda: "looking" in (tmp_path / "autoscaler.log").read_text()) as child:
             yield Cloud(kubernetes, gke.rest)
             child.end(PATIENCE)
