@@ -166,6 +166,19 @@ def pods_whose_accelerators_fill_their_hosts_are_never_moved(world: AutoscalerWo
     )
 
 
+def a_pod_that_fills_its_host_stays_there_although_another_host_is_free(world: AutoscalerWorld) -> None:
+    world.add_pool("spare", hosts=1, **GPU)
+    world.add_pod("first", requests={"nvidia.com/gpu": "8"})
+    world.advance(5 * MINUTE)
+    world.keep_nodes("spare")
+    world.add_pool("gpus", hosts=1, **GPU)
+    world.add_pod("second", requests={"nvidia.com/gpu": "8"})
+    world.advance(5 * MINUTE)
+    world.end_pod("first")
+    world.advance(60 * MINUTE)
+    assert (world.count_nodes("spare"), world.find_pool_of("second")) == (1, "gpus")
+
+
 def _use_a_part_of_two_hosts(world: AutoscalerWorld, annotations: dict[str, Any]) -> None:
     world.add_pool("gpus", hosts=2, **GPU)
     for name in ("full-0", "full-1"):
@@ -263,6 +276,7 @@ SHARED: tuple[Callable[[AutoscalerWorld], None], ...] = (
     an_idle_slice_goes_as_a_whole_after_ten_minutes,
     an_annotation_keeps_idle_nodes,
     pods_whose_accelerators_fill_their_hosts_are_never_moved,
+    a_pod_that_fills_its_host_stays_there_although_another_host_is_free,
     a_host_with_few_accelerators_in_use_is_drained_if_its_pods_fit_elsewhere,
     a_pod_that_may_not_be_evicted_keeps_its_host,
 )

@@ -14,7 +14,19 @@ if TYPE_CHECKING:
     from standins.fakegke.tests.fakegke_worlds import ServedWorld
 
 Pool = container_v1.NodePool.Status
+SPOT: dict[str, Any] = {"config": {"spot": True}}
+ON_DEMAND: dict[str, Any] = {"config": {"spot": False}}
 FLEX: dict[str, Any] = {"config": {"spot": False, "flex_start": True}}
+RESERVED: dict[str, Any] = {
+    "config": {
+        "spot": False,
+        "reservation_affinity": {
+            "consume_reservation_type": "SPECIFIC_RESERVATION",
+            "key": "compute.googleapis.com/reservation-name",
+            "values": ["res-1"],
+        },
+    }
+}
 
 
 def _nodes(served: ServedWorld, pool: str = "pool-1") -> int:
@@ -40,6 +52,14 @@ def test_an_empty_pool_stays_empty_until_its_group_is_resized(served: ServedWorl
     assert [(each["currentAction"], each["instanceStatus"]) for each in group.instances()] == [
         ("NONE", "RUNNING")
     ] * 4
+
+
+@pytest.mark.parametrize("tier", [SPOT, ON_DEMAND, FLEX, RESERVED], ids=["spot", "on-demand", "flex", "reserved"])
+def test_the_creation_of_an_empty_pool_takes_seconds_for_every_tier(
+    served: ServedWorld, tier: dict[str, Any]
+) -> None:
+    sold_out(served)
+    created_empty(served, **tier)
 
 
 def test_the_instances_that_come_have_the_names_of_the_nodes_that_they_become(served: ServedWorld) -> None:
