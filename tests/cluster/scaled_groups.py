@@ -37,30 +37,43 @@ class _Held:
 
 
 class ScaledGroups:
-    """Groups that register nodes in a cluster; `calls` is what the autoscaler asked of them."""
+    """Groups that register nodes in a cluster, and remember what the autoscaler asked of them."""
 
     def __init__(self, api: httpx.Client) -> None:
         self._api, self._lock = api, threading.RLock()
         self._held: dict[str, _Held] = {}
         self._made = 0
-        self.calls: list[tuple[float, str, str, object]] = []
-        """When (monotonic), what, of which group, and how many or which."""
+        self.calls: list[tuple[float, str, str, Any]] = []
+        """When (monotonic), what, of which group, and how many nodes or which."""
 
     def add(
-        self, name: str, *, maximum: int, resources: dict[str, str], labels: dict[str, str], capacity: int = 99
+        self, name: str, *, maximum: int, resources: dict[str, str], capacity: int, all_or_nothing: bool
     ) -> None:
-        """Add an empty group. The one of a slice (TPUs) grows all or nothing."""
+        """Add an empty group."""
         tpu = "google.com/tpu" in resources
         taint = "google.com/tpu" if tpu else "nvidia.com/gpu"
+        labels = {POOL: name} | ({} if tpu else {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"})
         template = {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": f"{name}-template", "labels": labels | {POOL: name}},
+            "metadata": {"name": f"{name}-template", "labels": labels},
             "spec": {"taints": [{"key": taint, "value": "present", "effect": "NoSchedule"}]},
             "status": {"capacity": resources, "allocatable": resources},
         }
-        group = Group(name=name, minimum=0, maximum=maximum, all_or_nothing=tpu, template=template)
+        group = Group(name=name, minimum=0, maximum=maximum, all_or_nothing=all_or_nothing, template=template)
         self._held[name] = _Held(group, capacity)
+
+    def give(self, name: str, capacity: int) -> None:
+        """Let there be so many machines for a group; what it waits for comes now."""
+        with self._lock:
+            held = self._held[name]
+            held.capacity = capacity
+            self._make_missing(held)
+
+    def asked(self, what: str, name: str) -> list[tuple[float, Any]]:
+        """Return when a group was asked for something, and for what."""
+        with self._lock:
+            return [(at, value) for at, asked, group, value in self.calls if (asked, group) == (what, name)]
 
     def nodes(self, name: str) -> list[str]:
         """Return the nodes of a group, oldest first."""
@@ -103,12 +116,7 @@ class ScaledGroups:
                 raise Refused(f"size: {size} is not valid for {name}")
             self.calls.append((time.monotonic(), "resize", name, size))
             held.target = size
-            wanted = size - len(held.made)
-            room = held.capacity - len(held.made)
-            if room < wanted and held.group.all_or_nothing:
-                return
-            for _ in range(min(wanted, room)):
-                self._register(held)
+            self._make_missing(held)
 
     def delete_instances(self, name: str, provider_ids: list[str]) -> None:
         with self._lock:
@@ -127,6 +135,14 @@ class ScaledGroups:
             return self._held[name]
         except KeyError:
             raise Refused(f"no group {name!r}") from None
+
+    def _make_missing(self, held: _Held) -> None:
+        wanted = held.target - len(held.made)
+        room = held.capacity - len(held.made)
+        if room < wanted and held.group.all_or_nothing:
+            return
+        for _ in range(min(wanted, room)):
+            self._register(held)
 
     def _register(self, held: _Held) -> None:
         self._made += 1

@@ -7,23 +7,37 @@ so that any other program in its place can be held to the same scenarios.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, ClassVar
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from standins.controlplane.api_client import MERGE, STRATEGIC
 from standins.controlplane.tests.controlplane_worlds import World, wait_for, wait_for_count
 from tests.cluster.scaled_groups import ScaledGroups
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from standins.autoscaler_real.node_groups import NodeGroups
+    from standins.autoscaler_real.program import Pace
     from standins.controlplane.plane import ControlPlane
 
 Json = dict[str, Any]
+Running = AbstractContextManager[object]
 
 TPU, GPU = "google.com/tpu", "nvidia.com/gpu"
 TPU_HOST = {"cpu": "180", "memory": "720Gi", "pods": "110", TPU: "4"}
 GPU_HOST = {"cpu": "208", "memory": "1800Gi", "pods": "110", GPU: "8"}
 KEPT = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 STAYS = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+AUTOSCALER = "cluster-autoscaler"
 MOVED = "deleting pod for node scale down"
+
+
+class Program(Protocol):
+    """Starts an autoscaler of these groups, for the cluster of a kubeconfig."""
+
+    def __call__(self, kubeconfig: Path, groups: NodeGroups, folder: Path, pace: Pace) -> Running: ...
 
 
 class ScalingWorld(World):
@@ -31,23 +45,37 @@ class ScalingWorld(World):
 
     LIST: ClassVar = "/apis/batch/v1/namespaces/{}/jobs"
 
-    def __init__(self, plane: ControlPlane) -> None:
+    def __init__(self, plane: ControlPlane, program: Program, folder: Path, pace: Pace) -> None:
         super().__init__(plane)
         self.groups = ScaledGroups(plane.api)
+        self.autoscaler: Callable[[], Running] = lambda: program(plane.kubeconfig, self.groups, folder, pace)
+        """Starts it, once a scenario has laid out its cluster."""
 
     def clear(self) -> None:
         super().clear()
         self.groups.remove_all()
 
     def add_slice(self, name: str = "slice", *, hosts: int = 4, capacity: int = 99) -> str:
-        """Add the group of a TPU slice; return its name in the cluster."""
-        return self._add(name, TPU_HOST, {"cloud.google.com/gke-tpu-topology": "4x4"}, hosts, capacity)
+        """Add the group of a TPU slice, which grows all or nothing; return its name."""
+        return self._add(name, TPU_HOST, hosts, capacity, all_or_nothing=True)
 
     def add_elastic(self, name: str = "elastic", *, nodes: int = 3) -> str:
-        """Add a group of hosts with 8 GPUs; return its name in the cluster."""
-        return self._add(name, GPU_HOST, {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}, nodes, 99)
+        """Add a group of hosts with 8 GPUs; return its name."""
+        return self._add(name, GPU_HOST, nodes, 99)
 
-    def run(self, job: str, group: str, accelerators: dict[str, int], *, pods: int = 1, **annotations: str) -> None:
+    def add_tpu_hosts(self, name: str = "hosts", *, nodes: int = 3) -> str:
+        """Add a group of TPU hosts that nothing binds together; return its name."""
+        return self._add(name, TPU_HOST, nodes, 99)
+
+    def run(
+        self,
+        job: str,
+        group: str,
+        accelerators: dict[str, int],
+        *,
+        pods: int = 1,
+        annotations: dict[str, str] | None = None,
+    ) -> None:
         """Submit a Job whose pods want nodes of a group, with so many accelerators each."""
         container = {"name": "main", "image": "main", "resources": {"limits": accelerators}}
         spec = {
@@ -56,7 +84,7 @@ class ScalingWorld(World):
             "containers": [container],
             "tolerations": [{"key": GPU, "operator": "Exists"}],
         }
-        template = {"metadata": {"annotations": annotations}, "spec": spec}
+        template = {"metadata": {"annotations": annotations or {}}, "spec": spec}
         self.submit(
             {
                 "apiVersion": "batch/v1",
@@ -66,7 +94,15 @@ class ScalingWorld(World):
             }
         )
 
-    def run_on(self, job: str, node: str, group: str, accelerators: dict[str, int], **annotations: str) -> str:
+    def run_on(
+        self,
+        job: str,
+        node: str,
+        group: str,
+        accelerators: dict[str, int],
+        *,
+        annotations: dict[str, str] | None = None,
+    ) -> str:
         """Let a Job's one pod run on this node and on no other, which it does not ask for.
 
         Return the pod's name.
@@ -74,7 +110,7 @@ class ScalingWorld(World):
         others = [each for each in self.groups.nodes(group) if each != node]
         for each in others:
             self._cordon(each, value=True)
-        self.run(job, group, accelerators, **annotations)
+        self.run(job, group, accelerators, annotations=annotations)
         (pod,) = self.wait_bound(job, 1)
         for each in others:
             self._cordon(each, value=False)
@@ -82,7 +118,7 @@ class ScalingWorld(World):
         return str(pod["metadata"]["name"])
 
     def wait_bound(self, job: str, count: int) -> list[Json]:
-        """Return the pods of a Job once so many have nodes and run, as a kubelet would report it."""
+        """Return the pods of a Job once so many have nodes and run, as a kubelet reports it."""
         pods = wait_for_count(f"{count} bound pods of {job}", count, lambda: self.bound_of(job))
         for pod in pods:
             self.finish(pod, "Running")
@@ -112,16 +148,16 @@ class ScalingWorld(World):
             each["metadata"]["name"] == pod and "deletionTimestamp" not in each["metadata"] for each in self.pods()
         )
 
-    def told(self) -> list[tuple[float, str, str, str]]:
-        """Return the Events of the pods: when first, type, reason and message, by time of writing."""
+    def told(self) -> list[tuple[str, str, str]]:
+        """Return what the autoscaler told of the pods: type, reason and message of each Event."""
         found = self.read_all(f"/api/v1/namespaces/{self.namespace}/events")
         return [
-            (time.time(), each["type"], each["reason"], each["message"])
+            (each["type"], each["reason"], each["message"])
             for each in found
-            if each["involvedObject"]["kind"] == "Pod"
+            if each["involvedObject"]["kind"] == "Pod" and each["source"].get("component") == AUTOSCALER
         ]
 
-    def watch_for(self, seconds: float, look: Any) -> float | None:
+    def watch_for(self, seconds: float, look: Callable[[], object]) -> float | None:
         """Return after how many seconds a look finds something, None when it never does."""
         began = time.monotonic()
         while (passed := time.monotonic() - began) < seconds:
@@ -131,10 +167,12 @@ class ScalingWorld(World):
         return None
 
     def _add(
-        self, name: str, resources: dict[str, str], labels: dict[str, str], maximum: int, capacity: int
+        self, name: str, resources: dict[str, str], maximum: int, capacity: int, *, all_or_nothing: bool = False
     ) -> str:
         full = f"{self.namespace}-{name}"
-        self.groups.add(full, maximum=maximum, resources=resources, labels=labels, capacity=capacity)
+        self.groups.add(
+            full, maximum=maximum, resources=resources, capacity=capacity, all_or_nothing=all_or_nothing
+        )
         return full
 
     def _cordon(self, node: str, *, value: bool) -> None:
