@@ -30,7 +30,7 @@ _LAST_LINES = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How fast it acts, in seconds; the defaults are upstream's own."""
+    """How fast it acts, in seconds, and on what; the defaults are upstream's own."""
 
     scan: float = 10
     unneeded: float = 600
@@ -42,6 +42,8 @@ class Pace:
     longest_backoff: float = 1800
     recheck: float = 300
     """How long a node that could not be removed is not looked at again."""
+    gpu_threshold: float = 0.5
+    """Which part of a node's GPUs must be requested for its pods not to be moved."""
 
     def flags(self) -> tuple[str, ...]:
         """Return the flags that say so."""
@@ -52,6 +54,7 @@ class Pace:
             f"--initial-node-group-backoff-duration={self.first_backoff:g}s",
             f"--max-node-group-backoff-duration={self.longest_backoff:g}s",
             f"--unremovable-node-recheck-timeout={self.recheck:g}s",
+            f"--scale-down-gpu-utilization-threshold={self.gpu_threshold:g}",
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from standins.controlplane.api_client import MERGE, STRATEGIC
@@ -48,8 +49,15 @@ class ScalingWorld(World):
     def __init__(self, plane: ControlPlane, program: Program, folder: Path, pace: Pace) -> None:
         super().__init__(plane)
         self.groups = ScaledGroups(plane.api)
-        self.autoscaler: Callable[[], Running] = lambda: program(plane.kubeconfig, self.groups, folder, pace)
-        """Starts it, once a scenario has laid out its cluster."""
+        self._plane, self._program, self._folder, self._pace = plane, program, folder, pace
+
+    def autoscaler(self, **changes: float) -> Running:
+        """Return what starts and ends the autoscaler, with some of its pace changed.
+
+        A scenario lays out its cluster before.
+        """
+        pace = replace(self._pace, **changes)
+        return self._program(self._plane.kubeconfig, self.groups, self._folder, pace)
 
     def clear(self) -> None:
         super().clear()

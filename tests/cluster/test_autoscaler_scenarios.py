@@ -168,6 +168,19 @@ def test_a_running_pod_that_uses_one_of_eight_gpus_is_moved_where_another_node_h
     assert [each["metadata"]["labels"]["job-name"] for each in world.bound_of("large")] == ["large"]
 
 
+def test_with_a_threshold_below_its_share_the_small_pod_is_not_moved_and_empty_nodes_go(
+    world: ScalingWorld,
+) -> None:
+    """GKE has this threshold in a ComputeClass alone (`gpuConsolidationThreshold`)."""
+    group = world.add_elastic()
+    kept, used, empty = world.fill(group, 3)
+    world.keep(kept)
+    pod = world.run_on("serve", used, group, {GPU: 1})
+    with world.autoscaler(gpu_threshold=0.1):
+        wait_for("the end of the empty node", lambda: empty not in world.groups.nodes(group))
+        assert world.watch_for(LONG, lambda: world.is_leaving(pod)) is None
+
+
 def test_a_small_pod_that_comes_to_a_node_nearly_gone_is_moved_soon(world: ScalingWorld) -> None:
     """The time during which a node was empty counts as time in which it was not needed."""
     group = world.add_elastic()
