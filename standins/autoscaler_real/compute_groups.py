@@ -6,18 +6,17 @@ https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
 from standins.autoscaler_real.node_groups import Group, Instance, Refused, State
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from standins.autoscaler_real.node_templates import read_machine_type, render_new_node
 
 Json = dict[str, Any]
 
 _API = "https://www.googleapis.com/compute/v1/"
+_PATH = "/compute/v1/"
 _MANAGERS, _GROUPS = "/instanceGroupManagers/", "/instanceGroups/"
 _NOT_YET_OR_NO_MORE = ("PROVISIONING", "STOPPING")
 _SECONDS = 4.0
@@ -32,19 +31,12 @@ class ComputeGroups:
     Args:
         rest: The address of the server, without a slash at its end.
         cluster: ``projects/…/locations/…/clusters/…``.
-        template: Returns the Node object that a new machine of a pool in a zone registers.
         transport: How requests travel; None: over the network.
     """
 
-    def __init__(
-        self,
-        rest: str,
-        cluster: str,
-        template: Callable[[Json, str], Json],
-        *,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
-        self._cluster, self._template = cluster, template
+    def __init__(self, rest: str, cluster: str, *, transport: httpx.BaseTransport | None = None) -> None:
+        self._cluster = cluster
+        self._templates: dict[str, Json] = {}
         self._http = httpx.Client(base_url=rest, timeout=_SECONDS, trust_env=False, transport=transport)
 
     def close(self) -> None:
@@ -83,13 +75,25 @@ class ComputeGroups:
 
     def _read(self, pool: Json, url: str) -> Group:
         scaling = pool["autoscaling"]
+        if url not in self._templates:
+            self._templates[url] = self._read_template(url)
         return Group(
             name=url.replace(_MANAGERS, _GROUPS),
             minimum=int(scaling.get("minNodeCount", 0)),
             maximum=int(scaling.get("maxNodeCount", 0)),
             all_or_nothing=bool(pool.get("placementPolicy", {}).get("tpuTopology")),
-            template=self._template(pool, url.partition("/zones/")[2].partition("/")[0]),
+            template=self._templates[url],
         )
+
+    def _read_template(self, url: str) -> Json:
+        group = self._call("GET", _path(url))
+        template = self._call("GET", _path(group["instanceTemplate"]))
+        project, _, rest = url.removeprefix(f"{_API}projects/").partition("/zones/")
+        machine = f"projects/{project}/zones/{rest.partition('/')[0]}/machineTypes/{read_machine_type(template)}"
+        try:
+            return render_new_node(f"{group['name']}-new", template, self._call("GET", f"{_PATH}{machine}"))
+        except (KeyError, ValueError) as error:
+            raise Refused(f"{template.get('name')}: {error!r}") from error
 
     def _call(
         self, verb: str, path: str, *, params: dict[str, str] | None = None, body: Json | None = None
@@ -103,7 +107,7 @@ class ComputeGroups:
 
 
 def _path(name: str) -> str:
-    return "/compute/v1/" + name.removeprefix(_API).replace(_GROUPS, _MANAGERS)
+    return _PATH + name.removeprefix(_API).replace(_GROUPS, _MANAGERS)
 
 
 def _address(provider_id: str) -> str:

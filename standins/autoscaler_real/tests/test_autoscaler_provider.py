@@ -20,6 +20,10 @@ Json = dict[str, Any]
 CLUSTER = "projects/p/locations/us-east5/clusters/c"
 ROOT = "https://www.googleapis.com/compute/v1/projects/p/zones/us-east5-b"
 SLICE, ELASTIC = f"{ROOT}/instanceGroups/slice-grp", f"{ROOT}/instanceGroups/elastic-grp"
+VARIABLES = (
+    "os=linux;node_labels=zone=us-east5-b,team=a;node_taints=google.com/tpu=present:NoSchedule;"
+    "extended_resources=google.com/tpu=4"
+)
 POOLS: list[Json] = [
     {
         "name": "slice",
@@ -71,19 +75,20 @@ class Cloud:
         if path.endswith("/listManagedInstances"):
             return httpx.Response(200, json={"managedInstances": INSTANCES if "slice" in path else []})
         if request.method == "GET":
-            return httpx.Response(200, json={"targetSize": 3})
+            return httpx.Response(200, json=self._describe(path))
         self.asked.append((str(request.url).partition("/zones/")[2], request.read()))
         if "elastic" in path:
             return httpx.Response(403, json={"error": {"message": "no"}})
         return httpx.Response(200, json={"status": "DONE"})
 
-
-def template(pool: Json, zone: str) -> Json:
-    return {
-        "metadata": {"name": f"{pool['name']}-new", "labels": {"zone": zone}},
-        "spec": {"taints": [{"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}]},
-        "status": {"capacity": {"google.com/tpu": "4"}, "allocatable": {"google.com/tpu": "4"}},
-    }
+    def _describe(self, path: str) -> Json:
+        if "/machineTypes/" in path:
+            return {"name": path.rsplit("/", 1)[-1], "guestCpus": 180, "memoryMb": 737_280}
+        if "/instanceTemplates/" in path:
+            items = [{"key": "kube-env", "value": f"OTHER: 1\nAUTOSCALER_ENV_VARS: {VARIABLES}\n"}]
+            return {"name": "t", "properties": {"machineType": "ct6e-standard-4t", "metadata": {"items": items}}}
+        template = "https://www.googleapis.com/compute/v1/projects/p/global/instanceTemplates/t"
+        return {"name": path.rsplit("/", 1)[-1], "targetSize": 3, "instanceTemplate": template}
 
 
 class Caller:
@@ -111,7 +116,7 @@ def cloud() -> Cloud:
 
 @pytest.fixture
 def call(cloud: Cloud) -> Iterator[Caller]:
-    groups = ComputeGroups("http://cloud", CLUSTER, template, transport=httpx.MockTransport(cloud.answer))
+    groups = ComputeGroups("http://cloud", CLUSTER, transport=httpx.MockTransport(cloud.answer))
     with Provider(groups) as provider:
         caller = Caller(provider.address)
         yield caller
@@ -172,11 +177,12 @@ def test_a_slice_alone_grows_all_or_nothing_and_all_else_is_as_the_autoscaler_ha
 
 def test_a_new_node_has_the_pools_labels_taints_and_resources(call: Caller) -> None:
     node = call("NodeGroupTemplateNodeInfo", "TemplateResponse", of_group(SLICE)).nodeInfo
-    assert dict(node.metadata.labels) == {"zone": "us-east5-b"}
+    assert dict(node.metadata.labels) == {"zone": "us-east5-b", "team": "a"}
     assert [(each.key, each.value, each.effect) for each in node.spec.taints] == [
         ("google.com/tpu", "present", "NoSchedule")
     ]
-    assert node.status.allocatable["google.com/tpu"].string == "4"
+    resources = {key: each.string for key, each in node.status.allocatable.items()}
+    assert resources == {"cpu": "180", "memory": "737280Mi", "pods": "110", "google.com/tpu": "4"}
 
 
 def test_sizes_change_from_what_the_group_is_asked_to_have(call: Caller, cloud: Cloud) -> None:
