@@ -6,12 +6,12 @@ A create that would conflict conflicts here too, so the code takes the same path
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from shared.core.errors import AlreadyExists
 from shared.perform.answer_demand import provision_pod
 from shared.perform.creation_list import Creations
-from shared.perform.deletion_cap import DeletionCap
+from shared.perform.fillings import OptionalReads
 from shared.perform.followers import judge_followers
 from shared.perform.release_pools import collect_pool
 from shared.perform.resume_workloads import answer_workload, hand_over, list_parents
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     )
     from shared.core.workloads import Disk, NodeView, Parent, PodView, WorkloadView
     from shared.perform.outcome import Outcome
+
+SHOWN_MAX = 50
+"""Of so many pools that have no nodes yet an operator is shown why: they are read one by one."""
 
 
 class RehearsedPools:
@@ -72,7 +75,7 @@ class RehearsedPools:
         """Accept another size; nothing is sent."""
 
     def read_machines(self, pool: PoolSnapshot) -> Machines:
-        """Return what the instance groups of a pool say of its machines."""
+        """Return what Compute Engine says of the machines of a pool."""
         return self._real.read_machines(pool)
 
     def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
@@ -182,11 +185,13 @@ class RehearsedCluster:
 
 def rehearse(ports: Ports) -> Ports:
     """Return ports by which nothing can be changed."""
+    pools = OptionalReads(RehearsedPools(ports.pools), "read_machines", reads_max=SHOWN_MAX)
     return dataclasses.replace(
         ports,
-        pools=RehearsedPools(ports.pools),
+        pools=cast("NodePools", pools),
         clusters={name: RehearsedCluster(cluster) for name, cluster in ports.clusters.items()},
         dead_letters=None,
+        reads_fillings=True,
     )
 
 
@@ -199,10 +204,9 @@ def rehearse_leaders(cluster: str, pools: list[PoolSnapshot], ports: Ports) -> I
         ports: from `rehearse`.
     """
     answered, creations = set[str](), Creations(cluster, ports)
-    cap = DeletionCap(ports.settings.sweep_deletions_max)  # as in a sweep, which reads the most
     for pod in ports.clusters[cluster].list_waiting_leaders():
-        yield pod, provision_pod(cluster, pod, ports, pools=pools, answered=answered, cap=cap, creations=creations)
-    for pod, found in judge_followers(cluster, ports, pools=pools, answered=answered, cap=cap):
+        yield pod, provision_pod(cluster, pod, ports, pools=pools, answered=answered, creations=creations)
+    for pod, found in judge_followers(cluster, ports, pools=pools, answered=answered):
         if isinstance(found, Exception):
             raise found
         yield pod, found

@@ -345,5 +345,7 @@ class Ports:
     """None to list them in each delivery, as a simulation does."""
     queues: Mapping[str, Queues] = field(default_factory=dict)
     """Kueue, by cluster; empty unless the setting `kueue_admission_check` is on."""
+    reads_fillings: bool = False
+    """What keeps pools empty is read: in a sweep, and to show an operator the present state."""
     until: float = float("inf")
     """Unix seconds of the end of this delivery; see `shared.perform.bounded_ports`."""

@@ -74,6 +74,7 @@ class _Check(_Struct):
 
 
 class _Bulk(_Struct):
+    in_progress: bool = False
     last_progress_check: _Check | None = None
 
 
@@ -118,7 +119,9 @@ class InstanceGroups:
     def read_machines(self, pool: PoolSnapshot) -> Machines:
         """Return how many machines there are and come, and what keeps the others away.
 
-        The errors of the group are read only if no machine comes.
+        A group that makes all machines of a slice or none lists them as being created while it has
+        no capacity for them, and only its operation says so. The errors of the group are read if no
+        machine comes.
 
         Raises:
             ProvisionerError: a group could not be read.
@@ -127,11 +130,13 @@ class InstanceGroups:
         for group in _list_groups(pool):
             rows = [each for each in self._list_instances(group) if not each.current_action.startswith(_LEAVING)]
             absent = [each for each in rows if each.instance_status in _ABSENT]
+            bulk = self._get_bulk(group) if len(absent) == len(rows) else _Bulk()
+            told = list(_list_check_errors(bulk))
             made += len(rows) - len(absent)
-            coming += sum(not _find_errors(row) for row in absent)
+            coming += 0 if told and bulk.in_progress else sum(not _find_errors(row) for row in absent)
             errors += [_tell(error, None) for row in absent for error in _find_errors(row)]
             if not (made or coming):
-                errors += self._list_errors(group)
+                errors += [*self._list_errors(group), *told]
         return Machines(made=made, coming=coming, errors=tuple(dict.fromkeys(errors)))
 
     def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
@@ -156,16 +161,21 @@ class InstanceGroups:
         return _decode(_INSTANCES, answer).managed_instances
 
     def _list_errors(self, group: str) -> Iterator[FillError]:
-        """Yield the errors of the group, and of the operation that makes all machines or none."""
         answer = self._session.call("GET", f"compute/v1/{group}/listErrors")
         for each in _decode(_ERROR_LIST, answer).items:
             if each.error is not None:
                 yield _tell(each.error, parse_time(each.timestamp))
+
+    def _get_bulk(self, group: str) -> _Bulk:
+        """Return the operation that makes all machines of the group or none."""
         status = self._get(group).status
-        bulk = status.bulk_instance_operation if status else None
-        check = bulk.last_progress_check if bulk else None
-        for error in check.error.errors if check and check.error else ():
-            yield _tell(error, parse_time(check.timestamp if check else None))
+        return (status.bulk_instance_operation if status else None) or _Bulk()
+
+
+def _list_check_errors(bulk: _Bulk) -> Iterator[FillError]:
+    check = bulk.last_progress_check
+    for error in check.error.errors if check and check.error else ():
+        yield _tell(error, parse_time(check.timestamp if check else None))
 
 
 def _find_errors(row: _Instance) -> list[_Error]:

@@ -17,14 +17,14 @@ from shared.core.decide.admission_checks import (
     refuse_owner,
 )
 from shared.core.decide.demands import refuse_rejected
-from shared.core.decide.gangs import decide_late, plan_gang
-from shared.core.decisions import Decision
+from shared.core.decide.gangs import GangAnswer, GangState, plan_gang
+from shared.core.decisions import Decision, Verdict
 from shared.core.errors import Rejected
 from shared.core.kueue import find_seconds
 from shared.core.times import format_time
 from shared.perform.disk_zones import add_disks
 from shared.perform.explain import explain
-from shared.perform.gang_pools import describe_slices, give_pools
+from shared.perform.gang_pools import describe_slices, give_pools, judge_round
 from shared.perform.outcome import Outcome
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from shared.core.decide.admission_checks import CheckAnswer
-    from shared.core.decide.gangs import GangAnswer
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.kueue import Check, CheckState, QueuedWorkload
     from shared.core.ports import Ports, Queues
@@ -137,9 +136,12 @@ class Admission:
         gang = plan_gang(self.cluster, add_disks(self.cluster, owner, self.ports), self.ports.settings)
         if isinstance(gang, Decision):
             return gang
-        late = decide_late(gang, pools, seconds, since=queued.reserved_at or 0.0, now=self.ports.clock.now())
-        if late is not None:
-            return late
+        ended = judge_round(gang, pools, self.ports, seconds, since=queued.reserved_at or 0.0)
+        if ended is not None:
+            if ended.verdict != Verdict.WAIT:
+                return ended
+            explain(self.ports.clusters[self.cluster], ended, objects=(owner,))
+            return GangAnswer(state=GangState.WAITING, decision=ended)
         return give_pools(
             self.cluster,
             gang,

@@ -159,7 +159,7 @@ def _satisfy(
         found = make_attempt(demand, attempt, ports, pools, turn)
         if found.decision.reason != Reason.POOL_IN_USE:
             break  # else pods keep a pool of another shape, and the next one may be empty
-    found = tell_trying(demand, found, ports, pools, sweeps=turn.sweeps)
+    found = tell_trying(demand, found, ports, pools)
     if added := add_pool(demand, found, pod, ports, turn, wanted=wanted):
         return added
     if found.decision.reason != Reason.POOL_SERVES or workload is None:
@@ -183,7 +183,7 @@ def _judge_serving(
     mine = PoolIndex.of(pools).find(name)
     overdue = is_overdue(pod, ports, mine)
     if held is None and (overdue or (mine is not None and mine.autoscaled)):
-        held = judge_unplaced(cluster, pod, ports, pools=pools, pool_name=name, demand=demand, sweeps=turn.sweeps)
+        held = judge_unplaced(cluster, pod, ports, pools=pools, pool_name=name, demand=demand)
         if mine is not None and held.verdict == Verdict.DELETE:
             return give_up_lost(demand, pod, mine, ports, turn)
         if held.reason == Reason.POD_UNPLACED and not overdue:

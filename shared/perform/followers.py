@@ -113,8 +113,7 @@ def _judge(
     if decision is None:
         seen = add_disks(cluster, workload, ports)
         demand, looked_at = find_demand(cluster, pod, seen, ports.settings), ports.clock.now()
-        sweeps = cap is not None
-        decision = judge_unplaced(cluster, pod, ports, pools=pools, pool_name=name, demand=demand, sweeps=sweeps)
+        decision = judge_unplaced(cluster, pod, ports, pools=pools, pool_name=name, demand=demand)
         if demand is not None and running and decision.verdict == Verdict.DELETE:
             turn = Turn(looked_at, cap, None, None, workload=workload)
             decision = give_up_lost(demand, pod, running[0], ports, turn).decision

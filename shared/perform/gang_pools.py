@@ -5,22 +5,34 @@ Nothing is created unless all may be. A slice follows its list of capacity as on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from shared.core.decide.attempts import find_newest
 from shared.core.decide.error_answers import decide_failure
-from shared.core.decide.gangs import GangAnswer, GangState, decide_purchase, judge_gang, list_missing
+from shared.core.decide.gangs import (
+    GangAnswer,
+    GangState,
+    decide_late,
+    decide_purchase,
+    decide_starved,
+    decide_unread,
+    judge_gang,
+    list_missing,
+)
 from shared.core.decide.needed_pools import sort_own_attempts
-from shared.core.decisions import FAILURE_REASONS, Reason, Verdict
+from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
 from shared.core.errors import Denied, ProvisionerError, Retryable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.perform.act_within_limits import find_limits
 from shared.perform.explain import explain
+from shared.perform.fillings import read_trying
 from shared.perform.make_attempt import Turn, make_attempt
 from shared.perform.outcome import Outcome, describe_attempt, describe_claim, describe_demand
 from shared.perform.release_pools import collect_pools
-from shared.perform.side_by_side import run_paced
+from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner, run_paced
 from shared.perform.sweep_report import name_error
 
 if TYPE_CHECKING:
@@ -38,6 +50,38 @@ if TYPE_CHECKING:
 
 FIRST_ATTEMPT = 0
 _QUIET = (Verdict.KEEP, Verdict.WAIT)
+
+
+def judge_round(
+    gang: Gang, pools: Sequence[PoolSnapshot], ports: Ports, seconds: float, *, since: float
+) -> Decision | None:
+    """Return that a round ends (DELETE) or only waits for GKE (WAIT); None to go on with it.
+
+    Args:
+        gang: the demands of all slices of the workload.
+        pools: every pool of the cluster, listed just now.
+        ports: the outside world.
+        seconds: how long a part of the pools may be held.
+        since: unix seconds in which the round began.
+    """
+    if ports.reads_fillings:
+        starved = decide_starved(gang, pools, _read_trying(gang, pools, ports))
+    else:
+        starved = decide_unread(gang, pools, since=since)
+    return starved or decide_late(gang, pools, seconds, since=since, now=ports.clock.now())
+
+
+def _read_trying(gang: Gang, pools: Sequence[PoolSnapshot], ports: Ports) -> dict[str, Decision]:
+    """Return by slice what GKE says while it creates a pool of it."""
+    index, tasks = PoolIndex.of(pools), dict[str, Callable[[], Decision | None]]()
+    for demand in gang:
+        if pool := find_newest(index.list_claimed(demand.claim.hash)):
+            tried = demand.on_attempt(pool.owner.attempt if pool.owner else FIRST_ATTEMPT)
+            tasks[demand.claim.slice_name] = partial(read_trying, tried, pool, ports)
+    done = get_runner(ports)(list(tasks.values()), at_once=CALLS_AT_ONCE, until=ports.until)
+    if broken := next((each for each in done if isinstance(each, Exception)), None):
+        raise broken
+    return {name: said for name, said in zip(tasks, done, strict=True) if isinstance(said, Decision)}
 
 
 def give_pools(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from shared.core.decide.filling import Filling, decide_empty, is_empty
+from shared.core.decide.filling import decide_empty, is_empty
 from shared.core.decide.lost_pools import decide_lost
 from shared.core.decide.needed_pools import plan_pools
 from shared.core.decide.pool_use import decide_holder, decide_taken, find_takers
@@ -92,7 +92,6 @@ def judge_unplaced(
     pools: Sequence[PoolSnapshot],
     pool_name: str,
     demand: Demand | None = None,
-    sweeps: bool = False,
 ) -> Decision:
     """Return why a pod waits although the pool of its slice runs and nothing else uses it.
 
@@ -107,7 +106,6 @@ def judge_unplaced(
         pools: every pool of the cluster.
         pool_name: the pool of the pod's slice; empty if it has none.
         demand: what the slice needs; None if its pool stays in any case.
-        sweeps: this is a sweep, which may read what keeps the pool empty.
     """
     pool = PoolIndex.of(pools).find(pool_name)
     if pool is None:
@@ -120,7 +118,7 @@ def judge_unplaced(
         return decide_unplaced(pod, pool, None)
     now, settings = ports.clock.now(), ports.settings
     if demand is not None and is_empty(pool, nodes):
-        filling = read_filling(cluster, pod, pool, ports) if sweeps else Filling()
+        filling = read_filling(cluster, pod, pool, ports)
         tried = demand.on_attempt(pool.owner.attempt if pool.owner else 0)
         return decide_empty(tried, pod, pool, filling, now=now, settings=settings)
     lost = decide_lost(demand, pod, pool, nodes, now=now, settings=settings) if demand else None

@@ -50,7 +50,7 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
         raise StaleView(f"node pool {lost.name} changed, so it was not deleted")
     attempt = pool.owner.attempt if pool.owner else 0
     tried, filling, empty = demand.on_attempt(attempt), Filling(), is_empty(pool, nodes)
-    if empty and turn.sweeps:
+    if empty:
         filling = read_filling(cluster, pod, pool, ports)
     decide = partial(decide_empty, filling=filling) if empty else partial(decide_lost, nodes=nodes)
     decision = decide(tried, pod, pool, now=now, settings=ports.settings)

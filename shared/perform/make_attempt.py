@@ -88,11 +88,6 @@ class Turn:
     since: float = 0.0
     """Unix seconds of the end of an earlier pause; the failures before it give no other one."""
 
-    @property
-    def sweeps(self) -> bool:
-        """Return whether this is a turn of a sweep."""
-        return self.cap is not None
-
 
 def make_attempt(
     demand: Demand, attempt: int, ports: Ports, pools: Sequence[PoolSnapshot] | None, turn: Turn

@@ -29,9 +29,9 @@ from shared.core.decide.capacity_first import (
     write_waiting,
 )
 from shared.core.decide.error_answers import decide_failure
-from shared.core.decide.gangs import GangState, decide_late, list_missing, plan_gang
+from shared.core.decide.gangs import GangState, list_missing, plan_gang
 from shared.core.decide.needed_pools import plan_pools
-from shared.core.decisions import Decision
+from shared.core.decisions import Decision, Verdict
 from shared.core.errors import Denied, ProvisionerError
 from shared.core.kinds.table import is_parent_kind
 from shared.core.times import format_time, measure_seconds
@@ -39,7 +39,7 @@ from shared.perform.admit_workloads import answer_reserved
 from shared.perform.disk_zones import add_disks
 from shared.perform.emergency_stop import find_stop
 from shared.perform.explain import explain
-from shared.perform.gang_pools import describe_slices, give_back, give_pools
+from shared.perform.gang_pools import describe_slices, give_back, give_pools, judge_round
 from shared.perform.gather import read_occupancy, see_parent
 from shared.perform.outcome import Outcome
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
@@ -148,10 +148,12 @@ def _answer(
         share.figures.add_gang(gang, pools, since=since, now=now)
     decision: Decision | None = decide_pause(wish) if wish.is_paused(now) else None
     if decision is None:
-        decision = decide_late(gang, pools, wish.seconds, since=wish.begins_at or 0.0, now=now)
+        decision = judge_round(gang, pools, ports, wish.seconds, since=wish.begins_at or 0.0)
         if decision is None:
             outcome, *slices = _go_on(cluster, workload, gang, wish, ports, pools, share)
             return [dataclasses.replace(outcome, facts=outcome.facts | facts), *slices]
+        if decision.verdict == Verdict.WAIT:
+            return [_conclude(cluster, workload, decision, facts)]
         changed = _change(cluster, workload, decision, end_round(workload, wish.round, now), ports)
         if isinstance(changed, Decision):
             return [_conclude(cluster, workload, changed)]

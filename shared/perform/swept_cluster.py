@@ -10,6 +10,7 @@ from shared.perform.act_within_limits import find_limits
 from shared.perform.cluster_figures import ClusterFigures
 from shared.perform.creation_list import Creations
 from shared.perform.deletion_cap import DeletionCap
+from shared.perform.fillings import OptionalReads
 from shared.perform.resting_pools import RestingPools
 from shared.perform.shared_reads import share_reads
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
@@ -62,7 +63,14 @@ class SweptCluster:
 
 def open_sweep(cluster: str, ports: Ports, report: SweepReport) -> SweptCluster:
     """Return what one sweep of a cluster begins with. Nothing is read yet."""
-    ports = dataclasses.replace(ports, pools=cast("NodePools", RestingPools(ports.pools, ports.clock)))
+    resting, live = RestingPools(ports.pools, ports.clock), ports.clusters[cluster]
+    told = cast("Cluster", OptionalReads(live, "list_scale_up_errors"))
+    ports = dataclasses.replace(
+        ports,
+        pools=cast("NodePools", OptionalReads(resting, "read_machines", apart=ports.pools)),
+        clusters=ports.clusters | {cluster: told},
+        reads_fillings=True,
+    )
     shared, reads = share_reads(cluster, ports)
     deletions_max = ports.settings.sweep_deletions_max
     return SweptCluster(

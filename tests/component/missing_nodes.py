@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from shared.core.identity.pools import PoolStatus
 from shared.core.ports import Machines
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class MissingNodes:
     def read_machines(self, pool: PoolSnapshot) -> Machines:
         self.calls.append(("read_machines", pool.name))
         self.begin("read_machines")
-        return self.machines.get(pool.name, Machines())
+        runs = pool.status == PoolStatus.RUNNING and not pool.autoscaled
+        return self.machines.get(pool.name, Machines(made=pool.node_count if runs else 0))
 
     def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
         self.calls.append(("list_missing", pool.name))

@@ -14,6 +14,7 @@ from shared.core import labels
 from shared.core.kinds.table import get_kind
 from shared.core.times import parse_time
 from shared.edges.disk_objects import read_disk
+from shared.edges.event_writer import StoredEvent, read_scale_up
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.node_taints import Node, view_node
@@ -74,4 +75,7 @@ def fake_world(url: str) -> ClusterWorld:
         deleted_at = parse_time(body["metadata"].get("deletionTimestamp"))
         if deleted_at is not None:
             fake.deleted_at[pod.namespace, pod.name] = deleted_at
+    for body in ask("GET", f"{url}/api/v1/events")["items"]:
+        if error := read_scale_up(msgspec.convert(body, StoredEvent)):
+            fake.scale_up_errors.setdefault(body["involvedObject"]["uid"], []).append(error)
     return ClusterWorld(fake, lambda uid: [each.message for each in fake.notices if each.uid == uid])

@@ -8,7 +8,6 @@ issue threads.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -30,9 +29,6 @@ from shared.core.errors import (
     Unavailable,
 )
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
-from shared.core.settings import Credentials
-from shared.edges.google_account import GoogleAccount
-from shared.edges.google_session import GoogleSession
 from tests.builders import CLUSTER, settings
 from tests.contract.gke_world import (
     CODES_OVER_HTTP,
@@ -54,9 +50,7 @@ from tests.contract.gke_world import (
 from tests.contract.stand_ins import ask, stand_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from shared.edges.gke import GkeNodePools
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture(scope="module")
@@ -278,91 +272,3 @@ def test_what_rests_on_a_look_is_not_sent_late(act: str, step: float) -> None:
         acts[act]()
     with pytest.raises(Unavailable, match="refused"):
         edge.get(CLUSTER, "p")
-
-
-class _Compute(GoogleSession):
-    """Keeps what was asked, instead of asking it."""
-
-    def __init__(self) -> None:
-        super().__init__("http://127.0.0.1:9", GoogleAccount(Credentials.ANONYMOUS))
-        self.asked: list[tuple[str, Any]] = []
-
-    def call(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, promptly: bool = False
-    ) -> bytes:
-        assert promptly
-        self.asked.append((path, body))
-        return b"{}"
-
-
-def open_edge_with(compute: _Compute) -> GkeNodePools:
-    edge = open_edge("http://127.0.0.1:9")
-    edge._compute = compute
-    return edge
-
-
-def a_pool_in(*groups: str) -> PoolSnapshot:
-    urls = tuple(
-        f"https://www.googleapis.com/compute/v1/projects/p/zones/{zone}/instanceGroupManagers/{group}"
-        for zone, group in (each.split("/") for each in groups)
-    )
-    return PoolSnapshot(name="p", status=PoolStatus.RUNNING, group_urls=urls)
-
-
-def test_nodes_of_a_pool_with_two_instance_groups_are_removed_from_their_own_group() -> None:
-    compute = _Compute()
-    pool = a_pool_in("us-a/gke-c-p-11111111-grp", "us-b/gke-c-p-22222222-grp")
-    edge = open_edge_with(compute)
-    edge.remove_nodes(pool, ["gke-c-p-22222222-aaaa", "gke-c-p-11111111-bbbb"])
-
-    root = "compute/v1/projects/p/zones"
-    assert compute.asked == [
-        (
-            f"{root}/us-b/instanceGroupManagers/gke-c-p-22222222-grp/deleteInstances",
-            {"instances": ["zones/us-b/instances/gke-c-p-22222222-aaaa"]},
-        ),
-        (
-            f"{root}/us-a/instanceGroupManagers/gke-c-p-11111111-grp/deleteInstances",
-            {"instances": ["zones/us-a/instances/gke-c-p-11111111-bbbb"]},
-        ),
-    ]
-
-
-def test_the_instances_that_a_group_creates_are_missing() -> None:
-    rows = [
-        {"instance": "https://x/zones/us-a/instances/n-1", "instanceStatus": "RUNNING", "currentAction": "NONE"},
-        {"instance": "https://x/zones/us-a/instances/n-2", "currentAction": "CREATING"},
-        {"instance": "https://x/zones/us-a/instances/n-3", "currentAction": "CREATING_WITHOUT_RETRIES"},
-        {"instance": "https://x/zones/us-a/instances/n-4", "currentAction": "DELETING"},
-        {"instance": "https://x/zones/us-a/instances/n-5"},
-    ]
-
-    class Managed(_Compute):
-        def call(self, method: str, path: str, *_args: Any, **_named: Any) -> bytes:
-            self.asked.append((path, method))
-            return json.dumps({"managedInstances": rows}).encode()
-
-    compute = Managed()
-    pool = a_pool_in("us-a/gke-c-p-11111111-grp")
-    assert open_edge_with(compute).list_missing(pool) == ["n-2", "n-3"]
-    path = "compute/v1/projects/p/zones/us-a/instanceGroupManagers/gke-c-p-11111111-grp/listManagedInstances"
-    assert compute.asked == [(path, "POST")]
-
-
-@pytest.mark.parametrize("answer", [b"[]", b"{", b'{"managedInstances": [{}]}', b'{"managedInstances": 1}'])
-def test_an_answer_about_instances_that_cannot_be_read_says_so(answer: bytes) -> None:
-    class Odd(_Compute):
-        def call(self, *_args: Any, **_named: Any) -> bytes:
-            return answer
-
-    with pytest.raises(Unavailable, match="GKE's answer cannot be read"):
-        open_edge_with(Odd()).list_missing(a_pool_in("us-a/g-grp"))
-
-
-def test_a_node_of_an_unknown_group_removes_nothing() -> None:
-    compute = _Compute()
-    pool = a_pool_in("us-a/gke-c-p-11111111-grp", "us-b/gke-c-p-22222222-grp")
-
-    with pytest.raises(Unavailable, match="which instance group of node pool p has node gke-x-aaaa"):
-        open_edge_with(compute).remove_nodes(pool, ["gke-c-p-22222222-aaaa", "gke-x-aaaa"])
-    assert compute.asked == []

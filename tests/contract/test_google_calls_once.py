@@ -28,6 +28,7 @@ CALLS: dict[str, Callable[[GkeNodePools], object]] = {
     "delete": lambda edge: edge.delete(CLUSTER, "p"),
     "resize": lambda edge: edge.resize(CLUSTER, "p", 4),
     "measure": lambda edge: edge.measure(POOL),
+    "read_machines": lambda edge: edge.read_machines(POOL),
     "list_missing": lambda edge: edge.list_missing(POOL),
     "remove_nodes": lambda edge: edge.remove_nodes(POOL, ["n"]),
 }

@@ -14,6 +14,7 @@ import pytest
 from shared.core import labels
 from shared.core.errors import AlreadyExists, Busy, ClusterNotFound, NoCapacity, NotFound, Unavailable
 from shared.core.identity.pools import PoolStatus
+from shared.core.ports import Machines
 from tests.builders import CLUSTER
 from tests.contract.gke_world import NO_CLUSTER, Gke, a_body, a_gpu_pool_body
 from tests.contract.pools_worlds import EdgeWorld, FakeWorld
@@ -270,6 +271,11 @@ def test_nodes_are_removed_by_name_and_measured(world: PoolsWorld) -> None:
 def test_nodes_that_are_up_are_not_missing(world: PoolsWorld) -> None:
     pool = get(world, running(world, a_gpu_pool_body()))
     assert list(world.port.list_missing(pool)) == []
+
+
+def test_the_machines_of_a_pool_that_runs_are_made(world: PoolsWorld) -> None:
+    pool = get(world, running(world, a_gpu_pool_body()))
+    assert world.port.read_machines(pool) == Machines(made=1)
 
 
 def test_a_pool_that_is_absent_cannot_be_resized(world: PoolsWorld) -> None:

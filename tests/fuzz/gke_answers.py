@@ -54,7 +54,43 @@ _OURS = _write_pool(a_pool())
 _ANSWERS = {
     "list": json.dumps({"nodePools": [_OURS, _FOREIGN]}).encode(),
     "get": json.dumps(_OURS).encode(),
-    "group": json.dumps({"targetSize": 4, "name": "grp"}).encode(),
+    "group": json.dumps(
+        {
+            "targetSize": 4,
+            "name": "grp",
+            "status": {
+                "bulkInstanceOperation": {
+                    "inProgress": True,
+                    "lastProgressCheck": {
+                        "error": {"errors": [{"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": "no stock"}]},
+                        "timestamp": "2027-01-15T08:00:00Z",
+                    },
+                }
+            },
+        }
+    ).encode(),
+    "machines": json.dumps(
+        {
+            "managedInstances": [
+                {"instance": "zones/z/instances/n-1", "currentAction": "NONE", "instanceStatus": "RUNNING"},
+                {
+                    "instance": "zones/z/instances/n-2",
+                    "currentAction": "CREATING",
+                    "lastAttempt": {"errors": {"errors": [{"code": "QUOTA_EXCEEDED", "message": "no quota"}]}},
+                },
+            ]
+        }
+    ).encode(),
+    "errors": json.dumps(
+        {
+            "items": [
+                {
+                    "error": {"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": "no stock"},
+                    "timestamp": "2027-01-15T08:00:00.000-08:00",
+                }
+            ]
+        }
+    ).encode(),
     "write": json.dumps({"name": "operation-1", "status": "RUNNING"}).encode(),
 }
 _REFUSAL = json.dumps(
@@ -131,6 +167,7 @@ def _use_edge(pools: GkeNodePools) -> None:
     pools.list_creations(CLUSTER)
     pools.measure(found)
     pools.list_missing(found)
+    pools.read_machines(found)
     if len(found.group_urls) == 1:
         pools.remove_nodes(found, ["node-0"])
     pools.resize(CLUSTER, "a", 3)
@@ -138,7 +175,9 @@ def _use_edge(pools: GkeNodePools) -> None:
 
 
 def _answer(odd: OddAnswer, method: str, url: str) -> Canned:
-    if method != "GET":
+    if url.endswith(("/listManagedInstances", "/listErrors")):
+        call = "machines" if url.endswith("Instances") else "errors"
+    elif method != "GET":
         call = "write"
     elif "/instanceGroupManagers/" in url:
         call = "group"

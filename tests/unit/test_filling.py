@@ -30,7 +30,7 @@ def test_while_gke_tries_to_create_a_pool_its_words_are_told_with_both_times() -
     assert told is not None
     assert (told.verdict, told.reason) == (Verdict.WAIT, Reason.STOCKOUT)
     assert STOCKOUT in told.message
-    assert "gets no nodes since 20" in told.message
+    assert "lacks nodes since 20" in told.message
     assert "GKE tries again until 20" in told.message
     assert CREATION_TRIES_SECONDS == 2100
 

@@ -16,6 +16,8 @@ from shared.core.decide.gangs import (
     GangState,
     decide_late,
     decide_purchase,
+    decide_starved,
+    decide_unread,
     find_held_since,
     judge_gang,
     list_missing,
@@ -195,8 +197,91 @@ def test_a_gang_is_as_far_as_its_slowest_slice(
 def test_a_gang_is_held_since_its_oldest_pool_that_lives() -> None:
     pools = [pool_of(0, age_seconds=500), pool_of(1, "PROVISIONING", age_seconds=700), pool_of(2, "ERROR")]
 
-    assert find_held_since(plan(), pools) == NOW - 700
-    assert find_held_since(plan(), [pool_of(0, "ERROR"), pool_of(1, "STOPPING")]) is None
+    assert find_held_since(plan(), pools, now=NOW) == NOW - 700
+    assert find_held_since(plan(), [pool_of(0, "ERROR"), pool_of(1, "STOPPING")], now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("age_seconds", "since", "held_seconds"),
+    [
+        (500, NOW - 500, 500),
+        (500, NOW - 400, 0),
+        (2100, NOW - 400, 0),
+        (2300, NOW - 400, 200),
+        (9000, NOW - 400, 400),
+    ],
+)
+def test_a_pool_of_an_earlier_round_is_held_since_gke_ended_its_tries(
+    age_seconds: float, since: float, held_seconds: float
+) -> None:
+    found = find_held_since(plan(), [pool_of(0, age_seconds=age_seconds)], since=since, now=NOW)
+
+    assert found == NOW - held_seconds
+
+
+WAITS = Decision(Verdict.WAIT, Reason.STOCKOUT, "no stock")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "said", "verdict"),
+    [
+        (["RUNNING", "PROVISIONING", "PROVISIONING"], {1: WAITS}, Verdict.DELETE),
+        (["PROVISIONING", "RUNNING", "PROVISIONING"], {1: WAITS}, Verdict.WAIT),
+        (["PROVISIONING", "PROVISIONING", "PROVISIONING"], {0: WAITS, 1: WAITS}, Verdict.WAIT),
+        (["STOPPING", "PROVISIONING", "ERROR"], {1: WAITS}, Verdict.WAIT),
+        (["PROVISIONING"], {0: WAITS}, Verdict.WAIT),
+        (["RUNNING", "PROVISIONING", "RUNNING"], {}, None),
+        (["RUNNING"], {1: Decision(Verdict.WAIT, Reason.QUOTA_EXCEEDED, "")}, Verdict.DELETE),
+        (["RUNNING"], {1: Decision(Verdict.WAIT, Reason.RESERVATION_UNFIT, "")}, Verdict.DELETE),
+        (["RUNNING"], {1: Decision(Verdict.WAIT, Reason.ADDRESSES_EXHAUSTED, "")}, Verdict.DELETE),
+        (["RUNNING"], {1: Decision(Verdict.WAIT, Reason.PERMISSION_DENIED, "")}, None),
+        (["RUNNING"], {1: Decision(Verdict.WAIT, Reason.REQUEST_INVALID, "")}, None),
+        (["RUNNING"], {1: Decision(Verdict.WAIT, Reason.POLICY_VIOLATED, "")}, None),
+        (["RUNNING"], {1: Decision(Verdict.WAIT, Reason.POOL_FAILED, "")}, None),
+    ],
+)
+def test_one_slice_without_capacity_ends_a_round_if_others_hold_nodes(
+    statuses: list[str], said: dict[int, Decision], verdict: Verdict | None
+) -> None:
+    pools = [pool_of(index, status) for index, status in enumerate(statuses)]
+    by_slice = {f"train-workers-{index}": decision for index, decision in said.items()}
+
+    found = decide_starved(plan(), pools, by_slice)
+
+    assert (found.verdict if found else None) == verdict
+    if found:
+        assert (
+            f"slices have their node pools; train-workers-{min(said)}: {said[min(said)].message}" in found.message
+        )
+
+
+def test_a_slice_alone_is_told_what_gke_says_and_of_no_other() -> None:
+    gang = plan()[:1]
+    found = decide_starved(gang, [pool_of(0, "PROVISIONING")], {"train-workers-0": WAITS})
+
+    assert found == Decision(
+        Verdict.WAIT, Reason.STOCKOUT, "0 of 1 slices have their node pools; train-workers-0: no stock"
+    )
+
+
+@pytest.mark.parametrize(
+    ("statuses", "age_seconds", "waits"),
+    [
+        (["PROVISIONING"], 600, True),
+        (["PROVISIONING"], 60, False),
+        (["RUNNING"], 600, False),
+        (["PROVISIONING", "RUNNING", "RUNNING"], 600, False),
+        (["PROVISIONING", "RUNNING", "ERROR"], 600, True),
+    ],
+)
+def test_a_pool_that_gke_creates_since_an_earlier_round_waits_for_the_sweep_if_others_are_missing(
+    statuses: list[str], age_seconds: float, waits: bool
+) -> None:
+    pools = [pool_of(index, status, age_seconds=age_seconds) for index, status in enumerate(statuses)]
+
+    found = decide_unread(plan(), pools, since=NOW - 100)
+
+    assert (found is not None) == waits
 
 
 @pytest.mark.parametrize(

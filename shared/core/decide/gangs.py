@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.decide.demands import decide_namespace, decide_planned_demand, refuse_rejected
+from shared.core.decide.filling import CREATION_TRIES_SECONDS
 from shared.core.decide.needed_pools import LOST
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 Gang = tuple["Demand", ...]
 """The demands of all slices of one workload's spec that need accelerators; at least one."""
+
+
+_NO_CAPACITY = (Reason.STOCKOUT, Reason.QUOTA_EXCEEDED, Reason.RESERVATION_UNFIT, Reason.ADDRESSES_EXHAUSTED)
 
 
 class GangState(StrEnum):
@@ -185,18 +189,27 @@ def _rank(decision: Decision) -> int:
     return 0 if _is_ready(decision) else 1 + order.index(decision.verdict)
 
 
-def find_held_since(gang: Gang, pools: Sequence[PoolSnapshot]) -> float | None:
+def find_held_since(gang: Gang, pools: Sequence[PoolSnapshot], *, since: float = 0.0, now: float) -> float | None:
     """Return since when pools of a gang are held or being made, in unix seconds; None without any.
 
-    It is the creation of the oldest one that lives, as its label says. A failed pool is none.
+    It is the creation of the oldest one that lives, as its label says. A failed pool is none. One
+    of an earlier round counts from when GKE ended its tries, because nothing else was held until
+    then (`decide_starved`), and it may have come only then.
+
+    Args:
+        gang: the demands of all slices.
+        pools: at least all pools of the workload.
+        since: unix seconds in which this round began.
+        now: unix seconds.
     """
     index = PoolIndex.of(pools)
-    held = [
+    made = [
         pool.owner.created_at
         for demand in gang
         for pool in index.list_claimed(demand.claim.hash)
         if pool.status not in LOST and pool.owner is not None and pool.owner.created_at is not None
     ]
+    held = [each if each >= since else max(since, min(now, each + CREATION_TRIES_SECONDS)) for each in made]
     return min(held, default=None)
 
 
@@ -213,6 +226,58 @@ def select_running(gang: Gang, pools: Sequence[PoolSnapshot]) -> list[Demand]:
     ]
 
 
+def decide_starved(gang: Gang, pools: Sequence[PoolSnapshot], said: Mapping[str, Decision]) -> Decision | None:
+    """Return what follows while GKE finds no capacity for the pool of one slice; None if it does.
+
+    DELETE ends the round, because other slices hold pools that would wait for this one. WAIT means
+    that nothing is created for any slice. The pool itself stays in both cases: GKE cannot delete it
+    while it is creating it, and it may still get its nodes.
+
+    Args:
+        gang: the demands of all slices.
+        pools: at least all pools of the workload.
+        said: by the slice's name, what GKE says while it creates the pool of the slice.
+    """
+    starved = [
+        name for each in gang if (name := each.claim.slice_name) in said and said[name].reason in _NO_CAPACITY
+    ]
+    if not starved:
+        return None
+    decision = said[starved[0]]
+    held = sum(each.claim.slice_name not in starved for each in select_running(gang, pools))
+    words = f"{held} of {len(gang)} slices have their node pools; {starved[0]}: {decision.message}"
+    if held:
+        message = f"{words}; so the node pools of the other slices are deleted"
+        return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)
+    if len(gang) > 1:
+        words = f"{words}; nothing is created for the other slices meanwhile"
+    return Decision(Verdict.WAIT, decision.reason, words)
+
+
+def decide_unread(gang: Gang, pools: Sequence[PoolSnapshot], *, since: float) -> Decision | None:
+    """Return that a slice waits for the sweep, which reads what GKE says; None if none has to.
+
+    GKE is still creating the pool of a slice from an earlier round, so it may find no capacity for
+    it. What is created for the others meanwhile would be deleted again.
+
+    Args:
+        gang: the demands of all slices.
+        pools: at least all pools of the workload.
+        since: unix seconds in which this round began.
+    """
+    index = PoolIndex.of(pools)
+    old = [
+        pool.name
+        for demand in gang
+        for pool in index.list_claimed(demand.claim.hash)
+        if pool.status == PoolStatus.PROVISIONING and pool.owner and (pool.owner.created_at or since) < since
+    ]
+    if not old or not list_missing(gang, pools):
+        return None
+    message = f"node pool {old[0]} is PROVISIONING since an earlier round; the next sweep decides about the others"
+    return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
+
+
 def decide_late(
     gang: Gang, pools: Sequence[PoolSnapshot], seconds: float, *, since: float = 0.0, now: float
 ) -> Decision | None:
@@ -225,8 +290,8 @@ def decide_late(
         since: unix seconds before which nothing counts as held: of pools from an earlier round.
         now: unix seconds.
     """
-    held_since = find_held_since(gang, pools)
-    if held_since is None or now - max(held_since, since) < seconds:
+    held_since = find_held_since(gang, pools, since=since, now=now)
+    if held_since is None or now - held_since < seconds:
         return None
     running = select_running(gang, pools)
     if len(running) == len(gang):

@@ -18,7 +18,7 @@ locals {
   # A variable that is not a setting stops a function's start, so only what exists is set.
   settings_free = [
     "allowed_accelerators", "allowed_label_prefixes", "allowed_namespaces", "allowed_node_networks",
-    "allowed_reservations", "allowed_shared_reservations", "capacity_first", "capacity_policies", "copy_labels", "creation_seconds_max",
+    "allowed_reservations", "allowed_shared_reservations", "autoscaled_pools_max", "capacity_first", "capacity_policies", "copy_labels", "creation_seconds_max",
     "drain_seconds_max", "flex_start_wait_seconds", "force_on_demand", "grace_seconds", "idle_seconds",
     "idle_seconds_max", "kinds", "kueue_admission_check", "limit_chips", "limit_chips_per_namespace", "limit_slices",
     "max_run_duration_seconds", "mode", "namespace_modes", "node_additional_networks", "node_boot_disk_kms_key",

@@ -1,0 +1,365 @@
+"""Pools that GKE creates with their nodes: its words meanwhile are told, and end a round early."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.errors import Denied, NotFound, ProvisionerError, Throttled, Unavailable
+from shared.core.identity.creations import Creation
+from shared.core.identity.names import build_pool_name
+from shared.core.messages import EventType, ObjectName, Observed
+from shared.core.ports import FillError, Machines
+from shared.perform.fillings import READS_MAX, OptionalReads
+from tests.audit_entries import an_entry, as_message
+from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pod, an_over_event
+from tests.component.fake_queues import FakeQueues
+from tests.component.looks import by_message, by_sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shared.core.workloads import WorkloadView
+    from tests.component.world import World
+
+STOCKOUT = (
+    "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS: The zone 'projects/p/zones/us-east5-b' does not have enough "
+    "resources available to fulfill the request."
+)
+DENIED = "PERMISSIONS_ERROR: Required 'compute.instances.create' permission"
+POLICY = "CONDITION_NOT_MET: Constraint constraints/compute.vmExternalIpAccess violated"
+FIRST, SECOND = (build_pool_name(a_claim(slice_key=f"default/train-workers-{index}")) for index in range(2))
+LACKS = f"node pool {SECOND} is being created and lacks nodes since 2027-01-15T08:00:30Z: no capacity"
+UNTIL = "GKE tries again until 2027-01-15T08:35:00Z"
+
+
+def refuse(world: World, name: str, said: str = STOCKOUT, *, at: float | None = NOW + 30, **machines: Any) -> None:
+    """Let the instance group of a pool report why it has no machines."""
+    world.pools.machines[name] = Machines(errors=(FillError(said, at),), **machines)
+
+
+def messages(world: World) -> str:
+    return "\n".join(each.message for each in world.cluster.notices)
+
+
+# --- a leader that waits --------------------------------------------------------------------------
+
+
+def begin(world: World, *, seconds: float = 60.0) -> None:
+    """Let GKE create the pool of the first slice, whose leader waits for it."""
+    world.cluster.add(a_pod(unschedulable_since=NOW - 20))
+    by_message(world)
+    refuse(world, FIRST)
+    world.clock.advance(seconds)
+
+
+def test_the_owner_is_told_at_the_next_sweep_why_since_when_and_until_when(world: World) -> None:
+    begin(world)
+    by_sweep(world)
+
+    told = [each for each in world.cluster.notices if each.reason == "NodePoolCreationFailed"]
+    assert {each.kind for each in told} == {"JobSet", "Pod"}
+    (words,) = {each.message for each in told}
+    assert f"node pool {FIRST} is being created and lacks nodes since 2027-01-15T08:00:30Z" in words
+    assert STOCKOUT in words
+    assert UNTIL in words
+    world.records.expect_in_order({"decision": "wait", "reason": "stockout", "pool": FIRST})
+    assert [str(pool.status) for pool in world.pools.pools.values()] == ["PROVISIONING"]
+
+
+def test_the_groups_are_read_once_in_a_sweep_and_by_no_message(world: World) -> None:
+    begin(world)
+    by_message(world)
+    assert world.pools.count("read_machines") == 0
+
+    for _ in range(2):
+        by_sweep(world)
+    assert world.pools.count("read_machines") == 2
+
+
+@pytest.mark.parametrize("case", ["young", "autoscaled", "RUNNING", "STOPPING", "RECONCILING"])
+def test_only_pools_that_gke_is_creating_with_their_nodes_are_read(world: World, case: str) -> None:
+    begin(world, seconds=29.0 if case == "young" else 60.0)
+    if case == "autoscaled":
+        pool = world.pools.pools[CLUSTER, FIRST]
+        world.pools.add(CLUSTER, dataclasses.replace(pool, autoscaled=True))
+    elif case != "young":
+        world.pools.move(CLUSTER, FIRST, case)
+    by_sweep(world)
+
+    assert world.pools.count("read_machines") == 0
+    assert STOCKOUT not in messages(world)
+
+
+@pytest.mark.parametrize("error", [Denied("403"), NotFound("404"), Unavailable("503"), Throttled("429")], ids=str)
+def test_an_error_of_the_groups_stops_no_answer(world: World, error: ProvisionerError) -> None:
+    begin(world, seconds=400)
+    world.pools.fail_next("read_machines", error)
+    by_sweep(world)
+
+    world.records.expect_in_order({"decision": "wait", "reason": "pool_in_progress", "pool": FIRST})
+    (logged,) = [each for each in world.records.found if each.get("error") == str(error)]
+    assert logged["message"] == "what keeps a node pool empty could not be read"
+
+
+@pytest.mark.parametrize(("error", "reads"), [(Denied("403"), 1), (Throttled("429"), 1), (Unavailable("503"), 2)])
+def test_what_is_refused_once_is_not_asked_again_in_this_sweep(
+    world: World, error: ProvisionerError, reads: int
+) -> None:
+    begin(world)
+    world.cluster.add(a_pod(index=1, uid="second", unschedulable_since=NOW - 20))
+    by_sweep(world)  # creates the second pool
+    world.clock.advance(60)
+    world.pools.calls.clear()
+    for _ in range(reads):
+        world.pools.fail_next("read_machines", error)
+    by_sweep(world)
+
+    assert world.pools.count("read_machines") == reads
+    assert len([each for each in world.records.found if each.get("error") == str(error)]) == reads
+    world.pools.calls.clear()
+    refuse(world, SECOND)
+    by_sweep(world)  # asks anew
+    assert world.pools.count("read_machines") == 2
+
+
+def test_a_429_of_compute_engine_stops_no_call_to_gke(world: World) -> None:
+    begin(world)
+    world.cluster.add(a_pod(index=1, uid="second", unschedulable_since=NOW - 20))
+    world.pools.fail_next("read_machines", Throttled("429", retry_after_seconds=600))
+    by_sweep(world)
+
+    assert world.pools.names(CLUSTER) == [FIRST, SECOND]
+
+
+def test_a_sweep_reads_a_bounded_number_of_pools() -> None:
+    class Port:
+        asked = 0
+
+        def read_machines(self) -> Machines:
+            self.asked += 1
+            return Machines()
+
+    port = Port()
+    reads = OptionalReads(port, "read_machines")
+    assert [reads.read_machines() is not None for _ in range(READS_MAX + 2)] == [True] * READS_MAX + [False] * 2
+    assert port.asked == READS_MAX
+    assert reads.asked == READS_MAX
+
+
+def test_another_shape_that_gke_still_creates_is_told_as_such(world: World) -> None:
+    begin(world, seconds=400)
+    pool = world.pools.pools[CLUSTER, FIRST]
+    differs = pool.labels | {labels.FINGERPRINT: pool.labels[labels.FINGERPRINT].partition("-")[0] + "-0000000000"}
+    world.pools.add(CLUSTER, dataclasses.replace(pool, labels=differs))
+    by_sweep(world)
+
+    world.records.expect_in_order({"reason": "pool_in_progress_differs"})
+
+
+# --- all slices or none ---------------------------------------------------------------------------
+
+
+def wait_for_capacity(world: World) -> None:
+    """Let a suspended JobSet of two slices wait, and GKE create both pools."""
+    world.use(capacity_first=True)
+    world.cluster.pods.clear()
+    marks = {labels.CAPACITY_FIRST: "true"}
+    world.cluster.add(a_jobset(suspended=True, marks=marks, version="1"))
+    by_sweep(world)
+    assert world.pools.names(CLUSTER) == [FIRST, SECOND]
+    world.clock.advance(60)
+
+
+def jobset(world: World) -> WorkloadView:
+    return world.cluster.workloads["JobSet", "default", "train"]
+
+
+def run(world: World, name: str) -> None:
+    world.pools.move(CLUSTER, name, "RUNNING")
+    world.cluster.nodes[name] = [f"{name}-node"]
+
+
+def lose(world: World, name: str) -> None:
+    world.pools.move(CLUSTER, name, "gone")
+    world.pools.creations[CLUSTER, name] = Creation(pool=name, ended=True)
+
+
+def status(world: World, name: str) -> str:
+    found = world.pools.pools.get((CLUSTER, name))
+    return str(found.status) if found else "gone"
+
+
+def settle(world: World, name: str, act: str) -> None:
+    world.deliver(as_message(an_entry(act, pool=name)), "settle")
+
+
+def end_first_round(world: World) -> None:
+    """Let the first slice get its nodes, the second none, and the pause be over."""
+    wait_for_capacity(world)
+    run(world, FIRST)
+    refuse(world, SECOND)
+    by_sweep(world)
+    assert (status(world, FIRST), status(world, SECOND)) == ("STOPPING", "PROVISIONING")
+    lose(world, FIRST)
+    world.clock.advance(80)
+
+
+def test_the_round_ends_when_gke_finds_no_capacity_for_one_slice(world: World) -> None:
+    end_first_round(world)
+
+    assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND].startswith("1 from ")
+    (told,) = [each.message for each in world.cluster.notices if "1 of 2 slices have" in each.message]
+    assert f"train-workers-1: {LACKS}" in told
+    assert STOCKOUT in told
+    assert told.endswith(f"{UNTIL}; so the node pools of the other slices are deleted [gang_incomplete]")
+    world.records.expect_in_order({"decision": "delete", "reason": "gang_incomplete"})
+
+
+def test_later_rounds_create_nothing_while_gke_still_tries(world: World) -> None:
+    end_first_round(world)
+    begun = jobset(world).marks[labels.CAPACITY_FIRST_ROUND]
+    for _ in range(30):
+        by_sweep(world)
+        world.clock.advance(60)
+
+    assert world.pools.names(CLUSTER) == [SECOND]
+    assert len(world.pools.bodies) == 2
+    assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND] == begun
+    (told,) = {
+        each.message for each in world.cluster.notices if "0 of 2 slices" in each.message and LACKS in each.message
+    }
+    assert told.endswith(f"{UNTIL}; nothing is created for the other slices meanwhile [stockout]")
+
+
+@pytest.mark.parametrize("look", [by_sweep, lambda world: settle(world, FIRST, "Delete")], ids=["sweep", "settle"])
+def test_the_end_of_a_deletion_creates_nothing_either(world: World, look: Callable[[World], None]) -> None:
+    end_first_round(world)
+    look(world)
+
+    assert world.pools.names(CLUSTER) == [SECOND]
+
+
+@pytest.mark.parametrize("seconds", [120.0, 2050.0])
+def test_a_pool_that_gets_its_nodes_late_counts(world: World, seconds: float) -> None:
+    end_first_round(world)
+    by_sweep(world)
+    world.clock.advance(seconds)
+    run(world, SECOND)
+    by_sweep(world)
+    assert (status(world, FIRST), status(world, SECOND)) == ("PROVISIONING", "RUNNING")
+
+    world.clock.advance(300)
+    run(world, FIRST)
+    by_sweep(world)
+    assert not jobset(world).suspended
+    assert world.pools.count("delete") == 1
+
+
+def test_a_pool_whose_creation_failed_at_last_gets_its_next_attempt_with_the_others(world: World) -> None:
+    end_first_round(world)
+    world.clock.advance(2100)
+    world.pools.fail(CLUSTER, SECOND, "Current errors: [GCE_STOCKOUT]", ended_at=world.clock.now() - 80)
+    by_sweep(world)
+
+    following = build_pool_name(a_claim(slice_key="default/train-workers-1"), 1)
+    assert (status(world, FIRST), status(world, following)) == ("PROVISIONING", "PROVISIONING")
+
+
+def test_nothing_is_deleted_before_another_slice_holds_nodes(world: World) -> None:
+    wait_for_capacity(world)
+    refuse(world, SECOND)
+    by_sweep(world)
+
+    assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND].startswith("0 from ")
+    assert world.pools.count("delete") == 0
+    assert f"0 of 2 slices have their node pools; train-workers-1: {LACKS}" in messages(world)
+
+
+@pytest.mark.parametrize(
+    ("said", "error"), [(DENIED, None), (POLICY, None), ("words", None), (STOCKOUT, Denied("403"))], ids=str
+)
+def test_what_is_no_lack_of_capacity_or_cannot_be_read_leaves_the_round_as_it_was(
+    world: World, said: str, error: ProvisionerError | None
+) -> None:
+    wait_for_capacity(world)
+    run(world, FIRST)
+    refuse(world, SECOND, said)
+    if error:
+        world.pools.fail_next("read_machines", error)
+    by_sweep(world)
+
+    assert (status(world, FIRST), status(world, SECOND)) == ("RUNNING", "PROVISIONING")
+    assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND].startswith("0 from ")
+
+
+def test_a_message_ends_no_round(world: World) -> None:
+    wait_for_capacity(world)
+    run(world, FIRST)
+    refuse(world, SECOND)
+    subject = ObjectName(kind="JobSet", namespace="default", name="train", uid=JOBSET_UID)
+    asks = an_over_event(type=EventType.DEMAND, observed=Observed.CAPACITY_FIRST, subject=subject)
+    assert world.deliver(asks).status == 200
+
+    assert (status(world, FIRST), status(world, SECOND)) == ("RUNNING", "PROVISIONING")
+    assert world.pools.count("read_machines") == 0
+
+
+# --- Kueue's check --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def queues(world: World) -> FakeQueues:
+    """A JobSet of two slices has quota, and GKE is creating both pools."""
+    world.use(kueue_admission_check=True)
+    world.cluster.pods.clear()
+    owner = a_jobset(replicas=2, suspended=True)
+    world.cluster.add(dataclasses.replace(owner, suspended_since=NOW - 3600))
+    found = FakeQueues(world.cluster)
+    found.reserve(owner, at=NOW)
+    world.ports = dataclasses.replace(world.ports, queues={CLUSTER: found})
+    by_sweep(world)
+    world.clock.advance(60)
+    refuse(world, SECOND)
+    return found
+
+
+def test_kueue_gets_the_quota_back_when_gke_finds_no_capacity_for_one_slice(
+    world: World, queues: FakeQueues
+) -> None:
+    run(world, FIRST)
+    by_sweep(world)
+
+    state = queues.state("train")
+    assert state.state == "Retry"
+    assert f"1 of 2 slices have their node pools; train-workers-1: {LACKS}" in state.message
+    assert state.message in messages(world) + " [gang_incomplete]"
+    assert queues.retry_seconds is not None
+    assert 60 <= queues.retry_seconds <= 75
+
+
+def test_kueues_later_rounds_create_nothing_while_gke_still_tries(world: World, queues: FakeQueues) -> None:
+    run(world, FIRST)
+    by_sweep(world)
+    lose(world, FIRST)
+    world.clock.advance(80)
+    queues.reserve(jobset(world), at=world.clock.now(), retries=1)
+    for _ in range(3):
+        by_sweep(world)
+        world.clock.advance(60)
+
+    state = queues.state("train")
+    assert state.state == "Pending"
+    assert "nothing is created for the other slices meanwhile [stockout]" in state.message
+    assert "nothing is created for the other slices meanwhile" in messages(world)
+    assert world.pools.names(CLUSTER) == [SECOND]
+
+    run(world, SECOND)
+    by_sweep(world)
+    assert world.pools.names(CLUSTER) == [SECOND, FIRST]
+    run(world, FIRST)
+    by_sweep(world)
+    assert queues.follow("train") == "Ready"

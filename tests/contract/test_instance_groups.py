@@ -1,0 +1,275 @@
+"""The machines of a pool, from answers in the form of Compute Engine's REST API.
+
+https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core.errors import Denied, NotFound, ProvisionerError, Unavailable
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.core.ports import FillError, Machines
+from shared.core.settings import Credentials
+from shared.edges.google_account import GoogleAccount
+from shared.edges.google_session import GoogleSession
+from shared.edges.instance_groups import InstanceGroups
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CALLS = {"listManagedInstances": "POST", "deleteInstances": "POST", "listErrors": "GET"}
+ROOT = "https://www.googleapis.com/compute/v1/projects/p/zones/us-a"
+CODE = "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"
+SAID = "The zone 'projects/p/zones/us-a' does not have enough resources available to fulfill the request."
+STOCKOUT = f"{CODE}: {SAID}"
+TOLD_AT, TOLD = 1_800_000_000.0, "2027-01-15T00:00:00.000-08:00"
+ERRORS = {"errors": [{"code": CODE, "message": SAID}]}
+
+
+class _Compute(GoogleSession):
+    """Keeps what was asked, and answers by the end of the path."""
+
+    def __init__(self, **answers: object) -> None:
+        super().__init__("http://127.0.0.1:9", GoogleAccount(Credentials.ANONYMOUS))
+        self.asked: list[tuple[str, Any]] = []
+        self.answers = answers
+
+    def call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, promptly: bool = False
+    ) -> bytes:
+        assert promptly == (body is not None)
+        self.asked.append((path, body))
+        last = path.rpartition("/")[2]
+        answer = self.answers.get(last if last in CALLS else "get", {})
+        if isinstance(answer, Exception):
+            raise answer
+        assert method == CALLS.get(last, "GET")
+        return answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+
+
+def a_pool_in(*groups: str) -> PoolSnapshot:
+    urls = tuple(
+        f"https://www.googleapis.com/compute/v1/projects/p/zones/{zone}/instanceGroupManagers/{group}"
+        for zone, group in (each.split("/") for each in groups)
+    )
+    return PoolSnapshot(name="p", status=PoolStatus.RUNNING, group_urls=urls)
+
+
+def test_nodes_of_a_pool_with_two_instance_groups_are_removed_from_their_own_group() -> None:
+    compute = _Compute()
+    pool = a_pool_in("us-a/gke-c-p-11111111-grp", "us-b/gke-c-p-22222222-grp")
+    InstanceGroups(compute).remove_nodes(pool, ["gke-c-p-22222222-aaaa", "gke-c-p-11111111-bbbb"])
+
+    root = "compute/v1/projects/p/zones"
+    assert compute.asked == [
+        (
+            f"{root}/us-b/instanceGroupManagers/gke-c-p-22222222-grp/deleteInstances",
+            {"instances": ["zones/us-b/instances/gke-c-p-22222222-aaaa"]},
+        ),
+        (
+            f"{root}/us-a/instanceGroupManagers/gke-c-p-11111111-grp/deleteInstances",
+            {"instances": ["zones/us-a/instances/gke-c-p-11111111-bbbb"]},
+        ),
+    ]
+
+
+def test_the_instances_that_a_group_creates_are_missing() -> None:
+    rows = [
+        {"instance": "https://x/zones/us-a/instances/n-1", "instanceStatus": "RUNNING", "currentAction": "NONE"},
+        {"instance": "https://x/zones/us-a/instances/n-2", "currentAction": "CREATING"},
+        {"instance": "https://x/zones/us-a/instances/n-3", "currentAction": "CREATING_WITHOUT_RETRIES"},
+        {"instance": "https://x/zones/us-a/instances/n-4", "currentAction": "DELETING"},
+        {"instance": "https://x/zones/us-a/instances/n-5"},
+    ]
+
+    class Managed(_Compute):
+        def call(self, method: str, path: str, *_args: Any, **_named: Any) -> bytes:
+            self.asked.append((path, method))
+            return json.dumps({"managedInstances": rows}).encode()
+
+    compute = Managed()
+    pool = a_pool_in("us-a/gke-c-p-11111111-grp")
+    assert InstanceGroups(compute).list_missing(pool) == ["n-2", "n-3"]
+    path = "compute/v1/projects/p/zones/us-a/instanceGroupManagers/gke-c-p-11111111-grp/listManagedInstances"
+    assert compute.asked == [(path, "POST")]
+
+
+@pytest.mark.parametrize("answer", [b"[]", b"{", b'{"managedInstances": [{}]}', b'{"managedInstances": 1}'])
+def test_an_answer_about_instances_that_cannot_be_read_says_so(answer: bytes) -> None:
+    class Odd(_Compute):
+        def call(self, *_args: Any, **_named: Any) -> bytes:
+            return answer
+
+    with pytest.raises(Unavailable, match="GKE's answer cannot be read"):
+        InstanceGroups(Odd()).list_missing(a_pool_in("us-a/g-grp"))
+
+
+def test_a_node_of_an_unknown_group_removes_nothing() -> None:
+    compute = _Compute()
+    pool = a_pool_in("us-a/gke-c-p-11111111-grp", "us-b/gke-c-p-22222222-grp")
+
+    with pytest.raises(Unavailable, match="which instance group of node pool p has node gke-x-aaaa"):
+        InstanceGroups(compute).remove_nodes(pool, ["gke-c-p-22222222-aaaa", "gke-x-aaaa"])
+    assert compute.asked == []
+
+
+# --- what keeps machines away ---------------------------------------------------------------------
+
+
+def row(number: int, status: str = "", action: str = "CREATING", **more: Any) -> dict[str, Any]:
+    """Return an instance as the group lists it: without a status as long as there is no machine."""
+    found = {
+        "instance": f"{ROOT}/instances/gke-c-p-11111111-{number:04}",
+        "name": f"gke-c-p-11111111-{number:04}",
+        "currentAction": action,
+        "version": {"instanceTemplate": f"{ROOT}/instanceTemplates/gke-c-p-11111111", "name": "0-1"},
+        **more,
+    }
+    return found | ({"id": str(number), "instanceStatus": status} if status else {})
+
+
+def failing(number: int) -> dict[str, Any]:
+    return row(number, lastAttempt={"errors": ERRORS})
+
+
+def listed(*items: dict[str, Any]) -> dict[str, Any]:
+    return {"items": list(items)} if items else {}
+
+
+def an_error(at: str | None = TOLD, code: str = CODE) -> dict[str, Any]:
+    details = {"action": "CREATING", "instance": f"{ROOT}/instances/gke-c-p-11111111-0001", "version": {}}
+    said = {"error": {"code": code, "message": SAID}, "instanceActionDetails": details}
+    return said | ({"timestamp": at} if at else {})
+
+
+def bulk(*, in_progress: bool = True, error: object = ERRORS) -> dict[str, Any]:
+    check = {"timestamp": TOLD} | ({"error": error} if error else {})
+    status = {"isStable": False, "bulkInstanceOperation": {"inProgress": in_progress, "lastProgressCheck": check}}
+    return {"kind": "compute#instanceGroupManager", "name": "g", "targetSize": 2, "status": status}
+
+
+def read(rows: list[dict[str, Any]], *groups: str, **answers: object) -> tuple[Machines, list[str]]:
+    """Return the machines of a pool, and the calls by the end of their paths."""
+    compute = _Compute(listManagedInstances={"managedInstances": rows} if rows else {}, **answers)
+    found = InstanceGroups(compute).read_machines(a_pool_in(*(groups or ("us-a/g-grp",))))
+    assert all(path.startswith("compute/v1/projects/p/") for path, _ in compute.asked)
+    return found, [path.rpartition("/")[2] for path, _ in compute.asked]
+
+
+GROUP = {"targetSize": 2, "status": {"isStable": False}}
+
+
+@pytest.mark.parametrize(
+    ("rows", "answers", "wanted", "calls"),
+    [
+        ([row(1, "RUNNING", "NONE"), row(2, "STAGING")], {}, Machines(made=2), 1),
+        ([row(1, "PROVISIONING"), row(2)], {}, Machines(made=1, coming=1), 1),
+        ([row(1, "RUNNING", "NONE"), failing(2)], {}, Machines(made=1, errors=(FillError(STOCKOUT),)), 1),
+        ([row(1), row(2)], {"get": GROUP}, Machines(coming=2), 2),
+        ([row(1), failing(2)], {"get": GROUP}, Machines(coming=1, errors=(FillError(STOCKOUT),)), 2),
+        ([failing(1), failing(2)], {"get": GROUP}, Machines(errors=(FillError(STOCKOUT),)), 3),
+        ([row(1, "RUNNING", "DELETING"), row(2, "", "ABANDONING")], {"get": GROUP}, Machines(), 3),
+        ([row(1, "TERMINATED", "NONE")], {"get": GROUP}, Machines(coming=1), 2),
+        ([row(1), row(2)], {"get": bulk()}, Machines(errors=(FillError(STOCKOUT, TOLD_AT),)), 3),
+        ([row(1), row(2)], {"get": bulk(error=None)}, Machines(coming=2), 2),
+        ([row(1), row(2)], {"get": bulk(in_progress=False)}, Machines(coming=2), 2),
+        ([], {"get": bulk(in_progress=False)}, Machines(errors=(FillError(STOCKOUT, TOLD_AT),)), 3),
+        ([row(1), row(2)], {"get": bulk(error={})}, Machines(coming=2), 2),
+        ([], {"get": GROUP}, Machines(), 3),
+        ([], {"get": {"targetSize": 0}}, Machines(), 3),
+    ],
+)
+def test_the_machines_of_a_group_are_counted_with_what_keeps_the_others_away(
+    rows: list[dict[str, Any]], answers: dict[str, object], wanted: Machines, calls: int
+) -> None:
+    found, asked = read(rows, **answers)
+
+    assert found == wanted
+    assert asked == ["listManagedInstances", "g-grp", "listErrors"][:calls]
+
+
+@pytest.mark.parametrize(
+    ("items", "errors"),
+    [
+        ([an_error()], (FillError(STOCKOUT, TOLD_AT),)),
+        ([an_error(None)], (FillError(STOCKOUT, None),)),
+        ([an_error("yesterday")], (FillError(STOCKOUT, None),)),
+        ([an_error(), an_error()], (FillError(STOCKOUT, TOLD_AT),)),
+        (
+            [an_error(), an_error("2027-01-15T08:01:00Z")],
+            (FillError(STOCKOUT, TOLD_AT), FillError(STOCKOUT, TOLD_AT + 60)),
+        ),
+        ([{"timestamp": TOLD}], ()),
+        ([an_error(code="")], (FillError(SAID, TOLD_AT),)),
+        ([{"error": {"code": CODE}}], (FillError(CODE),)),
+    ],
+)
+def test_the_errors_of_a_group_are_read_with_their_times(
+    items: list[dict[str, Any]], errors: tuple[FillError, ...]
+) -> None:
+    assert read([], get=GROUP, listErrors=listed(*items))[0] == Machines(errors=errors)
+
+
+def test_a_group_of_a_region_is_asked_where_it_is() -> None:
+    compute = _Compute(get=GROUP)
+    url = "https://www.googleapis.com/compute/v1/projects/p/regions/us/instanceGroupManagers/g"
+    InstanceGroups(compute).read_machines(
+        PoolSnapshot(name="p", status=PoolStatus.PROVISIONING, group_urls=(url,))
+    )
+
+    root = "compute/v1/projects/p/regions/us/instanceGroupManagers/g"
+    assert [path for path, _ in compute.asked] == [f"{root}/listManagedInstances", root, f"{root}/listErrors"]
+
+
+def test_the_groups_of_a_pool_are_summed_and_one_without_any_is_not_asked() -> None:
+    assert read([row(1, "RUNNING", "NONE"), row(2)], "us-a/a-grp", "us-b/b-grp")[0] == Machines(made=2, coming=2)
+    compute = _Compute()
+    assert InstanceGroups(compute).read_machines(a_pool_in()) == Machines()
+    assert compute.asked == []
+
+
+def test_a_thousand_machines_with_long_words_are_read_and_the_words_are_cut() -> None:
+    long = {"errors": [{"code": CODE, "message": f"{SAID} " * 100}]}
+    rows = [row(number, lastAttempt={"errors": long}) for number in range(1000)]
+    items = [an_error() for _ in range(10_000)]
+
+    found, _ = read(rows, get=GROUP, listErrors=listed(*items))
+
+    assert len(found.errors) == 2
+    assert max(len(each.said) for each in found.errors) == 400
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"listManagedInstances": b'{"managedInstances": null}'},
+        {"listManagedInstances": b'{"managedInstances": [{"currentAction": "CREATING"}]}'},
+        {"listManagedInstances": b'{"managedInstances": [{"instance": "i", "lastAttempt": {"errors": []}}]}'},
+        {"listManagedInstances": b"[]"},
+        {"get": b"{}"},
+        {"get": b'{"targetSize": "2"}'},
+        {"get": b'{"targetSize": 1, "status": {"bulkInstanceOperation": {"inProgress": "yes"}}}'},
+        {"get": GROUP, "listErrors": b'{"items": [{"error": "full"}]}'},
+        {"get": GROUP, "listErrors": b"{"},
+    ],
+)
+def test_an_answer_of_another_form_is_an_error_and_no_machine(answers: dict[str, object]) -> None:
+    with pytest.raises(Unavailable, match="GKE's answer cannot be read"):
+        InstanceGroups(_Compute(**answers)).read_machines(a_pool_in("us-a/g-grp"))
+
+
+@pytest.mark.parametrize("call", ["listManagedInstances", "get", "listErrors"])
+@pytest.mark.parametrize("error", [NotFound("404"), Denied("403")], ids=str)
+def test_what_a_call_raises_comes_out(call: str, error: ProvisionerError) -> None:
+    with pytest.raises(type(error)):
+        InstanceGroups(_Compute(**{"get": GROUP, call: error})).read_machines(a_pool_in("us-a/g-grp"))
+
+
+def test_a_url_that_names_no_group_is_an_error() -> None:
+    pool = PoolSnapshot(name="p", status=PoolStatus.PROVISIONING, group_urls=("https://x/instanceGroups/g",))
+    with pytest.raises(Unavailable, match="unknown path"):
+        InstanceGroups(_Compute()).read_machines(pool)
