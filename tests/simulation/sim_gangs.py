@@ -89,6 +89,8 @@ class GangJudge:
         cluster, now = self._world.clusters[pool.cluster], self._world.time.now
         slices = {plan.slice_name for plan in list_wanted(made)}
         self.returns += 1
+        if pool.autoscaled:
+            return  # it gets no nodes while there are no pods, so another one takes its place
         if pool.owner is None or pool.owner.slice_name not in slices or pool.status != PoolStatus.RUNNING:
             return
         owned = [each for each in self._world.gke.pools[pool.cluster].values() if _is_of(each, made)]

@@ -100,7 +100,9 @@ def _is_left_without(world: World, cluster: SimCluster, pods: list[SimPod], late
         return not moves and _is_left_short(world, cluster, made, latest, zones)
     if not stocked or moves or "PROVISIONING" in what:
         return False
-    return read_reason(latest) == "stockout" or (read_reason(latest) in EMPTY_REASONS and "RUNNING, 0 of" in what)
+    owned = [each for each in world.gke.pools[cluster.name].values() if _is_of(each, made)]
+    empty = any(each.waits_empty and each.owner and each.owner.slice_name == name for each in owned)
+    return read_reason(latest) == "stockout" or (empty and read_reason(latest) in EMPTY_REASONS)
 
 
 def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: str, zones: list[str]) -> bool:

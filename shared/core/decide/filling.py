@@ -95,6 +95,12 @@ def decide_empty(
     return Decision(Verdict.DELETE, reason, what)
 
 
+def decide_unread(pool: PoolSnapshot) -> Decision:
+    """Return what to tell of a running pool that the autoscaler fills, if its nodes are not known."""
+    message = f"node pool {pool.name} runs; whether it has nodes is not known, because they could not be read"
+    return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
+
+
 def find_error(
     demand: Demand, pod: PodView, pool: PoolSnapshot, filling: Filling, *, now: float
 ) -> FillError | None:
