@@ -126,10 +126,10 @@ def test_these_running_pods_are_not_moved_although_another_node_has_room(world: 
         "on-a-marked-node": (1, {}),
     }
     pods = {}
-    for name, (gpus, annotations) in cases.items():
+    for name, (gpus, said) in cases.items():
         group = world.add_elastic(name)
         node = lay_out_room(world, group)
-        pods[name] = world.run_on(name, node, group, {GPU: gpus}, annotations=annotations)
+        pods[name] = world.run_on(name, node, group, {GPU: gpus}, annotations=said)
         if name == "on-a-marked-node":
             world.keep(node)
     with world.autoscaler():
