@@ -38,24 +38,6 @@ KNOWN: tuple[Known, ...] = (
         ),
         seed=202,
     ),
-    Known(
-        name="gang that came late",
-        pattern=r"gangs: .* is given back, and all slices have their pools",
-        sentence=(
-            "GKE finds the machines of the last slice after the time for which a part is held. The pools are "
-            "given back, because the round is over, although no slice lacks one by then."
-        ),
-        seed=205,
-    ),
-    Known(
-        name="gang in a way that is too small",
-        pattern=r"served when there is capacity: '(not all slices|\d+ of \d+ slices).* is the last word for .*there is room",
-        sentence=(
-            "A creation with nodes tries for longer than a part of a gang is held. So each round ends before "
-            "the first way has failed, and the second way is never tried."
-        ),
-        seed=736,
-    ),
 )
 
 

@@ -102,6 +102,8 @@ class GangJudge:
                 self._world.judge.report("gangs", f"{pool.name} is given back, and all slices have their pools")
             return
         self._ended_at[made.uid] = now
+        if any(each.status != PoolStatus.RUNNING and each.recall_machines(now).errors for each in owned):
+            return  # GKE has told that another slice finds no capacity, so this round cannot succeed
         if now - oldest < min(_read_bound(made), self._world.story.release_seconds or math.inf) - 1:
             text = f"{pool.name} is given back {now - oldest:.0f} s after the first creation"
             self._world.judge.report("gangs", text)
