@@ -10,60 +10,25 @@ import pytest
 from shared.capacity_lists import UnreadableList, read_policies, read_priorities
 from shared.core import labels
 from shared.core.decide.ended import decide_succeeded
-from shared.core.errors import Denied, Unavailable
-from shared.core.identity.names import build_owner_labels, build_pool_name
+from shared.core.errors import Denied
 from shared.core.ports import FillError, Machines
 from shared.core.priorities import NodeSource
 from shared.core.settings import Mode
 from shared.core.workloads import NodeView
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod
+from tests.component.empty_pools import HOSTS, POLICY, TOLD, begin, name_of, refuse, run_empty, status
 from tests.component.looks import by_message, by_sweep
 
 if TYPE_CHECKING:
     from tests.component.world import World
 
-POLICY = "[{priorities: [{location: {zones: [us-east5-a, us-east5-b]}}]}]"
 TWO = "[{}, {location: {zones: [us-east5-b]}}]"
-STOCKOUT = (
-    "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS: The zone 'projects/p/zones/us-east5-a' does not have enough "
-    "resources available to fulfill the request."
-)
-TOLD = "Node scale up in zones us-east5-a associated with this pod failed: GCE out of resources."
-HOSTS = ["n1", "n2", "n3", "n4"]
-
-
-def name_of(attempt: int) -> str:
-    return build_pool_name(a_claim(), attempt)
 
 
 @pytest.fixture(autouse=True)
 def _listed(world: World) -> None:
     world.use(capacity_policies=read_policies(POLICY))
     world.cluster.add(a_pod(unschedulable_since=NOW - 20))
-
-
-def begin(world: World, *, seconds: float = 90.0) -> None:
-    """Let the first candidate's pool run empty, and the leader wait for it."""
-    by_message(world)
-    run_empty(world, 0)
-    world.clock.advance(seconds)
-
-
-def run_empty(world: World, attempt: int) -> None:
-    url = f"https://x/projects/p/zones/us-east5-{'ab'[attempt % 2]}/instanceGroupManagers/g-{attempt}-grp"
-    world.pools.move(CLUSTER, name_of(attempt), "RUNNING")
-    pool = world.pools.pools[CLUSTER, name_of(attempt)]
-    world.pools.add(CLUSTER, replace(pool, group_urls=(url,)))
-
-
-def refuse(world: World, attempt: int = 0, *, at: float | None = None, **machines: Any) -> None:
-    """Let the instance group of a pool report that there is no capacity."""
-    error = FillError(STOCKOUT, world.clock.now() - 30 if at is None else at)
-    world.pools.machines[name_of(attempt)] = Machines(errors=(error,), **machines)
-
-
-def status(world: World, attempt: int) -> str:
-    return str(world.pools.pools[CLUSTER, name_of(attempt)].status)
 
 
 def sizes(world: World) -> list[tuple[int, int]]:
@@ -332,64 +297,6 @@ def test_nodes_that_went_because_nobody_needed_them_are_no_failure(world: World)
     refuse(world, at=world.clock.now() - 5)
     by_sweep(world)
     assert status(world, 0) == "STOPPING"
-
-
-def test_a_clock_of_kubernetes_that_is_ahead_hides_no_error(world: World) -> None:
-    """Seed 101 of the simulator: what the groups reported seemed older than the wait of the pod."""
-    begin(world)
-    world.cluster.add(a_pod(unschedulable_since=NOW + 3600))
-    refuse(world)
-    by_sweep(world)
-
-    assert (status(world, 0), status(world, 1)) == ("STOPPING", "PROVISIONING")
-
-
-def test_an_error_of_a_time_that_cannot_be_true_brings_no_pool_before_the_pause(world: World) -> None:
-    begin(world)
-    refuse(world)
-    by_sweep(world)
-    run_empty(world, 1)
-    world.clock.advance(30)
-    world.cluster.scale_up_errors[a_pod().uid] = [FillError(TOLD.replace("east5-a", "east5-b"), NOW + 3700)]
-    by_sweep(world)
-
-    assert status(world, 1) == "RUNNING"
-
-
-def test_a_limit_that_refuses_the_next_way_keeps_the_empty_pool(world: World) -> None:
-    """Seed 305 of the simulator: it was deleted, and the list began with the same way again."""
-    begin(world)
-    refuse(world)
-    other = build_owner_labels(replace(a_claim(), name="other"), attempt=0, created_at=0, fingerprint="")
-    world.pools.add(CLUSTER, replace(world.pools.pools[CLUSTER, name_of(0)], name="other", labels=other))
-    world.use(capacity_policies=read_policies(POLICY), limit_chips=16)
-    by_sweep(world)
-
-    assert status(world, 0) == "RUNNING"
-    assert "limit_chips" in str(world.cluster.notices)
-
-
-def test_of_two_empty_pools_one_goes_and_none_is_created(world: World) -> None:
-    """Seed 1527 of the simulator: two messages at once began with two ways, and a third pool came."""
-    begin(world)
-    first = world.pools.pools[CLUSTER, name_of(0)]
-    earlier = {**first.labels, labels.ATTEMPT: "1", labels.CREATED_AT: str(int(NOW - 1))}
-    world.pools.add(CLUSTER, replace(first, name=name_of(1), labels=earlier))
-    refuse(world)
-    by_sweep(world)
-
-    assert (status(world, 0), status(world, 1)) == ("STOPPING", "RUNNING")
-    assert len(world.pools.bodies) == 1
-
-
-def test_nodes_that_could_not_be_read_do_not_serve(world: World) -> None:
-    """Seed 1156 of the simulator: an Event said that an empty pool serves."""
-    begin(world, seconds=30)
-    world.cluster.fail_next("list_pool_nodes", Unavailable("lost"))
-    by_message(world)
-
-    world.records.expect_in_order({"decision": "wait", "reason": "pool_in_progress", "pool": name_of(0)})
-    assert "pool_serves" not in str(world.cluster.notices)
 
 
 # --- workloads without pods -----------------------------------------------------------------------

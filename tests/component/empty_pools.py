@@ -1,0 +1,50 @@
+"""Pools that GKE's autoscaler fills, in the fakes: how they begin, and how they are refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from shared.core.identity.names import build_pool_name
+from shared.core.ports import FillError, Machines
+from tests.builders import CLUSTER, a_claim
+from tests.component.looks import by_message
+
+if TYPE_CHECKING:
+    from tests.component.world import World
+
+POLICY = "[{priorities: [{location: {zones: [us-east5-a, us-east5-b]}}]}]"
+STOCKOUT = (
+    "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS: The zone 'projects/p/zones/us-east5-a' does not have enough "
+    "resources available to fulfill the request."
+)
+TOLD = "Node scale up in zones us-east5-a associated with this pod failed: GCE out of resources."
+HOSTS = ["n1", "n2", "n3", "n4"]
+
+
+def name_of(attempt: int) -> str:
+    return build_pool_name(a_claim(), attempt)
+
+
+def begin(world: World, *, seconds: float = 90.0) -> None:
+    """Let the first candidate's pool run empty, and the leader wait for it."""
+    by_message(world)
+    run_empty(world, 0)
+    world.clock.advance(seconds)
+
+
+def run_empty(world: World, attempt: int) -> None:
+    url = f"https://x/projects/p/zones/us-east5-{'ab'[attempt % 2]}/instanceGroupManagers/g-{attempt}-grp"
+    world.pools.move(CLUSTER, name_of(attempt), "RUNNING")
+    pool = world.pools.pools[CLUSTER, name_of(attempt)]
+    world.pools.add(CLUSTER, replace(pool, group_urls=(url,)))
+
+
+def refuse(world: World, attempt: int = 0, *, at: float | None = None, **machines: Any) -> None:
+    """Let the instance group of a pool report that there is no capacity."""
+    error = FillError(STOCKOUT, world.clock.now() - 30 if at is None else at)
+    world.pools.machines[name_of(attempt)] = Machines(errors=(error,), **machines)
+
+
+def status(world: World, attempt: int) -> str:
+    return str(world.pools.pools[CLUSTER, name_of(attempt)].status)
