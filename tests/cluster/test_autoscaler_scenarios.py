@@ -126,10 +126,10 @@ def test_these_running_pods_are_not_moved_although_another_node_has_room(world: 
         "on-a-marked-node": (1, {}),
     }
     pods = {}
-    for name, (gpus, annotations) in cases.items():
+    for name, (gpus, said) in cases.items():
         group = world.add_elastic(name)
         node = lay_out_room(world, group)
-        pods[name] = world.run_on(name, node, group, {GPU: gpus}, annotations=annotations)
+        pods[name] = world.run_on(name, node, group, {GPU: gpus}, annotations=said)
         if name == "on-a-marked-node":
             world.keep(node)
     with world.autoscaler():
@@ -168,13 +168,13 @@ def test_a_small_pod_that_comes_to_a_node_nearly_gone_is_moved_soon(world: Scali
     """The time during which a node was empty counts as time in which it was not needed."""
     group = world.add_elastic()
     node = lay_out_room(world, group)
-    with world.autoscaler():
-        began = time.monotonic()
-        time.sleep(QUICK.unneeded * 0.6)
+    unneeded = 30.0
+    with world.autoscaler(unneeded=unneeded):
+        time.sleep(unneeded / 2)
+        came = time.monotonic()
         pod = world.run_on("serve", node, group, {GPU: 1})
-        wait_for("the move of the pod", lambda: world.is_leaving(pod), seconds=LONG)
-        lived = time.monotonic() - began
-    assert lived < QUICK.unneeded * 1.9
+        wait_for("the move of the pod", lambda: world.is_leaving(pod))
+        assert time.monotonic() - came < unneeded
 
 
 @UPSTREAM_ONLY
