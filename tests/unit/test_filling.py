@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from shared.core.decide.filling import CREATION_TRIES_SECONDS, decide_trying
@@ -52,7 +50,7 @@ def test_an_error_from_before_the_pool_is_not_told(at: float) -> None:
 )
 def test_the_autoscaler_gets_no_pool_whose_pods_it_could_move(units: int, source: NodeSource) -> None:
     """It moves a pod that uses a part of its host if another node has room (decision 0050)."""
-    demand, template = a_demand(), replace(a_template(), chips=units)
+    demand, template = a_demand(), a_template(chips=units)
     way = Candidate(demand.capacity, demand.zone)
 
     assert find_node_source(way, template, demand.shape, settings(), ways=2, elastic=False) == source

@@ -120,7 +120,7 @@ def find_node_source(
     TPU slice all hosts or none:
     https://cloud.google.com/kubernetes-engine/docs/concepts/tpus#node_pool. It would give some
     hosts to a slice of GPUs, whose pool would then neither serve nor be free. It moves no pod that
-    uses all accelerators of its host, but others (docs/decisions/0050-elastic-pools-keep-their-size.md).
+    uses all accelerators of its host, but it moves others (docs/evidence/autoscaler.md).
 
     Args:
         candidate: with what its list says.
