@@ -25,6 +25,7 @@ REFUSALS = frozenset(
     {
         Reason.THROTTLED,
         Reason.QUOTA_EXCEEDED,
+        Reason.RESERVATION_UNFIT,
         Reason.PERMISSION_DENIED,
         Reason.REQUEST_INVALID,
         Reason.CLUSTER_NOT_FOUND,

@@ -44,7 +44,7 @@ class Reason(StrEnum):
     POOL_DEGRADED = "pool_degraded"  # the node pool runs with errors
     POOL_FAILED = "pool_failed"  # GKE failed to create the node pool
     STOCKOUT = "stockout"  # the creation failed: GKE has no capacity
-    RESERVATION_UNFIT = "reservation_unfit"  # the creation failed: the reservation is used up or does not fit
+    RESERVATION_UNFIT = "reservation_unfit"  # the reservation is missing, used up or does not fit
     ADDRESSES_EXHAUSTED = "addresses_exhausted"  # the creation failed: no free IP addresses
     ZONE_UNFIT = "zone_unfit"  # the creation failed: the zone does not offer the machine
     POLICY_VIOLATED = "policy_violated"  # the creation failed: an organisation policy forbids it

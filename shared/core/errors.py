@@ -16,6 +16,7 @@
     ├─ NotFound                      the named object does not exist
     ├─ ClusterNotFound               GKE does not know this cluster: a wrong setting
     ├─ NoCapacity                    GKE has no quota or no stock
+    │   └─ ReservationUnfit          or the reservation is missing, used up or does not fit
     ├─ Denied                        401 or 403: an operator must grant a permission
     ├─ InvalidRequest                GKE does not accept the request: it fails again
     ├─ Misconfigured                 wrong settings, at start-up only
@@ -209,6 +210,12 @@ class NoCapacity(ProvisionerError):
     """GKE created nothing, because the quota is used up."""
 
     reason = "quota_exceeded"
+
+
+class ReservationUnfit(NoCapacity):
+    """GKE created nothing, because the reservation is missing, is used up, or does not fit."""
+
+    reason = "reservation_unfit"
 
 
 class Denied(ProvisionerError):

@@ -20,6 +20,7 @@ from shared.core.errors import (
     NoCapacity,
     NotFound,
     ProvisionerError,
+    ReservationUnfit,
     Retryable,
     StaleView,
     Throttled,
@@ -142,6 +143,8 @@ def _find_kind(http_status: int, error: ErrorBody, reasons: set[str]) -> type[Pr
 def _find_kind_by_text(http_status: int, error: ErrorBody, reasons: set[str]) -> type[ProvisionerError] | None:
     """Return the error when the code alone would mislead; None when the code is enough."""
     message = error.message
+    if classify_failure(message) == Failure.RESERVATION:  # GKE answers with 400, 404 or 429
+        return ReservationUnfit
     if http_status == 404 or error.status == "NOT_FOUND":  # noqa: PLR2004 -- HTTP
         cluster = "/clusters/" in message and "/nodePools/" not in message and "node pool" not in message
         return ClusterNotFound if cluster else NotFound

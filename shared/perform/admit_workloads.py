@@ -151,6 +151,7 @@ class Admission:
             cap=self.cap,
             limits=self.limits,
             creations=self.creations,
+            since=queued.reserved_at or 0.0,
         )
 
     def _tell(self, queued: QueuedWorkload, state: CheckState, answer: CheckAnswer) -> None:

@@ -91,15 +91,15 @@ def provision_pod(
         cap: how many pools this sweep may still delete; None outside a sweep.
         limits: what counts against the limits, if several pods share it.
         creations: what GKE says of pools that it has created; None outside a sweep.
-        had_pool: the slice is known to have had a pool, so its pools are listed in any case.
+        had_pool: the slice is known to have had a pool. So its pools are listed in any case, and
+            if it has none now, the sweep creates it, which knows whether its creation failed.
 
     Raises:
         Retryable: something could not be read or is in progress; try again.
         Denied: a permission is missing.
     """
     live, overdue = ports.clusters[cluster], is_overdue(pod, ports)
-    known = creations if overdue else None
-    turn = Turn(ports.clock.now(), cap, limits or find_limits(cluster, ports), known)
+    turn = Turn(ports.clock.now(), cap, limits or find_limits(cluster, ports), creations, had_pool=had_pool)
     workload, found = _decide(cluster, pod, ports, answered, overdue=overdue)
     turn = replace(turn, workload=workload)
     subject = f"Pod {pod.namespace}/{pod.name}"
@@ -114,7 +114,7 @@ def provision_pod(
             return Outcome(decision=decide_answered_slice(), cluster=cluster, subject=subject)
         answered.add(found.claim.hash)
     try:
-        made = _satisfy(found, pod, workload, ports, pools, turn, had_pool=had_pool)
+        made = _satisfy(found, pod, workload, ports, pools, turn, overdue=overdue)
     except ProvisionerError as error:
         if overdue or isinstance(error, Denied | Throttled):
             name = build_pool_name(found.claim, FIRST_ATTEMPT)
@@ -123,9 +123,10 @@ def provision_pod(
         error.claim = error.claim or describe_claim(found.claim)
         raise
     decision = made.decision
-    # The sweep runs every minute: on young demands it writes only changes.
+    # The sweep runs every minute: on young demands it writes only changes. It also says why a pool
+    # that is gone is not created yet.
     changes = decision.verdict not in (Verdict.KEEP, Verdict.WAIT) or decision.reason in FAILURE_REASONS
-    if overdue or answered is None or changes:
+    if (overdue or answered is None or changes) and decision.reason != Reason.POOL_GONE:
         explain(live, decision, objects=(workload, pod))
     name, facts = build_pool_name(found.claim, made.attempt), _describe_answered(found, made, pod, ports)
     return Outcome(decision=decision, cluster=cluster, pool=name, subject=subject, demand=found, facts=facts)
@@ -139,12 +140,13 @@ def _satisfy(
     pools: Sequence[PoolSnapshot] | None,
     turn: Turn,
     *,
-    had_pool: bool,
+    overdue: bool,
 ) -> AttemptDecision:
     """Decide about one demand and do it."""
     cluster, wanted = demand.claim.cluster, demand.shape.node_count
     attempts: Sequence[int] = [FIRST_ATTEMPT]
-    first = not had_pool and workload is not None and is_young(pod, workload, now=turn.looked_at)
+    first = not turn.had_pool and workload is not None and is_young(pod, workload, now=turn.looked_at)
+    turn = replace(turn, creations=None) if first and not overdue else turn
     numbered = not demand.elastic or demand.choices > 1  # else there is one name
     looks = numbered and not (first and demand.choices == 1 and demand.nodes_from == NodeSource.CREATION)
     if pools is None and (turn.limits or looks):

@@ -55,12 +55,15 @@ def expect_no_other(demand: Demand, name: str, ports: Ports, known: Sequence[Poo
 def _expect_last(demand: Demand, name: str, ports: Ports, known: Sequence[PoolSnapshot]) -> None:
     """Read the last pool of the claim again, from which the number of the next attempt follows.
 
-    A function that does not find that pool begins with the first number. Then two functions would
-    create pools of two names at the same time.
+    A function that does not find that pool, or not its labels, begins with the first number. Then
+    two functions would create pools of two names at the same time.
 
     Raises:
-        OldLook: that pool does not exist any more.
+        OldLook: that pool does not exist any more, or has other labels.
     """
     last = find_newest(PoolIndex.of(known).list_claimed(demand.claim.hash))
-    if last is not None and last.name != name and ports.pools.get(demand.claim.cluster, last.name) is None:
-        raise OldLook(f"node pool {name} was not created: {last.name} before it is gone since the look")
+    if last is None or last.name == name:
+        return
+    found = ports.pools.get(demand.claim.cluster, last.name)
+    if found is None or found.labels != last.labels:
+        raise OldLook(f"node pool {name} was not created: {last.name} before it is gone or changed since the look")

@@ -1,6 +1,7 @@
 """What GKE's list of operations says of pools that were created and do not exist.
 
-The list is for Events only, so an error is logged and stops nothing.
+The pause after a failure follows from it where no failed pool is left. An error is logged and stops
+nothing: then one try is made without the pause.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class Creations:
         for each in sorted(listed, key=lambda each: each.began_at or 0):
             name = parse_pool_name(each.pool)
             if name is not None:
-                before = found[name.hash].failures if name.hash in found and not _is_success(each) else 0
-                found[name.hash] = replace(each, failures=before + bool(each.error))
+                before = found[name.hash].failed if name.hash in found and not _is_success(each) else ()
+                found[name.hash] = replace(each, failed=before + (name.attempt,) * bool(each.error))
         return found
 
 

@@ -94,6 +94,7 @@ def give_pools(
     cap: DeletionCap | None = None,
     limits: Limits | None = None,
     creations: Creations | None = None,
+    since: float = 0.0,
 ) -> GangAnswer:
     """Create what is missing of the pools of a gang, and say how far they are.
 
@@ -108,13 +109,14 @@ def give_pools(
         cap: how many pools this sweep may still delete; None outside a sweep.
         limits: what counts against the limits, if several workloads share it.
         creations: what GKE says of pools that it has created; None outside a sweep.
+        since: unix seconds of the end of the gang's own pause.
 
     Raises:
         Retryable: something could not be read or is in progress. Other slices may have got theirs.
         Denied: a permission is missing.
     """
     limits = limits or find_limits(cluster, ports)
-    turn = Turn(ports.clock.now(), cap, limits, creations, workload=workload)
+    turn = Turn(ports.clock.now(), cap, limits, creations, workload=workload, since=since)
     missing = list_missing(gang, pools)
     if missing:
         own = [pool.name for each in missing for pool in PoolIndex.of(pools).list_claimed(each.claim.hash)]

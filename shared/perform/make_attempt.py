@@ -22,6 +22,7 @@ from shared.core.decide.attempts import (
 )
 from shared.core.decide.broken_pools import BROKEN
 from shared.core.decide.cluster_proof import decide_other_cluster
+from shared.core.decide.ended import decide_left
 from shared.core.decide.error_answers import decide_gke_answer
 from shared.core.decide.pool_facts import list_others
 from shared.core.decide.pool_use import decide_replacement
@@ -77,11 +78,15 @@ class Turn:
     cap: DeletionCap | None
     limits: Limits | None
     creations: Creations | None
-    """None if the pod has not waited for longer than the grace, or outside a sweep."""
+    """None outside a sweep, and if the workload is too young for a failed creation."""
     replaced: str = ""
     """The failed pool in whose place the next one is created; it does not count against limits."""
     workload: WorkloadView | None = None
     """The owner as it was read. In a sweep, the read may be older than the turn."""
+    had_pool: bool = False
+    """The slice has had a pool: if it has none now, the sweep creates it."""
+    since: float = 0.0
+    """Unix seconds of the end of an earlier pause; the failures before it give no other one."""
 
 
 def make_attempt(
@@ -116,6 +121,8 @@ def make_attempt(
             expect_no_other(demand, name, ports)
         decision = decide_provision(demand, known, now=ports.clock.now(), settings=settings, usage=usage)
     found = AttemptDecision(attempt=attempt, decision=decision)
+    if decision.verdict == Verdict.CREATE and turn.had_pool:
+        return _with(found, decide_left(name))
     if decision.verdict == Verdict.CREATE:
         found = _read_creations(demand, found, pools, ports, turn)
         return create_allowed(demand, found, ports, pools, turn)
@@ -141,7 +148,7 @@ def _read_creations(
     last = turn.creations.find_newest(demand.claim)
     if last is None or last.pool in {pool.name for pool in own}:
         return create
-    return decide_after_creation(demand, create, last, now=ports.clock.now())
+    return decide_after_creation(demand, create, last, since=turn.since, now=ports.clock.now())
 
 
 def create_allowed(
@@ -332,8 +339,8 @@ def _decide_following(
     gone = last if last is not None and last.pool not in {pool.name for pool in own} else None
     if gone is None or following.decision.verdict != Verdict.CREATE:
         return following
-    if not gone.ended or (gone.error and demand.choices == 1):
-        return decide_after_creation(demand, _with(following, create), gone, now=now)
+    if not gone.ended or gone.error:
+        return decide_after_creation(demand, _with(following, create), gone, since=turn.since, now=now)
     return following
 
 

@@ -189,6 +189,7 @@ def _go_on(
         cap=share.cap,
         limits=share.limits,
         creations=share.creations,
+        since=wish.begins_at or 0.0,
     )
     if share.figures:
         share.figures.settle_gang(gang, answer.slices)

@@ -65,7 +65,6 @@ class FakeNodePools(MissingNodes, Plans):
             self.pools[cluster, pool.name] = pool
 
     def fail(self, cluster: str, name: str, error: str, *, ended_at: float | None = None) -> None:
-        """Let the creation of a pool fail; its operation may say when."""
         self.move(cluster, name, "ERROR")
         self.pools[cluster, name] = dataclasses.replace(self.pools[cluster, name], error=error)
         self.creations[cluster, name] = Creation(pool=name, ended=True, error=error, ended_at=ended_at)

@@ -131,7 +131,7 @@ def test_under_a_pod_it_stays(world: World, look: By) -> None:
 
 def fail_to_create(world: World, *, pod_created_at: float | None, **overrides: Any) -> None:
     """Let a pool that is one minute old have failed, without a node; its pod waits."""
-    world.pools.add(CLUSTER, a_pool("ERROR", age_seconds=60, error="[GCE_STOCKOUT]", **overrides))
+    world.pools.add(CLUSTER, a_pool("ERROR", age_seconds=60, **{"error": "[GCE_STOCKOUT]", **overrides}))
     world.cluster.nodes[NAME] = []
     world.cluster.pods.clear()
     world.cluster.add(a_pod(created_at=pod_created_at, unschedulable_since=None))
@@ -149,7 +149,9 @@ def test_a_creation_that_failed_is_kept_as_the_record_of_it(world: World, look: 
 
 @pytest.mark.parametrize("holds", ["a reservation", "nodes"])
 def test_a_creation_that_failed_and_holds_machines_goes_at_once(world: World, look: By, holds: str) -> None:
-    fail_to_create(world, pod_created_at=NOW - 61, reserved=holds == "a reservation")
+    reserved = holds == "a reservation"
+    error = "[INTERNAL_ERROR]" if reserved else "[GCE_STOCKOUT]"
+    fail_to_create(world, pod_created_at=NOW - 61, reserved=reserved, error=error)
     world.cluster.nodes[NAME] = ["n3"] if holds == "nodes" else []  # it is not Ready
     look(world)
 

@@ -10,7 +10,7 @@ import pytest
 from shared.capacity_lists import UnreadableList, read_policies, read_priorities
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
-from shared.core.errors import InvalidRequest, NoCapacity
+from shared.core.errors import InvalidRequest, NoCapacity, ReservationUnfit
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool
@@ -86,7 +86,8 @@ def test_the_owner_is_told_which_candidate_failed_and_which_one_follows(
 
     (said,) = {each.message for each in world.cluster.notices}
     assert said.startswith(
-        f"attempt 0 (candidate 1 of 3, {PLACES[0]}) failed: the reservation is used up or does not fit (GKE: "
+        f"attempt 0 (candidate 1 of 3, {PLACES[0]}) failed: "
+        "the reservation is missing, used up or does not fit (GKE: "
     )
     assert f"; attempt 1: creating 4 x ct6e-standard-4t, 4x4, candidate 2 of 3, {PLACES[1]}: node pool" in said
     (made,) = world.records.expect_in_order({"decision": "create", "reason": "pool_failed"})
@@ -117,7 +118,12 @@ def test_a_limit_of_one_slice_does_not_begin_the_list_again(world: World, look: 
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"), [(NoCapacity("quota"), "quota"), (InvalidRequest("no such"), "no such")]
+    ("error", "reason"),
+    [
+        (NoCapacity("quota"), "quota"),
+        (InvalidRequest("no such"), "no such"),
+        (ReservationUnfit("not found for node pool"), "not found"),
+    ],
 )
 def test_a_candidate_that_gke_refuses_at_once_is_followed_in_the_same_turn(
     world: World, look: Callable[[World], None], error: NoCapacity | InvalidRequest, reason: str
@@ -207,6 +213,58 @@ def test_after_an_edit_of_the_list_the_new_one_begins_with_its_first(
     assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(2)]
 
 
+def test_a_list_that_comes_after_a_failure_begins_with_its_first(
+    world: World, look: Callable[[World], None]
+) -> None:
+    world.use()
+    by_message(world)
+    fail(world, 0)
+    world.use(capacity_policies=read_policies(POLICY))
+    world.cluster.notices.clear()
+    look(world)
+
+    assert zones(world) == ["b", "a"]
+    assert world.pools.bodies[-1]["config"]["labels"][labels.CANDIDATE].startswith("1-of-3-")
+    assert {"no capacity in its zone" in each.message for each in world.cluster.notices} == {True}
+
+
+NO_MACHINE = "Machine type with name 'ct6e-standard-4t' does not exist in zone 'us-east5-a'."
+NO_RESERVATION = "Invalid value for field 'resource.reservationAffinity': '{…}'. Reservation train does not exist."
+RIGHTS = "Atomic resize failed with [PERMISSIONS_ERROR]: Required 'compute.instances.create' permission."
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "failure"),
+    [
+        (NO_MACHINE, 3, "zone"),
+        (NO_RESERVATION, 3, "shape"),
+        ("Something new.", 3, "unknown"),
+        (RIGHTS, 7, "rights"),
+        ("Constraint constraints/compute.requireShieldedVm violated for project p.", 9, "policy"),
+    ],
+    ids=["no such machine", "no such reservation", "unknown words", "rights", "policy"],
+)
+def test_with_a_list_no_failure_is_final(
+    world: World, look: Callable[[World], None], error: str, code: int, failure: str
+) -> None:
+    """Each candidate is tried, then there is a pause, and the list begins again."""
+    by_message(world)
+    for attempt in range(3):
+        fail(world, attempt, error)
+        made = world.pools.creations[CLUSTER, name_of(attempt)]
+        world.pools.creations[CLUSTER, name_of(attempt)] = dataclasses.replace(made, code=code)
+        if attempt < 2:
+            look(world)
+            world.pools.move(CLUSTER, name_of(attempt), "gone")
+    assert zones(world) == ["a", "b", "c"]
+    look(world)
+    world.records.expect_in_order({"decision": "wait", "failure": failure, "attempt": 2})
+
+    world.clock.advance(find_pause(a_claim().hash, 2, 3))
+    look(world)
+    assert zones(world) == ["a", "b", "c", "a"]
+
+
 def test_a_list_that_is_gone_leaves_a_plain_next_attempt(world: World, look: Callable[[World], None]) -> None:
     by_message(world)
     fail(world, 0)
@@ -243,7 +301,10 @@ def test_what_only_the_sweep_reads_does_not_change_the_number(world: World, *, f
     ended = Creation(pool=name_of(1), ended=True, error=STOCKOUT, began_at=NOW + 10, ended_at=NOW + 20)
     world.pools.creations[CLUSTER, name_of(1)] = ended
     by_sweep(world)
+    assert len(world.pools.bodies) == 1, "the pause holds, as after a round"
 
+    world.clock.advance(NOW + 21 + find_pause(a_claim().hash, 0) - world.clock.now())
+    by_sweep(world)
     following = name_of(1 if failed_pool_is_there else 0)
     assert [body["name"] for body in world.pools.bodies] == [name_of(0), following]
 

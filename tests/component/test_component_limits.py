@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shared.core import labels
+from shared.core.decide.limits import RESERVED_SECONDS
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.kinds import jobset as jobset_keys
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool
 
 if TYPE_CHECKING:
+    from shared.core.messages import Event
     from tests.component.world import World
 
 NAME = build_pool_name(a_claim())
+STOCKOUT = "Atomic resize failed with [GCE_STOCKOUT]"
 BOTH = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
 
 
@@ -107,6 +110,75 @@ def test_a_slice_s_own_pool_does_not_count_against_its_limit(world: World) -> No
     world.deliver(a_demand_event())
 
     assert world.says() == ("keep", "pool_serves")
+
+
+def add_other(world: World) -> Event:
+    """Add another workload of the namespace, whose slice needs as many chips."""
+    pod = a_pod(jobset="serve", uid="of-serve")
+    world.cluster.add(pod, a_jobset(name="serve"))
+    return a_demand_event(pod)
+
+
+ONE_SLICE: list[dict[str, Any]] = [{"limit_chips": 16}, {"limit_chips_per_namespace": 16}, {"limit_slices": 1}]
+
+
+@pytest.mark.parametrize("limit", ONE_SLICE, ids=str)
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (STOCKOUT, "limit_reached"),
+        ("Atomic resize failed with [QUOTA_EXCEEDED]", "limit_reached"),
+        ("Required 'compute.instances.create'", "permission_denied"),
+    ],
+)
+def test_a_failed_pool_without_machines_leaves_the_room_to_others(
+    world: World, error: str, reason: str, limit: dict[str, Any]
+) -> None:
+    """It stays as the record of the failure, and its reservation is still in the ledger."""
+    world.use(**limit)
+    world.deliver(a_demand_event())
+    world.pools.fail(CLUSTER, NAME, error)
+    world.deliver(add_other(world))
+    assert world.says() == ("create", "pool_absent")
+
+    world.clock.advance(90)
+    world.deliver(a_demand_event())
+    assert world.says() == ("refuse", reason)
+
+
+@pytest.mark.parametrize("limit", ONE_SLICE, ids=str)
+@pytest.mark.parametrize(
+    ("error", "overrides"),
+    [
+        ("[INTERNAL_ERROR]", {}),
+        ("", {}),
+        ("Expected 4, running 3, transitioning 1. Current errors: [GCE_STOCKOUT]", {}),
+        (STOCKOUT, {"gpus_per_node": 4}),
+    ],
+    ids=["an error inside of GKE", "no words", "three hosts run", "GPUs, which GKE makes one by one"],
+)
+def test_a_failed_pool_that_may_have_machines_counts_in_full(
+    world: World, error: str, overrides: dict[str, Any], limit: dict[str, Any]
+) -> None:
+    world.use(**limit)
+    world.pools.add(CLUSTER, a_pool("ERROR", error=error, **overrides))
+    world.deliver(add_other(world))
+
+    assert world.says() == ("refuse", "limit_reached")
+
+
+@pytest.mark.parametrize("limit", ONE_SLICE, ids=str)
+def test_an_empty_pool_that_gke_may_still_fill_counts_in_full(world: World, limit: dict[str, Any]) -> None:
+    pod = a_pod(shape={"selectors": {labels.FLEX_START: "true"}})
+    world.cluster.add(pod, a_jobset(template=pod.template))
+    world.use(**limit)
+    world.deliver(a_demand_event())
+    world.pools.move(CLUSTER, NAME, "RUNNING")
+    assert world.pools.bodies[0]["initialNodeCount"] == 0
+    world.clock.advance(RESERVED_SECONDS)  # only the pool itself is left to count
+    world.deliver(add_other(world))
+
+    assert world.says() == ("refuse", "limit_reached")
 
 
 def test_a_pinned_slice_s_pool_carries_label_and_taint(world: World) -> None:

@@ -15,7 +15,17 @@ from shared.core.identity.names import build_pool_name
 from shared.core.messages import Message
 from shared.perform.settle import LIST_SECONDS, SharedLeaders
 from tests.audit_entries import STOCKOUT, an_entry, as_message
-from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_foreign_pool, a_jobset, a_pod, a_pool
+from tests.builders import (
+    CLUSTER,
+    JOBSET_UID,
+    NOW,
+    a_claim,
+    a_demand_event,
+    a_foreign_pool,
+    a_jobset,
+    a_pod,
+    a_pool,
+)
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
 
@@ -27,10 +37,18 @@ OTHER_CLAIM = build_pool_name(a_claim(owner_uid="another"))
 FAILED = an_entry(status=STOCKOUT)
 DELETED = an_entry("Delete")
 CREATED = an_entry()
+LEFT = ("wait", "pool_gone")
+"""What is said of a slice without a pool, which the sweep answers."""
 
 
 def settle(world: World, entry: object) -> int:
     return world.deliver(as_message(entry), "settle").status
+
+
+def add_old_pool(world: World, status: str, **overrides: Any) -> None:
+    """Add a pool whose leader has waited since before it was made; a pause after it is over."""
+    world.cluster.add(a_pod(created_at=NOW - 91))
+    world.pools.add(CLUSTER, a_pool(status, age_seconds=90, **overrides))
 
 
 def test_a_failed_create_is_answered_at_once_as_by_provision(world: World) -> None:
@@ -43,11 +61,14 @@ def test_a_failed_create_is_answered_at_once_as_by_provision(world: World) -> No
     assert world.notices() == [("JobSet", "NodePoolCreationFailed", True), ("Pod", "NodePoolCreationFailed", True)]
 
 
-def test_a_finished_delete_lets_the_waiting_slice_create_by_two_calls(world: World) -> None:
-    """The slice has had a pool, so a later attempt may live: its pools are listed first."""
+def test_the_end_of_a_delete_looks_at_the_slice_and_leaves_the_create_to_the_sweep(world: World) -> None:
+    """The creation of the pool may have failed, and only the sweep can know that."""
     assert settle(world, DELETED) == 200
-    assert world.pools.calls == [("list", ""), ("create", NAME)]
-    assert world.says() == ("create", "pool_absent")
+    assert world.pools.calls == [("list", "")]
+    assert (world.says(), world.notices()) == (LEFT, [])
+
+    world.sweep()
+    assert world.expect_one_pool() == NAME
 
 
 def test_beside_a_later_attempt_the_first_one_is_not_created_again(world: World) -> None:
@@ -63,7 +84,7 @@ def test_beside_a_later_attempt_the_first_one_is_not_created_again(world: World)
 
 def test_a_delete_of_any_attempt_wakes_the_slice(world: World) -> None:
     assert settle(world, an_entry("Delete", pool=build_pool_name(a_claim(), 41))) == 200
-    assert world.expect_one_pool() == NAME
+    assert world.says() == LEFT
 
 
 def test_only_the_slice_of_the_name_is_answered(world: World) -> None:
@@ -76,7 +97,8 @@ def test_only_the_slice_of_the_name_is_answered(world: World) -> None:
     )
 
     assert settle(world, DELETED) == 200
-    assert world.pools.calls == [("list", ""), ("create", NAME)]
+    assert world.pools.calls == [("list", "")]
+    assert world.last["claim"]["name"] == "train"
 
 
 def test_a_success_is_told_to_the_workload_and_its_leader(world: World) -> None:
@@ -144,7 +166,7 @@ def test_a_kind_that_is_not_served_is_neither_read_nor_told(world: World, kinds:
 @pytest.mark.parametrize(
     ("pool", "says"),
     [
-        (None, ("create", "pool_absent")),
+        (None, ("wait", "pool_gone")),
         (a_pool("ERROR", reserved=True), ("delete", "pool_failed")),
         (a_pool("PROVISIONING"), ("wait", "pool_in_progress")),
         (a_foreign_pool(NAME), ("refuse", "foreign_labels")),
@@ -208,6 +230,7 @@ def test_a_workload_whose_name_does_not_fit_is_not_read(world: World) -> None:
 
 
 def test_duplicates_reordering_and_replays_make_one_pool(world: World) -> None:
+    world.deliver(a_demand_event())
     for entry in (CREATED, DELETED, FAILED, DELETED, CREATED, FAILED):
         assert settle(world, entry) == 200
     assert world.expect_one_pool() == NAME
@@ -234,9 +257,10 @@ def test_an_elastic_pool_is_answered_once_for_all_of_its_pods(world: World) -> N
     world.pools.move(CLUSTER, name, "gone")
     calls = len(world.pools.calls)
 
+    world.records.found.clear()
     assert settle(world, an_entry("Delete", pool=name)) == 200
-    assert world.pools.calls[calls:].count(("create", name)) == 1
-    assert world.pools.names(CLUSTER) == [name]
+    assert [each["decision"] for each in world.records.found] == ["wait"]
+    assert ("create", name) not in world.pools.calls[calls:]
 
 
 @pytest.mark.parametrize("data", [b"?", b"[]", b'{"resource": 1}'])
@@ -260,7 +284,7 @@ def test_a_workload_that_cannot_be_read_hides_no_other(world: World, error: Exce
     world.cluster.before_next("get_workload", fail)
 
     assert settle(world, DELETED) == 200
-    assert world.expect_one_pool() == NAME
+    assert (world.says(), world.last["claim"]["namespace"]) == (LEFT, "default")
 
 
 def test_the_entry_comes_back_when_the_only_workload_cannot_be_read(world: World) -> None:
@@ -276,7 +300,7 @@ def test_the_entry_comes_back_when_the_only_workload_cannot_be_read(world: World
         (DELETED, "list_waiting_leaders"),
         (DELETED, "get_pod"),
         (DELETED, "get_workload"),
-        (DELETED, "get_namespace"),
+        (FAILED, "get_namespace"),
         (CREATED, "get_workload"),
         (CREATED, "list_waiting_leaders"),
         (FAILED, "list_pool_nodes"),
@@ -287,7 +311,7 @@ def test_without_this_right_the_entry_comes_back_and_the_log_is_loud(
     world: World, entry: object, method: str
 ) -> None:
     if entry is not DELETED:
-        world.pools.add(CLUSTER, a_pool("RUNNING" if entry is CREATED else "ERROR"))
+        add_old_pool(world, "RUNNING" if entry is CREATED else "ERROR")
     world.cluster.fail_next(method, Denied(f"no {method}"))
 
     assert settle(world, entry) == 500
@@ -295,10 +319,10 @@ def test_without_this_right_the_entry_comes_back_and_the_log_is_loud(
     assert world.pools.count("delete") + len(world.pools.bodies) == 0
 
 
-@pytest.mark.parametrize(("entry", "method"), [(CREATED, "get"), (DELETED, "create"), (FAILED, "delete")])
+@pytest.mark.parametrize(("entry", "method"), [(CREATED, "get"), (FAILED, "create"), (FAILED, "delete")])
 def test_without_a_right_to_pools_the_entry_comes_back(world: World, entry: object, method: str) -> None:
-    if entry is not DELETED:
-        world.pools.add(CLUSTER, a_pool("RUNNING" if entry is CREATED else "ERROR", reserved=True))
+    status = "RUNNING" if entry is CREATED else "ERROR"
+    add_old_pool(world, status, reserved=method == "delete")
     world.pools.fail_next(method, Denied(f"no {method}"))
 
     assert settle(world, entry) == 500
@@ -308,10 +332,11 @@ def test_without_a_right_to_pools_the_entry_comes_back(world: World, entry: obje
 @pytest.mark.parametrize("mode", ["no-create", "report-only"])
 def test_the_mode_stops_settle_as_it_stops_provision(world: World, mode: str) -> None:
     world.cluster.namespace_labels["tpu-provisioner"]["tpu-provisioner.cloud.google.com/mode"] = mode
+    add_old_pool(world, "ERROR")
 
-    assert settle(world, DELETED) == 200
+    assert settle(world, FAILED) == 200
     assert world.says() == ("refuse", f"mode_{mode.replace('-', '_')}")
-    assert world.pools.names(CLUSTER) == []
+    assert world.pools.names(CLUSTER) == [NAME]
 
 
 def test_ends_at_one_time_share_one_list_and_each_leader_is_read_again(world: World) -> None:
@@ -330,7 +355,7 @@ def test_ends_at_one_time_share_one_list_and_each_leader_is_read_again(world: Wo
     world.cluster.add(a_pod())
     assert settle(world, DELETED) == 200
     assert len(listed) == 2
-    assert world.expect_one_pool() == NAME
+    assert world.says() == LEFT
 
 
 def test_a_leader_that_a_node_was_found_for_gets_nothing(world: World) -> None:
@@ -345,5 +370,5 @@ def test_the_successor_of_a_leader_is_answered_beside_the_one_that_goes(world: W
     world.cluster.add(a_pod(deleting=True), a_pod(name="train-workers-0-0-new", uid="new", created_at=NOW))
 
     assert settle(world, DELETED) == 200
-    assert world.expect_one_pool() == NAME
+    assert world.says() == LEFT
     assert world.last["claim"]["owner_uid"] == JOBSET_UID

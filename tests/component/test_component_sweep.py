@@ -316,7 +316,7 @@ def test_pods_that_are_really_bound_keep_an_orphan(world: World) -> None:
 
 
 def test_a_failed_pool_with_a_waiting_leader_is_deleted_once_and_that_is_no_error(world: World) -> None:
-    world.pools.add(CLUSTER, a_pool("ERROR", error="[GCE_STOCKOUT]", reserved=True))
+    world.pools.add(CLUSTER, a_pool("ERROR", error="[INTERNAL_ERROR]", reserved=True))
     answer, counts = world.sweep()
 
     assert answer.status == 200

@@ -29,6 +29,8 @@ STOP_SECONDS = 5.0
 SHARED_SECONDS = 120.0
 """For so long after its last use by another slice a pool counts as that slice's."""
 HOUR_SECONDS, CREATES_PER_HOUR_MAX = 3600.0, 12
+FAILURES_PER_HOUR_MAX = 9
+"""The pauses allow seven tries in the first hour; a person may delete two records."""
 _POOL = re.compile(r"node pool ([-a-z0-9]+)")
 _REASON = re.compile(r"\[([a-z_]+)\]$")
 
@@ -68,8 +70,7 @@ class Judge:
         """Pools that were deleted before their idle time was over, under a limit."""
         self.late_creates = 0
         """Second pools of a claim whose request was on its way when the other one was created."""
-        self._created_at: dict[tuple[str, str], list[float]] = {}
-        """When each pool of a claim was created."""
+        self._created: dict[tuple[str, str], list[Pool]] = {}  # by claim
         self._known_from: dict[tuple[str, str], float] = {}
         self.creates = self.deletes = self.errors_at_rest = 0
 
@@ -102,16 +103,10 @@ class Judge:
                         f"which is {other.status} and serves no other slice",
                     )
         if story.limit_chips:
-            held = [each for each in others if not self._is_replaced(each, pool)]
+            held = [each for each in others if each.status != PoolStatus.STOPPING and not is_never_made(each)]
             chips = sum(each.size * each.units for each in (*held, pool))
             if chips > story.limit_chips:
                 self.report("limits", f"with {pool.name} there are {chips} chips, above {story.limit_chips}")
-
-    def _is_replaced(self, other: Pool, pool: Pool) -> bool:
-        """Return whether a pool goes: it is being deleted, or a new one follows its failure."""
-        failed = other.status == PoolStatus.ERROR and not other.made_nodes
-        one = other.owner and pool.owner and other.owner.claim_hash == pool.owner.claim_hash
-        return other.status == PoolStatus.STOPPING or bool(failed and one)
 
     def _judge_pace(self, pool: Pool) -> None:
         """Report a create too many in an hour, and one before the pause after a failure is over.
@@ -120,13 +115,15 @@ class Judge:
         shape that is wanted. It doubles from one minute to thirty. Between the candidates of a list
         there is none, and the next one follows. Of two with the same second, the later counts.
         """
-        now, owner, story = self._world.time.now, pool.owner, self._world.story
+        now, owner, ways = self._world.time.now, pool.owner, max(self._world.story.candidates, 1)
         if owner is None or not owner.claim_hash:
             return
-        made = self._created_at.setdefault((pool.cluster, owner.claim_hash), [])
-        made.append(now)
-        if sum(now - moment < HOUR_SECONDS for moment in made) > CREATES_PER_HOUR_MAX * max(story.candidates, 1):
-            self.report("creates per hour", f"{pool.name} is one create too many of {owner.slice_name}")
+        made = self._created.setdefault((pool.cluster, owner.claim_hash), [])
+        made.append(pool)
+        lately = [each for each in made if now - each.made_at < HOUR_SECONDS]
+        in_vain = [each for each in lately if not each.made_nodes]
+        if len(lately) > CREATES_PER_HOUR_MAX * ways or len(in_vain) > FAILURES_PER_HOUR_MAX * ways:
+            self.report("creates per hour", f"{pool.name} is create {len(lately)}, {len(in_vain)} without a node")
         pools = self._world.gke.pools[pool.cluster].values()
         own = [each for each in pools if each.owner and each.owner.claim_hash == owner.claim_hash]
         ranks = {each.name: (each.owner.created_at or 0, each.owner.attempt) for each in own if each.owner}
@@ -134,10 +131,9 @@ class Judge:
         for other in own:
             if (failed := other.owner) is None or failed.created_at is None:
                 continue
-            never_made = other.status == PoolStatus.ERROR and not other.made_nodes
             index, count = failed.candidates
             pause = min(60 * 2 ** min(failed.attempt // count, 10), 1800) if index + 1 == count else 0
-            if not never_made or not failed.was_made_for(owner.fingerprint):
+            if not is_never_made(other) or not failed.was_made_for(owner.fingerprint):
                 continue
             follows = other.name == latest and owner.candidates[1] == count
             if follows and owner.candidates[0] <= index < count - 1:
@@ -293,8 +289,7 @@ class Judge:
 
     def see_binding(self, pool: Pool, made: Workload) -> None:
         """Count the use of a pool whose own workload is over."""
-        owner = pool.owner
-        if owner is not None and owner.idle_seconds and owner.owner_uid != made.uid:
+        if (owner := pool.owner) is not None and owner.idle_seconds and owner.owner_uid != made.uid:
             own = self._world.clusters[pool.cluster].workloads.get((owner.kind, owner.name))
             self.borrowed += own is None or own.uid != owner.owner_uid or bool(own.terminal)
 
@@ -379,6 +374,11 @@ class Judge:
     def _get_run(self) -> Invocation:
         run = self._world.time.get_owner()
         return run if isinstance(run, Invocation) else Invocation("nothing", 0, self._world.time.now)
+
+
+def is_never_made(pool: Pool) -> bool:
+    """Return whether the creation of a pool failed without a node."""
+    return pool.status == PoolStatus.ERROR and not pool.made_nodes
 
 
 def read_reason(message: str) -> str:

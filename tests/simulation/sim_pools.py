@@ -106,8 +106,8 @@ class GkePools:
     pools: dict[str, dict[str, Pool]] = field(default_factory=dict)
     stopped_at: dict[tuple[str, str], float] = field(default_factory=dict)
     """When the last pool of a name began to end."""
-    creations: dict[tuple[str, str], Creation] = field(default_factory=dict)
-    """The latest operation that creates a pool, by cluster and name."""
+    creations: dict[tuple[str, str], list[Creation]] = field(default_factory=dict)
+    """The operations that create a pool, by cluster and name, the oldest first."""
     _history: dict[str, list[tuple[float, dict[str, PoolSnapshot]]]] = field(default_factory=dict)
 
     # --- the port ---------------------------------------------------------------------------------
@@ -127,9 +127,8 @@ class GkePools:
         vanishes = outcome is not None and outcome.kind == "vanish"
         said = "the simulator lets this creation leave no pool" if vanishes else ""
         ended_at = world.time.now if vanishes else None
-        self.creations[cluster, name] = Creation(
-            pool=name, ended=vanishes, error=said, began_at=world.time.now, ended_at=ended_at
-        )
+        begun = Creation(pool=name, ended=vanishes, error=said, began_at=world.time.now, ended_at=ended_at)
+        self.creations.setdefault((cluster, name), []).append(begun)
         if vanishes:
             world.end_operation(cluster, name, "Create", said)
         else:
@@ -160,11 +159,11 @@ class GkePools:
         return [make_default_pool(cluster), *(pool.snapshot for pool in self.pools[cluster].values())]
 
     def list_creations(self, cluster: str) -> Sequence[Creation]:
-        """Return the latest creation of each pool."""
+        """Return every creation of a pool."""
         lost = self.world.faults.begin("list_creations", cluster)
         if lost:
             raise lost
-        return [made for (home, _), made in self.creations.items() if home == cluster]
+        return [each for (home, _), made in self.creations.items() if home == cluster for each in made]
 
     def delete(self, cluster: str, name: str) -> None:
         """Begin to delete one pool."""
@@ -254,11 +253,9 @@ class GkePools:
             self.world.gangs.see_status(pool)
             pool.runs_since = self.world.time.now if status == PoolStatus.RUNNING else None
         pool.status, pool.error, pool._snapshot = status, error, None
-        made = self.creations.get((pool.cluster, pool.name))
-        if made is not None and not made.ended:
-            self.creations[pool.cluster, pool.name] = replace(
-                made, ended=True, error=error, ended_at=self.world.time.now
-            )
+        made = self.creations.get((pool.cluster, pool.name), ())
+        if made and not made[-1].ended:
+            made[-1] = replace(made[-1], ended=True, error=error, ended_at=self.world.time.now)
             self.world.end_operation(pool.cluster, pool.name, "Create", error)
         self._remember(pool.cluster)
 

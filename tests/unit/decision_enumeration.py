@@ -11,7 +11,10 @@ import math
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import product
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from shared.capacity_lists import read_policies
 from shared.core import labels
@@ -319,18 +322,8 @@ def judge_broken(situation: Situation, decision: Decision) -> list[str]:
     )
 
 
-WORDS = {
-    Failure.STOCKOUT: "Not all instances running in IGM after 35m4s. Current errors: [GCE_STOCKOUT]",
-    Failure.QUOTA: "Current errors: [GCE_QUOTA_EXCEEDED]: Insufficient quota to satisfy the request.",
-    Failure.RESERVATION: "Specified reservation train does not have available resources for the request.",
-    Failure.ADDRESSES: "Atomic resize failed with [IP_SPACE_EXHAUSTED_WITH_DETAILS]",
-    Failure.ZONE: "Unsupported TPU configuration [CONDITION_NOT_MET]",
-    Failure.SHAPE: "Requested invalid target size '3' for a Group in the gang mode of size '4'.",
-    Failure.RIGHTS: "Atomic resize failed with [PERMISSIONS_ERROR]",
-    Failure.POLICY: "[CONDITION_NOT_MET]: Constraint constraints/compute.vmExternalIpAccess violated",
-    Failure.INTERNAL: "Current errors: [INTERNAL_ERROR]",
-    Failure.UNKNOWN: "something new",
-}
+QUOTED: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "golden/failures.yaml").read_text())
+WORDS = {Failure(row["class"]): str(row["message"]) for row in QUOTED if "code" not in row}
 FIRST_PAUSE = find_pause(a_claim().hash, 0)
 LAST_PAUSE = find_pause(a_claim().hash, ATTEMPTS_MAX - 1)
 FAILED_AGO = {
@@ -342,12 +335,19 @@ FAILED_AGO = {
     "after the longest pause": LAST_PAUSE + 1,
     "not said": None,
 }
+LISTS: dict[str, str | None] = {
+    "none": "",
+    "three candidates": None,
+    "three, after an edit": "1-of-2-abcdefgh",
+    "three, where there was none": "",
+}
+"""The candidate that the failed pool names; None for the one of its attempt."""
 ATTEMPT_AXES = {
     "failure": tuple(Failure),
     "attempt": ("0", "5", str(ATTEMPTS_MAX - 1)),
     "failed": tuple(FAILED_AGO),
     "record": ("its pool", "an operation, or a pool of another shape"),
-    "list": ("none", "three candidates", "three, after an edit"),
+    "list": tuple(LISTS),
 }
 _ZONES = '[{"priorities": [{"location": {"zones": ["us-east5-a", "us-east5-b", "us-east5-c"]}}]}]'
 LISTED = a_demand(use=settings(capacity_policies=read_policies(_ZONES)))
@@ -356,15 +356,16 @@ LISTED = a_demand(use=settings(capacity_policies=read_policies(_ZONES)))
 def follow_with(rule: AttemptRule, situation: Situation) -> AttemptDecision:
     """Ask a rule about one failed attempt."""
     ago = FAILED_AGO[situation["failed"]]
+    demand = DEMAND if situation["list"] == "none" else LISTED
+    attempt, said = int(situation["attempt"]), LISTS[situation["list"]]
     failed = FailedAttempt(
         pool="failed-pool",
-        attempt=int(situation["attempt"]),
-        candidate="1-of-2-abcdefgh" if "edit" in situation["list"] else "",
+        attempt=attempt,
+        candidate=demand.on_attempt(attempt).candidate_mark if said is None else said,
         error=WORDS[Failure(situation["failure"])],
         at=None if ago is None else NOW - ago,
         binding=situation["record"] == "its pool",
     )
-    demand = DEMAND if situation["list"] == "none" else LISTED
     return rule(demand, Decision(Verdict.CREATE, Reason.POOL_ABSENT, "creating"), failed, now=NOW)
 
 
@@ -379,10 +380,11 @@ def decide_everything_to_follow() -> tuple[tuple[Situation, Decision], ...]:
 def judge_attempt(situation: Situation, found: AttemptDecision) -> list[str]:
     """Return the invariants about failed attempts that a decision breaks."""
     verdict, ago, attempt = found.decision.verdict, FAILED_AGO[situation["failed"]], int(situation["attempt"])
-    edited, choices = "edit" in situation["list"], 1 if situation["list"] == "none" else 3
-    same = situation["record"] == "its pool" and not edited
+    edited, choices = "," in situation["list"], 1 if situation["list"] == "none" else 3
+    same = situation["record"] == "its pool" and choices == 1
     lasting = same and situation["failure"] in ("shape", "rights", "policy")
-    pausing = ago is not None and not edited and 0 <= ago < find_pause(DEMAND.claim.hash, attempt, choices)
+    counted = attempt + (2 * choices if situation["failure"] == "internal" else 0)
+    pausing = ago is not None and not edited and 0 <= ago < find_pause(DEMAND.claim.hash, counted, choices)
     following = 0 if edited else (attempt + 1) % choices
     return _broken(
         {

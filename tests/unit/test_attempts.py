@@ -9,20 +9,20 @@ import pytest
 from shared.core.decide.attempts import (
     JITTER_SHARE,
     AttemptDecision,
+    FailedAttempt,
     choose_next,
     decide_next_attempt,
     find_newest,
     find_pause,
     is_superseded,
 )
-from shared.core.decide.failures import _FRAGMENTS, RULES, Failure, classify_failure
-from shared.core.decisions import Verdict
+from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
 from shared.core.times import format_minute
-from tests.builders import a_claim, a_foreign_pool, a_pool
+from tests.builders import NOW, a_claim, a_foreign_pool, a_pool
 from tests.unit.decision_enumeration import (
     ATTEMPT_AXES,
-    WORDS,
+    DEMAND,
     enumerate_situations,
     follow_with,
     judge_attempt,
@@ -34,89 +34,6 @@ if TYPE_CHECKING:
 HASHES = [a_claim(name=f"w{number}").hash for number in range(200)]
 
 
-# --- classes --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("failure", "words"), WORDS.items())
-def test_gke_s_words_tell_the_class(failure: Failure, words: str) -> None:
-    assert classify_failure(words) == classify_failure(words.upper()) == failure
-
-
-@pytest.mark.parametrize(
-    ("words", "failure"),
-    [
-        ("ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", Failure.STOCKOUT),
-        ("does not have enough resources available to fulfill the request", Failure.STOCKOUT),
-        ("Requested resource is exhausted", Failure.STOCKOUT),
-        ("requires reservation to be in READY state", Failure.RESERVATION),
-        ("No available resources in specified reservations", Failure.RESERVATION),
-        ("resources is incorrect for the requested resources", Failure.RESERVATION),
-        ("IP space of 'projects/p/regions/r/subnetworks/s' is exhausted", Failure.ADDRESSES),
-        ('The network "n" does not have available private IP space', Failure.ADDRESSES),
-        ("Cannot find pod range with enough available IPs for nodepool", Failure.ADDRESSES),
-        ("does not have access to service account", Failure.RIGHTS),
-        ("32 is not a valid size of TPU pod slice with topology 4x4", Failure.SHAPE),
-        ("[CONDITION_NOT_MET]", Failure.UNKNOWN),
-        ("Current errors: [GCE_STOCKOUT, PERMISSIONS_ERROR]", Failure.STOCKOUT),
-    ],
-)
-def test_further_words_of_gke_are_known(words: str, failure: Failure) -> None:
-    assert classify_failure(words) == failure
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "[GCE_QUOTA_EXCEEDED]",
-        "Quota 'NVIDIA_A100_GPUS' exceeded. Limit: 8.0 in region us-central1.",
-        "Quota exceeded for quota metric 'x'",
-        "Insufficient project quota to satisfy request",
-        '(1) insufficient regional quota to satisfy request: resource "CPUS"',
-        "request requires '9.0' and is short '1.0'. project has a quota of '8.0' with '8.0' available",
-        "Quota limit 'X' has been exceeded.",
-    ],
-)
-def test_each_way_in_which_gke_tells_of_a_quota_is_known(words: str) -> None:
-    assert classify_failure(words) == Failure.QUOTA
-
-
-@pytest.mark.parametrize("word", ["quota", "stockout", "reservation", "permission", "constraint", "ip-space"])
-@pytest.mark.parametrize(
-    "words",
-    [
-        "Instance 'gke-c-{0}-sweep-0' creation failed: [PERMISSIONS_ERROR]",
-        "Instance 'gke-c-{0}' of project {0}-lab in 'my-{0}' failed: [PERMISSIONS_ERROR]",
-        "projects/{0}/zones/z/reservations/{0} of {0}@{0}-lab.iam.gserviceaccount.com: [PERMISSIONS_ERROR]",
-    ],
-)
-def test_a_name_that_a_user_chose_is_no_cause(word: str, words: str) -> None:
-    assert classify_failure(words.format(word)) == Failure.RIGHTS
-
-
-def test_no_name_can_have_a_fragment_of_the_table() -> None:
-    fragments = [fragment for _, each in _FRAGMENTS for fragment in each]
-
-    assert [each for each in fragments if not set(each) & set(" _'")] == []
-
-
-@pytest.mark.parametrize(
-    ("code", "failure"),
-    [(8, Failure.STOCKOUT), (3, Failure.SHAPE), (7, Failure.RIGHTS), (13, Failure.INTERNAL), (0, Failure.UNKNOWN)],
-)
-def test_the_code_counts_where_the_words_say_nothing(code: int, failure: Failure) -> None:
-    assert classify_failure("something new", code) == failure
-    assert classify_failure(WORDS[Failure.QUOTA], code) == Failure.QUOTA
-
-
-def test_every_class_has_its_rule_and_words() -> None:
-    assert set(RULES) == set(WORDS) == set(Failure)
-    assert {failure for failure, rule in RULES.items() if rule.lasting} == {
-        Failure.SHAPE,
-        Failure.RIGHTS,
-        Failure.POLICY,
-    }
-
-
 # --- pauses and numbers ---------------------------------------------------------------------------
 
 
@@ -126,6 +43,17 @@ def test_a_pause_doubles_from_one_minute_to_thirty(claim_hash: str) -> None:
         pause = find_pause(claim_hash, attempt)
         assert 60 * minutes <= pause <= 60 * minutes * (1 + JITTER_SHARE)
         assert pause == find_pause(claim_hash, attempt)
+
+
+def test_after_an_error_inside_of_gke_the_pause_is_that_of_two_rounds_later() -> None:
+    create = Decision(Verdict.CREATE, Reason.POOL_ABSENT, "creating")
+    pauses = {}
+    for error in ("[GCE_STOCKOUT]", "[INTERNAL_ERROR]"):
+        failed = FailedAttempt(pool="p", attempt=0, candidate="", error=error, at=NOW)
+        pauses[error] = (decide_next_attempt(DEMAND, create, failed, now=NOW).next_at or 0) - NOW
+
+    assert 60 <= pauses["[GCE_STOCKOUT]"] <= 75
+    assert 240 <= pauses["[INTERNAL_ERROR]"] <= 300
 
 
 def test_slices_that_failed_together_do_not_try_together() -> None:

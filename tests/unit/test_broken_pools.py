@@ -42,7 +42,9 @@ def test_a_leader_as_old_as_the_pool_never_ran_on_it(leader_after: float, said: 
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        ("GCE_STOCKOUT", ("delete", "pool_failed")),
+        ("INTERNAL_ERROR", ("delete", "pool_failed")),
+        ("Expected 4, running 3. Current errors: [GCE_STOCKOUT]", ("delete", "pool_failed")),
+        ("Expected 4, running 0. Current errors: [GCE_STOCKOUT]", ("keep", "pool_failed")),
         ("Specified reservation r has no room", ("keep", "pool_failed")),
     ],
 )

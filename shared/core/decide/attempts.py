@@ -2,7 +2,7 @@
 
 Attempt = round x N + index, with N candidates, each of which is one way to satisfy the demand. So
 the next candidate follows at once, and a pause comes after the last one. The failed pool says by a
-label which candidate it was, because a list may be edited: then the new list begins with its first.
+label which candidate it was, because a list may be edited or added: then it begins with its first.
 
 A new attempt has a new name, so it need not wait until the pool of the last one is deleted. The
 failed pool is the record of the failure, and so is GKE's list of operations where it is read. A
@@ -46,8 +46,9 @@ class FailedAttempt:
 
     pool: str
     attempt: int
-    candidate: str = ""
-    """Which one it was, as the pool's label says; empty if there was no choice or no pool."""
+    candidate: str | None = None
+    """Which one it was, as the pool's label says; empty if there was no choice, None without a
+    pool of this shape."""
     error: str = ""
     """GKE's words."""
     empty_seconds: int = 0
@@ -59,6 +60,9 @@ class FailedAttempt:
     beginning; None if neither is."""
     binding: bool = True
     """The failed pool still exists, and is of the shape that is wanted now."""
+    rounds: int | None = None
+    """How many rounds have failed, if the list begins anew; None if the number of the attempt says
+    it."""
 
     @property
     def failure(self) -> Failure:
@@ -193,6 +197,8 @@ def decide_next_attempt(
 ) -> AttemptDecision:
     """Return what follows a failed attempt: CREATE with the next one, WAIT in its pause, or REFUSE.
 
+    With a list no failure is final: it may be one of this candidate, whatever GKE's words are.
+
     Args:
         demand: what the slice needs.
         create: the decision that its pool may be created.
@@ -202,19 +208,21 @@ def decide_next_attempt(
         now: unix seconds. A time of failure that cannot be true gives no pause.
     """
     failure, tried = failed.failure, demand.on_attempt(failed.attempt)
-    rule, edited = RULES[failure], failed.candidate not in ("", tried.candidate_mark)
+    rule, edited = RULES[failure], failed.candidate not in (None, tried.candidate_mark)
     empty = f"no nodes for {failed.empty_seconds} s" if failed.empty_seconds else ""
     said, place = empty or _shorten(failed.error), "" if edited else tried.place_of_list
-    cause = f"failed: {rule.words.format(zone=tried.zone)} ({empty or f'GKE: {said}'})"
+    cause = f"failed: {rule.words.format(zone='its zone' if edited else tried.zone)} ({empty or f'GKE: {said}'})"
     head = f"attempt {failed.attempt}{f' ({place})' if place else ''} {cause}"
-    if rule.lasting and failed.binding and not edited:
+    if rule.lasting and failed.binding and not edited and demand.choices == 1:
         message = (
             f"{head}; this would fail again, so nothing more is created; correct the cause, then delete "
             f"node pool {failed.pool} to try again"
         )
         decision = Decision(Verdict.REFUSE, rule.reason, message)
         return AttemptDecision(attempt=failed.attempt, decision=decision, failure=failure, said=said)
-    pause = 0.0 if edited else find_pause(demand.claim.hash, failed.attempt, demand.choices)
+    ended = failed.attempt if failed.rounds is None else failed.rounds * demand.choices - 1
+    counted = ended + rule.doublings * demand.choices
+    pause = 0.0 if edited else find_pause(demand.claim.hash, counted, demand.choices)
     passed = measure_seconds(failed.at, now)
     if failed.at is not None and passed is not None and passed < pause:
         next_at = failed.at + pause
@@ -236,36 +244,41 @@ def _shorten(error: str) -> str:
 
 
 def decide_after_creation(
-    demand: Demand, create: AttemptDecision, last: Creation | None, *, now: float
+    demand: Demand, create: AttemptDecision, last: Creation | None, *, since: float = 0.0, now: float
 ) -> AttemptDecision:
     """Return the decision to create a pool, with what became of the claim's last creation.
 
     The number of the attempt stays: only the sweep knows such creations, and two functions at the
-    same time must come to the same name.
+    same time must come to the same name. So a candidate is tried again, or the list begins anew,
+    and the pause comes before that. It doubles with the failures of the same candidate.
 
     Args:
         demand: what the slice needs.
         create: the decision for an attempt whose pool does not exist.
         last: the claim's newest creation whose pool does not exist; None if GKE lists none.
+        since: unix seconds before which no failure counts.
         now: unix seconds.
     """
     decision = create.decision
     if last is None:
         return create
     if not last.ended:
-        since = f" since {format_time(last.began_at)}" if last.began_at is not None else ""
-        message = f"GKE creates node pool {last.pool}{since}, but does not list it yet"
+        begun = f" since {format_time(last.began_at)}" if last.began_at is not None else ""
+        message = f"GKE creates node pool {last.pool}{begun}, but does not list it yet"
         return AttemptDecision(
             attempt=create.attempt, decision=Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
         )
-    if last.error and not demand.elastic and demand.choices == 1:
+    if last.error and (last.ended_at is None or last.ended_at >= since):
+        attempt = find_attempt(last.pool)
+        alike = sum((each - attempt) % demand.choices == 0 for each in last.failed)
         failed = FailedAttempt(
             pool=last.pool,
-            attempt=max(find_attempt(last.pool), last.failures - 1),  # so the pause doubles
+            attempt=attempt,
             error=last.error,
             code=last.code,
             at=last.ended_at,
             binding=False,
+            rounds=max(attempt // demand.choices + 1, alike),
         )
         return decide_next_attempt(demand, decision, failed, number=create.attempt, now=now)
     if last.error:

@@ -11,6 +11,7 @@ of the failure: it is deleted when the next attempt was submitted (`shared.core.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from shared.core.decide.failures import Failure, classify_failure
@@ -22,9 +23,11 @@ from shared.core.times import measure_seconds
 
 if TYPE_CHECKING:
     from shared.core.decide.pool_facts import PoolFacts
+    from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
 
 BROKEN = (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR)
+_RUNNING = re.compile(r"\brunning [1-9]")
 SKEW_SECONDS = 30.0
 """A pod that is created so long after its pool counts as older than it: clocks differ, and the
 first node of a pool takes longer, so no ancestor of the pod ran there."""
@@ -74,8 +77,26 @@ def _holds_machines(facts: PoolFacts, settings: Settings) -> bool:
     elastic = owner is not None and is_elastic_name(owner.slice_name) and count == 1
     if owner is not None and settings.find_mode(owner.namespace) == Mode.ACTIVE and index + 1 < count:
         return False
-    holds_part = pool.reserved and classify_failure(pool.error) != Failure.RESERVATION
+    unfit = classify_failure(pool.error) == Failure.RESERVATION
+    holds_part = pool.reserved and not unfit and may_hold_machines(pool)
     return elastic or holds_part or facts.nodes > 0
+
+
+def may_hold_machines(pool: PoolSnapshot) -> bool:
+    """Return whether a pool may have machines, or get some, as far as GKE's list tells.
+
+    GKE makes all nodes of a TPU slice or none, so such a pool has none if it failed because no
+    machine could be made. The same is true of a pool of one node. Of other failed pools some nodes
+    may run, and GKE may say so: ``Expected 18, running 16``. They are not counted, because the
+    words are those of the moment of the failure.
+    https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
+    """
+    if pool.status != PoolStatus.ERROR:
+        return pool.status != PoolStatus.STOPPING
+    elastic = pool.owner is None or is_elastic_name(pool.owner.slice_name)
+    partial = pool.node_count != 1 and (elastic or pool.gpus_per_node > 0)
+    made_some = classify_failure(pool.error) in (Failure.INTERNAL, Failure.UNKNOWN) or _RUNNING.search(pool.error)
+    return partial or bool(made_some)
 
 
 def _find_start(facts: PoolFacts, now: float) -> float:

@@ -25,6 +25,15 @@ def decide_succeeded(pool: PoolSnapshot | None) -> Decision | None:
     return Decision(Verdict.KEEP, Reason.POOL_CREATED, f"GKE has created node pool {pool.name}{nodes}")
 
 
+def decide_left(pool_name: str) -> Decision:
+    """Return the decision when a slice without a pool is left to the sweep.
+
+    Its last creation may have failed. GKE's list of operations says so, which only the sweep reads.
+    """
+    message = f"node pool {pool_name} does not exist; the next sweep creates it, or waits if its creation failed"
+    return Decision(Verdict.WAIT, Reason.POOL_GONE, message)
+
+
 def decide_unrelated(what: str) -> Decision:
     """Return the decision about an entry of the log that concerns no pool of this deployment."""
     return Decision(Verdict.NOTHING, Reason.ENTRY_NOT_OURS, f"{what}; nothing was looked up")

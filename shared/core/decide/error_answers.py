@@ -13,12 +13,13 @@ from shared.core.errors import (
     NoCapacity,
     ProvisionerError,
     Rejected,
+    ReservationUnfit,
 )
 
 _OPERATION = re.compile(r"\boperation-[-\w]+")
 Decided = Busy | Denied | InvalidRequest | LabelBudgetExceeded | NoCapacity
 """Errors that become a decision. `shared.answer` handles every other error."""
-REFUSED_BY_GKE = frozenset({Reason(NoCapacity.reason), Reason(InvalidRequest.reason)})
+REFUSED_BY_GKE = frozenset(Reason(each.reason) for each in (NoCapacity, ReservationUnfit, InvalidRequest))
 """Reasons of a creation that GKE did not accept; another tier, zone or reservation may succeed."""
 _REMEDIES = {
     Reason.QUOTA_EXCEEDED: "; end other workloads, or let an operator ask Google for more quota",

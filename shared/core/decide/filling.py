@@ -101,13 +101,15 @@ def find_error(
     """Return the first error that kept the pool empty since its pod waits; None without one.
 
     The first one stays the same while the autoscaler tries again, and so does the pause that counts
-    from it. The arguments are those of `decide_empty`.
+    from it. The errors of the groups come before what the pod was told, because they name the cause
+    and are about this pool. The arguments are those of `decide_empty`.
     """
     created_at = (pool.owner.created_at if pool.owner else None) or 0.0
     since = max(created_at, pod.unschedulable_since or 0.0)
     machines = filling.machines.errors if filling.machines else ()
     told = [each for each in filling.told if _is_about(_find_zone(demand, pool), each.said)]
-    found = [*_list_since(machines, since, now), *_list_since(told, max(since, created_at + TOLD_SECONDS), now)]
+    of_groups = _list_since(machines, since, now)
+    found = of_groups or _list_since(told, max(since, created_at + TOLD_SECONDS), now)
     return min(found, key=lambda each: now if each.at is None else each.at, default=None)
 
 

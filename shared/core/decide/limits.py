@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.core.counts import parse_count
+from shared.core.decide.broken_pools import may_hold_machines
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pool_index import PoolIndex
@@ -105,13 +106,14 @@ def measure_usage(
 ) -> Usage:
     """Return the chips and slices of our pools in one cluster, except those of the named pools.
 
-    A pool that is listed and reserved counts once, with the larger figure.
+    A pool that is listed and reserved counts once, with the larger figure. A failed pool without
+    machines counts nothing, and so does its reservation, since nobody can create its name.
     """
     index = PoolIndex.of(pools)
     chips, slices = Counter(index.sum_by_namespace(_count_kept_chips)), index.sum_by_namespace(_count_kept).total()
     for name, each in (reserved or {}).items():
         pool = index.find(name)
-        if name in except_names:
+        if name in except_names or (pool and pool.status == PoolStatus.ERROR and not _count_kept(pool)):
             continue
         if pool is None or pool.owner is None or not _count_kept(pool):
             chips[each.namespace] += each.chips
@@ -126,7 +128,7 @@ def measure_usage(
 
 
 def _count_kept(pool: PoolSnapshot) -> int:
-    return int(pool.status != PoolStatus.STOPPING)
+    return int(may_hold_machines(pool))
 
 
 def _count_kept_chips(pool: PoolSnapshot) -> int:

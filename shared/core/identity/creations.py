@@ -23,5 +23,5 @@ class Creation:
     """Unix seconds; None when unknown."""
     ended_at: float | None = None
     """Unix seconds; None while it runs, and when unknown."""
-    failures: int = 0
-    """Creations of the claim that have failed since one succeeded; 0 if they were not counted."""
+    failed: tuple[int, ...] = ()
+    """The attempts of the claim that have failed since one succeeded; empty if it was not read."""

@@ -1,0 +1,92 @@
+"""The table of failures, held to messages of Google that are quoted in public."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.core.decide import failures
+from shared.core.decide.failures import RULES, Failure, classify_failure
+from tests.unit.decision_enumeration import QUOTED, WORDS
+
+FRAGMENTS = [
+    fragment for line in failures._TABLE.strip().splitlines() for fragment in line.partition(": ")[2].split(" | ")
+]
+
+
+def classify(row: dict[str, Any]) -> Failure:
+    return classify_failure(row["message"], row.get("code", 0))
+
+
+@pytest.mark.parametrize("row", QUOTED, ids=[f"{row['class']}: {row['message'][:60]}" for row in QUOTED])
+def test_a_message_of_google_has_its_class(row: dict[str, Any]) -> None:
+    assert classify(row) == row["class"]
+    assert set(row) - {"code"} == {"message", "source", "class"}
+    assert row["source"].startswith("https://") or row["source"].count(" ") == 1, "an address, or REPOSITORY FILE"
+
+
+def test_at_least_eighty_messages_are_quoted_each_once_and_for_every_class() -> None:
+    assert len({row["message"] for row in QUOTED}) == len(QUOTED) >= 80
+    assert {row["class"] for row in QUOTED} == {str(each) for each in Failure}
+
+
+@pytest.mark.parametrize("at", range(len(FRAGMENTS)), ids=FRAGMENTS)
+def test_a_message_needs_each_fragment(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the fragment at least one message has another class."""
+    rest = [*failures._PATTERNS[:at], *failures._PATTERNS[at + 1 :]]
+    monkeypatch.setattr(failures, "_PATTERNS", rest)
+
+    assert any(classify(row) != row["class"] for row in QUOTED)
+
+
+@pytest.mark.parametrize(("failure", "words"), WORDS.items())
+def test_the_case_of_words_does_not_matter(failure: Failure, words: str) -> None:
+    assert classify_failure(words) == classify_failure(words.upper()) == failure
+
+
+def test_what_a_later_try_may_mend_comes_first() -> None:
+    assert classify_failure("Current errors: [GCE_STOCKOUT, PERMISSIONS_ERROR]") == Failure.STOCKOUT
+
+
+@pytest.mark.parametrize("word", ["quota", "stockout", "reservation", "permission", "constraint", "ip-space"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Instance 'gke-c-{0}-sweep-0' creation failed: [PERMISSIONS_ERROR]",
+        "Instance 'gke-c-{0}' of project {0}-lab in 'my-{0}' failed: [PERMISSIONS_ERROR]",
+        "projects/{0}/zones/z/reservations/{0} of {0}@{0}-lab.iam.gserviceaccount.com: [PERMISSIONS_ERROR]",
+    ],
+)
+def test_a_name_that_a_user_chose_is_no_cause(word: str, words: str) -> None:
+    assert classify_failure(words.format(word)) == Failure.RIGHTS
+
+
+def test_no_name_can_have_a_fragment_of_the_table() -> None:
+    assert [fragment for fragment in FRAGMENTS if " " not in fragment or "_" in fragment] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "failure"),
+    [
+        (0, Failure.UNKNOWN),
+        (3, Failure.UNKNOWN),
+        (7, Failure.RIGHTS),
+        (8, Failure.STOCKOUT),
+        (13, Failure.INTERNAL),
+        (14, Failure.INTERNAL),
+        (16, Failure.RIGHTS),
+    ],
+)
+def test_the_code_counts_where_the_words_say_nothing(code: int, failure: Failure) -> None:
+    assert classify_failure("something new", code) == failure
+    assert classify_failure(WORDS[Failure.QUOTA], code) == Failure.QUOTA
+
+
+def test_every_class_has_its_rule_and_words() -> None:
+    assert set(RULES) == set(WORDS) == set(Failure)
+    assert {failure for failure, rule in RULES.items() if rule.lasting} == {
+        Failure.SHAPE,
+        Failure.RIGHTS,
+        Failure.POLICY,
+    }
