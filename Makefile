@@ -129,7 +129,7 @@ test-module-tables: $(VENV)/terraform-docs ## Check that these tables are those 
 controlplane: $(VENV)/.demo ## Build a real Kubernetes control plane once (needs Go; 12 minutes and more)
 	@$(BIN)/python -m standins.controlplane build $(if $(NICE),--nice=$(NICE))
 
-controllers: $(VENV)/.demo ## Build KubeRay, LeaderWorkerSet and Kueue for it (minutes each, once)
+controllers: $(VENV)/.demo ## Build KubeRay, LeaderWorkerSet, Kueue and the cluster autoscaler for it (minutes each, once)
 	@$(BIN)/python -m standins.controlplane build --with=all $(if $(NICE),--nice=$(NICE))
 
 test-cluster: $(VENV)/.development ## Run the tests on that control plane

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EXPORTER = "exporter"
 EXAMPLES = ("v6e-two-slices", "v5e-single-host", "unsatisfiable-three-chips")
-STOCKOUT = {"switch": "outcome", "kind": "stockout", "count": 1}
+STOCKOUT = {"switch": "outcome", "kind": "stockout", "seconds": 120, "count": 1}
 LOST_REPLY = {"switch": "lose_reply", "method": "CreateNodePool", "count": 1}
 _CALL_SECONDS_MAX = 20.0
 

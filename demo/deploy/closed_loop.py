@@ -172,6 +172,8 @@ class ClosedLoop:
         self._supervisor.start(self._kubelet_command())
         register_cpu_node(self.layout.kubeconfig)
         self.addresses["gke"] = self._ports("fakegke")["rest"]
+        autoscaler = commands.autoscaler(self.layout, self._settings, gke_rest=self.addresses["gke"])
+        self._supervisor.start(autoscaler)
         rendered = self._render_exporter()
         if self._is_real:
             install_manifests(self.layout, rendered)

@@ -170,6 +170,19 @@ def kubelet(layout: Layout, settings: StackSettings) -> Command:
     )
 
 
+def autoscaler(layout: Layout, settings: StackSettings, *, gke_rest: str) -> Command:
+    """Return the command of GKE's cluster autoscaler, which fills the autoscaled pools."""
+    return _module(
+        "autoscaler",
+        "standins.autoscaler",
+        f"--kubeconfig={layout.kubeconfig}",
+        f"--gke={gke_rest}",
+        f"--cluster={CLUSTER_PATH}",
+        f"--speed={settings.speed:g}",
+        restartable=True,
+    )
+
+
 def exporter(layout: Layout, settings: StackSettings, *, pubsub_grpc: str, port: int) -> Command:
     """Return the command of the exporter, configured as its Deployment would.
 

@@ -144,6 +144,7 @@ class Stack:
         create_own_namespace(self.layout.kubeconfig)
         self._say("starting GKE and the functions")
         gke = self._ports("fakegke")
+        self.supervisor.start(commands.autoscaler(self.layout, self.settings, gke_rest=gke["rest"]))
         self._addresses = Addresses(
             kubernetes=kubernetes,
             kubeconfig=str(self.layout.kubeconfig),

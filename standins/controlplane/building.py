@@ -162,7 +162,7 @@ def _compile(
     nice: int,
 ) -> None:
     arguments = [toolchain.command, "build", "-v", "-mod=readonly", "-buildvcs=false", "-trimpath"]
-    arguments += ["-ldflags", product.link_flags(), "-o", str(output), binary.package]
+    arguments += ["-tags", product.tags, "-ldflags", product.link_flags(), "-o", str(output), binary.package]
     tail: deque[str] = deque(maxlen=_LAST_LINES)
     with _running(arguments, product.folder, nice) as process:
         for line in process.stdout or ():

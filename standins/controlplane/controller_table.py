@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from standins.controlplane.kuberay_controller import KUBERAY_1_5, KUBERAY_1_6
 from standins.controlplane.kueue_controller import KUEUE_0_15
 from standins.controlplane.leaderworkerset_controller import LWS_0_7
-from standins.controlplane.recipe import find_additions
+from standins.controlplane.recipe import UnknownAddition, find_additions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,10 +28,16 @@ def choose_controllers(names: Iterable[str]) -> tuple[Controller, ...]:
     """Return the further controllers of these names, each once.
 
     Raises:
-        UnknownAddition: there is none of a name.
+        UnknownAddition: there is none of a name, or it is no part of a control plane.
         ControllersClash: two of them are versions of the same.
     """
-    chosen = tuple(CONTROLLERS[product.name] for product in find_additions(names))
+    products = find_additions(names)
+    if apart := [product.name for product in products if product.name not in CONTROLLERS]:
+        raise UnknownAddition(
+            f"controller: {', '.join(apart)} is built here, but needs a cloud to run; "
+            f"valid: {', '.join(CONTROLLERS)}"
+        )
+    chosen = tuple(CONTROLLERS[product.name] for product in products)
     owners: dict[str, str] = {}
     for each in chosen:
         if other := owners.get(each.namespace):

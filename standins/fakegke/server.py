@@ -18,7 +18,6 @@ from standins.fakegke.faults.fault_rules import FaultPlan
 from standins.fakegke.faults.scenario import load_scenario, parse_scenario
 from standins.fakegke.log_sink import LogSink
 from standins.fakegke.model.clock import ManualClock, ScaledClock
-from standins.fakegke.model.compute import Compute
 from standins.fakegke.model.fake_gke import FakeGke
 from standins.fakegke.nodes.kubernetes_calls import connect
 from standins.fakegke.nodes.registrar import Registrar
@@ -118,7 +117,7 @@ class RunningFake:
             self.gke.listen(self._sink.note)
         self.door = FrontDoor(self.gke, 0.0 if settings.manual_clock else settings.speed)
         self.admin = Admin(self.gke, self.calls, clock if isinstance(clock, ManualClock) else None)
-        self.compute = ComputeRest(Compute(self.gke.world))
+        self.compute = ComputeRest(self.gke)
         self.ports: dict[str, str] = {}
 
     async def start(self) -> None:

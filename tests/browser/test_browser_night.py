@@ -73,7 +73,7 @@ STATES = (
     ),
     State(
         name="stockout",
-        fault={"switch": "outcome", "kind": "stockout"},
+        fault={"switch": "outcome", "kind": "stockout", "seconds": 120},
         said=("no capacity in us-east5-b", "stockout"),
     ),
     State(

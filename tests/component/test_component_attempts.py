@@ -11,7 +11,6 @@ import pytest
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.errors import Busy, Denied, Unavailable
-from shared.core.identity.creations import Creation
 from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
 from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
@@ -160,22 +159,6 @@ def test_a_pool_that_a_person_deletes_in_the_pause_is_made_anew_by_a_message_and
 
     by_message(world)
     assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(0)]
-
-
-def test_for_a_leader_that_waits_for_long_the_list_of_operations_keeps_the_pause(world: World) -> None:
-    """The pool of the fourth attempt is gone; its creation ended a minute ago."""
-    world.cluster.add(a_pod(unschedulable_since=NOW - 3600))
-    failed = Creation(pool=name_of(3), ended=True, error=STOCKOUT, began_at=NOW - 200, ended_at=NOW - 60)
-    older = Creation(pool=name_of(9), ended=True, error=STOCKOUT, began_at=NOW - 9000, ended_at=NOW - 8000)
-    for each in (failed, older):
-        world.pools.creations[CLUSTER, each.pool] = each
-    by_sweep(world)
-    assert world.pools.bodies == []
-    world.records.expect_in_order({"decision": "wait", "reason": "stockout", "attempt": 3})
-
-    world.clock.advance(find_pause(HASH, 3) - 59)
-    by_sweep(world)
-    assert [body["name"] for body in world.pools.bodies] == [name_of(0)], "as the other functions begin"
 
 
 @pytest.mark.parametrize("error", [Unavailable("503"), Denied("403"), Busy("operation"), None])
@@ -396,5 +379,6 @@ def test_a_last_read_that_is_slow_or_fails_creates_nothing_and_reserves_nothing(
 
     assert (answered.status, world.last["reason"]) == (503, "view_stale")
     assert world.pools.count("create") == 1, "only the first"
-    entries = [name for ledger in world.cluster.ledgers.values() for name in ledger.entries]
-    assert set(entries) <= {name_of(0)}
+    assert [
+        name for ledger in world.cluster.ledgers.values() for name in ledger.entries if name != name_of(0)
+    ] == []

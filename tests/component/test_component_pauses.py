@@ -14,10 +14,10 @@ from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.identity.creations import Creation
+from shared.core.identity.names import build_pool_name
 from tests.audit_entries import STOCKOUT, an_entry, as_message
-from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod
+from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod
 from tests.component.looks import by_sweep
-from tests.component.test_component_attempts import HASH, name_of
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tests.component.world import World
 
 HOUR = 3600.0
+HASH = a_claim().hash
 SOLD_OUT = "Atomic resize failed with [GCE_STOCKOUT]"
 UNSAID = "Current errors: [SOMETHING_NEW]"
 RESERVED = {labels.RESERVATION_NAME: "train", labels.RESERVATION_AFFINITY: "specific"}
@@ -38,6 +39,10 @@ ENDS_RESERVED = """
   - reservations: {specific: [{name: train}]}
     location: {zones: [us-east5-a]}
 """
+
+
+def name_of(attempt: int) -> str:
+    return build_pool_name(a_claim(), attempt)
 
 
 class Hours:
@@ -54,12 +59,12 @@ class Hours:
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._history: list[Creation] = []
         create, delete = world.pools.create, world.pools.delete
-        world.pools.list_creations = lambda _: [*self._history]  # type: ignore[method-assign]
+        world.pools.list_creations = lambda cluster: [*self._history]  # type: ignore[method-assign]
 
-        def follow_create(cluster: str, body: Mapping[str, Any]) -> None:
-            create(cluster, body)
+        def follow_create(cluster: str, node_pool: Mapping[str, Any]) -> None:
+            create(cluster, node_pool)
             self.created.append(world.clock.now() - NOW)
-            self._after(60, partial(self._fail, str(body["name"]), world.clock.now()))
+            self._after(60, partial(self._fail, str(node_pool["name"]), world.clock.now()))
 
         def follow_delete(cluster: str, name: str) -> None:
             delete(cluster, name)
@@ -164,12 +169,28 @@ def test_an_elastic_pool_has_the_same_pauses(world: World) -> None:
     assert set(later) <= {1, 2}
 
 
+def test_for_a_leader_that_waits_for_long_the_list_of_operations_keeps_the_pause(world: World) -> None:
+    """The pool of the fourth attempt is gone; its creation ended a minute ago."""
+    world.cluster.add(a_pod(unschedulable_since=NOW - 3600))
+    failed = Creation(pool=name_of(3), ended=True, error=SOLD_OUT, began_at=NOW - 200, ended_at=NOW - 60)
+    older = Creation(pool=name_of(9), ended=True, error=SOLD_OUT, began_at=NOW - 9000, ended_at=NOW - 8000)
+    for each in (failed, older):
+        world.pools.creations[CLUSTER, each.pool] = each
+    by_sweep(world)
+    assert world.pools.bodies == []
+    world.records.expect_in_order({"decision": "wait", "reason": "stockout", "attempt": 3})
+
+    world.clock.advance(find_pause(HASH, 3) - 59)
+    by_sweep(world)
+    assert [body["name"] for body in world.pools.bodies] == [name_of(0)], "as the other functions begin"
+
+
 def test_without_a_record_the_pause_doubles_by_the_failures_that_gke_lists(world: World) -> None:
     """Each creation has the first number, because its pool is gone."""
     world.cluster.add(a_pod(unschedulable_since=NOW - 7200))
     for number in range(4):
         failed = Creation(
-            pool=name_of(0), ended=True, error=STOCKOUT, began_at=NOW - 900 + number, ended_at=NOW - 60
+            pool=name_of(0), ended=True, error=SOLD_OUT, began_at=NOW - 900 + number, ended_at=NOW - 60
         )
         world.pools.creations[CLUSTER, f"{name_of(0)} {number}"] = failed
     world.clock.advance(find_pause(HASH, 3) - 61)

@@ -45,7 +45,11 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with stand_in(tmp_path_factory.mktemp("cluster"), "standins.cluster", "serve", "--speed", "30") as ports:
         found = ports["url"]
         for name in ("told", "other"):
-            ask("POST", f"{found}{PODS}", {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+            ask(
+                "POST",
+                f"{found}{PODS}",
+                {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+            )
         told, other = (ask("GET", f"{found}{PODS}/{name}") for name in ("told", "other"))
         for number, each in enumerate(
             (

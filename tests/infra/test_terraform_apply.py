@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.terraform, pytest.mark.timeout(600)]  # several comman
 FIXTURE = Path(__file__).parent / "fixtures/static_pools"
 CLUSTER = "projects/training-project/locations/us-east5/clusters/alpha"
 SPEED = 20_000
-"""Virtual seconds per real second: a slice takes 30 ms, a stockout 100."""
+"""Virtual seconds per real second: a slice takes 30 ms, a stockout half a second."""
 SCENARIO = """
 policies: []  # a tpu7x pool is refused unless its policy has been made before
 timings: {keep_operations: 1000000000}  # at this speed, a day would be over between two polls of Terraform

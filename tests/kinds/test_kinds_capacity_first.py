@@ -105,7 +105,7 @@ def test_a_jobset_that_runs_in_part_is_suspended_gives_its_pool_back_and_is_serv
 ) -> None:
     life = Life(cloud, "torn", "JobSet")
     LIVED.remove(life)  # the pause is a minute of real time too
-    fault = cloud.add_fault("outcome", pool="torn-slice-1-*", kind="stockout")
+    fault = cloud.add_fault("outcome", pool="torn-slice-1-*", kind="stockout", seconds=120)
     # Pinned, because else the second slice may take the pool of the first one.
     life.create(jobset(life.name, Job(replicas=2, does={RUN_SECONDS: str(LONG)}), annotations=PINNED))
     (first,) = life.pools_of(life.wait_running(2))

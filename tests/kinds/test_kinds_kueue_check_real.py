@@ -114,7 +114,7 @@ def test_a_stockout_of_one_slice_gives_the_other_pool_back_and_kueue_tries_again
     cloud: Cloud,
 ) -> None:
     queue = Queue(cloud, "dry", V6E, chips=16, check=CHECK)
-    fault = cloud.add_fault("outcome", pool="dry-w-slice-1-*", kind="stockout", count=1)
+    fault = cloud.add_fault("outcome", pool="dry-w-slice-1-*", kind="stockout", seconds=120, count=1)
     queue.submit("JobSet", two_slices(queue.workload))
 
     state = wait_for("the check is Retry", lambda: _find_state(queue, "Retry"))

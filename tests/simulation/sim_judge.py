@@ -30,7 +30,7 @@ SHARED_SECONDS = 120.0
 """For so long after its last use by another slice a pool counts as that slice's."""
 HOUR_SECONDS, CREATES_PER_HOUR_MAX = 3600.0, 12
 FAILURES_PER_HOUR_MAX = 9
-"""The pauses allow seven tries in the first hour; a person may delete two records."""
+"""The pauses allow seven tries without a node in an hour. A person may delete two records."""
 _POOL = re.compile(r"node pool ([-a-z0-9]+)")
 _REASON = re.compile(r"\[([a-z_]+)\]$")
 

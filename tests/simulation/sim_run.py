@@ -25,6 +25,8 @@ SAME_SECONDS = 250.0
 LAST_SWEEPS_MAX = 10
 CALM_SECONDS = 960.0
 """As long as the longest wait of the product, unless GKE still creates a pool."""
+PAUSE_SECONDS_MAX = 1800.0 * 1.25
+"""The longest pause after a failed creation, with its jitter."""
 
 
 @dataclass(slots=True)
@@ -111,9 +113,12 @@ def _rest(world: World, sweeps: tuple[int, ...]) -> None:
 
 
 def _is_calm(world: World) -> bool:
-    """Return whether nothing goes on by itself; a failed pool may wait for its next attempt."""
+    """Return whether nothing goes on by itself; a failed creation may wait for its next attempt."""
     pools = (pool for found in world.gke.pools.values() for pool in found.values())
     pausing = any(pool.status == PoolStatus.ERROR and pool.owner for pool in pools)
+    if any(cluster.waiting for cluster in world.clusters.values()):
+        last, since = (made[-1] for made in world.gke.creations.values()), world.time.now - PAUSE_SECONDS_MAX
+        pausing = pausing or any(each.error and (each.ended_at or 0) > since for each in last)
     waiting = any(made.waits for cluster in world.clusters.values() for made in cluster.workloads.values())
     return world.time.next_moment is None and not pausing and not waiting
 

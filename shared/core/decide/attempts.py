@@ -61,8 +61,7 @@ class FailedAttempt:
     binding: bool = True
     """The failed pool still exists, and is of the shape that is wanted now."""
     rounds: int | None = None
-    """How many rounds have failed, if the list begins anew; None if the number of the attempt says
-    it."""
+    """How many rounds have failed, if a list begins anew; None if the attempt's number says it."""
 
     @property
     def failure(self) -> Failure:
@@ -249,8 +248,8 @@ def decide_after_creation(
     """Return the decision to create a pool, with what became of the claim's last creation.
 
     The number of the attempt stays: only the sweep knows such creations, and two functions at the
-    same time must come to the same name. So a candidate is tried again, or the list begins anew,
-    and the pause comes before that. It doubles with the failures of the same candidate.
+    same time must come to the same name. The pause of a round comes before that, and doubles with
+    the failures of the same candidate.
 
     Args:
         demand: what the slice needs.
@@ -260,15 +259,15 @@ def decide_after_creation(
         now: unix seconds.
     """
     decision = create.decision
-    if last is None:
+    if last is None or (last.error and last.ended_at is not None and last.ended_at < since):
         return create
     if not last.ended:
-        begun = f" since {format_time(last.began_at)}" if last.began_at is not None else ""
-        message = f"GKE creates node pool {last.pool}{begun}, but does not list it yet"
+        began = f" since {format_time(last.began_at)}" if last.began_at is not None else ""
+        message = f"GKE creates node pool {last.pool}{began}, but does not list it yet"
         return AttemptDecision(
             attempt=create.attempt, decision=Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
         )
-    if last.error and (last.ended_at is None or last.ended_at >= since):
+    if last.error:
         attempt = find_attempt(last.pool)
         alike = sum((each - attempt) % demand.choices == 0 for each in last.failed)
         failed = FailedAttempt(
@@ -281,13 +280,8 @@ def decide_after_creation(
             rounds=max(attempt // demand.choices + 1, alike),
         )
         return decide_next_attempt(demand, decision, failed, number=create.attempt, now=now)
-    if last.error:
-        said = leave_out_operations(last.error)
-        message = f"GKE failed to create this node pool ({said}); {decision.message} again"
-        told = Decision(decision.verdict, Reason.POOL_FAILED, message)
-    else:
-        message = f"GKE has created this node pool before, but it no longer exists; {decision.message} again"
-        told = Decision(decision.verdict, decision.reason, message)
+    message = f"GKE has created this node pool before, but it no longer exists; {decision.message} again"
+    told = Decision(decision.verdict, decision.reason, message)
     return AttemptDecision(attempt=create.attempt, decision=told)
 
 

@@ -77,19 +77,15 @@ def _holds_machines(facts: PoolFacts, settings: Settings) -> bool:
     elastic = owner is not None and is_elastic_name(owner.slice_name) and count == 1
     if owner is not None and settings.find_mode(owner.namespace) == Mode.ACTIVE and index + 1 < count:
         return False
-    unfit = classify_failure(pool.error) == Failure.RESERVATION
-    holds_part = pool.reserved and not unfit and may_hold_machines(pool)
-    return elastic or holds_part or facts.nodes > 0
+    return elastic or (pool.reserved and may_hold_machines(pool)) or facts.nodes > 0
 
 
 def may_hold_machines(pool: PoolSnapshot) -> bool:
     """Return whether a pool may have machines, or get some, as far as GKE's list tells.
 
     GKE makes all nodes of a TPU slice or none, so such a pool has none if it failed because no
-    machine could be made. The same is true of a pool of one node. Of other failed pools some nodes
-    may run, and GKE may say so: ``Expected 18, running 16``. They are not counted, because the
-    words are those of the moment of the failure.
-    https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
+    machine could be made: https://cloud.google.com/kubernetes-engine/docs/concepts/tpus. The same
+    is true of one node. Of any other some may run, as in ``Expected 18, running 16``.
     """
     if pool.status != PoolStatus.ERROR:
         return pool.status != PoolStatus.STOPPING

@@ -26,10 +26,7 @@ def decide_succeeded(pool: PoolSnapshot | None) -> Decision | None:
 
 
 def decide_left(pool_name: str) -> Decision:
-    """Return the decision when a slice without a pool is left to the sweep.
-
-    Its last creation may have failed. GKE's list of operations says so, which only the sweep reads.
-    """
+    """Return the decision about a slice without a pool: only the sweep reads what GKE created."""
     message = f"node pool {pool_name} does not exist; the next sweep creates it, or waits if its creation failed"
     return Decision(Verdict.WAIT, Reason.POOL_GONE, message)
 

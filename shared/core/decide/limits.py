@@ -106,8 +106,8 @@ def measure_usage(
 ) -> Usage:
     """Return the chips and slices of our pools in one cluster, except those of the named pools.
 
-    A pool that is listed and reserved counts once, with the larger figure. A failed pool without
-    machines counts nothing, and so does its reservation, since nobody can create its name.
+    A pool that is listed and reserved counts once, with the larger figure. A failed one without
+    machines, whose name nobody can create, counts nothing.
     """
     index = PoolIndex.of(pools)
     chips, slices = Counter(index.sum_by_namespace(_count_kept_chips)), index.sum_by_namespace(_count_kept).total()

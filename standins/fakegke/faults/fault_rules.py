@@ -343,6 +343,10 @@ class FaultPlan:
                 return fault
         return None
 
+    def holds(self, fault: Fault) -> bool:
+        """Return whether a fault was not cleared, also when it has fired as often as it may."""
+        return any(armed.fault is fault for armed in self._armed)
+
     def has(self, kind: type[Fault]) -> bool:
         """Return whether any fault of this kind is in force."""
         return any(isinstance(armed.fault, kind) for armed in self._armed)

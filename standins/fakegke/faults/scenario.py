@@ -50,7 +50,9 @@ class Timings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     abort: float = 10.0
     late_failure: float = 50.0
     stockout: float = 2100.0
-    stockout_atomic: float = 120.0
+    stockout_atomic: float = 2100.0
+    stockout_jitter: Range = (4.0, 12.0)
+    first_error: Range = (5.0, 15.0)
     keep_operations: float = 86_400.0
     nodes_from: float = 0.6
     audit: Range = (1.0, 5.0)

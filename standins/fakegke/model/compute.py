@@ -1,10 +1,8 @@
-"""What tools need of Compute Engine beside node pools.
+"""What tools need of Compute Engine beside instance groups: workload policies, and operations.
 
-Instance groups to read, workload policies to make.
-
-Terraform reads a pool's size from its instance groups, and makes the policies by which tpu7x slices
-are placed: https://cloud.google.com/compute/docs/reference/rest/v1/resourcePolicies. Pools are in
-`model`.
+Terraform makes the policies by which tpu7x slices are placed:
+https://cloud.google.com/compute/docs/reference/rest/v1/resourcePolicies. The groups of the pools
+are in `instance_groups`.
 """
 
 from __future__ import annotations
@@ -16,16 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from standins.fakegke.errors import Code, GkeError, invalid, invalid_field
 from standins.fakegke.faults.scenario import WorkloadPolicy
-from standins.fakegke.model.fleet import Fleet, group_name, group_urls
 from standins.fakegke.model.machines import dimensions_of
-from standins.fakegke.model.node_events import CallMade
 from standins.fakegke.resource_names import region_of
 
 if TYPE_CHECKING:
-    from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
+    from standins.fakegke.model.state import World
 
 Json = dict[str, Any]
-_API = "https://www.googleapis.com/compute/v1"
+API = "https://www.googleapis.com/compute/v1"
 _NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -35,92 +31,33 @@ class _Held:
     policy: WorkloadPolicy
 
 
-class Compute:
-    """Answers for the instance groups of the pools, and keeps workload policies.
-
-    Operations end at once.
-    """
+class Operations:
+    """Describes operations of Compute Engine, which end at once."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._held: dict[tuple[str, str, str], _Held] = {}
 
-    def instance_groups(self, project: str, zone: str) -> list[Json]:
-        """Return the managed instance groups of every pool in a zone.
-
-        The size is that of the nodes asked for.
-        """
-        found = []
-        for cluster in self._world.clusters.values():
-            for pool in cluster.pools.values():
-                urls = zip(pool.zones, group_urls(cluster, pool), strict=True)
-                found += [
-                    _group(url, pool, zone) for at, url in urls if at == zone and cluster.name.project == project
-                ]
-        return found
-
-    def instance_group(self, project: str, zone: str, name: str) -> Json:
-        """Return one managed instance group; raises GkeError (NOT_FOUND)."""
-        _, pool = self._find_group(project, zone, name, "compute.instanceGroupManagers.get")
-        cluster = next(each for each in self._world.clusters.values() if each.pools.get(pool.name) is pool)
-        url = next(url for url in group_urls(cluster, pool) if url.endswith(f"/{name}"))
-        return _group(url, pool, zone)
-
-    def managed_instances(self, project: str, zone: str, name: str) -> Json:
-        """Return the instances of a group: those that are up, and those that it has not made yet.
-
-        It goes on trying to make the latter, until their creation is given up by
-        `delete_instances`:
-        https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers/listManagedInstances.
-        """
-        cluster, pool = self._find_group(project, zone, name, "compute.instanceGroupManagers.listManagedInstances")
-        made = [each for each, node in pool.nodes.items() if node.zone == zone]
-        root = f"{_API}/projects/{project}/zones/{zone}/instances"
-        up = {"instanceStatus": "RUNNING", "currentAction": "NONE"}
-        rows = [{"instance": f"{root}/{each}", **up} for each in made]
-        missing = _name_missing(cluster, pool, zone)
+    def describe(self, project: str, name: str = "", *, zone: str = "", region: str = "") -> Json:
+        """Return an operation of a zone or a region that is done."""
+        name = name or f"operation-{uuid.UUID(int=self._world.chance('compute').getrandbits(128))}"
+        key, place = ("zone", f"zones/{zone}") if zone else ("region", f"regions/{region}")
         return {
-            "managedInstances": [
-                *rows,
-                *({"instance": f"{root}/{each}", "currentAction": "CREATING"} for each in missing),
-            ]
+            "kind": "compute#operation",
+            "name": name,
+            "status": "DONE",
+            "progress": 100,
+            key: f"{API}/projects/{project}/{place}",
+            "selfLink": f"{API}/projects/{project}/{place}/operations/{name}",
         }
 
-    def delete_instances(self, project: str, zone: str, name: str, body: Json) -> Json:
-        """Remove exactly the named instances of a group, which keeps so many fewer from now on.
 
-        The pool's status stays as it is: what GKE reports then is not known.
+class Compute:
+    """Keeps workload policies. Operations end at once."""
 
-        Raises GkeError for an instance that is not one of the group's; then none is removed.
-        """
-        cluster, pool = self._find_group(project, zone, name, "compute.instanceGroupManagers.deleteInstances")
-        wanted = [str(each).rsplit("/", 1)[-1] for each in body.get("instances") or []]
-        if not wanted:
-            raise invalid_field("instances", "", "At least one instance is required.")
-        missing = set(_name_missing(cluster, pool, zone))
-        for each in wanted:
-            if each not in missing and (each not in pool.nodes or pool.nodes[each].zone != zone):
-                raise invalid_field("instances", each, f"Instance is not a member of {name}.")
-        fleet, made = Fleet(self._world), [each for each in wanted if each not in missing]
-        fleet.drain(cluster, pool, made)
-        fleet.take_down(cluster, pool, made)
-        fleet.give_up(pool, len(set(wanted) & missing))
-        return self.operation(project, region_of(zone))
-
-    def _find_group(self, project: str, zone: str, name: str, method: str) -> tuple[ClusterRecord, PoolRecord]:
-        world = self._world
-        for cluster in world.clusters.values():
-            for pool in cluster.pools.values():
-                here = zone in pool.zones and cluster.name.project == project
-                if here and any(
-                    url.endswith(f"/zones/{zone}/instanceGroupManagers/{name}")
-                    for url in group_urls(cluster, pool)
-                ):
-                    at = world.clock.wall(world.now)
-                    world.tell(CallMade(method, cluster.name.cluster, pool.name, "rest", Code.OK.name, at))
-                    return cluster, pool
-        path = f"projects/{project}/zones/{zone}/instanceGroupManagers/{name}"
-        raise GkeError(Code.NOT_FOUND, f"The resource '{path}' was not found")
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._operations = Operations(world)
+        self._held: dict[tuple[str, str, str], _Held] = {}
 
     def create_policy(self, project: str, region: str, body: Json) -> Json:
         """Keep a workload policy and return the operation.
@@ -144,12 +81,12 @@ class Compute:
         policy = WorkloadPolicy(name=name, region=region, topology=topology)
         kept = {
             **body,
-            "selfLink": f"{_API}/{_path(*key)}",
-            "region": f"{_API}/projects/{project}/regions/{region}",
+            "selfLink": f"{API}/{_path(*key)}",
+            "region": f"{API}/projects/{project}/regions/{region}",
         }
         self._held[key] = _Held(kept | {"status": "READY", "kind": "compute#resourcePolicy"}, policy)
         self._world.scenario.policies.insert(0, policy)
-        return self.operation(project, region)
+        return self.operation(project, region=region)
 
     def policy(self, project: str, region: str, name: str) -> Json:
         """Return a policy; raises GkeError (NOT_FOUND)."""
@@ -176,36 +113,11 @@ class Compute:
             path = _path(project, region, name)
             raise invalid(f"The resource_policy resource '{path}' is already being used by '{users[0]}'")
         self._world.scenario.policies.remove(self._held.pop((project, region, name)).policy)
-        return self.operation(project, region)
+        return self.operation(project, region=region)
 
-    def operation(self, project: str, region: str, name: str = "") -> Json:
-        """Return an operation of a region that is done."""
-        name = name or f"operation-{uuid.UUID(int=self._world.chance('compute').getrandbits(128))}"
-        return {
-            "kind": "compute#operation",
-            "name": name,
-            "status": "DONE",
-            "progress": 100,
-            "region": f"{_API}/projects/{project}/regions/{region}",
-            "selfLink": f"{_API}/projects/{project}/regions/{region}/operations/{name}",
-        }
-
-
-def _group(url: str, pool: PoolRecord, zone: str) -> Json:
-    return {
-        "kind": "compute#instanceGroupManager",
-        "name": url.rsplit("/", 1)[-1],
-        "zone": url.partition("/instanceGroupManagers/")[0],
-        "targetSize": (pool.target + len(pool.zones) - 1 - pool.zones.index(zone)) // len(pool.zones),
-        "instanceGroup": url.replace("/instanceGroupManagers/", "/instanceGroups/"),
-        "selfLink": url,
-    }
-
-
-def _name_missing(cluster: ClusterRecord, pool: PoolRecord, zone: str) -> list[str]:
-    """Return the names of instances that a group waits for, as if all were in the first zone."""
-    count = pool.short if zone == pool.zones[0] else 0
-    return [f"{group_name(cluster, pool, zone)}-m{index:03}" for index in range(count)]
+    def operation(self, project: str, name: str = "", *, zone: str = "", region: str = "") -> Json:
+        """Return an operation that is done."""
+        return self._operations.describe(project, name, zone=zone, region=region)
 
 
 def _path(project: str, region: str, name: str) -> str:

@@ -62,6 +62,7 @@ class FakeGke:
         self.world = World(clock, self.agenda, seed=seed, scenario=scenario or Scenario(), faults=self.faults)
         self._desk = OperationDesk(self.world)
         self._lifecycle = Lifecycle(self.world, self._desk)
+        self.growth = self._lifecycle.growth
         self._disturbances = Disturbances(self.world, self._desk, self._lifecycle)
         self._admission = Admission(self.world, self._desk)
         self._reads = Reads(self.world)

@@ -9,6 +9,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from standins.fakegke.faults.fault_rules import LateNodes
+from standins.fakegke.model.instances import Coming
 from standins.fakegke.model.node_events import NodeChanged, NodesDown, NodesDraining, NodeUp
 from standins.fakegke.model.node_objects import Node, node_object
 
@@ -29,24 +30,38 @@ class Fleet:
 
         Some later if a fault says so.
         """
-        world = self._world
-        pool.target += max(count, 0)
-        late = world.faults.take(LateNodes, world.target(cluster.name, pool)) if count > 0 else None
-        first = world.scenario.timings.nodes_from * seconds
+        self.expect(cluster, pool, count)
+        self.grant(cluster, pool, list(pool.waiting)[pool.short - max(count, 0) :], seconds)
+
+    def expect(self, cluster: ClusterRecord, pool: PoolRecord, count: int, zones: list[str] | None = None) -> None:
+        """Let the groups of these zones (default: all) have `count` more instances, which wait."""
+        zones = zones or pool.zones
         for index in range(count):
+            zone = zones[index % len(zones)]
+            pool.waiting[self._new_name(cluster, pool, zone)] = zone
+
+    def grant(self, cluster: ClusterRecord, pool: PoolRecord, names: list[str], seconds: float) -> None:
+        """Give waiting instances their machines: they are nodes within `seconds`."""
+        world, count = self._world, len(names)
+        late = world.faults.take(LateNodes, world.target(cluster.name, pool)) if names else None
+        first = world.scenario.timings.nodes_from * seconds
+        zones = {name: pool.waiting[name] for name in names}
+        pool.forget_waiting(names, world.now)
+        for index, name in enumerate(names):
             due = first + (seconds - first) * (index + 1) / (count + 1)
             if late is not None and index >= count - late.nodes:
                 due = seconds + late.seconds
-            self._schedule(cluster, pool, index, due)
+            self._schedule(cluster, pool, (name, zones[name]), due)
 
-    def _schedule(self, cluster: ClusterRecord, pool: PoolRecord, index: int, due: float) -> None:
-        zone = pool.zones[index % len(pool.zones)]
-        entry = self._world.agenda.after(due, lambda: self._up(cluster, pool, zone))
-        pool.pending_nodes.append(entry)
+    def _schedule(self, cluster: ClusterRecord, pool: PoolRecord, place: tuple[str, str], due: float) -> None:
+        name, zone = place
+        now = self._world.now
+        entry = self._world.agenda.after(due, lambda: self._up(cluster, pool, name))
+        pool.coming[name] = Coming(zone, now, now + due, entry)
 
-    def _up(self, cluster: ClusterRecord, pool: PoolRecord, zone: str) -> None:
-        node = self._node(cluster, pool, self._new_name(cluster, pool, zone), zone)
-        pool.nodes[node.name] = node
+    def _up(self, cluster: ClusterRecord, pool: PoolRecord, name: str) -> None:
+        node = self._node(cluster, pool, name, pool.coming.pop(name).zone)
+        pool.nodes[name] = node
         self._world.tell(NodeUp(node))
 
     def _node(self, cluster: ClusterRecord, pool: PoolRecord, name: str, zone: str) -> Node:
@@ -60,23 +75,22 @@ class Fleet:
                 name = f"gke-tpu-{group_hash(cluster, pool, zone)}-{suffix}"
             else:
                 name = f"{group_name(cluster, pool, zone)}-{suffix}"
-            if name not in pool.nodes:
+            if not pool.zone_of(name):
                 return name
 
     def stop_arrivals(self, pool: PoolRecord) -> None:
         """Forget nodes that have not come up yet."""
-        pool.target, pool.short = len(pool.nodes), 0
-        for entry in pool.pending_nodes:
-            entry.cancelled = True
-        pool.pending_nodes.clear()
+        self.forget(pool, [*pool.coming, *pool.waiting])
 
     def stop_waiting(self, pool: PoolRecord) -> None:
         """Forget nodes that there are no machines for."""
-        pool.target, pool.short = pool.granted, 0
+        self.forget(pool, list(pool.waiting))
 
-    def give_up(self, pool: PoolRecord, count: int) -> None:
-        """Forget some of the nodes that there are no machines for."""
-        pool.target, pool.short = pool.target - count, pool.short - count
+    def forget(self, pool: PoolRecord, names: list[str]) -> None:
+        """Forget some instances that are no nodes; others are left alone."""
+        for name in set(names) & set(pool.coming):
+            pool.coming.pop(name).entry.cancelled = True
+        pool.forget_waiting([name for name in names if name in pool.waiting], self._world.now)
 
     def drain(self, cluster: ClusterRecord, pool: PoolRecord, names: list[str]) -> None:
         """Announce that nodes are about to go."""
@@ -86,8 +100,7 @@ class Fleet:
     def take_down(self, cluster: ClusterRecord, pool: PoolRecord, names: list[str]) -> None:
         """Remove nodes."""
         for name in names:
-            if pool.nodes.pop(name, None) is not None:
-                pool.target -= 1
+            pool.nodes.pop(name, None)
         if names:
             self._world.tell(NodesDown(cluster.name, pool.name, names))
 

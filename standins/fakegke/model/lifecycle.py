@@ -9,7 +9,6 @@ Whether a call is let in at all is decided in `admission`.
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from standins.fakegke.errors import Code
@@ -23,17 +22,19 @@ from standins.fakegke.faults.fault_rules import (
     StuckStopping,
     Target,
 )
+from standins.fakegke.model.causes import NO_RESERVATION
 from standins.fakegke.model.defaults import filled_pool
 from standins.fakegke.model.fleet import Fleet, group_urls
+from standins.fakegke.model.growth import Growth
 from standins.fakegke.model.node_events import PoolState
 from standins.fakegke.model.operations import Failure, OperationDesk, OperationRecord, Work
 from standins.fakegke.model.outcomes import (
     Ending,
     ending_of,
-    reservation_ending,
-    shortage,
-    shortage_ending,
-    shortage_seconds,
+    failure_of,
+    kind_of,
+    shortage_kind,
+    try_seconds,
     wrong_gang_size,
 )
 from standins.fakegke.model.proto_messages import (
@@ -62,7 +63,8 @@ class Lifecycle:
         self._world = world
         self._desk = desk
         self._fleet = Fleet(world)
-        self._supply = Supply(world, self._fleet, self._recover)
+        self._supply = Supply(world, self._fleet, self)
+        self.growth = Growth(world, self._fleet, self._supply)
         self.when_running: list[Callable[[ClusterRecord, PoolRecord], None]] = []
 
     def create(self, cluster: ClusterRecord, wanted: Message, shape: Shape, zones: list[str]) -> OperationRecord:
@@ -79,35 +81,53 @@ class Lifecycle:
         self.renew_etag(cluster, pool)
         endings: list[Ending] = []
 
+        started: list[float] = []
+
         def start() -> float:
             ending, seconds = self._choose_ending(cluster, pool)
             endings.append(ending)
+            started.append(self._world.now)
             keeps = ending.failure is not None and ending.holds_capacity and reservation_of(pool.message)
             pool.held = pool.planned_nodes if keeps else 0
-            self._fleet.bring_up(cluster, pool, ending.nodes, seconds)
-            if ending.waits:
-                self._supply.expect(pool, pool.planned_nodes)
+            usual = seconds if ending.failure is None else min(seconds, self._draw_creation(cluster, pool))
+            self._fleet.bring_up(cluster, pool, ending.nodes, usual)
+            if ending.kind:
+                missing = pool.planned_nodes - ending.nodes
+                self._miss(cluster, pool, missing, ending)
             return seconds
 
         def end() -> Failure | None:
-            ending = endings[0]
-            if pool.short:
-                ending = shortage_ending(pool, cluster.name, self._world.scenario.timings)
-            elif ending.waits:
-                ending = Ending(pool.planned_nodes)
-            if pool.shape.atomic:
+            ending = self._final_ending(cluster, pool, endings[0], self._world.now - started[0])
+            if pool.all_or_none or ending.fault is not None:
                 self._fleet.stop_waiting(pool)
             return self._created(cluster, pool, ending)
 
         work = Work(start, end, stuck_by=StuckProvisioning, target=self._target(cluster, pool))
         return self._desk.submit(cluster.name, pool.name, OperationType.CREATE_NODE_POOL, work)
 
+    def _miss(self, cluster: ClusterRecord, pool: PoolRecord, count: int, ending: Ending) -> None:
+        """Let the pool's groups try in vain to make `count` instances."""
+        if ending.fault is not None or ending.kind == NO_RESERVATION:
+            self._supply.block(cluster, pool, ending.kind, fault=ending.fault, count=count)
+        else:
+            self._supply.expect(cluster, pool, count)
+
+    def _final_ending(self, cluster: ClusterRecord, pool: PoolRecord, chosen: Ending, waited: float) -> Ending:
+        """Return how a create ends, which machines that came or went meanwhile may have changed."""
+        if pool.short and chosen.fault is None:
+            kind = chosen.kind or shortage_kind(pool)
+            failure = failure_of(kind, pool, cluster.name, (len(pool.nodes), waited))
+            return Ending(len(pool.nodes), int(PoolStatus.ERROR), failure)
+        if chosen.kind and not pool.short and chosen.nodes < pool.planned_nodes:
+            return Ending(pool.planned_nodes)
+        return chosen
+
     def _choose_ending(self, cluster: ClusterRecord, pool: PoolRecord) -> tuple[Ending, float]:
-        timings = self._world.scenario.timings
         target = self._target(cluster, pool)
-        fault = self._world.faults.take(Outcome, target)
+        # A pool without nodes has no instances that could fail: its groups meet the fault later.
+        fault = self._world.faults.take(Outcome, target, lambda it: pool.planned_nodes > 0 or it.kind == "invalid")
         if fault is not None:
-            ending = ending_of(fault, pool, cluster.name, timings)
+            ending = ending_of(fault, pool, cluster.name, self._try_seconds(cluster, pool, kind_of(fault)))
         else:
             ending = self._honest_ending(cluster, pool)
         exact = self._world.faults.take(Duration, target, lambda fault: fault.operation == "create")
@@ -115,24 +135,35 @@ class Lifecycle:
             return ending, exact.seconds
         if ending.seconds is not None:
             return ending, ending.seconds
+        return ending, self._draw_creation(cluster, pool)
+
+    def _draw_creation(self, cluster: ClusterRecord, pool: PoolRecord) -> float:
+        timings = self._world.scenario.timings
         bounds = timings.create_empty
         if pool.planned_nodes:
             bounds = timings.create_slice if pool.shape.atomic else timings.create_single
-        return ending, self._world.draw(f"create:{cluster.name.cluster}:{pool.name}", bounds)
+        return self._world.draw(f"create:{cluster.name.cluster}:{pool.name}", bounds)
+
+    def _try_seconds(self, cluster: ClusterRecord, pool: PoolRecord, kind: str) -> float:
+        timings = self._world.scenario.timings
+        jitter = self._world.draw(f"jitter:{cluster.name.cluster}:{pool.name}", timings.stockout_jitter)
+        return try_seconds(kind, pool, timings, jitter)
 
     def _honest_ending(self, cluster: ClusterRecord, pool: PoolRecord) -> Ending:
-        timings = self._world.scenario.timings
-        if pool.shape.atomic and pool.planned_nodes not in (0, pool.shape.hosts):
-            return wrong_gang_size(pool, timings)
-        name = reservation_of(pool.message)
-        held = self._world.scenario.reservation(name)
-        if name and (held is None or not fnmatchcase(pool.zones[0], held.zone)):
-            return reservation_ending(
-                f"Specified reservations [{name}] do not exist.", Code.INVALID_ARGUMENT, timings
-            )
+        if not pool.planned_nodes:
+            return Ending(0)
+        if pool.shape.atomic and pool.planned_nodes != pool.shape.hosts:
+            return wrong_gang_size(pool, self._world.scenario.timings)
+        if self.growth.lacks_reservation(pool):
+            return self._failed(cluster, pool, NO_RESERVATION)
         if not self._supply.fits(pool, pool.planned_nodes):
-            return shortage_ending(pool, cluster.name, timings)
+            return self._failed(cluster, pool, shortage_kind(pool))
         return Ending(pool.planned_nodes)
+
+    def _failed(self, cluster: ClusterRecord, pool: PoolRecord, kind: str) -> Ending:
+        seconds = self._try_seconds(cluster, pool, kind)
+        failure = failure_of(kind, pool, cluster.name, (0, seconds))
+        return Ending(0, int(PoolStatus.ERROR), failure, seconds, holds_capacity=False, kind=kind)
 
     def _created(self, cluster: ClusterRecord, pool: PoolRecord, ending: Ending) -> Failure | None:
         pool.finished_at = self._world.now
@@ -155,7 +186,26 @@ class Lifecycle:
         self.set_status(cluster, pool, status)
         return failure
 
-    def _recover(self, cluster: ClusterRecord, pool: PoolRecord) -> None:
+    def granted(self, cluster: ClusterRecord, pool: PoolRecord, seconds: float) -> None:
+        """Let the operation that waits for these machines end when the nodes are up."""
+        operation = self._find_growing(cluster, pool)
+        if operation is not None:
+            self._desk.end_in(operation, seconds)
+
+    def lost(self, cluster: ClusterRecord, pool: PoolRecord) -> None:
+        """Let an operation whose machines are taken back try as long as GKE tries."""
+        operation = self._find_growing(cluster, pool)
+        if operation is not None and operation.started_at is not None:
+            seconds = self._try_seconds(cluster, pool, shortage_kind(pool))
+            self._desk.end_in(operation, operation.started_at + seconds - self._world.now)
+
+    def _find_growing(self, cluster: ClusterRecord, pool: PoolRecord) -> OperationRecord | None:
+        record = self._desk.blocking(cluster.name, pool.name)
+        kinds = (OperationType.CREATE_NODE_POOL, OperationType.SET_NODE_POOL_SIZE)
+        return record if record is not None and record.message.operation_type in kinds else None
+
+    def complete(self, cluster: ClusterRecord, pool: PoolRecord) -> None:
+        """Turn a pool that failed to RUNNING, now that it has all nodes."""
         broken = pool.failed and pool.status in (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR)
         if not broken or pool.short or not self.exists(cluster, pool):
             return
@@ -177,7 +227,7 @@ class Lifecycle:
                 return
             self._fleet.stop_waiting(pool)
             self._fleet.bring_up(cluster, pool, pool.planned_nodes - len(pool.nodes), 0.0)
-            self._recover(cluster, pool)
+            self.complete(cluster, pool)
 
         self._world.agenda.after(fault.seconds, heal)
 
@@ -188,7 +238,7 @@ class Lifecycle:
         if fault is not None:
             self._fleet.bring_up(cluster, pool, most - len(pool.nodes), fault.seconds)
         elif tier_of(pool.message) == "flex-start" and pool.stock is not None:
-            self._supply.expect(pool, most - pool.target)
+            self.growth.grow(cluster, pool, most - pool.target)
 
     def delete(self, cluster: ClusterRecord, pool: PoolRecord) -> OperationRecord:
         """Accept a delete: STOPPING at once; pods go, then nodes, then the pool."""
@@ -235,6 +285,7 @@ class Lifecycle:
         before = pool.status
         self.renew_etag(cluster, pool)
         self.set_status(cluster, pool, PoolStatus.RECONCILING)
+        started: list[float] = []
 
         def start() -> float:
             seconds = self._world.draw(
@@ -242,9 +293,10 @@ class Lifecycle:
             )
             self._fleet.stop_waiting(pool)
             more = per_zone * len(pool.zones) - pool.target
+            started.append(self._world.now)
             if not self._supply.fits(pool, more):
-                self._supply.expect(pool, more)
-                return shortage_seconds(pool, self._world.scenario.timings)
+                self._supply.expect(cluster, pool, more)
+                return self._try_seconds(cluster, pool, shortage_kind(pool))
             self._fleet.bring_up(cluster, pool, more, seconds)
             surplus = list(pool.nodes)[per_zone * len(pool.zones) :]
             self._fleet.drain(cluster, pool, surplus)
@@ -254,10 +306,12 @@ class Lifecycle:
         def end() -> Failure | None:
             if pool.short:
                 pool.message.ClearField("conditions")
-                return self._fail(cluster, pool, shortage(pool, cluster.name), PoolStatus.RUNNING_WITH_ERROR)
+                seen = (len(pool.nodes), self._world.now - started[0])
+                failure = failure_of(shortage_kind(pool), pool, cluster.name, seen)
+                return self._fail(cluster, pool, failure, PoolStatus.RUNNING_WITH_ERROR)
             self.set_status(cluster, pool, before)
             if pool.stock is not None:
-                self._recover(cluster, pool)
+                self.complete(cluster, pool)
             return None
 
         work = Work(start, end, target=self._target(cluster, pool))

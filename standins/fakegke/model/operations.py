@@ -84,7 +84,7 @@ class OperationRecord:
     cluster: ClusterName
     pool: str
     work: Work
-    started: bool = False
+    started_at: float | None = None
     ended_at: float | None = None
     entry: Entry | None = None
 
@@ -92,6 +92,11 @@ class OperationRecord:
     def name(self) -> str:
         """Return the operation's id."""
         return str(self.message.name)
+
+    @property
+    def started(self) -> bool:
+        """Return whether it has left the queue."""
+        return self.started_at is not None
 
     @property
     def exempt(self) -> bool:
@@ -140,6 +145,12 @@ class OperationDesk:
             if record.cluster == cluster and not record.exempt and (not pool or record.pool in ("", pool)):
                 return record
         return None
+
+    def end_in(self, record: OperationRecord, seconds: float) -> None:
+        """Let an operation that runs end so many seconds from now."""
+        if record.entry is not None and record.started:
+            record.entry.cancelled = True
+            record.entry = self._world.agenda.after(seconds, lambda: self._end(record))
 
     def in_flight(self, cluster: ClusterName) -> int:
         """Return how many operations of a cluster have not ended."""
@@ -197,7 +208,7 @@ class OperationDesk:
         record.entry = None
         if running >= most:
             return
-        record.started = True
+        record.started_at = self._world.now
         record.message.status = OperationStatus.RUNNING
         seconds = record.work.start()
         record.entry = self._world.agenda.after(seconds, lambda: self._end(record))

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from standins.fakegke.errors import Code
+from standins.fakegke.model.causes import find_cause
 from standins.fakegke.model.operations import Failure
-from standins.fakegke.model.proto_messages import ConditionCode, PoolStatus, reservation_of
-from standins.fakegke.resource_names import region_of
+from standins.fakegke.model.proto_messages import PoolStatus, reservation_of
 
 if TYPE_CHECKING:
     from standins.fakegke.faults.fault_rules import Outcome
     from standins.fakegke.faults.scenario import Timings
+    from standins.fakegke.model.causes import Cause
     from standins.fakegke.model.state import PoolRecord
     from standins.fakegke.resource_names import ClusterName
 
@@ -38,29 +39,36 @@ class Ending:
     failure: Failure | None = None
     seconds: float | None = None
     holds_capacity: bool = True
-    waits: bool = False
-    """Its nodes come one by one, when there are machines for them."""
+    kind: str = ""
+    """Why instances cannot be made: a kind of `causes`; empty where that is not the reason."""
+    fault: Outcome | None = None
+    """What keeps them from being made although there are machines."""
 
 
-def ending_of(fault: Outcome, pool: PoolRecord, cluster: ClusterName, timings: Timings) -> Ending:
+def ending_of(fault: Outcome, pool: PoolRecord, cluster: ClusterName, typical_seconds: float) -> Ending:
     """Return the ending that an `outcome` fault asks for."""
     if fault.kind == "ok":
         return Ending(pool.planned_nodes, seconds=fault.seconds)
     nodes = min(fault.nodes, pool.planned_nodes) if fault.kind == "partial" else 0
-    failure = _failure(fault.kind, pool, cluster, nodes)
     status = PoolStatus.RUNNING_WITH_ERROR if nodes else PoolStatus.ERROR
     if fault.status is not None:
         status = PoolStatus[fault.status]
-    seconds = timings.late_failure
-    if fault.kind in ("stockout", "partial"):
-        seconds = timings.stockout_atomic if pool.shape.atomic else timings.stockout
+    kind = kind_of(fault)
+    seconds = fault.seconds if fault.seconds is not None else typical_seconds
     return Ending(
         nodes,
         int(status),
-        failure,
-        fault.seconds if fault.seconds is not None else seconds,
-        holds_capacity=fault.kind not in ("stockout", "quota", "reservation"),
+        failure_of(kind, pool, cluster, (nodes, seconds)),
+        seconds,
+        holds_capacity=kind not in ("stockout", "quota", "reservation"),
+        kind="" if kind == "invalid" else kind,
+        fault=fault,
     )
+
+
+def kind_of(fault: Outcome) -> str:
+    """Return the kind of cause of an `outcome` fault: a part of the nodes lacks machines too."""
+    return "stockout" if fault.kind == "partial" else fault.kind
 
 
 def wrong_gang_size(pool: PoolRecord, timings: Timings) -> Ending:
@@ -79,98 +87,39 @@ def wrong_gang_size(pool: PoolRecord, timings: Timings) -> Ending:
     )
 
 
-def reservation_ending(text: str, code: Code, timings: Timings) -> Ending:
-    """Return the ending of a pool whose reservation cannot serve it."""
-    failure = Failure(code, text, f"{_GCE}{text}")
-    return Ending(0, int(PoolStatus.ERROR), failure, timings.late_failure, holds_capacity=False)
+def shortage_kind(pool: PoolRecord) -> str:
+    """Return the kind of cause for a pool that lacks machines: a stockout, or its reservation."""
+    return "reservation" if reservation_of(pool.message) else "stockout"
 
 
-def shortage_ending(pool: PoolRecord, cluster: ClusterName, timings: Timings) -> Ending:
-    """Return the ending of a create that there are too few machines for."""
-    return Ending(
-        0,
-        int(PoolStatus.ERROR),
-        shortage(pool, cluster),
-        shortage_seconds(pool, timings),
-        holds_capacity=False,
-        waits=not pool.all_or_none,
-    )
-
-
-def shortage(pool: PoolRecord, cluster: ClusterName) -> Failure:
-    """Return GKE's words on a pool that lacks machines: a stockout, or those of its reservation."""
-    kind = "reservation" if reservation_of(pool.message) else "stockout"
-    return _failure(kind, pool, cluster, len(pool.nodes))
-
-
-def shortage_seconds(pool: PoolRecord, timings: Timings) -> float:
-    """Return how long GKE tries to get the machines of a pool."""
-    if reservation_of(pool.message):
+def try_seconds(kind: str, pool: PoolRecord, timings: Timings, jitter: float) -> float:
+    """Return how long GKE tries before an operation fails by this kind of cause."""
+    if kind != "stockout":
         return timings.late_failure
-    return timings.stockout_atomic if pool.shape.atomic else timings.stockout
+    return jitter + (timings.stockout_atomic if pool.shape.atomic else timings.stockout)
 
 
-def _failure(kind: str, pool: PoolRecord, cluster: ClusterName, running: int) -> Failure:
-    zone = pool.zones[0]
-    subnet = f"projects/{cluster.project}/regions/{region_of(zone)}/subnetworks/default"
-    instance = f"Instance 'gke-{cluster.cluster[:12]}-{pool.name[:12]}-0000' creation failed: "
-    no_stock = (
-        f"{instance}The zone 'projects/{cluster.project}/zones/{zone}' does not have enough resources available "
-        "to fulfill the request.  Try a different zone, or try again later."
-    )
-    reservation = reservation_of(pool.message) or "unknown"
-    table: dict[str, tuple[Code, str, int, str]] = {
-        "stockout": (Code.RESOURCE_EXHAUSTED, "GCE_STOCKOUT", int(ConditionCode.GCE_STOCKOUT), no_stock),
-        "quota": (
-            Code.RESOURCE_EXHAUSTED,
-            "GCE_QUOTA_EXCEEDED",
-            int(ConditionCode.GCE_QUOTA_EXCEEDED),
-            f"{instance}Insufficient quota to satisfy the request.",
-        ),
-        "ip": (
-            Code.RESOURCE_EXHAUSTED,
-            "IP_SPACE_EXHAUSTED_WITH_DETAILS",
-            0,
-            f"{instance}IP space of '{subnet}' is exhausted.",
-        ),
-        "invalid": (
-            Code.INVALID_ARGUMENT,
-            "",
-            0,
-            "Invalid value for field 'resource.properties.scheduling': the combination of settings is not valid.",
-        ),
-        "reservation": (
-            Code.RESOURCE_EXHAUSTED,
-            "",
-            0,
-            f"Specified reservation {reservation} does not have available resources for the request.",
-        ),
-        "internal": (Code.INTERNAL, "INTERNAL_ERROR", 0, f"{instance}Internal error. Please try again."),
-        "permission": (
-            Code.PERMISSION_DENIED,
-            "PERMISSIONS_ERROR",
-            0,
-            f"{instance}Required 'compute.instances.create' permission.",
-        ),
-        "org_policy": (
-            Code.FAILED_PRECONDITION,
-            "CONDITION_NOT_MET",
-            0,
-            f"{instance}Constraint constraints/compute.vmExternalIpAccess violated for project {cluster.project}.",
-        ),
-    }
-    code, bracketed, condition, cause = table["stockout" if kind == "partial" else kind]
-    return Failure(code, cause, _summary(pool, bracketed, cause, running), condition)
+def failure_of(kind: str, pool: PoolRecord, cluster: ClusterName, seen: tuple[int, float]) -> Failure:
+    """Return GKE's words on a pool with so many nodes after so many seconds."""
+    cause = find_cause(kind, pool, cluster)
+    running, seconds = seen
+    summary = _summary(pool, cause, running, _describe_duration(seconds))
+    return Failure(cause.code, cause.text, summary, cause.condition)
 
 
-def _summary(pool: PoolRecord, bracketed: str, cause: str, running: int) -> str:
-    if not bracketed:
-        return f"{_GCE}{cause}"
+def _summary(pool: PoolRecord, cause: Cause, running: int, waited: str) -> str:
+    if not cause.bracketed:
+        return f"{_GCE}{cause.text}"
     if pool.shape.atomic and not running:
-        return f"{_GCE}Atomic resize failed with [{bracketed}]: {cause}"
-    planned = pool.target if pool.short else pool.planned_nodes
-    waited = "35m4.123s" if bracketed == "GCE_STOCKOUT" else "50.123s"
+        return f"{_GCE}Atomic resize failed with [{cause.bracketed}]: {cause.text}"
+    planned = pool.target or pool.planned_nodes
     return (
         f"{_GCE}Not all instances running in IGM after {waited}. Expected {planned}, running {running}, "
-        f"transitioning {planned - running}. Current errors: [{bracketed}]: {cause}"
+        f"transitioning {planned - running}. Current errors: [{cause.bracketed}]: {cause.text}"
     )
+
+
+def _describe_duration(seconds: float) -> str:
+    """Return a duration as Go writes it: 35m4.123s."""
+    minutes, rest = divmod(round(seconds, 3), 60)
+    return f"{minutes:.0f}m{rest:.6g}s" if minutes else f"{rest:.6g}s"

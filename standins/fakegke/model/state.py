@@ -14,19 +14,24 @@ from typing import TYPE_CHECKING
 
 from standins.fakegke.faults.fault_rules import FaultPlan, Target
 from standins.fakegke.model.clock import rfc3339
+from standins.fakegke.model.instances import PastError
 from standins.fakegke.model.proto_messages import Message, PoolStatus, copy_of, reservation_of, tier_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from standins.fakegke.faults.capacity_script import Stock
     from standins.fakegke.faults.scenario import Scenario
-    from standins.fakegke.model.agenda import Agenda, Entry
+    from standins.fakegke.model.agenda import Agenda
     from standins.fakegke.model.clock import Clock
+    from standins.fakegke.model.instances import Coming, Wait
     from standins.fakegke.model.node_events import Event, Listener
     from standins.fakegke.model.node_objects import Node
     from standins.fakegke.model.validation import Shape
     from standins.fakegke.resource_names import ClusterName
 
 _HISTORY_SECONDS = 3600.0
+_ERRORS_KEPT = 200
 
 
 @dataclass
@@ -43,12 +48,14 @@ class PoolRecord:
     """Where its machines come from; None: there is no bound."""
     held: int = 0
     """Machines of a reservation that a broken pool keeps although it has no nodes."""
-    target: int = 0
-    """How many nodes its instance groups keep, those that come included."""
-    short: int = 0
-    """How many of these wait until there are machines for them."""
     nodes: dict[str, Node] = field(default_factory=dict)
-    pending_nodes: list[Entry] = field(default_factory=list)
+    coming: dict[str, Coming] = field(default_factory=dict)
+    """The instances that have a machine and are no nodes yet, by name."""
+    waiting: dict[str, str] = field(default_factory=dict)
+    """The zones of the instances that its groups cannot make yet, by name."""
+    wait: Wait | None = None
+    """Why they cannot be made; None while nothing waits."""
+    past_errors: list[PastError] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -73,7 +80,41 @@ class PoolRecord:
     @property
     def granted(self) -> int:
         """Return how many nodes it has machines for: those that are up, and those that come."""
-        return self.target - self.short
+        return len(self.nodes) + len(self.coming)
+
+    @property
+    def short(self) -> int:
+        """Return how many instances wait until they can be made."""
+        return len(self.waiting)
+
+    @property
+    def target(self) -> int:
+        """Return how many instances its groups keep: nodes, and those that come or wait."""
+        return self.granted + self.short
+
+    def zone_of(self, name: str) -> str:
+        """Return the zone of one of its instances, empty when it has no such instance."""
+        if name in self.nodes:
+            return self.nodes[name].zone
+        return self.coming[name].zone if name in self.coming else self.waiting.get(name, "")
+
+    def list_errors(self, now: float) -> list[PastError]:
+        """Return the last errors of its groups, oldest first, those of instances given up too."""
+        return sorted([*self.past_errors, *self._present_errors(list(self.waiting), now)], key=lambda it: it.at)
+
+    def forget_waiting(self, names: list[str], now: float) -> None:
+        """Take instances off the waiting ones; their errors stay listed."""
+        self.past_errors = [*self.past_errors, *self._present_errors(names, now)][-_ERRORS_KEPT:]
+        for name in names:
+            del self.waiting[name]
+        if not self.waiting:
+            self.wait = None
+
+    def _present_errors(self, names: list[str], now: float) -> Iterator[PastError]:
+        if self.wait is None or self.wait.error is None:
+            return
+        for at in self.wait.rounds_until(now):
+            yield from (PastError(name, self.waiting[name], at, self.wait.error) for name in names)
 
     @property
     def planned_nodes(self) -> int:

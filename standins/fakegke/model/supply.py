@@ -8,18 +8,20 @@ or none, and so does a pool of a reservation.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from standins.fakegke.faults.capacity_script import is_exact, refuse
+from standins.fakegke.model.causes import find_cause
 from standins.fakegke.model.gpu_machines import gpus_of
+from standins.fakegke.model.instances import RETRY_SECONDS, Wait
 from standins.fakegke.model.machines import find_machine
 from standins.fakegke.model.node_events import NodesDown, NodeUp, PoolState
+from standins.fakegke.model.outcomes import shortage_kind
 from standins.fakegke.model.proto_messages import PoolStatus, reservation_of, tier_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from standins.fakegke.faults.capacity_script import Stock
+    from standins.fakegke.faults.fault_rules import Fault
     from standins.fakegke.model.fleet import Fleet
     from standins.fakegke.model.node_events import Event
     from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
@@ -27,16 +29,26 @@ if TYPE_CHECKING:
 _TAKEN_BACK = ("spot", "preemptible")
 
 
+class Receiver(Protocol):
+    """Who is told of a pool's machines."""
+
+    def granted(self, cluster: ClusterRecord, pool: PoolRecord, seconds: float) -> None:
+        """The pool has machines for all of its nodes, which are up in so many seconds."""
+
+    def complete(self, cluster: ClusterRecord, pool: PoolRecord) -> None:
+        """These nodes should be up."""
+
+    def lost(self, cluster: ClusterRecord, pool: PoolRecord) -> None:
+        """Machines were taken back; the pool waits for others."""
+
+
 class Supply:
-    """Hands out the machines of the scenario's stocks.
+    """Hands out the machines of the scenario's stocks, and tells what a pool gets and loses."""
 
-    Calls `complete` when a pool has all nodes again.
-    """
-
-    def __init__(self, world: World, fleet: Fleet, complete: Callable[[ClusterRecord, PoolRecord], None]) -> None:
+    def __init__(self, world: World, fleet: Fleet, tell: Receiver) -> None:
         self._world = world
         self._fleet = fleet
-        self._complete = complete
+        self._tell = tell
         for index, stock in enumerate(world.scenario.capacity):
             if is_exact(stock.machine_type) and find_machine(stock.machine_type) is None:
                 field = f"capacity[{index}].machine_type"
@@ -59,11 +71,46 @@ class Supply:
         """Return whether there are machines for `count` more nodes of the pool now."""
         return count <= self._room(pool)
 
-    def expect(self, pool: PoolRecord, count: int) -> None:
+    def expect(self, cluster: ClusterRecord, pool: PoolRecord, count: int, zones: list[str] | None = None) -> None:
         """Let the pool wait for `count` more nodes; those with machines come up at once."""
-        pool.target += count
-        pool.short += count
-        self._fill()
+        self._fleet.expect(cluster, pool, count, zones)
+        if pool.short and pool.wait is None:
+            pool.wait = self._new_wait(cluster, pool, shortage_kind(pool))
+        self.fill()
+
+    def block(
+        self,
+        cluster: ClusterRecord,
+        pool: PoolRecord,
+        kind: str,
+        *,
+        fault: Fault | None = None,
+        count: int = 0,
+        zones: list[str] | None = None,
+    ) -> None:
+        """Let the pool wait for `count` nodes that cannot be made until the fault is cleared."""
+        self._fleet.expect(cluster, pool, count, zones)
+        if pool.short:
+            pool.wait = self._new_wait(cluster, pool, kind)
+            pool.wait.fault, pool.wait.blocked = fault, True
+            self._look_again(pool, pool.wait)
+
+    def _new_wait(self, cluster: ClusterRecord, pool: PoolRecord, kind: str) -> Wait:
+        world, name = self._world, cluster.name
+        after = world.draw(f"error:{name.cluster}:{pool.name}", world.scenario.timings.first_error)
+        queued = tier_of(pool.message) == "flex-start" and kind == "stockout"
+        error = None if queued else find_cause(kind, pool, name).instance
+        return Wait(world.now, world.now + after, error)
+
+    def _look_again(self, pool: PoolRecord, wait: Wait) -> None:
+        """Try blocked instances again and again, as a group does."""
+        if pool.wait is not wait or wait.fault is None:
+            return
+        if self._world.faults.holds(wait.fault):
+            self._world.agenda.after(RETRY_SECONDS, lambda: self._look_again(pool, wait))
+            return
+        wait.blocked = False
+        self.fill()
 
     def _note(self, event: Event) -> None:
         if isinstance(event, NodeUp):
@@ -71,7 +118,7 @@ class Supply:
         # Machines may be free again. The change that the event tells of may not be complete yet.
         if isinstance(event, NodesDown | PoolState) and not self._fill_due:
             self._fill_due = True
-            self._world.agenda.after(0.0, self._fill)
+            self._world.agenda.after(0.0, self.fill)
 
     def _begin_counts(self) -> None:
         """Begin to count the seconds of the stocks that count from their first node."""
@@ -96,7 +143,7 @@ class Supply:
     def _change(self) -> None:
         for stock in self._stocks:
             self._take_back(stock)
-        self._fill()
+        self.fill()
 
     def _take_back(self, stock: Stock) -> None:
         amount = self._amount(stock)
@@ -114,12 +161,17 @@ class Supply:
         names = list(pool.nodes)[kept:]
         self._fleet.drain(cluster, pool, names)
         self._fleet.take_down(cluster, pool, names)
-        pool.target, pool.short = wanted, wanted - len(pool.nodes)
+        self._fleet.expect(cluster, pool, wanted - len(pool.nodes))
+        if pool.short:
+            pool.wait = self._new_wait(cluster, pool, shortage_kind(pool))
+        self._tell.lost(cluster, pool)
 
-    def _fill(self) -> None:
+    def fill(self) -> None:
+        """Give the machines that are free to the pools that wait, the oldest first."""
         self._fill_due = False
         for cluster, pool in self._pools():
-            if pool.short and pool.status != PoolStatus.STOPPING:
+            blocked = pool.wait is not None and pool.wait.blocked
+            if pool.short and not blocked and pool.status != PoolStatus.STOPPING:
                 room = self._room(pool)
                 some = 0 if pool.all_or_none else int(min(room, pool.short))
                 self._grant(cluster, pool, pool.short if room >= pool.short else some)
@@ -130,11 +182,10 @@ class Supply:
         timings = self._world.scenario.timings
         bounds = timings.create_slice if pool.shape.atomic else timings.create_single
         seconds = self._world.draw(f"supply:{cluster.name.cluster}:{pool.name}", bounds)
-        pool.short -= count
-        pool.target -= count
-        self._fleet.bring_up(cluster, pool, count, seconds)
+        self._fleet.grant(cluster, pool, list(pool.waiting)[:count], seconds)
         if not pool.short:
-            self._world.agenda.after(seconds, lambda: self._complete(cluster, pool))
+            self._tell.granted(cluster, pool, seconds)
+            self._world.agenda.after(seconds, lambda: self._tell.complete(cluster, pool))
 
     def _room(self, pool: PoolRecord) -> float:
         stock = pool.stock

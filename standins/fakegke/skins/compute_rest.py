@@ -1,68 +1,99 @@
 """Which method and path of Compute Engine means what, and the answers as JSON.
 
-What is kept is in `compute`.
+What is kept is in `compute` and `instance_groups`.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from standins.fakegke.errors import GkeError, invalid
+from standins.fakegke.model.compute import Compute
+from standins.fakegke.model.instance_groups import InstanceGroups
+from standins.fakegke.model.templates import Templates
 from standins.fakegke.skins.rest_skin import error_response
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from standins.fakegke.model.compute import Compute
+    from standins.fakegke.model.fake_gke import FakeGke
 
-_ZONE = "/compute/v1/projects/{project}/zones/{zone}"
-_REGION = "/compute/v1/projects/{project}/regions/{region}"
-_POLICIES = f"{_REGION}/resourcePolicies"
-_OPERATION = f"{_REGION}/operations/{{name}}"
+_PROJECT = "/compute/v1/projects/{project}"
+_PLACES = (f"{_PROJECT}/zones/{{zone}}", f"{_PROJECT}/regions/{{region}}")
+_POLICIES = f"{_PROJECT}/regions/{{region}}/resourcePolicies"
 
 
 class ComputeRest:
     """The routes under /compute/v1/."""
 
-    def __init__(self, compute: Compute) -> None:
-        self._compute = compute
+    def __init__(self, gke: FakeGke) -> None:
+        self._compute = Compute(gke.world)
+        self._templates = Templates(gke.world)
+        self._groups = InstanceGroups(gke.world, gke.growth)
 
     def routes(self) -> list[Route]:
         """Return the routes; paths that are not among them are unknown to the fake."""
         compute = self._compute
         return [
-            _route("GET", f"{_ZONE}/instanceGroupManagers", lambda at, _: _list(compute.instance_groups(**at))),
-            _route("GET", f"{_ZONE}/instanceGroupManagers/{{name}}", lambda at, _: compute.instance_group(**at)),
+            *(route for place in _PLACES for route in self._routes_at(place)),
             _route(
-                "POST",
-                f"{_ZONE}/instanceGroupManagers/{{name}}/deleteInstances",
-                lambda at, body: compute.delete_instances(**at, body=body),
+                "GET",
+                f"{_PROJECT}/global/instanceTemplates/{{name}}",
+                lambda at, _: self._templates.template(**at),
             ),
             _route(
-                "POST",
-                f"{_ZONE}/instanceGroupManagers/{{name}}/listManagedInstances",
-                lambda at, _: compute.managed_instances(**at),
+                "GET",
+                f"{_PROJECT}/zones/{{zone}}/machineTypes/{{name}}",
+                lambda at, _: self._templates.machine_type(**at),
             ),
-            _route("POST", _POLICIES, lambda at, body: compute.create_policy(**at, body=body)),
+            _route("POST", _POLICIES, lambda at, sent: compute.create_policy(**at, body=sent.body)),
             _route("GET", _POLICIES, lambda at, _: _list(compute.policies(**at))),
             _route("GET", f"{_POLICIES}/{{name}}", lambda at, _: compute.policy(**at)),
             _route("DELETE", f"{_POLICIES}/{{name}}", lambda at, _: compute.delete_policy(**at)),
-            _route("GET", _OPERATION, lambda at, _: compute.operation(**at)),
-            _route("POST", f"{_OPERATION}/wait", lambda at, _: compute.operation(**at)),
+        ]
+
+    def _routes_at(self, place: str) -> list[Route]:
+        compute, groups = self._compute, self._groups
+        group, operation = f"{place}/instanceGroupManagers/{{name}}", f"{place}/operations/{{name}}"
+        return [
+            _route("GET", f"{place}/instanceGroupManagers", lambda at, _: _list(groups.listed(**at))),
+            _route("GET", group, lambda at, _: groups.group(**at)),
+            _route("POST", f"{group}/listManagedInstances", lambda at, _: groups.managed_instances(**at)),
+            _route("GET", f"{group}/listErrors", lambda at, _: groups.errors(**at)),
+            _route(
+                "POST", f"{group}/resize", lambda at, sent: groups.resize(**at, size=sent.query.get("size", ""))
+            ),
+            _route(
+                "POST",
+                f"{group}/deleteInstances",
+                lambda at, sent: groups.delete_instances(**at, body=sent.body),
+            ),
+            _route("GET", operation, lambda at, _: compute.operation(**at)),
+            _route("POST", f"{operation}/wait", lambda at, _: compute.operation(**at)),
         ]
 
 
-def _route(verb: str, path: str, answer: Callable[[dict[str, str], dict[str, Any]], dict[str, Any]]) -> Route:
+@dataclass(frozen=True)
+class _Sent:
+    """What a request carries beside its path."""
+
+    body: dict[str, Any]
+    query: Mapping[str, str]
+
+
+def _route(verb: str, path: str, answer: Callable[[dict[str, str], _Sent], dict[str, Any]]) -> Route:
     async def endpoint(request: Request) -> Response:
         try:
-            return JSONResponse(answer(dict(request.path_params), await _body(request)))
+            sent = _Sent(await _body(request), request.query_params)
+            return JSONResponse(answer(dict(request.path_params), sent))
         except GkeError as error:
             return error_response(error)
 

@@ -186,7 +186,7 @@ class ServedWorld(World):
 
     def begin(self) -> ServedWorld:
         """Give the next test fresh clusters and no faults."""
-        self._admin.delete("/admin/faults").raise_for_status()
+        self.clear_faults()
         self._begun += 1
         self.cluster, self.zonal = f"alpha-{self._begun}", f"zonal-{self._begun}"
         self._loop.run(self._add_clusters())
@@ -207,6 +207,9 @@ class ServedWorld(World):
 
     def add_fault(self, **fault: Any) -> None:
         self._admin.post("/admin/faults", json=fault).raise_for_status()
+
+    def clear_faults(self) -> None:
+        self._admin.delete("/admin/faults").raise_for_status()
 
     def admin(self, path: str) -> Any:
         return self._admin.get(path).raise_for_status().json()

@@ -144,15 +144,18 @@ def test_outcome_can_be_for_one_tier_in_one_zone_only(model: InProcessWorld) -> 
     assert model.created("other-tier", config={"spot": False}).error.code == 0
 
 
-def test_an_ordinary_stockout_takes_thirty_five_minutes_and_an_atomic_one_two(model: InProcessWorld) -> None:
-    model.add_fault(switch="outcome", kind="stockout", count=2)
-    model.client.create_node_pool(parent=model.parent, node_pool=cpu_pool("cpu"))
-    model.create("slice")
-    model.advance(130)
-    assert (model.pool("slice").status, model.pool("cpu").status) == (Pool.ERROR, Pool.PROVISIONING)
-    model.advance(2000)
-    assert model.pool("cpu").status == Pool.ERROR
-    assert "Not all instances running in IGM after 35m" in model.pool("cpu").status_message
+def test_a_stockout_takes_thirty_five_minutes_also_for_a_slice_unless_the_timings_say_otherwise() -> None:
+    for timings, over in ({}, False), ({"stockout_atomic": 120}, True):
+        model = InProcessWorld({"timings": timings, "faults": [{"switch": "outcome", "kind": "stockout"}]})
+        model.client.create_node_pool(parent=model.parent, node_pool=cpu_pool("cpu"))
+        model.create("slice")
+        model.advance(140)
+        assert (model.pool("slice").status == Pool.ERROR, model.pool("cpu").status) == (over, Pool.PROVISIONING)
+        model.advance(1960)
+        assert model.pool("cpu").status == Pool.PROVISIONING
+        model.advance(20)
+        assert (model.pool("slice").status, model.pool("cpu").status) == (Pool.ERROR, Pool.ERROR)
+        assert "Not all instances running in IGM after 35m" in model.pool("cpu").status_message
 
 
 def test_a_partial_outcome_leaves_some_nodes_and_runs_with_error(model: InProcessWorld) -> None:

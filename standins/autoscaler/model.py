@@ -1,0 +1,204 @@
+"""What the autoscaler does in one loop: a picture of the cluster in, actions out. No I/O, no clock.
+
+The order is that of https://github.com/kubernetes/autoscaler (`core/static_autoscaler.go`): give up
+what cannot be made, else grow for pods that wait, else remove nodes that are not needed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from standins.autoscaler.failures import Backoff, describe_error, describe_failure, describe_timeout
+from standins.autoscaler.picture import Event, GiveUp, Resize, Seen
+from standins.autoscaler.placing import Placing, matches_node
+from standins.autoscaler.scale_down import ScaleDown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from standins.autoscaler.picture import Action, Group, Pod
+
+PAUSED = "in backoff after failed scale-up"
+FULL = "max node group size reached"
+_REPEAT_SECONDS = 300.0
+"""The same Event about the same object is written once in this time."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Times:
+    """The settings of the autoscaler, in seconds: the defaults of GKE's, as far as known."""
+
+    loop: float = 10.0
+    backoff_first: float = 300.0
+    backoff_longest: float = 1800.0
+    backoff_reset: float = 10_800.0
+    provision_max: float = 900.0
+    unneeded: float = 600.0
+    delay_after_add: float = 600.0
+    utilization: float = 0.5
+    """The share of a node's accelerators (else CPUs or memory) below which it may be removed."""
+    scale_ups_max: int = 1
+    """How many groups grow in one loop; what GKE's own does is not known."""
+
+
+@dataclass(slots=True)
+class _Request:
+    """A group that was told to grow: since when, and for which pods."""
+
+    since: float
+    pods: tuple[Pod, ...] = field(default=())
+
+
+class Autoscaler:
+    """Looks at the cluster again and again; what it remembers is lost with it, as in GKE's."""
+
+    def __init__(self, times: Times | None = None) -> None:
+        self.times = times or Times()
+        times = self.times
+        self._backoff = Backoff(times.backoff_first, times.backoff_longest, times.backoff_reset)
+        self._scale_down = ScaleDown(times.unneeded, times.utilization)
+        self._requests: dict[str, _Request] = {}
+        self._grown_at = float("-inf")
+        self._told: dict[tuple[str, str, str], float] = {}
+
+    def look(self, now: float, seen: Seen) -> list[Action]:
+        """Return what to do now; `now` is in seconds and never goes back."""
+        self._note_progress(seen)
+        self._told = {key: at for key, at in self._told.items() if now - at < _REPEAT_SECONDS}
+        actions = list(self._give_up(now, seen))
+        if not actions:
+            actions = list(self._scale_up(now, seen))
+        if not any(isinstance(each, Resize | GiveUp) for each in actions):
+            may_remove = now - self._grown_at >= self.times.delay_after_add
+            actions += self._scale_down.look(now, seen, may_remove=may_remove)
+        return [each for each in actions if not isinstance(each, Event) or self._is_news(each, now)]
+
+    def _note_progress(self, seen: Seen) -> None:
+        """Forget the requests that are fulfilled, and what belongs to groups that are gone."""
+        groups = {each.id: each for each in seen.groups}
+        ready = {each.name for each in seen.nodes if each.ready}
+        for name in list(self._requests):
+            group = groups.get(name)
+            if group is None:
+                del self._requests[name]
+                self._backoff.forget(name)
+            elif sum(each.name in ready for each in group.instances) >= group.target:
+                del self._requests[name]
+                if group.target:
+                    self._backoff.forget(name)
+
+    def _give_up(self, now: float, seen: Seen) -> Iterator[Action]:
+        """Yield what ends each growth that failed, or that took too long."""
+        nodes = {each.name for each in seen.nodes}
+        for group in seen.groups:
+            request = self._requests.get(group.id)
+            failed = [each for each in group.instances if each.creating and each.error is not None]
+            late = [each for each in group.instances if each.name not in nodes]
+            if failed:
+                errors = dict.fromkeys(describe_error(each.error) for each in failed if each.error is not None)
+                words = ", ".join(errors)
+            elif request is not None and late and self._is_over(group, request, now):
+                words, failed = describe_timeout(group.id.rpartition("/")[2]), late
+            else:
+                continue
+            whole = group.instances if group.all_or_none else failed
+            yield GiveUp(group, tuple(each.name for each in whole))
+            self._backoff.fail(group.id, now)
+            self._requests.pop(group.id, None)
+            waiting = [pod for pod in seen.pods if pod.unschedulable]
+            asked = {pod.uid for pod in request.pods} if request is not None else None
+            for pod in waiting:
+                hit = matches_node(pod, group.template.labels) if asked is None else pod.uid in asked
+                if hit:
+                    yield Event(pod, "FailedScaleUp", describe_failure(group.zone, words), "Warning")
+
+    def _is_over(self, group: Group, request: _Request, now: float) -> bool:
+        return not group.queued and now - request.since > self.times.provision_max
+
+    def _scale_up(self, now: float, seen: Seen) -> Iterator[Action]:
+        """Yield what serves the pods that wait and that no node will take, those that come too."""
+        waiting = [pod for pod in seen.pods if pod.unschedulable]
+        if not waiting:
+            return
+        placing = Placing((each for each in seen.nodes if each.ready), seen.pods)
+        nodes = {each.name for each in seen.nodes}
+        for group in seen.groups:
+            missing = group.target - sum(each.name in nodes for each in group.instances)
+            for index in range(missing):
+                placing.add(group.template, f"coming-{index}-{group.id}")
+        waiting = [pod for pod in waiting if placing.place(pod) is None]
+        grown: set[str] = set()
+        while waiting and len(grown) < self.times.scale_ups_max:
+            best = self._choose(placing, [each for each in seen.groups if each.id not in grown], waiting, now)
+            if best is None:
+                break
+            group, size, pods = best
+            grown.add(group.id)
+            self._requests[group.id] = _Request(now, tuple(pods))
+            self._grown_at = now
+            yield Resize(group, size)
+            change = f"[{{{group.id} {group.target}->{size} (max: {group.largest})}}]"
+            for pod in pods:
+                yield Event(pod, "TriggeredScaleUp", f"pod triggered scale-up: {change}")
+            served = {pod.uid for pod in pods}
+            waiting = [pod for pod in waiting if pod.uid not in served]
+        if not grown:
+            for pod in waiting:
+                reasons = self._list_reasons(placing, seen, pod, now)
+                yield Event(pod, "NotTriggerScaleUp", f"pod didn't trigger scale-up: {reasons}")
+
+    def _choose(
+        self, placing: Placing, groups: list[Group], waiting: list[Pod], now: float
+    ) -> tuple[Group, int, list[Pod]] | None:
+        """Return the group that serves most pods, its new size, and these pods."""
+        best: tuple[Group, int, list[Pod]] | None = None
+        for group in groups:
+            if self._find_obstacle(group, now):
+                continue
+            size, pods = _try(placing, group, waiting)
+            if pods and (best is None or len(pods) > len(best[2])):
+                best = group, size, pods
+        return best
+
+    def _find_obstacle(self, group: Group, now: float) -> str:
+        """Return why a group cannot grow now, empty when it can."""
+        if self._backoff.is_paused(group.id, now):
+            return PAUSED
+        return FULL if group.target >= group.largest or (group.all_or_none and group.target) else ""
+
+    def _list_reasons(self, placing: Placing, seen: Seen, pod: Pod, now: float) -> str:
+        found: Counter[str] = Counter()
+        for group in seen.groups:
+            row = placing.add(group.template, f"imagined-{group.id}")
+            found[placing.find_reason(pod, row) or self._find_obstacle(group, now)] += 1
+            del placing.rows[f"imagined-{group.id}"]
+        return ", ".join(f"{count} {reason}" for reason, count in sorted(found.items()) if reason)
+
+    def _is_news(self, event: Event, now: float) -> bool:
+        key = (event.pod.uid if event.pod is not None else event.node, event.reason, event.message)
+        return self._told.setdefault(key, now) == now
+
+
+def _try(placing: Placing, group: Group, waiting: list[Pod]) -> tuple[int, list[Pod]]:
+    """Return the size that a group needs for the pods that fit on its new nodes, and these pods.
+
+    Nothing is placed afterwards.
+    """
+    room = group.largest - group.target
+    names: list[str] = []
+    served: list[Pod] = []
+    for pod in waiting:
+        if placing.place(pod, [placing.rows[name] for name in names]) is None:
+            if len(names) == room:
+                continue
+            name = f"new-{len(names)}-{group.id}"
+            if placing.place(pod, [placing.add(group.template, name)]) is None:
+                del placing.rows[name]
+                continue
+            names.append(name)
+        served.append(pod)
+    for name in names:
+        del placing.rows[name]
+    return group.largest if group.all_or_none else group.target + len(names), served

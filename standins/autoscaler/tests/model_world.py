@@ -1,0 +1,188 @@
+"""The stage on which the stand-in's model plays, in virtual time."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf import json_format
+
+from standins.autoscaler.model import Autoscaler, Times
+from standins.autoscaler.picture import Event, GiveUp, RemoveNodes, Resize, Seen
+from standins.autoscaler.placing import Placing
+from standins.autoscaler.reading import read_group, read_node, read_pod, read_template
+from standins.autoscaler.tests.autoscaler_world import AutoscalerWorld, Said
+from standins.fakegke.model.instance_groups import InstanceGroups
+from standins.fakegke.model.templates import Templates
+from standins.fakegke.resource_names import ClusterName
+from standins.fakegke.tests.fakegke_worlds import LOCATION, PROJECT, ZONE, InProcessWorld, slice_pool
+
+if TYPE_CHECKING:
+    from standins.autoscaler.picture import Action, Group, Pod
+
+_SECONDS = 10.0
+_READY = [{"type": "Ready", "status": "True"}]
+_TOLERATIONS = [
+    {"key": "google.com/tpu", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+]
+
+
+class ModelWorld(AutoscalerWorld):
+    """The models of the stand-in and of the fake GKE, and a small scheduler, in one process."""
+
+    def __init__(self, times: Times | None = None) -> None:
+        self._gke = InProcessWorld()
+        world = self._gke.gke.world
+        self._groups, self._templates = InstanceGroups(world, self._gke.gke.growth), Templates(world)
+        self._autoscaler = Autoscaler(times)
+        self._pods: dict[str, dict[str, Any]] = {}
+        self._kept: set[str] = set()
+        self._events: dict[str, list[Said]] = {}
+        self._uids = itertools.count()
+        self.actions: list[tuple[float, Action]] = []
+
+    @property
+    def now(self) -> float:
+        """Return the virtual second."""
+        return self._gke.clock.now()
+
+    def add_pool(self, name: str, *, hosts: int = 4, **changes: Any) -> None:
+        """Create an empty autoscaled pool, and wait for it."""
+        scaling = {"enabled": True, "max_node_count": hosts}
+        config = {"spot": False, **changes.pop("config", {})}
+        pool = slice_pool(name, **{"initial_node_count": 0, "autoscaling": scaling, "config": config, **changes})
+        self._gke.client.create_node_pool(parent=self._gke.parent, node_pool=pool)
+        self.advance(30)
+
+    def add_pod(self, name: str, **changes: Any) -> None:
+        """Create a pod of a Job."""
+        spec: dict[str, Any] = {
+            "containers": [{"resources": {"requests": changes.get("requests", {"google.com/tpu": "4"})}}],
+            "nodeSelector": changes.get("selector", {}),
+            "tolerations": _TOLERATIONS if changes.get("tolerates", True) else [],
+        }
+        if key := changes.get("anti_affinity"):
+            term = {"topologyKey": "cloud.google.com/gke-nodepool"}
+            term |= {"labelSelector": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}  # type: ignore[dict-item]
+            required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+            spec["affinity"] = {"podAntiAffinity": required}
+        metadata = {
+            "name": name,
+            "namespace": "default",
+            "uid": f"uid-{next(self._uids)}",
+            "labels": changes.get("labels", {}),
+            "annotations": changes.get("annotations", {}),
+            "ownerReferences": [{"kind": "Job", "controller": True}],
+        }
+        self._pods[name] = {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
+
+    def end_pod(self, name: str) -> None:
+        """Let a pod succeed."""
+        self._pods[name]["status"]["phase"] = "Succeeded"
+
+    def add_fault(self, **fault: Any) -> None:
+        """Put a fault of the fake GKE in force."""
+        self._gke.add_fault(**fault)
+
+    def clear_faults(self) -> None:
+        """Remove all faults."""
+        self._gke.gke.faults.clear()
+
+    def keep_nodes(self, pool: str) -> None:
+        """Annotate the nodes of a pool."""
+        self._kept.add(pool)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, with a loop of the autoscaler every ten seconds."""
+        until = self.now + seconds
+        while self.now < until:
+            self._gke.advance(min(_SECONDS, until - self.now))
+            self._schedule()
+            for action in self._autoscaler.look(self.now, self._see()):
+                self.actions.append((self.now, action))
+                self._act(action)
+
+    def count_nodes(self, pool: str) -> int:
+        """Return how many nodes a pool has."""
+        return sum(each["metadata"]["labels"]["cloud.google.com/gke-nodepool"] == pool for each in self._nodes())
+
+    def read_target(self, pool: str) -> int:
+        """Return how many instances the pool's group keeps."""
+        return int(self._groups.group(PROJECT, self._name_group(pool), zone=ZONE)["targetSize"])
+
+    def find_pool_of(self, pod: str) -> str:
+        """Return on which pool a pod runs."""
+        node = self._pods[pod]["spec"].get("nodeName")
+        labels = {each["metadata"]["name"]: each["metadata"]["labels"] for each in self._nodes()}
+        return str(labels[node]["cloud.google.com/gke-nodepool"]) if node else ""
+
+    def list_events(self, pod: str, reason: str) -> list[Said]:
+        """Return the Events about a pod."""
+        return [each for each in self._events.get(pod, ()) if each.reason == reason]
+
+    def _name_group(self, pool: str) -> str:
+        return str(self._gke.pool(pool).instance_group_urls[0].rsplit("/", 1)[-1])
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        pools = self._gke.gke.world.clusters[ClusterName(PROJECT, LOCATION, self._gke.cluster)].pools
+        nodes = [(pool.name, node.manifest) for pool in pools.values() for node in pool.nodes.values()]
+        keeps = {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}
+        return [
+            {
+                "metadata": {**node["metadata"], "annotations": keeps if pool in self._kept else {}},
+                "spec": node["spec"],
+                "status": {**node["status"], "conditions": _READY},
+            }
+            for pool, node in nodes
+        ]
+
+    def _see(self) -> Seen:
+        pods = (read_pod(each) for each in self._pods.values())
+        groups = [json_format.MessageToDict(type(each).pb(each)) for each in self._gke.pools()]
+        return Seen(
+            tuple(each for each in pods if each is not None),
+            tuple(map(read_node, self._nodes())),
+            tuple(self._read_group(pool) for pool in groups if pool["status"] == "RUNNING"),
+        )
+
+    def _read_group(self, pool: dict[str, Any]) -> Group:
+        name = pool["instanceGroupUrls"][0].rsplit("/", 1)[-1]
+        group = self._groups.group(PROJECT, name, zone=ZONE)
+        rows = self._groups.managed_instances(PROJECT, name, zone=ZONE)["managedInstances"]
+        template = self._templates.template(PROJECT, group["instanceTemplate"].rsplit("/", 1)[-1])
+        machine = self._templates.machine_type(PROJECT, ZONE, template["properties"]["machineType"])
+        return read_group(pool, group, rows, read_template(template, machine))
+
+    def _schedule(self) -> None:
+        names = {each["metadata"]["name"] for each in self._nodes()}
+        for body in self._pods.values():
+            if body["spec"].get("nodeName") not in names:
+                body["spec"].pop("nodeName", None)  # its Job makes it anew
+        pods = {name: read_pod(body) for name, body in self._pods.items()}
+        present: list[Pod] = [each for each in pods.values() if each is not None]
+        placing = Placing(map(read_node, self._nodes()), present)
+        for pod in present:
+            if not pod.node:
+                row = placing.place(pod)
+                body = self._pods[pod.name]
+                if row is not None:
+                    body["spec"]["nodeName"] = row.node.name
+                unbound = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+                body["status"]["conditions"] = [] if row is not None else [unbound]
+
+    def _act(self, action: Action) -> None:
+        if isinstance(action, Event):
+            if action.pod is not None:
+                said = Said(self.now, action.reason, action.message, action.type)
+                self._events.setdefault(action.pod.name, []).append(said)
+            return
+        name = self._name_group(action.group.pool)
+        if isinstance(action, Resize):
+            self._groups.resize(PROJECT, name, size=str(action.size), zone=ZONE)
+        else:
+            names = action.instances if isinstance(action, GiveUp) else action.nodes
+            self._groups.delete_instances(PROJECT, name, {"instances": list(names)}, zone=ZONE)
+        if isinstance(action, RemoveNodes):
+            for pod in action.pods:
+                del self._pods[pod.name]["spec"]["nodeName"]

@@ -1,0 +1,47 @@
+"""The stand-in autoscaler plays the scenarios, against the fake GKE's model in virtual time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from standins.autoscaler.model import Autoscaler, Times
+from standins.autoscaler.picture import Group, Instance, Node, Pod, RemoveNodes, Resize, Seen
+from standins.autoscaler.tests.autoscaler_scenarios import GKE_WORDS, SHARED
+from standins.autoscaler.tests.model_world import ModelWorld
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from standins.autoscaler.tests.autoscaler_world import AutoscalerWorld
+
+
+@pytest.mark.parametrize("scenario", [*SHARED, *GKE_WORDS], ids=lambda each: each.__name__)
+def test_the_stand_in_does_what_an_autoscaler_does(scenario: Callable[[AutoscalerWorld], None]) -> None:
+    scenario(ModelWorld())
+
+
+def test_a_slice_whose_hosts_are_not_all_there_is_not_removed_in_part() -> None:
+    nodes = tuple(Node(name=f"host-{index}", allocatable={"google.com/tpu": 4}) for index in range(4))
+    instances = tuple(Instance(each.name) for each in nodes)
+    group = Group(
+        id="g", pool="p", zone="z", largest=4, target=4, all_or_none=True, template=nodes[0], instances=instances
+    )
+    for there, removed in (nodes[:3], False), (nodes, True):
+        autoscaler = Autoscaler()
+        seen = Seen(nodes=there, groups=(group,))
+        actions = [each for now in range(0, 1300, 10) for each in autoscaler.look(float(now), seen)]
+        assert any(isinstance(each, RemoveNodes) for each in actions) == removed
+
+
+def test_so_many_groups_grow_in_one_loop_as_the_settings_say() -> None:
+    template = Node(name="template", labels={"pool": "p"}, allocatable={"google.com/tpu": 4})
+    groups = tuple(Group(id=f"g{index}", pool="p", zone="z", largest=1, template=template) for index in range(5))
+    pods = tuple(
+        Pod(namespace="n", name=f"p{index}", uid=f"u{index}", unschedulable=True, requests={"google.com/tpu": 4})
+        for index in range(5)
+    )
+    for most in (1, 3):
+        actions = Autoscaler(Times(scale_ups_max=most)).look(0.0, Seen(pods=pods, groups=groups))
+        assert sum(isinstance(each, Resize) for each in actions) == most

@@ -1,0 +1,1 @@
+"""Upstream's cluster autoscaler on the instance groups of a cloud that is served elsewhere."""
