@@ -220,6 +220,11 @@ run "another_name_and_no_sink" {
   }
 
   assert {
+    condition     = alltrue([for each in google_project_iam_custom_role.creations : contains(each.permissions, "compute.instanceGroupManagers.get")])
+    error_message = "The sweep must read what keeps pools without nodes, also without elastic pools."
+  }
+
+  assert {
     condition     = google_monitoring_notification_channel.email[0].labels["email_address"] == "team@example.com" && alltrue([for each in google_monitoring_alert_policy.this : each.notification_channels == tolist([google_monitoring_notification_channel.email[0].name])])
     error_message = "Every alert must reach the address."
   }
