@@ -1,4 +1,4 @@
-"""Counts in one sweep of one cluster the demands that wait, the idle chips and the autoscaled pools.
+"""Counts for one sweep of one cluster: waiting demands, idle chips and autoscaled pools.
 
 Nothing is read for it: the figures come from the list of pools that the sweep has anyway, and from
 its decisions.

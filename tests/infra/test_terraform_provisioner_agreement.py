@@ -197,7 +197,9 @@ def test_every_failed_creation_that_alarms_is_a_reason_with_a_heading(module: Co
 def test_the_alert_about_autoscaled_pools_has_the_default_of_its_setting(module: Configuration) -> None:
     field = next(each for each in dataclasses.fields(Settings) if each.name == "autoscaled_pools_max")
 
-    assert module.locals["autoscaled_pools_max"] == f"${{try(tonumber(var.settings.{field.name}), {field.default})}}"
+    assert (
+        module.locals["autoscaled_pools_max"] == f"${{try(tonumber(var.settings.{field.name}), {field.default})}}"
+    )
 
 
 def test_the_decisions_label_says_every_verdict(module: Configuration) -> None:
