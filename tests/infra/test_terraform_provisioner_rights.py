@@ -137,7 +137,7 @@ class Run:
         ask("POST", f"{self.url}/admin/clock", {"advance_seconds": 3000})
 
     def starve(self) -> None:
-        """Let GKE find no capacity for a pool that a sweep creates; the next one reads its groups."""
+        """Let GKE find no capacity for a pool of a sweep, so that the next one reads the groups."""
         ask("POST", f"{self.url}/admin/faults", {"switch": "outcome", "kind": "stockout"})
         self.sweep()
         ask("POST", f"{self.url}/admin/clock", {"advance_seconds": 120})
