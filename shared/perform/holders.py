@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from shared.core.decide.filling import decide_empty, is_empty
+from shared.core.decide.filling import decide_empty, decide_unread, is_empty
 from shared.core.decide.lost_pools import decide_lost
 from shared.core.decide.needed_pools import plan_pools
 from shared.core.decide.pool_use import decide_holder, decide_taken, find_takers
@@ -115,7 +115,7 @@ def judge_unplaced(
     except ProvisionerError as error:
         said = {"object": f"node pool {pool_name}", "error": str(error)}
         _LOG.warning("the nodes of a node pool could not be read", extra=said)
-        return decide_unplaced(pod, pool, None)
+        return decide_unread(pool) if pool.autoscaled else decide_unplaced(pod, pool, None)
     now, settings = ports.clock.now(), ports.settings
     if demand is not None and is_empty(pool, nodes):
         filling = read_filling(cluster, pod, pool, ports)

@@ -61,7 +61,12 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
         return found
     if not empty or find_newest(own) != pool:
         return replace_pool(demand, pool, found, ports, None, turn)
-    create = decide_provision(demand, None, now=now, settings=ports.settings)
+    if turn.limits:
+        turn.limits.forget()  # this sweep may have deleted pools since it listed them
+    usage = turn.limits.measure(demand, pool.name) if turn.limits else None
+    create = decide_provision(demand, None, now=now, settings=ports.settings, usage=usage)
+    if create.verdict != Verdict.CREATE:
+        return replace(found, decision=create)
     used = {each.owner.attempt for each in own if each.owner}
     error = find_error(tried, pod, pool, filling, now=now)
     failed = record_empty(pool, error, seconds=find_patience(tried, ports.settings))

@@ -10,8 +10,8 @@ import pytest
 from shared.capacity_lists import UnreadableList, read_policies, read_priorities
 from shared.core import labels
 from shared.core.decide.ended import decide_succeeded
-from shared.core.errors import Denied
-from shared.core.identity.names import build_pool_name
+from shared.core.errors import Denied, Unavailable
+from shared.core.identity.names import build_owner_labels, build_pool_name
 from shared.core.ports import FillError, Machines
 from shared.core.priorities import NodeSource
 from shared.core.settings import Mode
@@ -350,6 +350,51 @@ def test_nodes_that_went_because_nobody_needed_them_are_no_failure(world: World)
     refuse(world, at=world.clock.now() - 5)
     by_sweep(world)
     assert status(world, 0) == "STOPPING"
+
+
+def test_a_clock_of_kubernetes_that_is_ahead_hides_no_error(world: World) -> None:
+    """Seed 101 of the simulator: what the groups reported seemed older than the wait of the pod."""
+    begin(world)
+    world.cluster.add(a_pod(unschedulable_since=NOW + 3600))
+    refuse(world)
+    by_sweep(world)
+
+    assert (status(world, 0), status(world, 1)) == ("STOPPING", "PROVISIONING")
+
+
+def test_an_error_of_a_time_that_cannot_be_true_brings_no_pool_before_the_pause(world: World) -> None:
+    begin(world)
+    refuse(world)
+    by_sweep(world)
+    run_empty(world, 1)
+    world.clock.advance(30)
+    world.cluster.scale_up_errors[a_pod().uid] = [FillError(TOLD.replace("east5-a", "east5-b"), NOW + 3700)]
+    by_sweep(world)
+
+    assert status(world, 1) == "RUNNING"
+
+
+def test_a_limit_that_refuses_the_next_way_keeps_the_empty_pool(world: World) -> None:
+    """Seed 305 of the simulator: it was deleted, and the list began with the same way again."""
+    begin(world)
+    refuse(world)
+    other = build_owner_labels(replace(a_claim(), name="other"), attempt=0, created_at=0, fingerprint="")
+    world.pools.add(CLUSTER, replace(world.pools.pools[CLUSTER, name_of(0)], name="other", labels=other))
+    world.use(capacity_policies=read_policies(POLICY), limit_chips=16)
+    by_sweep(world)
+
+    assert status(world, 0) == "RUNNING"
+    assert "limit_chips" in str(world.cluster.notices)
+
+
+def test_nodes_that_could_not_be_read_do_not_serve(world: World) -> None:
+    """Seed 1156 of the simulator: an Event said that an empty pool serves."""
+    begin(world, seconds=30)
+    world.cluster.fail_next("list_pool_nodes", Unavailable("lost"))
+    by_message(world)
+
+    world.records.expect_in_order({"decision": "wait", "reason": "pool_in_progress", "pool": name_of(0)})
+    assert "pool_serves" not in str(world.cluster.notices)
 
 
 # --- workloads without pods -----------------------------------------------------------------------

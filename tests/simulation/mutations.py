@@ -13,6 +13,7 @@ from shared.core.decide import (
     attempts,
     capacity_first,
     collect,
+    filling,
     gangs,
     needed_pools,
     pool_facts,
@@ -27,7 +28,7 @@ from shared.core.errors import ProvisionerError, StaleView
 from shared.core.identity.names import Claim, PoolOwner, build_owner_labels
 from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
-from shared.perform import gather, make_attempt, prove_cluster, release_pools
+from shared.perform import gather, leave_pools, make_attempt, prove_cluster, release_pools
 from shared.perform.deletion_cap import DeletionCap
 from tests.simulation.campaigns import generalise
 from tests.simulation.known_findings import find_known
@@ -197,6 +198,38 @@ def _forget_resume(plain: Function) -> Function:
     return lambda workload, now: dict.fromkeys(plain(workload, now))
 
 
+def _forget_machines(plain: Function) -> Function:
+    """Decide about an empty pool by its errors alone, whatever machines there are by now."""
+
+    def decide(demand: Any, pod: Any, pool: Any, filling: Any, **named: Any) -> Any:
+        known = filling.machines and dataclasses.replace(filling.machines, made=0, coming=0)
+        return plain(demand, pod, pool, dataclasses.replace(filling, machines=known), **named)
+
+    return decide
+
+
+class _WithoutDeletes:
+    """The port of GKE's pools, of which nothing is deleted."""
+
+    def __init__(self, pools: Any) -> None:
+        self._pools = pools
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pools, name)
+
+    def delete(self, cluster: str, name: str) -> None:
+        """Leave the pool where it is."""
+
+
+def _keep_left(plain: Function) -> Function:
+    """Go on to the next way of a list, and leave the pool of the last one."""
+
+    def give_up(demand: Any, pod: Any, lost: Any, ports: Any, turn: Any) -> Any:
+        return plain(demand, pod, lost, dataclasses.replace(ports, pools=_WithoutDeletes(ports.pools)), turn)
+
+    return give_up
+
+
 MUTATIONS = (
     Mutation("no UID check", ((pool_facts, "classify_owner", _ignore_uid),)),
     Mutation("no second look", ((release_pools, "release_pool", _look_once),)),
@@ -245,4 +278,7 @@ MUTATIONS = (
     Mutation(
         "part of a JobSet kept", ((capacity_first, "decide_partial", lambda _: lambda *_, **__: None),), seed=144
     ),
+    Mutation("an empty pool taken for serving", ((filling, "is_empty", lambda _: lambda *_: False),)),
+    Mutation("a pool deleted as its first node comes", ((filling, "decide_empty", _forget_machines),)),
+    Mutation("both ways kept", ((leave_pools, "give_up_lost", _keep_left),)),
 )

@@ -19,6 +19,8 @@ PLAIN = (
     {"cap": 50},
     {"limit_chips": 0},
     {"stock": ()},
+    {"sources": ()},
+    {"autoscaled_max": 150},
     {"candidates": 0},
     {"idle_seconds": 0},
     {"release_seconds": 0},

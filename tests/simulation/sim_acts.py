@@ -12,7 +12,7 @@ from shared.core.identity.pools import PoolStatus
 from shared.core.kinds import jobset
 from shared.core.kinds.table import list_slices
 from shared.core.messages import Message
-from tests.simulation.sim_pools import Pool
+from tests.simulation.sim_pool_bodies import Pool
 from tests.simulation.sim_shapes import OTHER, SHAPES, Shape
 from tests.simulation.sim_story import CLUSTERS
 from tests.simulation.sim_workloads import NAMESPACE, Workload
@@ -197,6 +197,7 @@ def _preempt(world: World, cluster: SimCluster, made: Workload, act: Act) -> Non
         names = cluster.list_nodes_of(pool.name)
         for name in names if act.count > 1 else names[:1]:
             cluster.remove_node(name)
+        cluster.autoscaler.note_loss(pool, comes_back=not act.flag)
         if not act.flag:
             world.time.after(60 + world.rng.random() * 200, lambda pool=pool: _repair(world, pool))  # type: ignore[misc]
 

@@ -9,6 +9,7 @@ from shared.core import labels
 from shared.core.kinds.elastic import is_leader
 from shared.core.kinds.table import find_kind_of_pod
 from shared.core.workloads import PodView
+from tests.simulation.sim_autoscaler import Autoscaler
 from tests.simulation.sim_workloads import NAMESPACE, Workload, list_pods
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from shared.core.kinds.kind import Kind
     from shared.core.ports import Ledger, Notice, SurplusMark
-    from tests.simulation.sim_pools import Pool
+    from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import PodPlan
     from tests.simulation.sim_world import World
 
@@ -35,6 +36,8 @@ class Node:
     created_at: float
     ready: bool = True
     mark: SurplusMark | None = None
+    """With it, the node has the annotation that keeps the autoscaler off."""
+    unmarked_at: float = 0.0
     pods: list[SimPod] = field(default_factory=list)
 
     @property
@@ -81,6 +84,9 @@ class SimCluster:
         self.nodes: dict[str, Node] = {}
         self.events: dict[str, dict[tuple[str, str], float]] = {}
         """By the object's UID: reason and text of each Event, with the time of the last."""
+        self.scale_up_errors: dict[str, dict[str, float]] = {}
+        """By the pod's UID: the text of each Event of the autoscaler, with the time of the last."""
+        self.autoscaler = Autoscaler(world, self)
         self.ledgers: dict[str, Ledger] = {}
         """The reservations, by namespace."""
         self.stop_mode, self.stopped_at = "", 0.0
@@ -211,8 +217,7 @@ class SimCluster:
     def finish_pod(self, pod: SimPod, phase: str) -> None:
         """Let a pod end by itself; it stays as an object."""
         if pod.node is not None:
-            pod.node.pods.remove(pod)
-            pod.node.pool.used_at = self.world.time.now
+            self._leave(pod, pod.node)
             self.schedule_soon()
         self.waiting.pop(pod.view.uid, None)
         pod.view = replace(pod.view, phase=phase, unschedulable=False)
@@ -226,8 +231,7 @@ class SimCluster:
         if self.waiting.pop(pod.view.uid, None) is not None:
             self.world.exporters[self.name].lose_pod(pod)
         if pod.node is not None and pod in pod.node.pods:
-            pod.node.pods.remove(pod)
-            pod.node.pool.used_at = self.world.time.now
+            self._leave(pod, pod.node)
         made = pod.workload
         if made.kind == "Pod" and self.workloads.get(("Pod", made.name)) is made:
             self.remove_workload(made)
@@ -237,17 +241,26 @@ class SimCluster:
         self.world.note_change()
         self.schedule_soon()
 
+    def _leave(self, pod: SimPod, node: Node) -> None:
+        node.pods.remove(pod)
+        node.pool.used_at = self.world.time.now
+        self.autoscaler.note_idle(node.pool)
+
     # --- nodes ------------------------------------------------------------------------------------
 
     def add_node(self, pool: Pool, name: str) -> None:
         """Let a node join."""
+        self.nodes[name] = self.build_node(pool, name)
+        self.world.note_change()
+        self.schedule_soon()
+
+    def build_node(self, pool: Pool, name: str) -> Node:
+        """Return a new node of a pool."""
         known = {labels.NODE_POOL: pool.name, labels.TOPOLOGY: pool.topology} | pool.labels
         known[labels.GPU_ACCELERATOR if pool.gpus else labels.ACCELERATOR] = pool.accelerator
         if pool.spot:
             known[labels.SPOT] = "true"
-        self.nodes[name] = Node(name, pool, known, pool.units, self.world.time.now)
-        self.world.note_change()
-        self.schedule_soon()
+        return Node(name, pool, known, pool.units, self.world.time.now)
 
     def drain_node(self, name: str) -> None:
         """End the pods of a node, which takes no more."""
@@ -293,6 +306,7 @@ class SimCluster:
                 since = float(int(self.world.time.now + self.world.story.skew_seconds))
                 pod.view = replace(pod.view, unschedulable=True, unschedulable_since=since)
                 self.world.exporters[self.name].see_pod(pod)
+                self.autoscaler.wake()
                 self.world.note_change()
 
     def _bind(self, pod: SimPod, node: Node) -> None:
@@ -310,19 +324,20 @@ class SimCluster:
         self.world.note_change()
 
     def _find_node(self, pod: SimPod) -> Node | None:
-        wanted, key, units = pod.view.template.node_selector.items(), pod.plan.pool_key, pod.units
-        for node in self.nodes.values():
-            if not node.ready or not wanted <= node.labels.items() or node.free < units:
-                continue
-            if node.pool.spot and not (pod.tolerates_spot and pod.workload.spot):
-                continue
-            if node.pool.pinned and not (key and pod.workload.kind == "JobSet"):
-                continue
-            if node.mark is not None and node.mark.closed:
-                continue
-            if not key or self._may_share(pod, node.pool.name):
-                return node
-        return None
+        found = (node for node in self.nodes.values() if node.free >= pod.units and self.fits(pod, node))
+        return next(found, None)
+
+    def fits(self, pod: SimPod, node: Node) -> bool:
+        """Return whether a pod can run on a node that has enough free."""
+        if not node.ready or not pod.view.template.node_selector.items() <= node.labels.items():
+            return False
+        if node.pool.spot and not (pod.tolerates_spot and pod.workload.spot):
+            return False
+        key = pod.plan.pool_key
+        if node.pool.pinned and not (key and pod.workload.kind == "JobSet"):
+            return False
+        closed = node.mark is not None and node.mark.closed
+        return not closed and (not key or self._may_share(pod, node.pool.name))
 
     def _may_share(self, pod: SimPod, pool_name: str) -> bool:
         """Return whether a pod with a pool key may use a pool, by its own key and those on it."""
@@ -340,3 +355,9 @@ class SimCluster:
         """Keep an Event; the same one again is only refreshed."""
         found = self.events.setdefault(notice.uid, {})
         found[notice.reason, notice.message] = self.world.time.now
+
+    def note_scale_up_error(self, pod: SimPod, message: str) -> None:
+        """Let the autoscaler write an Event on a pod."""
+        if pod.view.uid in self.waiting:
+            found = self.scale_up_errors.setdefault(pod.view.uid, {})
+            found[message] = float(int(self.world.time.now + self.world.story.skew_seconds))

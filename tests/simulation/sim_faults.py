@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 LATENCY_SECONDS = 0.4
 """The longest usual call."""
 GKE = frozenset(
-    {"create", "get", "list", "list_creations", "delete", "measure", "list_missing", "resize", "remove_nodes"}
+    {"create", "get", "list", "list_creations", "delete", "measure", "read_machines"}
+    | {"list_missing", "resize", "remove_nodes"}
 )
 CHANGES = frozenset({"create", "delete", "resize"})
 ERRORS: dict[str, Callable[[], ProvisionerError]] = {
@@ -76,6 +77,8 @@ class Invocation:
     """When it last read the pods on a pool."""
     pool_reads: dict[tuple[str, str], PoolRead] = field(default_factory=dict)
     """Its last read of each pool, by cluster and name; without a name: its last list."""
+    machine_looks: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Which moment its last read of the machines of each pool shows."""
     doubtful: Counter[str] = field(default_factory=Counter)
     """How many pools it deleted without a word of their owner, by cluster."""
     sweeping: bool = False
@@ -150,7 +153,7 @@ class FaultTable:
         if fault.method and fault.method != method:
             return False
         if fault.kind == "stale":
-            return method in {"list", "get"}
+            return method in {"list", "get", "read_machines"}
         if fault.kind == "busy":
             return method in CHANGES
         if fault.kind == "quota":
@@ -183,19 +186,17 @@ class FaultTable:
         if fault.kind == "no-quota" and method in {"create", "resize"}:
             raise make_error("quota")
 
-    def choose_outcome(self, cluster: str, zone: str) -> Fault | None:
-        """Return what becomes of a create that is accepted now; None for a good one."""
+    def choose_outcome(self, cluster: str) -> Fault | None:
+        """Return what becomes of a create that is accepted now; None for what its zone has."""
         for fault in self._armed:
             if fault.kind in OUTCOMES and CLUSTERS[fault.cluster] == cluster:
                 self._armed.remove(fault)
                 self.struck += 1
                 return fault
-        if self.is_out_of_stock(cluster, zone):
-            return Fault(at=self._time.now - START, kind="stockout", seconds=120.0)
         return None
 
     def is_out_of_stock(self, cluster: str, zone: str = "") -> bool:
-        """Return whether a create in a zone fails now, minutes after GKE accepted it.
+        """Return whether a zone has no machines now.
 
         The method of such a fault has the last letters of its zones; empty for all of them. Without
         a zone it is about any.

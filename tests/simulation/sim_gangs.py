@@ -17,7 +17,7 @@ from tests.simulation.sim_workloads import list_pods, list_wanted
 
 if TYPE_CHECKING:
     from tests.simulation.sim_cluster import SimCluster, SimPod
-    from tests.simulation.sim_pools import Pool
+    from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World
 
@@ -89,6 +89,8 @@ class GangJudge:
         cluster, now = self._world.clusters[pool.cluster], self._world.time.now
         slices = {plan.slice_name for plan in list_wanted(made)}
         self.returns += 1
+        if pool.autoscaled:
+            return  # it gets no nodes while there are no pods, so another one takes its place
         if pool.owner is None or pool.owner.slice_name not in slices or pool.status != PoolStatus.RUNNING:
             return
         owned = [each for each in self._world.gke.pools[pool.cluster].values() if _is_of(each, made)]
@@ -100,6 +102,8 @@ class GangJudge:
                 self._world.judge.report("gangs", f"{pool.name} is given back, and all slices have their pools")
             return
         self._ended_at[made.uid] = now
+        if any(each.status != PoolStatus.RUNNING and each.recall_machines(now).errors for each in owned):
+            return  # GKE has told that another slice finds no capacity, so this round cannot succeed
         if now - oldest < min(_read_bound(made), self._world.story.release_seconds or math.inf) - 1:
             text = f"{pool.name} is given back {now - oldest:.0f} s after the first creation"
             self._world.judge.report("gangs", text)
@@ -176,11 +180,17 @@ class GangJudge:
         return all(each.name in used for each in pools if _is_of(each, made) and each.status == PoolStatus.RUNNING)
 
     def _find_running(self, cluster: SimCluster, made: Workload) -> dict[str, Pool]:
-        """Return a pool that runs of each slice that has one."""
+        """Return a pool that runs of each slice that has one.
+
+        One that the autoscaler fills must have nodes, and keeps them only while there are pods.
+        """
         return {
             pool.owner.slice_name: pool
             for pool in self._world.gke.pools[cluster.name].values()
-            if pool.owner is not None and _is_of(pool, made) and pool.status == PoolStatus.RUNNING
+            if pool.owner is not None
+            and _is_of(pool, made)
+            and pool.status == PoolStatus.RUNNING
+            and (not pool.autoscaled or (cluster.list_nodes_of(pool.name) and not made.waits))
         }
 
     def _is_used(self, cluster: SimCluster, pool: Pool) -> bool:
@@ -208,7 +218,7 @@ class GangJudge:
     def _is_borrowed(self, cluster: SimCluster, made: Workload) -> bool:
         """Return whether pods of other workloads keep one of its pools that does not count.
 
-        It has errors, or is not the only one of its slice. It is not replaced, and its machines are
+        It has errors, is not the only one of its slice, or is the autoscaler's. It is not replaced, and its machines are
         not free, until these pods end (docs/capacity.md).
         """
         owned = [pool for pool in self._world.gke.pools[cluster.name].values() if _is_of(pool, made)]
@@ -219,7 +229,8 @@ class GangJudge:
             if any(pod.units and pod.workload is not made for pod in node.pods)
         }
         return any(
-            pool.name in held and (pool.status in BROKEN or names.count(pool.owner.slice_name) > 1)
+            pool.name in held
+            and (pool.status in BROKEN or pool.autoscaled or names.count(pool.owner.slice_name) > 1)
             for pool in owned
             if pool.owner
         )
@@ -230,8 +241,8 @@ class GangJudge:
         zones = [f"us-east5-{letter}" for letter in "abc"[: story.candidates] if not made.spot] or [ZONE]
         own = dict.fromkeys(zones, 0)
         for pool in gke.pools[cluster.name].values():
-            if _is_of(pool, made) and pool.status != PoolStatus.ERROR:
-                own[pool.zone] += pool.size
+            if _is_of(pool, made):
+                own[pool.zone] += pool.size - pool.short
         return any(gke.find_room(cluster.name, zone) + own[zone] >= len(list_wanted(made)) for zone in zones)
 
 

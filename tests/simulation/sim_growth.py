@@ -13,7 +13,8 @@ from shared.core.identity.pools import PoolStatus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.simulation.sim_pools import GkePools, Pool
+    from tests.simulation.sim_pool_bodies import Pool
+    from tests.simulation.sim_pools import GkePools
 
 RESTING = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
 LIVE = (*RESTING, PoolStatus.PROVISIONING, PoolStatus.RECONCILING)
@@ -49,7 +50,7 @@ def give_up(gke: GkePools, pool: Pool, names: Sequence[str]) -> None:
 
 def refill(gke: GkePools) -> None:
     """Let pools that could not grow have the machines that there are now."""
-    for pool in [pool for pools in gke.pools.values() for pool in pools.values() if pool.short]:
+    for pool in [pool for pools in gke.pools.values() for pool in pools.values() if pool.short and not pool.autoscaled]:
         if pool.status in RESTING:
             pool.short -= max(0, int(min(gke.find_room(pool.cluster, pool.zone), pool.short)))
             gke.fill(pool)

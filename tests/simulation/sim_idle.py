@@ -8,7 +8,7 @@ from shared.core.identity.pools import PoolStatus
 
 if TYPE_CHECKING:
     from tests.simulation.sim_cluster import Node, SimCluster
-    from tests.simulation.sim_pools import Pool
+    from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_world import World
 
 QUIET_SECONDS = 30.0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from shared.core.ports import Notice
     from tests.simulation.sim_cluster import SimPod
-    from tests.simulation.sim_pools import Pool
+    from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_world import World
 
 LOOK_SECONDS_MAX = 30.0
@@ -88,6 +88,7 @@ class Judge:
         self._check_mode("create", pool, creates=True)
         now, owner, story, run = self._world.time.now, pool.owner, self._world.story, self._get_run()
         self._judge_pace(pool)
+        self._world.fills.see_create(pool, run)
         others = [each for each in self._world.gke.pools[pool.cluster].values() if each.owner]
         if owner is not None and owner.claim_hash and not judge_sharing(self._world, run, pool, pool.size):
             own = [each for each in others if each.owner and each.owner.claim_hash == owner.claim_hash]
@@ -204,6 +205,7 @@ class Judge:
         if pool.owner is not None:
             self._judge_need(pool)
             self._judge_warmth(pool)
+            self._world.fills.see_delete(pool, run)
             self._count_doubtful(pool, run)
 
     def see_remove_nodes(self, pool: Pool, names: Sequence[str]) -> None:
@@ -339,6 +341,8 @@ class Judge:
                 self.report(
                     "true reasons", f"{run.label.split()[0]} says that {pool.name} of {uid} serves {made.uid}"
                 )
+        if pool is not None and not stale:
+            self._world.fills.see_serving(pool, run)
         if named and not stale and (pool is None or pool.status == PoolStatus.STOPPING):
             since = self._world.gke.stopped_at.get((cluster, named[1]), 0.0)
             if since < run.began:

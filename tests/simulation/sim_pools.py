@@ -2,101 +2,28 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from shared.core import labels
 from shared.core.errors import AlreadyExists, Busy, NotFound
 from shared.core.identity.creations import Creation
-from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.core.identity.pools import PoolStatus
+from shared.core.ports import Machines
+from tests.simulation.sim_creations import follow_creation
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_growth import choose_end, find_short, give_up, name_missing
-from tests.simulation.sim_story import START, Fault
+from tests.simulation.sim_pool_bodies import HELD, make_default_pool, read_body
+from tests.simulation.sim_story import START
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shared.core.identity.names import PoolOwner
+    from shared.core.identity.pools import PoolSnapshot
+    from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_world import World
 
 Json = dict[str, Any]
-MACHINES = {"ct4p-hightpu-4t": ("tpu-v4-podslice", "2x2x1", 4), "ct6e-standard-4t": ("tpu-v6e-slice", "2x2", 4)}
-"""Accelerator, topology of one host, and chips."""
-HELD = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
-STUCK_SECONDS = 4500.0
-DEFAULT_POOL = "default-pool"
-"""Each cluster has a pool of this name for its own pods; no pod of a story can run there."""
-
-
-@dataclass(slots=True)
-class Pool:
-    """One pool as it is now."""
-
-    cluster: str
-    name: str
-    labels: dict[str, str]
-    status: PoolStatus
-    node_count: int
-    machine_type: str
-    topology: str
-    made_at: float
-    gpus: int = 0
-    size: int = 0
-    short: int = 0
-    """For how many of them there was no machine when it was made or grew."""
-    accelerator: str = ""
-    pinned: bool = False
-    spot: bool = False
-    zone: str = ""
-    error: str = ""
-    healthy_since: float | None = None
-    """Since when all of its nodes are there."""
-    runs_since: float | None = None
-    """Since when GKE says that it runs."""
-    used_at: float = 0.0
-    """When a pod with accelerators was last on it."""
-    relabelled_at: float = 0.0
-    """When a person last changed its labels."""
-    made_nodes: int = 0
-    _snapshot: PoolSnapshot | None = None
-    _owner: tuple[PoolOwner | None] | None = None
-
-    @property
-    def owner(self) -> PoolOwner | None:
-        """Return its owner, by its labels."""
-        if self._owner is None:
-            self._owner = (self.snapshot.owner,)
-        return self._owner[0]
-
-    @property
-    def units(self) -> int:
-        """Return the chips or GPUs of each of its nodes."""
-        return self.gpus or MACHINES[self.machine_type][2]
-
-    @property
-    def snapshot(self) -> PoolSnapshot:
-        """Return what GKE's API says of it."""
-        if self._snapshot is None:
-            self._snapshot = PoolSnapshot(
-                name=self.name,
-                status=self.status,
-                labels=self.labels,
-                node_count=self.node_count,
-                machine_type=self.machine_type,
-                topology=self.topology,
-                gpus_per_node=self.gpus,
-                group_urls=(f"projects/p/zones/z/instanceGroupManagers/{self.name}",),
-                error=self.error,
-            )
-        return self._snapshot
-
-    def relabel(self, found: dict[str, str], now: float) -> None:
-        """Give it other labels."""
-        self.labels, self.relabelled_at, self._owner, self._snapshot = found, now, None, None
-
 
 @dataclass(slots=True)
 class GkePools:
@@ -118,12 +45,10 @@ class GkePools:
         lost = world.faults.begin("create", cluster)
         if name in self.pools[cluster]:
             raise AlreadyExists(f"Already exists: node pool {name}")
-        pool = _read_body(cluster, node_pool, world.time.now)
+        pool = read_body(cluster, node_pool, world.time.now)
         world.judge.see_create(pool)
         world.tell(f"GKE accepts the create of {name}")
-        outcome = world.faults.choose_outcome(cluster, pool.zone)
-        if outcome is None and self.find_room(cluster, pool.zone) < pool.size:
-            outcome = Fault(at=world.time.now - START, kind="stockout", seconds=120.0)
+        outcome = world.faults.choose_outcome(cluster)
         vanishes = outcome is not None and outcome.kind == "vanish"
         said = "the simulator lets this creation leave no pool" if vanishes else ""
         ended_at = world.time.now if vanishes else None
@@ -133,7 +58,7 @@ class GkePools:
             world.end_operation(cluster, name, "Create", said)
         else:
             self.add(pool)
-            self._follow_creation(pool, outcome)
+            follow_creation(self, pool, outcome)
         if lost:
             raise lost
 
@@ -185,6 +110,15 @@ class GkePools:
             raise lost
         return found.size if found else 0
 
+    def read_machines(self, pool: PoolSnapshot) -> Machines:
+        """Return what the instance group of a pool says of its machines."""
+        cluster, found = self._find(pool.name)
+        if lost := self.world.faults.begin("read_machines", cluster):
+            raise lost
+        shows = self.world.time.now - self.world.faults.stale_seconds
+        self.world.fills.note_look(cluster, pool.name, shows)
+        return found.recall_machines(shows) if found else Machines()
+
     def resize(self, cluster: str, name: str, nodes: int) -> None:
         """Begin to add nodes to one pool."""
         lost = self.world.faults.begin("resize", cluster)
@@ -228,17 +162,22 @@ class GkePools:
     # --- the truth --------------------------------------------------------------------------------
 
     def find_room(self, cluster: str, zone: str) -> float:
-        """Return for how many more hosts a zone has machines now; a failed pool has none."""
+        """Return for how many more hosts a zone has machines now."""
         now, rows = self.world.time.now - START, self.world.story.stock
         known = [each for each in rows if each.zone == zone[-1:] and each.at <= now]
         if not known:
             return math.inf
-        used = sum(
-            pool.size - pool.short
-            for pool in self.pools[cluster].values()
-            if pool.zone == zone and pool.status != PoolStatus.ERROR
-        )
+        used = sum(pool.size - pool.short for pool in self.pools[cluster].values() if pool.zone == zone)
         return max(known, key=lambda each: each.at).hosts - used
+
+    def has_machines(self, pool: Pool) -> bool:
+        """Return whether a zone has machines for all the hosts of a pool that has none yet."""
+        dry = self.world.faults.is_out_of_stock(pool.cluster, pool.zone) or pool.dry_until > self.world.time.now
+        return not dry and self.find_room(pool.cluster, pool.zone) >= pool.size
+
+    def is_there(self, pool: Pool) -> bool:
+        """Return whether a pool exists and does not end."""
+        return self.pools[pool.cluster].get(pool.name) is pool and pool.status != PoolStatus.STOPPING
 
     def add(self, pool: Pool) -> None:
         """Let a pool exist."""
@@ -280,34 +219,10 @@ class GkePools:
 
     def note_nodes(self, pool: Pool) -> None:
         """Note whether all nodes of a pool are there."""
-        whole = len(self.world.clusters[pool.cluster].list_nodes_of(pool.name)) >= pool.size
+        count = len(self.world.clusters[pool.cluster].list_nodes_of(pool.name))
+        whole = count >= pool.size
+        pool.emptied_at = pool.emptied_at if count else self.world.time.now
         pool.healthy_since = (pool.healthy_since or self.world.time.now) if whole else None
-
-    def _follow_creation(self, pool: Pool, outcome: Fault | None) -> None:
-        kind, rng, time = outcome.kind if outcome else "", self.world.rng, self.world.time
-        seconds = 60 + rng.random() * 60
-        if kind == "stockout":
-            pool.short = pool.size  # it gets none, also while GKE still tries
-            seconds = outcome.seconds if outcome and outcome.seconds else 300.0
-            time.after(seconds, lambda: self.set_status(pool, PoolStatus.ERROR, "GCE_STOCKOUT: out of capacity"))
-        elif kind == "slow":
-            time.after(STUCK_SECONDS, lambda: self._run(pool))
-        elif kind in ("degraded", "half"):
-            time.after(seconds, lambda: self._run_half(pool))
-            if kind == "degraded":
-                time.after(seconds + 200, lambda: self._run(pool))
-        else:
-            time.after(seconds, lambda: self._run(pool))
-
-    def _run(self, pool: Pool) -> None:
-        if self.pools[pool.cluster].get(pool.name) is pool and pool.status != PoolStatus.STOPPING:
-            self.set_status(pool, PoolStatus.RUNNING)
-            self.fill(pool)
-
-    def _run_half(self, pool: Pool) -> None:
-        if self.pools[pool.cluster].get(pool.name) is pool and pool.status != PoolStatus.STOPPING:
-            self.set_status(pool, PoolStatus.RUNNING_WITH_ERROR, "some nodes did not register")
-            self.fill(pool, pool.size // 2)
 
     def _finish_resize(self, pool: Pool) -> None:
         if self.pools[pool.cluster].get(pool.name) is pool and pool.status == PoolStatus.RECONCILING:
@@ -354,44 +269,3 @@ class GkePools:
                 break
             found = known
         return found
-
-
-def name_default_group(cluster: str) -> str:
-    """Return the name of the instance group of a cluster's default pool, which GKE makes unique."""
-    return f"gke-main-default-pool-{hashlib.sha256(cluster.encode()).hexdigest()[:8]}"
-
-
-@functools.cache
-def make_default_pool(cluster: str) -> PoolSnapshot:
-    """Return the default pool of a cluster, as GKE lists it."""
-    group = f"projects/p/zones/z/instanceGroupManagers/{name_default_group(cluster)}-grp"
-    return PoolSnapshot(
-        name=DEFAULT_POOL,
-        status=PoolStatus.RUNNING,
-        node_count=1,
-        machine_type="e2-standard-4",
-        group_urls=(group,),
-    )
-
-
-def _read_body(cluster: str, body: Mapping[str, Any], now: float) -> Pool:
-    config = body["config"]
-    gpus = config.get("accelerators", ())
-    accelerator, topology, _ = MACHINES.get(config["machineType"], ("", "", 0))
-    taints = [taint["key"] for taint in config.get("taints", ())]
-    return Pool(
-        cluster=cluster,
-        name=body["name"],
-        labels=dict(config["labels"]),
-        status=PoolStatus.PROVISIONING,
-        node_count=body["initialNodeCount"],
-        size=body["initialNodeCount"],
-        machine_type=config["machineType"],
-        topology=body.get("placementPolicy", {}).get("tpuTopology", topology),
-        made_at=now,
-        gpus=sum(int(each["acceleratorCount"]) for each in gpus),
-        accelerator=gpus[0]["acceleratorType"] if gpus else accelerator,
-        pinned=any(taint != labels.SPOT for taint in taints),
-        spot=bool(config.get("spot")),
-        zone=body["locations"][0],
-    )

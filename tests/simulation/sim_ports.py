@@ -9,10 +9,10 @@ from shared.core import labels
 from shared.core.decide.capacity_first import is_asking
 from shared.core.errors import StaleView
 from shared.core.kinds.table import is_pod_of, select_pods_of
-from shared.core.ports import BoundPod, Ledger, Namespace, SurplusMark
+from shared.core.ports import BoundPod, FillError, Ledger, Namespace, SurplusMark
 from shared.core.workloads import NodeView
 from tests.component.fakes import is_selected
-from tests.simulation.sim_pools import DEFAULT_POOL, name_default_group
+from tests.simulation.sim_pool_bodies import DEFAULT_POOL, name_default_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 OWN_NAMESPACE = "tpu-provisioner"
+EVENT_SECONDS = 3600.0
+"""How long API servers keep Events."""
 
 
 class SimClock:
@@ -174,6 +176,12 @@ class ClusterPort:
         nodes = (node for node in truth.nodes.values() if node.pool.name == pool_name)
         return [self._view(pod) for node in nodes for pod in node.pods if not pod.view.finished]
 
+    def list_scale_up_errors(self, pod: PodView) -> list[FillError]:
+        """Return what the autoscaler told a pod, as long as API servers keep Events."""
+        found = self._begin("list_scale_up_errors").scale_up_errors.get(pod.uid, {})
+        oldest = self.world.time.now + self.world.story.skew_seconds - EVENT_SECONDS
+        return [FillError(message, at) for message, at in found.items() if at > oldest]
+
     def list_surplus_marks(self, pool_name: str) -> dict[str, SurplusMark | None]:
         """Return the marks of a pool's nodes."""
         nodes = self._begin("list_surplus_marks").nodes.values()
@@ -186,9 +194,11 @@ class ClusterPort:
         found = truth.nodes.get(node)
         if found is not None:
             self.world.judge.see_change("mark_surplus", found.pool)
+            found.unmarked_at = self.world.time.now
             found.mark = None if since is None else SurplusMark(float(int(since)), closed)
             self.world.note_change()
             truth.schedule_soon()
+            truth.autoscaler.note_idle(found.pool)
         if lost is not None:
             raise lost
 

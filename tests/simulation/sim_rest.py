@@ -13,7 +13,7 @@ from tests.simulation.sim_workloads import list_pods
 
 if TYPE_CHECKING:
     from tests.simulation.sim_cluster import SimCluster, SimPod
-    from tests.simulation.sim_pools import Pool
+    from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World
 
@@ -28,6 +28,8 @@ IDLE_REASONS = {
     "pool_grows",
 }
 """Reasons that promise a change; at rest nothing changes any more."""
+EMPTY_REASONS = {"pod_unplaced", "pool_in_progress", "pool_serves", "pool_degraded"}
+"""Reasons that say that an empty pool of the slice is all that it gets."""
 Truth = dict[str, tuple[tuple[str, str, int], ...]]
 
 
@@ -96,7 +98,11 @@ def _is_left_without(world: World, cluster: SimCluster, pods: list[SimPod], late
     moves = any(each.waits for each in cluster.workloads.values())  # its rounds take room and leave it
     if made.elastic and world.story.candidates > 1 and not made.spot and world.story.mode == "active":
         return not moves and _is_left_short(world, cluster, made, latest, zones)
-    return stocked and not moves and read_reason(latest) == "stockout" and "PROVISIONING" not in what
+    if not stocked or moves or "PROVISIONING" in what:
+        return False
+    owned = [each for each in world.gke.pools[cluster.name].values() if _is_of(each, made)]
+    empty = any(each.waits_empty and each.owner and each.owner.slice_name == name for each in owned)
+    return read_reason(latest) == "stockout" or (empty and read_reason(latest) in EMPTY_REASONS)
 
 
 def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: str, zones: list[str]) -> bool:

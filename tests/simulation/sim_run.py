@@ -67,6 +67,14 @@ def run_story(story: Story, *, tell: bool = False) -> Result:
         "workloads resumed with their capacity": world.gangs.resumes,
         "workloads suspended with a part of it": world.gangs.releases,
         "pools given back with the others": world.gangs.returns,
+        "pools for the autoscaler": world.fills.empty_pools,
+        "scale-ups without machines": world.fills.failed_fills,
+        "creations that failed after 35 minutes": world.fills.slow_stockouts,
+        "creations that came good late": world.fills.late_successes,
+        "machines that came after the look": world.fills.late_machines,
+        "stories with an autoscaled pool or a slow stockout": int(
+            world.fills.empty_pools + world.fills.slow_stockouts + world.fills.late_successes > 0
+        ),
     }
     return result
 

@@ -10,7 +10,7 @@ from tests.simulation.sim_workloads import list_pods
 
 if TYPE_CHECKING:
     from tests.simulation.sim_faults import Invocation
-    from tests.simulation.sim_pools import Pool
+    from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World
 

@@ -11,7 +11,8 @@ from tests.simulation.sim_story import Act, Fault, Stock, Story
 LENGTH_SECONDS = 2400.0
 STOPPED_SHARE = 0.05
 BLIND_SHARE = 0.15
-LIST_SHARE = 0.2
+LIST_SHARE = 0.32
+SOURCES_SHARE, FEW_SHARE = 0.4, 0.1
 REFUSED_SHARE, STALE_SHARE = 0.3, 0.05
 SCARCE_SHARE = 0.06
 STOCK_SHARE = 0.5
@@ -71,6 +72,7 @@ def make_story(seed: int) -> Story:
     narrow = () if stock or dry else _add_growth(seed, acts, sweeps)
     if narrow and not any(act.shape.endswith(("spot", "spot-intolerant")) for act in acts):
         stock, candidates = narrow, max(candidates, 2)
+    sources, autoscaled_max = _draw_sources(seed, candidates)
     drawn = rng.random()
     mode = "report-only" if drawn < 0.03 else "no-create" if drawn < 0.05 else "active"
     return Story(
@@ -83,6 +85,8 @@ def make_story(seed: int) -> Story:
         cap=rng.randint(1, 2) if rng.random() < 0.12 else 50,
         limit_chips=rng.choice((8, 16)) if rng.random() < 0.06 else tight,
         candidates=candidates,
+        sources=sources,
+        autoscaled_max=autoscaled_max,
         stock=stock,
         gang_seconds=gang_seconds,
         release_seconds=release_seconds,
@@ -245,6 +249,18 @@ def _make_stock(seed: int, candidates: int, sweeps: list[float]) -> tuple[Stock,
             at += 60 + rng.random() * 900
     sweeps += [_round(each + rng.random()) for each in range(60, int(LENGTH_SECONDS), 120)]
     return tuple(sorted(rows, key=lambda each: each.at))
+
+
+def _draw_sources(seed: int, candidates: int) -> tuple[tuple[str, ...], int]:
+    """Return what makes the nodes in each zone of a list, and how many pools the autoscaler may have.
+
+    In most stories with a list, all zones have the default, which is the autoscaler.
+    """
+    rng = Random(f"sources {seed}")
+    mixed, few = rng.random() < SOURCES_SHARE, rng.random() < FEW_SHARE
+    known = ("", "autoscaler", "creation", "reservation")
+    sources = tuple(rng.choice(known) for _ in range(candidates)) if mixed else ()
+    return sources, rng.choice((1, 2)) if few and candidates else 150
 
 
 def _add_warmth(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[int, int]:

@@ -81,6 +81,11 @@ class Story:
     limit_chips: int = 0
     candidates: int = 0
     """How many zones the operator's policy lists."""
+    sources: tuple[str, ...] = ()
+    """What makes the nodes in each of these zones: creation, autoscaler, or as it is by default. Or
+    the zone's machines are a reservation."""
+    autoscaled_max: int = 150
+    """With so many autoscaled pools, new ones are created with their nodes."""
     stock: tuple[Stock, ...] = ()
     """The machines of zones. A zone without such a row has enough."""
     gang_seconds: int = 0
@@ -109,7 +114,10 @@ class Story:
         if self.limit_chips:
             heading.append(f"limit_chips {self.limit_chips}")
         if self.candidates:
-            heading.append(f"{self.candidates} candidates")
+            said = f" ({', '.join(each or 'default' for each in self.sources)})" if self.sources else ""
+            heading.append(f"{self.candidates} candidates{said}")
+        if self.autoscaled_max < 150:
+            heading.append(f"autoscaled_pools_max {self.autoscaled_max}")
         if self.gang_seconds:
             heading.append(f"parts held for {self.gang_seconds} s, of running JobSets {self.release_seconds} s")
         if self.idle_seconds:

@@ -13,13 +13,14 @@ from greenlet import GreenletExit
 
 from shared.core.messages import EventType, Message, format_message
 from shared.core.ports import Ports
-from shared.core.priorities import CapacityPolicy, Priority
+from shared.core.priorities import CapacityPolicy, NodeSource, Priority, ReservationRef
 from shared.core.settings import ClusterSettings, Mode, Settings
 from shared.deliver import deliver, deliver_sweep
 from tests.audit_entries import an_entry, as_message
 from tests.simulation.sim_cluster import SimCluster
 from tests.simulation.sim_exporter import SimExporter
 from tests.simulation.sim_faults import Crash, FaultTable, Invocation
+from tests.simulation.sim_filling import FillJudge
 from tests.simulation.sim_gangs import GangJudge
 from tests.simulation.sim_idle import judge_idle_pools
 from tests.simulation.sim_judge import Judge
@@ -61,22 +62,33 @@ def build_settings(
     cap: int,
     limit_chips: int,
     candidates: int,
+    sources: tuple[str, ...],
+    autoscaled_max: int,
     idle_seconds: int,
     gangs: bool,
     release_seconds: int,
 ) -> Settings:
     """Return the settings of a story's deployment."""
     zones = tuple(f"us-east5-{letter}" for letter in "abc"[:candidates])
+    ways = tuple(map(_build_priority, zones, sources)) if sources else (Priority(zones=zones),)
     return Settings(
         clusters={name: ClusterSettings(endpoint="https://sim", zone=ZONE) for name in CLUSTERS[:clusters]},
         mode=Mode(mode),
         sweep_deletions_max=cap,
         limit_chips=limit_chips,
-        capacity_policies=(CapacityPolicy(priorities=(Priority(zones=zones),)),) if zones else (),
+        capacity_policies=(CapacityPolicy(priorities=ways),) if zones else (),
+        autoscaled_pools_max=autoscaled_max,
         idle_seconds=idle_seconds,
         capacity_first=gangs,
         release_partial_gang_seconds=release_seconds,
     )
+
+
+def _build_priority(zone: str, source: str) -> Priority:
+    """Return the item of a list for one zone."""
+    if source == "reservation":
+        return Priority(zones=(zone,), reservations=(ReservationRef(name=f"held-{zone[-1]}"),))
+    return Priority(zones=(zone,), nodes_from=NodeSource(source) if source else None)
 
 
 class World:
@@ -95,6 +107,7 @@ class World:
         self.faults = FaultTable(self.time, self.rng, self.tell)
         self.judge = Judge(self)
         self.gangs = GangJudge(self)
+        self.fills = FillJudge(self)
         self.gke = GkePools(self, {name: {} for name in self.cluster_names})
         self.clusters = {name: SimCluster(self, name) for name in self.cluster_names}
         self.exporters = {name: SimExporter(self, name) for name in self.cluster_names}
@@ -114,6 +127,8 @@ class World:
                 cap=story.cap,
                 limit_chips=story.limit_chips,
                 candidates=story.candidates,
+                sources=story.sources,
+                autoscaled_max=story.autoscaled_max,
                 idle_seconds=story.idle_seconds,
                 gangs=story.gang_seconds > 0,
                 release_seconds=story.release_seconds,
@@ -248,6 +263,7 @@ class World:
                 elif self.settled and not run.swapped:
                     judge_idle_pools(self, began)
                 self.gangs.see_sweep(run, clean=not counts.get("errors"))
+                self.fills.see_sweep(run, clean=not counts.get("errors"))
                 self.tell(f"answers {answer.status}")
             except Crash:
                 self.tell("crashes")

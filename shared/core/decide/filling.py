@@ -11,7 +11,7 @@ A pool that GKE creates together with its nodes has the same groups, which tell 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shared.core.decide.failures import RULES, classify_failure
@@ -95,6 +95,12 @@ def decide_empty(
     return Decision(Verdict.DELETE, reason, what)
 
 
+def decide_unread(pool: PoolSnapshot) -> Decision:
+    """Return what to tell of a running pool that the autoscaler fills, if its nodes are not known."""
+    message = f"node pool {pool.name} runs; whether it has nodes is not known, because they could not be read"
+    return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
+
+
 def find_error(
     demand: Demand, pod: PodView, pool: PoolSnapshot, filling: Filling, *, now: float
 ) -> FillError | None:
@@ -105,7 +111,8 @@ def find_error(
     and are about this pool. The arguments are those of `decide_empty`.
     """
     created_at = (pool.owner.created_at if pool.owner else None) or 0.0
-    since = max(created_at, pod.unschedulable_since or 0.0)
+    waits = measure_seconds(pod.unschedulable_since, now) is not None
+    since = max(created_at, pod.unschedulable_since or 0.0) if waits else created_at
     machines = filling.machines.errors if filling.machines else ()
     told = [each for each in filling.told if _is_about(_find_zone(demand, pool), each.said)]
     of_groups = _list_since(machines, since, now)
@@ -155,8 +162,9 @@ def _is_about(zone: str, said: str) -> bool:
 
 
 def _list_since(errors: Iterable[FillError], since: float, now: float) -> list[FillError]:
-    """Return the errors that are not older; a time that cannot be true counts as now."""
-    return [each for each in errors if measure_seconds(each.at, now) is None or (each.at or 0.0) >= since]
+    """Return the errors that are not older; a time that cannot be true counts as now, and is left out."""
+    known = [each if measure_seconds(each.at, now) is not None else replace(each, at=None) for each in errors]
+    return [each for each in known if each.at is None or each.at >= since]
 
 
 def _has_waited(pod: PodView, seconds: float, now: float) -> bool:

@@ -1,0 +1,120 @@
+"""What becomes of a create that GKE has accepted.
+
+A pool that is created with its nodes is a failure only after some 35 minutes without capacity. GKE
+tries all that time, and the pool cannot be deleted. It may come good at any moment. A reservation
+answers within a minute. A pool that the autoscaler fills is created empty, in seconds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.core.identity.pools import PoolStatus
+
+if TYPE_CHECKING:
+    from tests.simulation.sim_pool_bodies import Pool
+    from tests.simulation.sim_pools import GkePools
+    from tests.simulation.sim_story import Fault
+
+STUCK_SECONDS = 4500.0
+EMPTY_SECONDS = 22.0
+TRIES_SECONDS = 2104.0
+"""Quoted messages say "after 35m4s" to "after 35m11s"."""
+RESERVED_SECONDS = 40.0
+AGAIN_SECONDS = 150.0
+"""How often GKE may find machines that have come meanwhile."""
+EXHAUSTED = (
+    "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS: The zone '{zone}' does not have enough resources available to "
+    "fulfill the request"
+)
+_FAILED = (
+    "Not all instances running in IGM after 35m7s. Expected {size}, running {made}, transitioning {short}. "
+    "Current errors: [GCE_STOCKOUT]: Instance '{pool}-0' creation failed: The zone '{zone}' does not have enough "
+    "resources available to fulfill the request"
+)
+
+
+def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:
+    """Let a creation end in time, with the nodes that there are then."""
+    kind, rng, time = outcome.kind if outcome else "", gke.world.rng, gke.world.time
+    seconds = 60 + rng.random() * 60
+    if kind == "stockout":
+        # A stockout of a known length may come good late.
+        pool.dry_until = time.now + (outcome.seconds if outcome and outcome.seconds else TRIES_SECONDS + 60)
+    if pool.autoscaled:
+        end = STUCK_SECONDS if kind == "slow" else EMPTY_SECONDS + 6 * (rng.random() - 0.5)
+        time.after(end, lambda: _run_empty(gke, pool))
+        return
+    if not gke.has_machines(pool):
+        tries = RESERVED_SECONDS if pool.reserved else TRIES_SECONDS
+        _try_again(gke, pool, until=time.now + tries + 14 * (rng.random() - 0.5))
+        return
+    _take_machines(gke, pool)
+    if kind == "slow":
+        time.after(STUCK_SECONDS, lambda: _run(gke, pool))
+    elif kind in ("degraded", "half"):
+        time.after(seconds, lambda: _run_half(gke, pool))
+        if kind == "degraded":
+            time.after(seconds + 200, lambda: _run(gke, pool))
+    else:
+        time.after(seconds, lambda: _run(gke, pool))
+
+
+def _take_machines(gke: GkePools, pool: Pool) -> None:
+    """Let the group make all machines; they start some seconds later."""
+    time = gke.world.time
+    pool.short = 0
+    pool.note_machines(time.now, coming=pool.size)
+    time.after(20.0, lambda: pool.note_machines(time.now, made=pool.size))
+
+
+def _try_again(gke: GkePools, pool: Pool, *, until: float) -> None:
+    """Let GKE look for machines until it gives up."""
+    time, rng = gke.world.time, gke.world.rng
+    if not gke.is_there(pool) or pool.status != PoolStatus.PROVISIONING:
+        return
+    if gke.has_machines(pool):
+        gke.world.tell(f"GKE finds machines for {pool.name} after {time.now - pool.made_at:.0f} s")
+        gke.world.fills.late_successes += 1
+        _take_machines(gke, pool)
+        time.after(60 + rng.random() * 60, lambda: _run(gke, pool))
+    elif time.now >= until:
+        _fail(gke, pool)
+    else:
+        if not pool.machines:
+            pool.note_machines(time.now, coming=pool.size)
+            time.after(10.0, lambda: pool.note_machines(time.now, error=EXHAUSTED.format(zone=pool.zone)))
+        time.at(min(time.now + AGAIN_SECONDS, until), lambda: _try_again(gke, pool, until=until))
+
+
+def _fail(gke: GkePools, pool: Pool) -> None:
+    """Let a creation fail; a part of the machines of GPUs may be there, and stays."""
+    if not pool.reserved:
+        gke.world.fills.slow_stockouts += 1
+    dry = gke.world.faults.is_out_of_stock(pool.cluster, pool.zone) or pool.dry_until > gke.world.time.now
+    some = 0 if dry or not pool.gpus else max(0, int(min(gke.find_room(pool.cluster, pool.zone), pool.size - 1)))
+    pool.short = pool.size - some
+    said = _FAILED.format(size=pool.size, made=some, short=pool.short, pool=pool.name, zone=pool.zone)
+    pool.note_machines(gke.world.time.now, made=some, error=EXHAUSTED.format(zone=pool.zone))
+    gke.set_status(pool, PoolStatus.ERROR, said)
+    if some:
+        gke.fill(pool)
+
+
+def _run_empty(gke: GkePools, pool: Pool) -> None:
+    if gke.is_there(pool):
+        gke.world.fills.empty_pools += 1
+        gke.set_status(pool, PoolStatus.RUNNING)
+        gke.world.clusters[pool.cluster].autoscaler.wake()
+
+
+def _run(gke: GkePools, pool: Pool) -> None:
+    if gke.is_there(pool):
+        gke.set_status(pool, PoolStatus.RUNNING)
+        gke.fill(pool)
+
+
+def _run_half(gke: GkePools, pool: Pool) -> None:
+    if gke.is_there(pool):
+        gke.set_status(pool, PoolStatus.RUNNING_WITH_ERROR, "some nodes did not register")
+        gke.fill(pool, pool.size // 2)

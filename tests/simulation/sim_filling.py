@@ -1,0 +1,172 @@
+"""Judges pools of which GKE's autoscaler adds the nodes, and ways of a list that are left.
+
+A pool without a node serves nothing. One with a machine is not given up while its slice waits for
+it. After one that was given up comes a later way of the list, and after the last one a pause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shared.core.identity.pools import PoolStatus
+from tests.simulation.sim_faults import Invocation
+
+if TYPE_CHECKING:
+    from shared.core.identity.names import PoolOwner
+    from tests.simulation.sim_pool_bodies import Pool
+    from tests.simulation.sim_workloads import Workload
+    from tests.simulation.sim_world import World
+
+LOOK_SECONDS_MAX = 30.0
+"""The oldest look before a delete. A machine that came after a younger one is only counted."""
+BOTH_SECONDS = 60.0
+"""So long two pools of one slice may have nodes."""
+PAUSE_SECONDS, PAUSE_SECONDS_MAX = 60, 1800
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """A pool that was given up because it got no nodes."""
+
+    pool: Pool
+    owner: PoolOwner
+    run: Invocation
+
+
+class FillJudge:
+    """Judges what is done with empty pools, and with two pools of one slice."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.empty_pools = 0
+        """Pools that were created for the autoscaler."""
+        self.failed_fills = 0
+        """How often the autoscaler found no machines."""
+        self.slow_stockouts = 0
+        """Creations that failed after 35 minutes."""
+        self.late_successes = 0
+        """Creations that found machines while GKE tried again."""
+        self.late_machines = 0
+        """Machines that came between a look of at most `LOOK_SECONDS_MAX` and the delete."""
+        self._left: dict[tuple[str, str], _Left] = {}
+        """The pool that was given up last, by cluster and claim."""
+
+    def note_look(self, cluster: str, name: str, shows: float) -> None:
+        """Note that the machines of a pool were read now; the answer shows a moment."""
+        run = self._world.time.get_owner()
+        if isinstance(run, Invocation):
+            run.machine_looks[cluster, name] = shows
+
+    # --- each act ---------------------------------------------------------------------------------
+
+    def see_delete(self, pool: Pool, run: Invocation) -> None:
+        """Judge the delete of a pool that GKE accepts now."""
+        made = self._find_waiting(pool)
+        if made is None or not pool.autoscaled or pool.status != PoolStatus.RUNNING:
+            return
+        self._judge_machines(pool, run)
+        owner = pool.owner
+        if owner is not None and not pool.made_nodes:
+            self._left[pool.cluster, owner.claim_hash] = _Left(pool, owner, run)
+
+    def _judge_machines(self, pool: Pool, run: Invocation) -> None:
+        """Report the delete of a pool whose first machine was there before the last look at it."""
+        if not pool.busy or pool.short:
+            return
+        came = next((at for at, said in reversed(pool.machines) if said.made), None)
+        if came is None:
+            return  # the machines are asked for, and none has started
+        look = run.machine_looks.get((pool.cluster, pool.name))
+        if look is not None and came > look and run.call_began - look <= LOOK_SECONDS_MAX:
+            self.late_machines += 1
+            return
+        why = "nothing read its machines" if look is None else f"they were read {self._world.time.now - look:.0f} s ago"
+        self._world.judge.report("machines kept", f"{pool.name} is deleted as its nodes come: {why}")
+
+    def see_create(self, pool: Pool, run: Invocation) -> None:
+        """Judge a create that follows a pool which never had a node.
+
+        The pool was the record of the failure, so the candidate is known only in the same turn.
+        """
+        owner, now = pool.owner, self._world.time.now
+        left = self._left.pop((pool.cluster, owner.claim_hash), None) if owner else None
+        if owner is None or left is None or not left.owner.was_made_for(owner.fingerprint):
+            return
+        index, count = left.owner.candidates
+        follows = left.run is run and owner.candidates[1] == count
+        if follows and owner.candidates[0] <= index < count - 1:
+            text = f"{pool.name} is {owner.candidate} after {left.pool.name}, which is {left.owner.candidate}"
+            self._world.judge.report("candidates", text)
+        rounds = min(left.owner.attempt // count, 10)
+        pause = min(PAUSE_SECONDS * 2**rounds, PAUSE_SECONDS_MAX) if index + 1 == count else 0
+        passed = now - left.pool.made_at
+        if passed < pause:
+            text = f"{pool.name} follows {left.pool.name} after {passed:.0f} s, and not {pause} s"
+            self._world.judge.report("pauses", text)
+
+    def see_serving(self, pool: Pool, run: Invocation) -> None:
+        """Judge an Event that says that a pool serves."""
+        if pool.autoscaled and not self._count_nodes(pool) and pool.emptied_at < run.began:
+            text = f"{run.label.split()[0]} says that {pool.name} serves, but it has no node"
+            self._world.judge.report("true reasons", text)
+
+    def see_sweep(self, run: Invocation, *, clean: bool) -> None:
+        """Report each slice of which two pools have had nodes for a minute before a sweep, and still have.
+
+        After a sweep with errors, or one that may not delete, nothing is known.
+        """
+        story = self._world.story
+        free = story.mode == "active" and story.cap == 50 and story.versions == 1
+        if not clean or not free or run.swapped or "stale" in run.notes:
+            return
+        for cluster in self._world.clusters.values():
+            found: dict[str, list[Pool]] = {}
+            for pool in self._world.gke.pools[cluster.name].values():
+                if pool.owner and pool.owner.claim_hash and self._keeps_nodes(pool, run.began - BOTH_SECONDS):
+                    found.setdefault(pool.owner.claim_hash, []).append(pool)
+            for both in found.values():
+                if len(both) > 1 and not cluster.stop_mode:
+                    names = " and ".join(each.name for each in both)
+                    self._world.judge.report("one way", f"{names} of one slice have nodes for a minute")
+
+    def _keeps_nodes(self, pool: Pool, since: float) -> bool:
+        """Return whether a pool of a slice that wants pods has had nodes that no other slice uses."""
+        made = self._find_owner(pool)
+        nodes = [node for node in self._world.clusters[pool.cluster].nodes.values() if node.pool is pool]
+        old = bool(nodes) and all(node.created_at < since for node in nodes)
+        wanted = made is not None and not made.elastic and not made.over and made.changed_at < since
+        return old and wanted and self._world.gke.is_there(pool) and not self._serves_others(pool)
+
+    def _serves_others(self, pool: Pool) -> bool:
+        nodes = (node for node in self._world.clusters[pool.cluster].nodes.values() if node.pool is pool)
+        slices = {(pod.workload.uid, pod.plan.slice_name) for node in nodes for pod in node.pods if pod.units}
+        return bool(slices - {(pool.owner.owner_uid, pool.owner.slice_name)} if pool.owner else slices)
+
+    def _list_twins(self, pool: Pool) -> list[Pool]:
+        """Return the other pools of a pool's claim, which is not elastic."""
+        made = self._find_owner(pool)
+        if pool.owner is None or not pool.owner.claim_hash or made is None or made.elastic:
+            return []
+        mine = pool.owner.claim_hash
+        pools = self._world.gke.pools[pool.cluster].values()
+        return [each for each in pools if each is not pool and each.owner and each.owner.claim_hash == mine]
+
+    # --- what several of them ask -----------------------------------------------------------------
+
+    def _count_nodes(self, pool: Pool) -> int:
+        return sum(node.pool is pool for node in self._world.clusters[pool.cluster].nodes.values())
+
+    def _find_owner(self, pool: Pool) -> Workload | None:
+        owner = pool.owner
+        made = self._world.clusters[pool.cluster].workloads.get((owner.kind, owner.name)) if owner else None
+        return made if made is not None and owner and owner.owner_uid == made.uid else None
+
+    def _find_waiting(self, pool: Pool) -> Workload | None:
+        """Return the owner of a pool whose slice waits for it; None if it does not."""
+        made = self._find_owner(pool)
+        if made is None or made.over or pool.owner is None:
+            return None
+        pods = self._world.clusters[pool.cluster].waiting.values()
+        waits = any(pod.live and pod.workload is made and pod.plan.slice_name == pool.owner.slice_name for pod in pods)
+        return made if waits else None
