@@ -270,24 +270,6 @@ def test_without_a_right_the_other_source_or_the_time_decides(world: World, meth
     assert "what keeps a node pool empty could not be read" in str(world.records.found)
 
 
-@pytest.mark.parametrize(("seconds", "left"), [(890.0, False), (910.0, True)])
-def test_without_both_rights_the_time_decides_and_one_record_names_each(
-    world: World, seconds: float, left: bool
-) -> None:
-    begin(world, seconds=seconds)
-    refuse(world)
-    world.pools.fail_next("read_machines", Denied("Required 'compute.instanceGroupManagers.get' permission"))
-    world.cluster.fail_next("list_scale_up_errors", Denied("cannot list resource events"))
-    by_sweep(world)
-
-    assert status(world, 0) == ("STOPPING" if left else "RUNNING")
-    told = [each for each in world.records.found if "keeps a node pool empty could not be" in each["message"]]
-    assert sorted(each["error"] for each in told) == [
-        "Required 'compute.instanceGroupManagers.get' permission",
-        "cannot list resource events",
-    ]
-
-
 def test_only_the_sweep_reads_what_keeps_a_pool_empty(world: World) -> None:
     begin(world)
     refuse(world)

@@ -118,7 +118,7 @@ class TwoOfEach:
         self.cluster.add(leader, dataclasses.replace(follower, name=f"{who}-follower", uid=f"{who}-follower"))
 
     def _add_empty(self, who: str) -> None:
-        """Add a leader whose pool GKE is creating, and one whose pool the autoscaler has to fill."""
+        """Add a leader whose pool GKE is creating, and one whose pool the autoscaler fills."""
         for name, status in ((f"{who}-slow", PoolStatus.PROVISIONING), (f"{who}-empty", PoolStatus.RUNNING)):
             self._add_jobset(name)
             self.cluster.add(self._pod(name))
