@@ -137,7 +137,7 @@ class Run:
         ask("POST", f"{self.url}/admin/clock", {"advance_seconds": 3000})
 
     def starve(self) -> None:
-        """Let GKE find no capacity for a pool that a sweep creates; the next one reads its groups."""
+        """Let GKE find no capacity for a pool of a sweep, so that the next one reads the groups."""
         ask("POST", f"{self.url}/admin/faults", {"switch": "outcome", "kind": "stockout"})
         self.sweep()
         ask("POST", f"{self.url}/admin/clock", {"advance_seconds": 120})
@@ -172,9 +172,7 @@ def record_collect(run: Run) -> None:
 
 
 def record_sweep(run: Run) -> None:
-    """Create for a leader past the grace; delete for an ended workload; remove nodes; grow a pool.
-
-    First GKE finds no capacity, and the instance groups say so.
+    """Create for leaders past the grace; delete for ended workloads; remove nodes; grow a pool.
     The elastic pool has a list of capacity, so it gives up nodes that GKE has not made.
     """
     zones = read_policies("[{priorities: [{location: {zones: [us-east5-b, us-east5-a]}}]}]")
@@ -201,11 +199,6 @@ def record_sweep(run: Run) -> None:
         run.pass_time()
 
 
-def prepare_collect(run: Run) -> None:
-    run.provision()
-    run.pass_time()
-
-
 def prepare_settle(run: Run) -> None:
     """Let the creation of a slice's pool fail, and an elastic pool run."""
     pod, workload = run.pod, run.workload
@@ -215,16 +208,13 @@ def prepare_settle(run: Run) -> None:
     ask("DELETE", f"{run.url}/admin/faults")
     run.want(1)
     run.provision()
-    run.pass_time()
     run.pod, run.workload = pod, workload
     run.clock.advance(3000)
 
 
 def record_settle(run: Run) -> None:
-    """Replace a failed pool; report a success; grow an elastic pool."""
+    """Replace a failed pool; grow an elastic pool."""
     run.settle("Create", limit_chips=1000)
-    run.pass_time()
-    run.settle("Create")
     run.want(3)
     run.settle("Delete")
 
@@ -235,7 +225,7 @@ RUNS: dict[str, Callable[[Run], None]] = {
     "settle": record_settle,
     "sweep": record_sweep,
 }
-PREPARED: dict[str, Callable[[Run], None]] = {"collect": prepare_collect, "settle": prepare_settle}
+PREPARED: dict[str, Callable[[Run], None]] = {"collect": Run.provision, "settle": prepare_settle}
 """What somebody else does before, whose calls do not count."""
 
 
@@ -254,6 +244,7 @@ def recorded(gke: str) -> dict[str, set[str]]:
         run = Run(gke, f"of-{function}")
         if prepare := PREPARED.get(function):
             prepare(run)
+            run.pass_time()
             run.cluster.asked = False
         before = len(ask("GET", f"{gke}/admin/calls")["calls"])
         act(run)
