@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from shared.core.decide.attempts import AttemptDecision, decide_next_attempt, find_newest, record_empty
 from shared.core.decide.filling import Filling, decide_empty, find_error, find_patience, is_empty
 from shared.core.decide.lost_pools import decide_lost
+from shared.core.decide.needed_pools import LOST
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Verdict
 from shared.core.errors import StaleView
@@ -59,7 +60,8 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
     found = AttemptDecision(attempt=attempt, decision=decision)
     if decision.verdict != Verdict.DELETE:
         return found
-    if not empty or find_newest(own) != pool:
+    others = any(each.name != pool.name and each.status not in LOST for each in own)
+    if not empty or others or find_newest(own) != pool:
         return replace_pool(demand, pool, found, ports, None, turn)
     if turn.limits:
         turn.limits.forget()  # this sweep may have deleted pools since it listed them

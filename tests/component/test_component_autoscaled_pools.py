@@ -369,6 +369,19 @@ def test_a_limit_that_refuses_the_next_way_keeps_the_empty_pool(world: World) ->
     assert "limit_chips" in str(world.cluster.notices)
 
 
+def test_of_two_empty_pools_one_goes_and_none_is_created(world: World) -> None:
+    """Seed 1527 of the simulator: two messages at once began with two ways, and a third pool came."""
+    begin(world)
+    first = world.pools.pools[CLUSTER, name_of(0)]
+    earlier = {**first.labels, labels.ATTEMPT: "1", labels.CREATED_AT: str(int(NOW - 1))}
+    world.pools.add(CLUSTER, replace(first, name=name_of(1), labels=earlier))
+    refuse(world)
+    by_sweep(world)
+
+    assert (status(world, 0), status(world, 1)) == ("STOPPING", "RUNNING")
+    assert len(world.pools.bodies) == 1
+
+
 def test_nodes_that_could_not_be_read_do_not_serve(world: World) -> None:
     """Seed 1156 of the simulator: an Event said that an empty pool serves."""
     begin(world, seconds=30)

@@ -54,7 +54,9 @@ class Autoscaler:
     def note_idle(self, pool: Pool) -> None:
         """Remove the nodes of a pool when nothing has needed them for ten minutes."""
         if pool.autoscaled:
-            self._world.time.after(UNNEEDED_SECONDS + LOOP_SECONDS * self._rng.random(), lambda: self._shrink(pool))
+            self._world.time.after(
+                UNNEEDED_SECONDS + LOOP_SECONDS * self._rng.random(), lambda: self._shrink(pool)
+            )
 
     def note_loss(self, pool: Pool, *, comes_back: bool) -> None:
         """Take in that nodes of a pool are lost; the group makes them again, or cannot."""
@@ -74,10 +76,14 @@ class Autoscaler:
         if now < self._due:
             return  # an earlier loop has looked meanwhile
         self._due = math.inf
-        waiting = [pod for pod in self._cluster.waiting.values() if pod.live and pod.units and pod.view.unschedulable]
+        waiting = [
+            pod for pod in self._cluster.waiting.values() if pod.live and pod.units and pod.view.unschedulable
+        ]
         unfit = self._leave_out_placed(waiting)
         pools = self._world.gke.pools[self._cluster.name].values()
-        empty = [pool for pool in pools if pool.waits_empty and not pool.busy and pool.status == PoolStatus.RUNNING]
+        empty = [
+            pool for pool in pools if pool.waits_empty and not pool.busy and pool.status == PoolStatus.RUNNING
+        ]
         fitting = {
             pool.name: found
             for pool in empty
@@ -114,7 +120,9 @@ class Autoscaler:
     def _has_place(self, pod: SimPod, node: Node, free: int, homes: dict[str, str]) -> bool:
         key = pod.plan.pool_key
         taken = [other for other, home in homes.items() if home == node.pool.name]
-        mixes = bool(key) and (homes.get(key, node.pool.name) != node.pool.name or any(each != key for each in taken))
+        mixes = bool(key) and (
+            homes.get(key, node.pool.name) != node.pool.name or any(each != key for each in taken)
+        )
         return free >= pod.units and not mixes and self._cluster.fits(pod, node)
 
     def _ask(self, pool: Pool, pods: Sequence[SimPod]) -> None:

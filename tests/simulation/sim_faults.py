@@ -15,7 +15,7 @@ from shared.core.errors import (
     Throttled,
     Unavailable,
 )
-from tests.simulation.sim_story import CLUSTERS, START, Fault
+from tests.simulation.sim_story import CLUSTERS, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable

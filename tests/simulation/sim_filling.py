@@ -49,6 +49,8 @@ class FillJudge:
         """Creations that found machines while GKE tried again."""
         self.late_machines = 0
         """Machines that came between a look of at most `LOOK_SECONDS_MAX` and the delete."""
+        self.late_claims: set[str] = set()
+        """Claims that got a second pool whose request was on its way, which is counted."""
         self._left: dict[tuple[str, str], _Left] = {}
         """The pool that was given up last, by cluster and claim."""
 
@@ -81,7 +83,11 @@ class FillJudge:
         if look is not None and came > look and run.call_began - look <= LOOK_SECONDS_MAX:
             self.late_machines += 1
             return
-        why = "nothing read its machines" if look is None else f"they were read {self._world.time.now - look:.0f} s ago"
+        why = (
+            "nothing read its machines"
+            if look is None
+            else f"they were read {self._world.time.now - look:.0f} s ago"
+        )
         self._world.judge.report("machines kept", f"{pool.name} is deleted as its nodes come: {why}")
 
     def see_create(self, pool: Pool, run: Invocation) -> None:
@@ -112,7 +118,7 @@ class FillJudge:
             self._world.judge.report("true reasons", text)
 
     def see_sweep(self, run: Invocation, *, clean: bool) -> None:
-        """Report each slice of which two pools have had nodes for a minute before a sweep, and still have.
+        """Report each slice of which two pools have nodes, and had them a minute before a sweep.
 
         After a sweep with errors, or one that may not delete, nothing is known.
         """
@@ -125,13 +131,13 @@ class FillJudge:
             for pool in self._world.gke.pools[cluster.name].values():
                 if pool.owner and pool.owner.claim_hash and self._keeps_nodes(pool, run.began - BOTH_SECONDS):
                     found.setdefault(pool.owner.claim_hash, []).append(pool)
-            for both in found.values():
-                if len(both) > 1 and not cluster.stop_mode:
+            for claim, both in found.items():
+                if len(both) > 1 and not cluster.stop_mode and claim not in self.late_claims:
                     names = " and ".join(each.name for each in both)
                     self._world.judge.report("one way", f"{names} of one slice have nodes for a minute")
 
     def _keeps_nodes(self, pool: Pool, since: float) -> bool:
-        """Return whether a pool of a slice that wants pods has had nodes that no other slice uses."""
+        """Return whether a pool of a slice that wants pods has nodes that no other slice uses."""
         made = self._find_owner(pool)
         nodes = [node for node in self._world.clusters[pool.cluster].nodes.values() if node.pool is pool]
         old = bool(nodes) and all(node.created_at < since for node in nodes)
@@ -165,8 +171,18 @@ class FillJudge:
     def _find_waiting(self, pool: Pool) -> Workload | None:
         """Return the owner of a pool whose slice waits for it; None if it does not."""
         made = self._find_owner(pool)
-        if made is None or made.over or pool.owner is None:
+        if made is None or made.over or pool.owner is None or not fits(pool, made):
             return None
         pods = self._world.clusters[pool.cluster].waiting.values()
-        waits = any(pod.live and pod.workload is made and pod.plan.slice_name == pool.owner.slice_name for pod in pods)
+        waits = any(
+            pod.live and pod.workload is made and pod.plan.slice_name == pool.owner.slice_name for pod in pods
+        )
         return made if waits else None
+
+
+def fits(pool: Pool, made: Workload) -> bool:
+    """Return whether the pods of a workload can run on a pool, by its machine."""
+    shape = made.shape
+    if shape.gpu != bool(pool.gpus) or pool.accelerator != shape.accelerator or pool.spot != made.spot:
+        return False
+    return shape.gpu or pool.topology == shape.topology

@@ -96,9 +96,12 @@ class GangJudge:
         owned = [each for each in self._world.gke.pools[pool.cluster].values() if _is_of(each, made)]
         oldest = min(self._oldest.get(made.uid, now), *(each.made_at for each in owned))
         self._oldest[made.uid] = oldest
-        if slices <= set(self._find_running(cluster, made)):
-            # The last pool may be ready only when the others are being given back.
-            if now - self._ended_at.get(made.uid, 0.0) > PAUSE_SECONDS_MAX:
+        running, run = self._find_running(cluster, made), self._world.time.get_owner()
+        if slices <= set(running):
+            # The last pool may be ready only when the others are being given back, or about to be.
+            began = run.began if isinstance(run, Invocation) else now
+            seen = all(each.runs_since is not None and each.runs_since < began for each in running.values())
+            if seen and now - self._ended_at.get(made.uid, 0.0) > PAUSE_SECONDS_MAX:
                 self._world.judge.report("gangs", f"{pool.name} is given back, and all slices have their pools")
             return
         self._ended_at[made.uid] = now
@@ -210,7 +213,9 @@ class GangJudge:
         taken = any(act.verb == "take-name" and act.name == made.name for act in world.story.acts)
         # The rounds of others take room and leave it, at any moment of the pause.
         moves = any(each.waits and each is not made for each in cluster.workloads.values())
-        short = taken or moves or world.faults.is_short(cluster.name) or self._is_borrowed(cluster, made)
+        owned = [pool for pool in world.gke.pools[cluster.name].values() if _is_of(pool, made)]
+        tries = any(pool.status == PoolStatus.PROVISIONING for pool in owned)  # the next way follows its failure
+        short = taken or moves or tries or world.faults.is_short(cluster.name) or self._is_borrowed(cluster, made)
         if told and plain and not short and self._has_room(cluster, made):
             text = f"{max(told)[1]!r} is the last word for {made.kind} {made.name}, and there is room"
             world.judge.report("served when there is capacity", text)
@@ -218,8 +223,8 @@ class GangJudge:
     def _is_borrowed(self, cluster: SimCluster, made: Workload) -> bool:
         """Return whether pods of other workloads keep one of its pools that does not count.
 
-        It has errors, is not the only one of its slice, or is the autoscaler's. It is not replaced, and its machines are
-        not free, until these pods end (docs/capacity.md).
+        It has errors, is not the only one of its slice, or is the autoscaler's. It is not replaced,
+        and its machines are not free, until these pods end (docs/capacity.md).
         """
         owned = [pool for pool in self._world.gke.pools[cluster.name].values() if _is_of(pool, made)]
         names = [pool.owner.slice_name for pool in owned if pool.owner]

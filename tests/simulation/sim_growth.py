@@ -50,7 +50,9 @@ def give_up(gke: GkePools, pool: Pool, names: Sequence[str]) -> None:
 
 def refill(gke: GkePools) -> None:
     """Let pools that could not grow have the machines that there are now."""
-    for pool in [pool for pools in gke.pools.values() for pool in pools.values() if pool.short and not pool.autoscaled]:
+    for pool in [
+        pool for pools in gke.pools.values() for pool in pools.values() if pool.short and not pool.autoscaled
+    ]:
         if pool.status in RESTING:
             pool.short -= max(0, int(min(gke.find_room(pool.cluster, pool.zone), pool.short)))
             gke.fill(pool)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from shared.core.identity.pools import PoolStatus
 from shared.core.times import AHEAD_SECONDS_MAX
 from tests.simulation.sim_faults import Invocation, PoolRead
+from tests.simulation.sim_filling import fits
 from tests.simulation.sim_growth import LIVE
 from tests.simulation.sim_sharing import judge_sharing
 from tests.simulation.sim_story import DRAIN_SECONDS, GRACE_SECONDS, START
@@ -97,6 +98,7 @@ class Judge:
             for other in [each for each in own if each.status in LIVE]:
                 if self._known_from.get((other.cluster, other.name), other.made_at) > run.call_began:
                     self.late_creates += 1  # nothing can recall a request that is on its way
+                    self._world.fills.late_claims.add(owner.claim_hash)
                 elif not self._serves_others(other, now) and not self._mixes(pool):
                     self.report(
                         "one pool per claim",
@@ -389,14 +391,6 @@ def read_reason(message: str) -> str:
     """Return the reason at the end of an Event's text; empty without one."""
     found = _REASON.search(message)
     return found[1] if found else ""
-
-
-def fits(pool: Pool, made: Workload) -> bool:
-    """Return whether the pods of a workload can run on a pool, by its machine."""
-    shape = made.shape
-    if shape.gpu != bool(pool.gpus) or pool.accelerator != shape.accelerator or pool.spot != made.spot:
-        return False
-    return shape.gpu or pool.topology == shape.topology
 
 
 def tells_suspension(world: World, made: Workload) -> bool:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+
 @dataclass(slots=True)
 class GkePools:
     """`shared.core.ports.NodePools` of one story; the truth is `pools`."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import get_kind
 from shared.core.times import AHEAD_SECONDS_MAX
-from tests.simulation.sim_judge import fits, read_reason, tells_suspension
+from tests.simulation.sim_filling import fits
+from tests.simulation.sim_judge import read_reason, tells_suspension
 from tests.simulation.sim_story import DRAIN_SECONDS, ZONE
 from tests.simulation.sim_workloads import list_pods
 

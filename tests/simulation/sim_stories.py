@@ -11,7 +11,7 @@ from tests.simulation.sim_story import Act, Fault, Stock, Story
 LENGTH_SECONDS = 2400.0
 STOPPED_SHARE = 0.05
 BLIND_SHARE = 0.15
-LIST_SHARE = 0.32
+LIST_SHARE = 0.36
 SOURCES_SHARE, FEW_SHARE = 0.4, 0.1
 REFUSED_SHARE, STALE_SHARE = 0.3, 0.05
 SCARCE_SHARE = 0.06
@@ -252,7 +252,7 @@ def _make_stock(seed: int, candidates: int, sweeps: list[float]) -> tuple[Stock,
 
 
 def _draw_sources(seed: int, candidates: int) -> tuple[tuple[str, ...], int]:
-    """Return what makes the nodes in each zone of a list, and how many pools the autoscaler may have.
+    """Return what makes the nodes in each zone of a list, and the most autoscaled pools.
 
     In most stories with a list, all zones have the default, which is the autoscaler.
     """

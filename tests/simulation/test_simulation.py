@@ -41,7 +41,11 @@ def test_five_hundred_stories_violate_nothing_new() -> None:
     assert figures.counts["deletes"] > STORIES / 2
     assert figures.counts["faults struck"] > STORIES / 4
     assert figures.counts["stories with an autoscaled pool or a slow stockout"] >= STORIES / 3
-    for name in ("scale-ups without machines", "creations that failed after 35 minutes", "creations that came good late"):
+    for name in (
+        "scale-ups without machines",
+        "creations that failed after 35 minutes",
+        "creations that came good late",
+    ):
         assert figures.counts[name] > STORIES / 50, name
 
 

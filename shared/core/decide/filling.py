@@ -96,7 +96,7 @@ def decide_empty(
 
 
 def decide_unread(pool: PoolSnapshot) -> Decision:
-    """Return what to tell of a running pool that the autoscaler fills, if its nodes are not known."""
+    """Return what to tell of a pool that the autoscaler fills, if its nodes are not known."""
     message = f"node pool {pool.name} runs; whether it has nodes is not known, because they could not be read"
     return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
 
@@ -162,7 +162,7 @@ def _is_about(zone: str, said: str) -> bool:
 
 
 def _list_since(errors: Iterable[FillError], since: float, now: float) -> list[FillError]:
-    """Return the errors that are not older; a time that cannot be true counts as now, and is left out."""
+    """Return the errors that are not older; a time that cannot be true is left out, as of now."""
     known = [each if measure_seconds(each.at, now) is not None else replace(each, at=None) for each in errors]
     return [each for each in known if each.at is None or each.at >= since]
 
