@@ -8,6 +8,7 @@ and without pauses, which is what a retry of one node pool does.
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -25,13 +26,33 @@ SECTION = "scarcity: four slices, three zones, virtual time"
 SLICES, HOSTS, HOURS = 4, 2, 6
 _WAITING = Slices(name="train", zones="abc", slices=SLICES)
 _LINES = (
-    ("time to the first running slice", "min"),
-    (f"time until all run, at most {HOURS} h", "min"),
-    ("paid for while not all run", "chip-hours"),
-    ("creates", ""),
-    ("places held by creates, in sum", "min"),
-    ("places held by creates, the most at one time", ""),
+    ("time to the first running slice", "min", "first"),
+    (f"time until all run, at most {HOURS} h", "min", "whole"),
+    ("paid for while not all run", "chip-hours", "chip_hours"),
+    ("creates", "", "creates"),
+    ("places held by creates, in sum", "min", "held"),
+    ("places held by creates, the most at one time", "", "places"),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lived:
+    """What one scarcity cost; times in minutes, at most `HOURS`."""
+
+    first: float
+    """Until the pods of one slice run."""
+    whole: float
+    """Until all pods run."""
+    chip_hours: float
+    """Of all nodes, while not all pods run."""
+    creates: int
+    held: float
+    """Of all operations that create a pool, in sum."""
+    places: int
+    """The most such operations at one time."""
+    operation_seconds_max: float
+    both_seconds: float
+    """The longest time for which two pools of one slice had nodes."""
 
 
 def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
@@ -45,18 +66,20 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
         lived = {}
         for side in (THIS, CREATION, LOOP, COMPUTE_CLASS):
             say(f"scarce capacity: {side.name}")
-            lived[side.name] = [_live(seed, side) for seed in range(runs)]
+            lived[side.name] = [live_scarcity(seed, side) for seed in range(runs)]
         figures = [
             Figure(
                 section=f"{SECTION}; the baseline is {name}",
                 what=what,
                 unit=unit,
-                samples=tuple(each[index] for each in lived[THIS.name]),
-                baseline=tuple(max(each[index], 0.1) for each in others),  # a ratio to nothing says nothing
+                samples=tuple(float(getattr(each, field)) for each in lived[THIS.name]),
+                baseline=tuple(
+                    max(getattr(each, field), 0.1) for each in others
+                ),  # a ratio to nothing says nothing
             )
             for name, others in lived.items()
             if name != THIS.name
-            for index, (what, unit) in enumerate(_LINES)
+            for what, unit, field in _LINES
         ]
         return [*figures, *stockouts.measure(min(runs, 5), say)]
 
@@ -72,19 +95,21 @@ def make_stock(seed: int) -> tuple[Stock, ...]:
     return tuple(sorted(rows, key=lambda row: row.at))
 
 
-def _live(seed: int, side: Side) -> tuple[float, ...]:
-    """Return what `_LINES` has, of one scarcity."""
+def live_scarcity(seed: int, side: Side) -> Lived:
+    """Return what one scarcity costs. The process must be prepared."""
     with scarce(seed, (_WAITING,), make_stock(seed), side, hours=HOURS) as scarcity:
         if side is COMPUTE_CLASS:
             live_with(scarcity)
         whole = scarcity.wait_for(("train0",), hours=HOURS)
         made, longest = scarcity.list_creations(), HOURS * 60.0
         moments = sorted(itertools.chain(((begin, 1) for begin, _ in made), ((end, -1) for _, end in made)))
-        return (
-            min(scarcity.find_first_run(), longest),
-            min(whole, longest),
-            scarcity.idle_chip_seconds / 3600,
-            float(len(made)),
-            sum(end - begin for begin, end in made) / 60,
-            float(max(itertools.accumulate(change for _, change in moments), default=0)),
+        return Lived(
+            first=min(scarcity.find_first_run(), longest),
+            whole=min(whole, longest),
+            chip_hours=scarcity.idle_chip_seconds / 3600,
+            creates=len(made),
+            held=sum(end - begin for begin, end in made) / 60,
+            places=max(itertools.accumulate(change for _, change in moments)),
+            operation_seconds_max=max(end - begin for begin, end in made),
+            both_seconds=scarcity.both_seconds,
         )

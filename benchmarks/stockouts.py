@@ -18,16 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FIVE = "five ways, capacity in the fifth; the baseline has nodes_from creation, as 0.2.0"
-CROWD = "64 slices in a stockout, and a 65th in another zone; the baseline has nodes_from creation, as 0.2.0"
-ALONE = "64 slices without a list in a stockout, and a 65th in another zone"
+CROWD = "64 slices in a stockout, and a 65th in another zone"
 SLICES, HOURS = 64, 8
-LATER_SECONDS = 300.0
-"""When the 65th slice comes."""
 WATCH_SECONDS = 1800.0
 """So long the world is watched after the pods run."""
 _WAITING = Slices(name="train", zones="abcde")
 _DRY = tuple(Stock(0.0, zone, 0) for zone in "abcd")
-_OTHER = Slices(name="other", shape="two-other", accelerator="tpu-v6e-slice", zones="e", at=LATER_SECONDS)
+_CASES = (
+    ("with lists, filled by the autoscaler", "abc", "e", THIS),
+    ("the same, and the 65th has a list too", "abc", "de", THIS),
+    ("with lists, nodes_from creation, as 0.2.0", "abc", "e", CREATION),
+    ("without a list", "a", "e", THIS),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,22 +80,13 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
         )
         for what, unit, name in lines
     ]
-    crowds = {}
-    for section, zones, side in ((CROWD, "abc", THIS), (CROWD, "abc", CREATION), (ALONE, "a", THIS)):
-        say(f"{section.partition(';')[0]}: {side.name}")
-        crowds[zones, side.name] = [live_crowded(seed, zones, side) for seed in range(runs)]
-    for what, name in (
-        ("until GKE accepts the 65th pool", "accepted"),
-        ("until the pods of the 65th run", "runs"),
-    ):
-        ours_crowd, others_crowd, alone = (
-            tuple(min(getattr(each, name), HOURS * 60.0) for each in found) for found in crowds.values()
-        )
-        figures += [
-            Figure(section=CROWD, what=what, unit="min", samples=ours_crowd, baseline=others_crowd),
-            Figure(section=ALONE, what=what, unit="min", samples=alone),
-        ]
-    return sorted(figures, key=lambda each: (FIVE, CROWD, ALONE).index(each.section))
+    for how, zones, own, side in _CASES:
+        say(f"{CROWD}: {how}")
+        crowds = [live_crowded(seed, zones, side, own=own) for seed in range(runs)]
+        for what, name in (("GKE accepts its pool after", "accepted"), ("its pods run after", "runs")):
+            samples = tuple(min(getattr(each, name), HOURS * 60.0) for each in crowds)
+            figures.append(Figure(section=CROWD, what=f"{how}: {what}", unit="min", samples=samples))
+    return figures
 
 
 def live_five_ways(seed: int, side: Side, *, exporter: bool = True) -> FiveWays:
@@ -110,19 +103,22 @@ def live_five_ways(seed: int, side: Side, *, exporter: bool = True) -> FiveWays:
         )
 
 
-def live_crowded(seed: int, zones: str, side: Side) -> Crowded:
-    """Return what becomes of a slice that comes five minutes after 64 others.
+def live_crowded(
+    seed: int, zones: str, side: Side, *, own: str = "e", later: float = 300.0, hours: float = HOURS
+) -> Crowded:
+    """Return what becomes of a slice that comes after 64 others.
 
     Args:
         seed: of everything that is random.
         zones: the ways of the 64, none of which has room.
         side: who provisions.
+        own: the ways of the slice, each of which has room.
+        later: the seconds after which it comes.
+        hours: how long its pods are waited for.
     """
     crowd = Slices(name="crowd", zones=zones, count=SLICES)
-    with scarce(
-        seed, (crowd, _OTHER), tuple(Stock(0.0, zone, 0) for zone in zones), side, hours=HOURS
-    ) as scarcity:
-        runs = scarcity.wait_for(("other0",), hours=HOURS)
-        began = START + LATER_SECONDS
-        made = scarcity.list_creations("other0")
-        return Crowded(accepted=(made[0][0] - began) / 60 if made else math.inf, runs=runs)
+    other = Slices(name="other", shape="two-other", accelerator="tpu-v6e-slice", zones=own, at=later)
+    stock = tuple(Stock(0.0, zone, 0) for zone in zones)
+    with scarce(seed, (crowd, other), stock, side, hours=hours) as scarcity:
+        runs, made = scarcity.wait_for(("other0",), hours=hours), scarcity.list_creations("other0")
+        return Crowded(accepted=(made[0][0] - START - later) / 60 if made else math.inf, runs=runs)
