@@ -15,6 +15,7 @@ from cli.status import read_status
 from cli.status_table import print_status
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
+from shared.core.decide.failures import RULES, Failure
 from shared.core.errors import Unavailable
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
@@ -214,8 +215,8 @@ def test_a_failed_creation_is_told_with_attempt_class_words_and_next_try(
     world.pools.add(CLUSTER, a_pool("ERROR", error=error, age_seconds=age_seconds))
     world.cluster.add(a_pod(created_at=NOW - 600, unschedulable_since=NOW - 600))
     put_in_place(monkeypatch, a_deployment(world))
-    due = NOW - age_seconds + find_pause(a_claim().hash, 0)
     decision, attempt, failure, following = expected
+    due = NOW - age_seconds + find_pause(a_claim().hash, RULES[Failure(failure)].doublings)
 
     shown = json.loads(run("status", "--json").stdout)
     line = next(each for each in run("status").stdout.splitlines() if each.startswith("train-workers-0 "))
@@ -237,7 +238,9 @@ def test_what_only_the_operation_says_is_told_of_the_pool_too(monkeypatch: pytes
     shown = json.loads(run("status", "--json").stdout)
 
     assert [row["failure"] for row in (*shown["pools"], *shown["waiting"])] == ["internal", "internal"]
-    assert shown["waiting"][0]["next_try"] == format_time(NOW - 10 + find_pause(a_claim().hash, 0))
+    assert shown["waiting"][0]["next_try"] == format_time(
+        NOW - 10 + find_pause(a_claim().hash, RULES[Failure.INTERNAL].doublings)
+    )
     assert run("status").stdout.count("[pool_failed, failure: internal]") == 1
 
 
