@@ -370,7 +370,7 @@ def test_a_limit_that_refuses_the_next_way_keeps_the_empty_pool(world: World) ->
 
 
 def test_of_two_empty_pools_one_goes_and_none_is_created(world: World) -> None:
-    """Seed 1527 of the simulator: two messages at once began with two ways, and a third pool came."""
+    """Seed 1527: two messages at once began with two ways, and a third pool came."""
     begin(world)
     first = world.pools.pools[CLUSTER, name_of(0)]
     earlier = {**first.labels, labels.ATTEMPT: "1", labels.CREATED_AT: str(int(NOW - 1))}
