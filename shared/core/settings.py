@@ -176,8 +176,8 @@ class Settings:
     """From a tier to what makes the nodes of its pools: ``creation``, or GKE's ``autoscaler``,
     which says within a minute or two that there is no capacity. Default: the autoscaler for spot
     and on-demand where a list of capacity has another way, else creation. Flex-start pools always
-    have the autoscaler. Elastic pools, pools of several GPU machines for one slice, and pools that
-    are made before pods exist never have it."""
+    have the autoscaler. These never have it: elastic pools, several GPU machines for one slice,
+    pods that use a part of a host's accelerators, and pools that are made before pods exist."""
     node_wait_seconds: Annotated[int, between(60, 604_800)] = 900
     """How long the autoscaler may leave a pool without a node, and without an error, before the
     next way of a list of capacity is tried. The autoscaler itself gives a machine 15 minutes. For

@@ -1,6 +1,7 @@
-"""Counts in one sweep of one cluster the demands that wait for capacity, and the idle chips.
+"""Counts for one sweep of one cluster: waiting demands, idle chips and autoscaled pools.
 
-Nothing is read for it: the figures come from the decisions that the sweep makes anyway.
+Nothing is read for it: the figures come from the list of pools that the sweep has anyway, and from
+its decisions.
 """
 
 from __future__ import annotations
@@ -36,6 +37,11 @@ class ClusterFigures:
     """By claim: for how many seconds its leader has waited."""
     _idle: dict[str, int] = field(default_factory=dict)
     """By pool: its chips."""
+    _autoscaled: int = 0
+
+    def note_listed(self, pools: Iterable[PoolSnapshot]) -> None:
+        """Note every pool of the cluster, ours and others: each may be one that GKE autoscales."""
+        self._autoscaled = sum(each.autoscaled for each in pools)
 
     def add_pool(self, pool: PoolSnapshot, decision: Decision) -> None:
         """Add the decision about one of our pools."""
@@ -93,6 +99,7 @@ class ClusterFigures:
             "waiting_demands": len(self._waits),
             "oldest_wait_seconds": round(max(self._waits.values(), default=0.0), 1),
             "idle_chips": sum(self._idle.values()),
+            "autoscaled_pools": self._autoscaled,
         }
 
 

@@ -52,6 +52,7 @@ def _sweep_cluster(cluster: str, ports: Ports, report: SweepReport, share_second
     swept = open_sweep(cluster, bound_ports(ports, ports.clock.now() + share_seconds), report)
     listed_at = swept.now()
     pools = PoolIndex(swept.live.pools.list(cluster))
+    swept.figures.note_listed(pools)
     try:
         left = act_on_pools(swept, judge_pools(swept, pools), listed=pools)
         swept.cap.free()

@@ -148,8 +148,8 @@ def test_a_dry_run_decides_about_the_end_of_an_operation(url: str, deployment: D
     letters = json.loads(run("replay", "--dead-letters", "--dry-run", "--json").stdout)["letters"]
 
     assert sorted((each["decision"], each["decided_because"]) for each in letters) == [
-        ("create", "pool_absent"),
         ("refuse", "event_malformed"),
+        ("wait", "pool_gone"),
     ]
 
 

@@ -10,14 +10,16 @@ import yaml
 from rich.console import Console
 
 from cli.printing import format_age
+from cli.rehearsal import SHOWN_MAX
 from cli.status import read_status
 from cli.status_table import print_status
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
+from shared.core.decide.failures import RULES, Failure
 from shared.core.errors import Unavailable
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
-from shared.core.ports import SurplusMark
+from shared.core.ports import FillError, Machines, SurplusMark
 from shared.core.times import format_minute, format_time
 from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_go_pool, a_jobset, a_pod, a_pool
 from tests.cli.cli_world import a_deployment, put_in_place, run
@@ -86,6 +88,41 @@ def test_a_warm_pool_is_shown_with_its_idle_time(world: World, monkeypatch: pyte
     row = json.loads(run("status", "--json").stdout)["pools"][0]
     assert (row["warm"], row["idle_seconds"], row["idle_seconds_max"]) == (True, 720, 1800)
     assert "is idle since 2027-01-15T07:48:00Z and stays until 08:18 UTC (1800 s)" in row["message"]
+
+
+def test_what_gke_says_while_it_creates_a_pool_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(Records())
+    world.cluster.add(a_pod(created_at=NOW - 600, unschedulable_since=NOW - 600))
+    world.pools.add(CLUSTER, a_pool("PROVISIONING", age_seconds=590))
+    said = "ZONE_RESOURCE_POOL_EXHAUSTED: no capacity"
+    world.pools.machines[POOL] = Machines(errors=(FillError(said, NOW - 540),))
+    put_in_place(monkeypatch, a_deployment(world))
+
+    lines = run("status").stdout.splitlines()
+
+    (line,) = [each for each in lines if said in each]
+    assert line == (
+        f"default/train: node pool {POOL} is being created and lacks nodes since 2027-01-15T07:51:00Z: no "
+        f"capacity in us-east5-b (GKE: {said}); GKE tries again until 2027-01-15T08:25:10Z [stockout]"
+    )
+    (row,) = json.loads(run("status", "--json").stdout)["waiting"]
+    assert (row["decision"], row["reason"], f"{row['message']} [stockout]") == (
+        "wait",
+        "stockout",
+        line.removeprefix("default/train: "),
+    )
+
+
+def test_what_keeps_many_pools_empty_is_read_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(Records())
+    world.cluster.add(a_jobset(replicas=SHOWN_MAX + 5))
+    for index in range(SHOWN_MAX + 5):
+        claim = a_claim(slice_key=f"default/train-workers-{index}")
+        world.pools.add(CLUSTER, a_pool("PROVISIONING", claim=claim, age_seconds=590))
+        world.cluster.add(a_pod(index=index, uid=f"uid-{index}", unschedulable_since=NOW - 600))
+    read_status(world.ports)
+
+    assert world.pools.count("read_machines") == SHOWN_MAX
 
 
 def test_a_quiet_deployment_is_fine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,8 +215,8 @@ def test_a_failed_creation_is_told_with_attempt_class_words_and_next_try(
     world.pools.add(CLUSTER, a_pool("ERROR", error=error, age_seconds=age_seconds))
     world.cluster.add(a_pod(created_at=NOW - 600, unschedulable_since=NOW - 600))
     put_in_place(monkeypatch, a_deployment(world))
-    due = NOW - age_seconds + find_pause(a_claim().hash, 0)
     decision, attempt, failure, following = expected
+    due = NOW - age_seconds + find_pause(a_claim().hash, RULES[Failure(failure)].doublings)
 
     shown = json.loads(run("status", "--json").stdout)
     line = next(each for each in run("status").stdout.splitlines() if each.startswith("train-workers-0 "))
@@ -201,7 +238,9 @@ def test_what_only_the_operation_says_is_told_of_the_pool_too(monkeypatch: pytes
     shown = json.loads(run("status", "--json").stdout)
 
     assert [row["failure"] for row in (*shown["pools"], *shown["waiting"])] == ["internal", "internal"]
-    assert shown["waiting"][0]["next_try"] == format_time(NOW - 10 + find_pause(a_claim().hash, 0))
+    assert shown["waiting"][0]["next_try"] == format_time(
+        NOW - 10 + find_pause(a_claim().hash, RULES[Failure.INTERNAL].doublings)
+    )
     assert run("status").stdout.count("[pool_failed, failure: internal]") == 1
 
 

@@ -126,6 +126,9 @@ class Account:
                     assert cluster.get_parent(parent, kind.name) is None
         cluster.list_pool_pods(f"{self.world.namespace}-{POOL}")
         if self.name == SWEEP:
+            pod = cluster.get_pod(self.world.namespace, self.world.pods()[0]["metadata"]["name"])
+            assert pod is not None
+            cluster.list_scale_up_errors(pod)
             self.mark_node(cluster, 1.0)
             self.mark_node(cluster, None)
         notice = Notice(

@@ -14,6 +14,7 @@ import pytest
 from shared.core import labels
 from shared.core.errors import Unavailable
 from shared.core.identity.names import build_pool_name
+from shared.core.identity.pools import PoolStatus
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.kinds.elastic import name_elastic
 from shared.core.kueue import Check
@@ -39,11 +40,13 @@ SEAMS = {
     "get_workload",
     "list_pool_nodes",
     "list_pool_pods",
+    "list_scale_up_errors",
     "list_surplus_marks",
     "list_workload_pods",
     "mark_active",
     "mark_surplus",
     "measure",
+    "read_machines",
     "view_owner",
     "write_notice",
     "write_state",
@@ -88,6 +91,7 @@ class TwoOfEach:
         self.queues.checks = []
         for who in (BAD, GOOD):
             self._add_slices(who)
+            self._add_empty(who)
             self._add_ended(who)
             self._add_elastic(who)
             self._add_suspended(who)
@@ -112,6 +116,16 @@ class TwoOfEach:
         leader = self._pod(f"{who}-part", node_name=f"node-{pool.name}", unschedulable=False)
         follower = self._pod(f"{who}-part", pod_labels={labels.COMPLETION_INDEX: "1"})
         self.cluster.add(leader, dataclasses.replace(follower, name=f"{who}-follower", uid=f"{who}-follower"))
+
+    def _add_empty(self, who: str) -> None:
+        """Add a leader whose pool GKE is creating, and one whose pool the autoscaler fills."""
+        for name, status in ((f"{who}-slow", PoolStatus.PROVISIONING), (f"{who}-empty", PoolStatus.RUNNING)):
+            self._add_jobset(name)
+            self.cluster.add(self._pod(name))
+            runs = status == PoolStatus.RUNNING
+            pool = dataclasses.replace(self._add_pool(name), status=status, autoscaled=runs)
+            self.world.pools.add(CLUSTER, pool)
+            del self.cluster.nodes[pool.name]
 
     def _add_ended(self, who: str) -> None:
         """Add pools of a workload that is over, of one whose pool may stay idle, and of none."""

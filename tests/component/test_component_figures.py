@@ -1,4 +1,4 @@
-"""Each sweep tells how many demands wait for capacity, and how many chips are paid for and idle."""
+"""Each sweep tells what waits for capacity, what is paid for and idle, and what is autoscaled."""
 
 from __future__ import annotations
 
@@ -10,9 +10,20 @@ import pytest
 from shared.core import labels
 from shared.core.errors import Busy, Denied, Unavailable
 from shared.core.identity.names import build_pool_name
+from shared.core.identity.pools import PoolStatus
 from shared.core.settings import ClusterSettings
 from shared.core.times import format_time
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_template, settings
+from tests.builders import (
+    CLUSTER,
+    NOW,
+    a_claim,
+    a_foreign_pool,
+    a_jobset,
+    a_pod,
+    a_pool,
+    a_template,
+    settings,
+)
 from tests.component.test_component_elastic import Elastic, a_waiting_pod
 from tests.component.world import Records, World
 
@@ -293,3 +304,19 @@ def test_a_suspended_workload_without_the_rights_waits(world: World, method: str
     (world.pools if method == "create" else world.cluster).before_next(method, refuse)
 
     assert measure(world) == (2, 0.0, 0)
+
+
+def test_autoscaled_pools_are_counted_those_of_others_too(world: World) -> None:
+    world.cluster.pods.clear()
+    world.pools.add(CLUSTER, a_pool(autoscaled=True), a_pool(claim=SECOND), a_foreign_pool("theirs"))
+    for at, status in enumerate(("RUNNING", "PROVISIONING", "ERROR")):
+        world.pools.add(CLUSTER, a_foreign_pool(f"theirs-{at}", status=PoolStatus(status), autoscaled=True))
+
+    (told,) = measure_all(world)
+    assert told["autoscaled_pools"] == 4
+
+
+def test_a_sweep_tells_that_no_pool_is_autoscaled(world: World) -> None:
+    (told,) = measure_all(world)
+
+    assert told["autoscaled_pools"] == 0

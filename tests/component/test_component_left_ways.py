@@ -11,7 +11,7 @@ from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.errors import Unavailable
 from shared.core.identity.names import build_owner_labels
-from shared.core.ports import FillError
+from shared.core.ports import FillError, Machines
 from tests.builders import CLUSTER, NOW, a_claim, a_pod
 from tests.component.empty_pools import POLICY, TOLD, begin, name_of, refuse, run_empty, status
 from tests.component.looks import by_message, by_sweep
@@ -82,3 +82,12 @@ def test_nodes_that_could_not_be_read_do_not_serve(world: World) -> None:
 
     world.records.expect_in_order({"decision": "wait", "reason": "pool_in_progress", "pool": name_of(0)})
     assert "pool_serves" not in str(world.cluster.notices)
+
+
+def test_a_message_that_reads_no_machines_deletes_no_pool(world: World) -> None:
+    """Seed 1000958 of the simulator: the first machine was there, and only the sweep reads it."""
+    begin(world, seconds=3000)
+    world.pools.machines[name_of(0)] = Machines(made=1)
+    by_message(world)
+
+    assert status(world, 0) == "RUNNING"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.errors import Denied, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.creations import Creation
@@ -158,6 +159,25 @@ def test_another_shape_that_gke_still_creates_is_told_as_such(world: World) -> N
     by_sweep(world)
 
     world.records.expect_in_order({"reason": "pool_in_progress_differs"})
+
+
+@pytest.mark.parametrize(("seconds", "left"), [(890.0, False), (910.0, True)])
+def test_without_both_rights_a_time_leaves_an_empty_pool_and_one_record_names_each(
+    world: World, seconds: float, left: bool
+) -> None:
+    world.use(capacity_policies=read_policies("[{priorities: [{}, {location: {zones: [us-east5-a]}}]}]"))
+    begin(world, seconds=seconds)
+    world.pools.move(CLUSTER, FIRST, "RUNNING")
+    world.pools.fail_next("read_machines", Denied("Required 'compute.instanceGroupManagers.get' permission"))
+    world.cluster.fail_next("list_scale_up_errors", Denied("cannot list resource events"))
+    by_sweep(world)
+
+    assert status(world, FIRST) == ("STOPPING" if left else "RUNNING")
+    told = [each for each in world.records.found if "keeps a node pool empty could not be" in each["message"]]
+    assert sorted(each["error"] for each in told) == [
+        "Required 'compute.instanceGroupManagers.get' permission",
+        "cannot list resource events",
+    ]
 
 
 # --- all slices or none ---------------------------------------------------------------------------

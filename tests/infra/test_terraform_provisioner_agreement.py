@@ -194,6 +194,14 @@ def test_every_failed_creation_that_alarms_is_a_reason_with_a_heading(module: Co
     assert not set(alarms) & {Reason.STOCKOUT, Reason.QUOTA_EXCEEDED}, "these have alerts of their own"
 
 
+def test_the_alert_about_autoscaled_pools_has_the_default_of_its_setting(module: Configuration) -> None:
+    field = next(each for each in dataclasses.fields(Settings) if each.name == "autoscaled_pools_max")
+
+    assert (
+        module.locals["autoscaled_pools_max"] == f"${{try(tonumber(var.settings.{field.name}), {field.default})}}"
+    )
+
+
 def test_the_decisions_label_says_every_verdict(module: Configuration) -> None:
     labels = one(module, "google_logging_metric.decisions").body["metric_descriptor"][0]["labels"]
     said = next(each["description"] for each in labels if each["key"] == "decision")
@@ -232,7 +240,7 @@ def test_every_alert_names_a_heading_of_the_runbook(module: Configuration) -> No
     runbook = (ROOT / "docs/runbook.md").read_text()
     headings = {anchor(title) for title in re.findall(r"^#+ (.+)$", runbook, re.MULTILINE)}
 
-    assert len(named) == 15
+    assert len(named) == 16
     assert sorted(named - headings) == []
 
 

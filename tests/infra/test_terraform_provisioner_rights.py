@@ -48,6 +48,7 @@ PERMISSIONS = {
     # https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
     "compute.instanceGroupManagers.get": "compute.instanceGroupManagers.get",
     "compute.instanceGroupManagers.listManagedInstances": "compute.instanceGroupManagers.get",
+    "compute.instanceGroupManagers.listErrors": "compute.instanceGroupManagers.get",
     "compute.instanceGroupManagers.deleteInstances": "compute.instanceGroupManagers.update",
     # https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation: the DNS endpoint
     "Kubernetes": "container.clusters.connect",
@@ -59,9 +60,10 @@ GOOGLE_CALLS = {
     ("shared/edges/gke.py", "a client", "list_operations"),
     ("shared/edges/gke.py", "a client", "delete_node_pool"),
     ("shared/edges/gke.py", "a client", "set_node_pool_size"),
-    ("shared/edges/gke.py", "GET", "compute/v1/{}"),
-    ("shared/edges/gke.py", "POST", "compute/v1/{}/deleteInstances"),
-    ("shared/edges/gke.py", "POST", "compute/v1/{}/listManagedInstances"),
+    ("shared/edges/instance_groups.py", "GET", "compute/v1/{}"),
+    ("shared/edges/instance_groups.py", "GET", "compute/v1/{}/listErrors"),
+    ("shared/edges/instance_groups.py", "POST", "compute/v1/{}/deleteInstances"),
+    ("shared/edges/instance_groups.py", "POST", "compute/v1/{}/listManagedInstances"),
     ("shared/edges/pubsub_topic.py", "a client", "publish"),
 }
 """Every call of a Google API in the deployed code. A new one needs a permission, a row here and one
@@ -134,6 +136,16 @@ class Run:
     def pass_time(self) -> None:
         ask("POST", f"{self.url}/admin/clock", {"advance_seconds": 3000})
 
+    def starve(self) -> None:
+        """Let GKE find no capacity for a pool of a sweep, so that the next one reads the groups."""
+        ask("POST", f"{self.url}/admin/faults", {"switch": "outcome", "kind": "stockout"})
+        self.sweep()
+        ask("POST", f"{self.url}/admin/clock", {"advance_seconds": 120})
+        self.clock.advance(120)
+        self.sweep()
+        ask("DELETE", f"{self.url}/admin/faults")
+        self.pass_time()
+
     def end_workload(self) -> None:
         self.cluster.pods.clear()
         self.cluster.add(dataclasses.replace(self.jobset, terminal="Completed", terminal_since=NOW))
@@ -154,18 +166,18 @@ def record_provision(run: Run) -> None:
 
 
 def record_collect(run: Run) -> None:
-    """Give a pool back, which somebody else (whose calls do not count) has made."""
+    """Give a pool back."""
     run.end_workload()
     run.collect()
 
 
 def record_sweep(run: Run) -> None:
-    """Create for a leader past the grace; delete for an ended workload; remove nodes; grow a pool.
-
+    """Create for leaders past the grace; delete for ended workloads; remove nodes; grow a pool.
     The elastic pool has a list of capacity, so it gives up nodes that GKE has not made.
     """
     zones = read_policies("[{priorities: [{location: {zones: [us-east5-b, us-east5-a]}}]}]")
     listed = {"capacity_policies": zones}
+    run.starve()
     run.want(3)
     run.sweep(**listed)
     run.pass_time()
@@ -187,19 +199,24 @@ def record_sweep(run: Run) -> None:
         run.pass_time()
 
 
-def record_settle(run: Run) -> None:
-    """Report a success; replace a failed pool; create once its name is free; grow elastic pools."""
+def prepare_settle(run: Run) -> None:
+    """Let the creation of a slice's pool fail, and an elastic pool run."""
+    pod, workload = run.pod, run.workload
     ask("POST", f"{run.url}/admin/faults", {"switch": "outcome", "kind": "stockout"})
-    run.settle("Delete", limit_chips=1000)
+    run.provision()
     run.pass_time()
     ask("DELETE", f"{run.url}/admin/faults")
+    run.want(1)
+    run.provision()
+    run.pod, run.workload = pod, workload
     run.clock.advance(3000)
-    run.settle("Create")
-    for pods in (1, 3):
-        run.want(pods)
-        run.settle("Delete")
-        run.pass_time()
-    run.settle("Create")
+
+
+def record_settle(run: Run) -> None:
+    """Replace a failed pool; grow an elastic pool."""
+    run.settle("Create", limit_chips=1000)
+    run.want(3)
+    run.settle("Delete")
 
 
 RUNS: dict[str, Callable[[Run], None]] = {
@@ -208,6 +225,8 @@ RUNS: dict[str, Callable[[Run], None]] = {
     "settle": record_settle,
     "sweep": record_sweep,
 }
+PREPARED: dict[str, Callable[[Run], None]] = {"collect": Run.provision, "settle": prepare_settle}
+"""What somebody else does before, whose calls do not count."""
 
 
 @pytest.fixture(scope="module")
@@ -223,8 +242,8 @@ def recorded(gke: str) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for function, act in RUNS.items():
         run = Run(gke, f"of-{function}")
-        if function == "collect":
-            run.provision()
+        if prepare := PREPARED.get(function):
+            prepare(run)
             run.pass_time()
             run.cluster.asked = False
         before = len(ask("GET", f"{gke}/admin/calls")["calls"])

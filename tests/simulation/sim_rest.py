@@ -78,7 +78,9 @@ def _judge_demands(world: World, cluster: SimCluster) -> None:
             world.judge.report(
                 "served when there is capacity", f"[{read_reason(latest)}] is the last word for {what}"
             )
-        elif _promises(latest, what) and not world.faults.is_out_of_stock(cluster.name):
+        elif _promises(latest, what, empty=_has_empty(world, cluster, pods)) and not world.faults.is_out_of_stock(
+            cluster.name
+        ):
             world.judge.report(
                 "every demand answered", f"[{read_reason(latest)}] is the last word for {what}, {who} waits"
             )
@@ -101,9 +103,15 @@ def _is_left_without(world: World, cluster: SimCluster, pods: list[SimPod], late
         return not moves and _is_left_short(world, cluster, made, latest, zones)
     if not stocked or moves or "PROVISIONING" in what:
         return False
+    empty = _has_empty(world, cluster, pods) and read_reason(latest) in EMPTY_REASONS
+    return empty or read_reason(latest) == "stockout"
+
+
+def _has_empty(world: World, cluster: SimCluster, pods: list[SimPod]) -> bool:
+    """Return whether a slice has a pool to which the autoscaler has added no machine."""
+    made, name = pods[0].workload, pods[0].plan.slice_name
     owned = [each for each in world.gke.pools[cluster.name].values() if _is_of(each, made)]
-    empty = any(each.waits_empty and each.owner and each.owner.slice_name == name for each in owned)
-    return read_reason(latest) == "stockout" or (empty and read_reason(latest) in EMPTY_REASONS)
+    return any(each.waits_empty and each.owner and each.owner.slice_name == name for each in owned)
 
 
 def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: str, zones: list[str]) -> bool:
@@ -133,13 +141,15 @@ def _keeps_wrong_shape(world: World, cluster: SimCluster, made: Workload, what: 
     return free and stocked and get_kind(made.kind).reshapes and "RUNNING of another shape used by nobody" in what
 
 
-def _promises(message: str, what: str) -> bool:
+def _promises(message: str, what: str, *, empty: bool) -> bool:
     """Return whether an Event promises a change, which at rest does not come.
 
+    An empty pool of the slice is such a try, where no zone of its list has machines.
     A try that goes on is true, because the next one follows for ever where no zone has room. That a
     slice waits for the pool of another one is true only while its workload has a free pool.
     """
-    if read_reason(message) == "pool_in_progress" and "PROVISIONING" in what:
+    tries = "PROVISIONING" in what or empty
+    if read_reason(message) == "pool_in_progress" and tries:
         return False
     starves = what.endswith("(RUNNING used by other)")
     return read_reason(message) in IDLE_REASONS or (starves and read_reason(message) == "pool_in_use")

@@ -6,8 +6,10 @@ import pytest
 
 from shared.core.decide.filling import CREATION_TRIES_SECONDS, decide_trying
 from shared.core.decisions import Reason, Verdict
+from shared.core.demand.candidates import Candidate, find_node_source
 from shared.core.ports import FillError, Machines
-from tests.builders import NOW, a_demand, a_pool
+from shared.core.priorities import NodeSource
+from tests.builders import NOW, a_demand, a_pool, a_template, settings
 from tests.unit.filling_enumeration import decide_everything_empty, judge_empty
 
 STOCKOUT = "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity."
@@ -39,3 +41,16 @@ def test_while_gke_tries_to_create_a_pool_its_words_are_told_with_both_times() -
 def test_an_error_from_before_the_pool_is_not_told(at: float) -> None:
     pool = a_pool("PROVISIONING", age_seconds=300.0)
     assert decide_trying(a_demand(), pool, Machines(errors=(FillError(STOCKOUT, at),)), now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("units", "source"),
+    [(4, NodeSource.AUTOSCALER), (2, NodeSource.CREATION)],
+    ids=["a whole host", "a part of it"],
+)
+def test_the_autoscaler_gets_no_pool_whose_pods_it_could_move(units: int, source: NodeSource) -> None:
+    """It moves a pod that uses a part of its host if another node has room (decision 0050)."""
+    demand, template = a_demand(), a_template(chips=units)
+    way = Candidate(demand.capacity, demand.zone)
+
+    assert find_node_source(way, template, demand.shape, settings(), ways=2, elastic=False) == source

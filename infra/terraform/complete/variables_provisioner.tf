@@ -79,7 +79,7 @@ variable "deployed_at" {
 
 variable "elastic_pools" {
   type        = bool
-  description = "Whether the functions may read instance groups and take nodes out of them. Only elastic pools (docs/gpu.md) need it. The right is for all instance groups of a cluster's project."
+  description = "Whether provision and settle may read instance groups, and the sweep may take nodes out of them. Only elastic pools (docs/gpu.md) need it. The right is for all instance groups of a cluster's project."
   default     = true
 }
 

@@ -45,6 +45,8 @@ class Filling:
     """None if they were not read, or could not be."""
     told: Sequence[FillError] = ()
     """What the autoscaler told the pod of the slice that waits."""
+    looked: bool = False
+    """It was tried to read both. Else no time is over, because a machine may be there by now."""
 
 
 def is_empty(pool: PoolSnapshot, nodes: Sequence[object]) -> bool:
@@ -76,7 +78,7 @@ def decide_empty(
     )
     made, coming = (machines.made, machines.coming) if machines else (0, 0)
     patience = find_patience(demand, settings)
-    late = bool(patience) and pool.is_older(patience, now) and _has_waited(pod, patience, now)
+    late = filling.looked and bool(patience) and pool.is_older(patience, now) and _has_waited(pod, patience, now)
     if made or (coming and not late):
         message = f"node pool {name} has no node yet; GKE makes {made + coming} of {count} machines"
         return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)

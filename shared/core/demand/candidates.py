@@ -111,7 +111,7 @@ def read_candidates(
 
 
 def find_node_source(
-    candidate: Candidate, shape: Shape, settings: Settings, *, ways: int, elastic: bool
+    candidate: Candidate, template: PodTemplate, shape: Shape, settings: Settings, *, ways: int, elastic: bool
 ) -> NodeSource:
     """Return what makes the nodes of a candidate's pool.
 
@@ -119,10 +119,12 @@ def find_node_source(
     nodes of spot and on-demand pools. A reservation answers within a minute. The autoscaler gives a
     TPU slice all hosts or none:
     https://cloud.google.com/kubernetes-engine/docs/concepts/tpus#node_pool. It would give some
-    hosts to a slice of GPUs, whose pool would then neither serve nor be free.
+    hosts to a slice of GPUs, whose pool would then neither serve nor be free. It moves no pod that
+    uses all accelerators of its host, but it moves others (docs/evidence/autoscaler.md).
 
     Args:
         candidate: with what its list says.
+        template: of the slice's pods.
         shape: of the slice.
         settings: the operator's settings.
         ways: the number of candidates, at least 1.
@@ -131,7 +133,8 @@ def find_node_source(
     tier = candidate.capacity.tier
     if tier == Tier.FLEX_START:
         return NodeSource.AUTOSCALER
-    if elastic or (shape.gpus and shape.node_count > 1):
+    fills_hosts = template.units >= shape.chips_per_host
+    if elastic or not fills_hosts or (shape.gpus and shape.node_count > 1):
         return NodeSource.CREATION
     fast = ways > 1 and tier in (Tier.SPOT, Tier.ON_DEMAND)
     default = NodeSource.AUTOSCALER if fast else NodeSource.CREATION

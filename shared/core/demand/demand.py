@@ -231,7 +231,8 @@ def _build_demand(
     candidates = candidates or (Candidate(asked, read_zone(template, cluster, settings, disks)),)
     candidates = tuple(
         dataclasses.replace(
-            each, nodes_from=find_node_source(each, shape, settings, ways=len(candidates), elastic=elastic)
+            each,
+            nodes_from=find_node_source(each, template, shape, settings, ways=len(candidates), elastic=elastic),
         )
         for each in candidates
     )

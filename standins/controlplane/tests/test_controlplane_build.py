@@ -121,6 +121,13 @@ def test_a_further_controller_is_built_alone_and_only_on_request(go: FakeGo) -> 
     assert (find_build(go.cache), find_addition_build(go.cache, "kuberay-1.6")) == (base, built)
 
 
+def test_only_the_cloud_that_is_served_elsewhere_is_compiled_into_the_autoscaler(go: FakeGo) -> None:
+    go.make("autoscaler-1.33")
+    (call,) = ((go.folder / "calls").read_text().splitlines())[-1:]
+    assert "-tags externalgrpc " in call
+    assert call.endswith("k8s.io/autoscaler/cluster-autoscaler")
+
+
 def test_the_command_builds_what_is_asked_for_and_shows_it(go: FakeGo) -> None:
     options = ["--cache-folder", str(go.cache), "--with"]
     unknown = go.run("build", *options, "kuberay")

@@ -160,9 +160,10 @@ def test_a_taken_port_is_named_and_nothing_is_started(build: Build, tmp_path: Pa
         ([], "make one: python -m standins.controlplane build", FAILED),
         (["lws-0.7"], "make one: python -m standins.controlplane build --with lws-0.7", FAILED),
         (["ray"], "controller: ray is not valid; valid: kuberay-1.5, ", BAD_INPUT),
+        (["autoscaler-1.33"], "controller: autoscaler-1.33 is built here, but needs a cloud to run", BAD_INPUT),
         (["kuberay-1.5", "kuberay-1.6"], "kuberay-1.5 and kuberay-1.6 cannot run in one cluster", BAD_INPUT),
     ],
-    ids=["no build", "not built", "unknown", "clash"],
+    ids=["no build", "not built", "unknown", "needs a cloud", "clash"],
 )
 def test_what_cannot_be_had_is_refused_before_anything_is_started(
     names: list[str], complaint: str, code: int, build: Build, tmp_path: Path

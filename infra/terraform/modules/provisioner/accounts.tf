@@ -64,7 +64,7 @@ locals {
   size_permissions = {
     provision = ["compute.instanceGroupManagers.get"]
     settle    = ["compute.instanceGroupManagers.get"]
-    sweep     = ["compute.instanceGroupManagers.get", "compute.instanceGroupManagers.update"]
+    sweep     = ["compute.instanceGroupManagers.update"]
   }
 }
 
@@ -89,15 +89,16 @@ resource "google_project_iam_member" "pool_sizes" {
   member  = google_service_account.this[split("/", each.key)[1]].member
 }
 
-# What became of a pool that GKE has accepted and that does not exist: only the sweep asks, for a leader that still waits.
+# What became of a pool that GKE has accepted and that does not exist, and what keeps a pool from getting its machines: only
+# the sweep asks, for a leader that still waits.
 resource "google_project_iam_custom_role" "creations" {
   for_each = local.cluster_projects
 
   project     = each.key
   role_id     = "${replace(var.name, "-", "_")}_creations_${terraform_data.deployed_at.output}"
   title       = "${var.name}: creations of node pools"
-  description = "What the sweep of ${var.name} in project ${var.project_id} needs in addition: GKE's list of operations."
-  permissions = ["container.operations.list"]
+  description = "What the sweep of ${var.name} in project ${var.project_id} needs in addition: GKE's list of operations, and what instance groups say."
+  permissions = ["compute.instanceGroupManagers.get", "container.operations.list"]
 }
 
 resource "google_project_iam_member" "creations" {

@@ -19,6 +19,9 @@ locals {
     "zone_unfit",
   ]
 
+  # From here on, new pools come with their nodes (shared/core/settings.py). With 0 the operator wants that from the start.
+  autoscaled_pools_max = try(tonumber(var.settings.autoscaled_pools_max), 150)
+
   alerts = merge(
     {
       for speed, burn in local.burns : "errors_burn_${speed}" => {
@@ -127,6 +130,16 @@ locals {
         text     = "Nothing proves that an endpoint in the settings is the Kubernetes API of its cluster. Pools that are due are kept, or no pool is created."
         heading  = "cluster_unproven"
       }
+    },
+    {
+      for each in [local.autoscaled_pools_max] : "autoscaled_pools" => {
+        title    = "many autoscaled node pools"
+        severity = "WARNING"
+        duration = "600s"
+        query    = "${local.figure_queries.autoscaled_pools} > ${each - 0.5}"
+        text     = "A cluster has ${each} autoscaled node pools or more. So new pools are created with their nodes, and a stockout is known after 35 minutes instead of two."
+        heading  = "alert-many-autoscaled-node-pools"
+      } if each > 0
     },
     {
       for key, labels in local.exporter_labels : "exporter_absent_${key}" => {

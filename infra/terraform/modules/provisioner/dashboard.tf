@@ -41,6 +41,11 @@ locals {
       lines = { "$${cluster}" = local.figure_queries.idle_chips }
     },
     {
+      title = "Autoscaled node pools"
+      unit  = "pools"
+      lines = { "$${cluster}" = local.figure_queries.autoscaled_pools }
+    },
+    {
       title = "Found by the sweep: what messages missed"
       unit  = "per minute"
       lines = { "$${reason} ($${decision})" = "sum by (decision, reason) (rate(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",function=\"sweep\"}[5m])) * 60" }

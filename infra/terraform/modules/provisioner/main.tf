@@ -24,7 +24,7 @@ locals {
     "max_run_duration_seconds", "mode", "namespace_modes", "node_additional_networks", "node_boot_disk_kms_key",
     "node_confidential_storage", "node_daemonsets_cpu_millis", "node_daemonsets_memory_mib", "node_disk_size_gb",
     "node_disk_size_gb_max", "node_disk_type", "node_max_pods", "node_secondary_boot_disk", "node_secure_boot",
-    "node_tags", "node_workload_identity", "release_partial_gang_seconds", "replace_differing_pools",
+    "node_tags", "node_wait_seconds", "node_workload_identity", "nodes_from", "release_partial_gang_seconds", "replace_differing_pools",
     "resource_labels", "sweep_deletions_max", "workload_policy_prefix",
   ]
   settings = merge(

@@ -20,6 +20,7 @@ locals {
     waiting_demands     = { unit = "1", description = "Demands that wait for capacity from GKE." }
     oldest_wait_seconds = { unit = "s", description = "Seconds for which the oldest of these demands has waited; 0 without one." }
     idle_chips          = { unit = "1", description = "Chips of pools that run and, as far as the sweep knows, do no work." }
+    autoscaled_pools    = { unit = "1", description = "Node pools that GKE's autoscaler may fill, ours and others." }
   }
 
   # PromQL writes the metric type with its first slash as a colon and all other marks as underscores

@@ -175,6 +175,11 @@ run "several_clusters_and_projects" {
   }
 
   assert {
+    condition     = endswith(google_monitoring_alert_policy.this["autoscaled_pools"].conditions[0].condition_prometheus_query_language[0].query, " > 149.5") && endswith(google_monitoring_alert_policy.this["autoscaled_pools"].documentation[0].content, "#alert-many-autoscaled-node-pools")
+    error_message = "150 autoscaled pools, which is the default of the setting, raise an alert, which links to its heading."
+  }
+
+  assert {
     condition     = keys(google_monitoring_monitored_project.of_clusters) == ["other-project"]
     error_message = "Alerts must see the metrics of clusters in other projects; those at home they see anyway."
   }
@@ -190,7 +195,7 @@ run "another_name_and_no_sink" {
     name                = "blue"
     operation_events    = false
     demand_wait_minutes = 90
-    settings            = { mode = "report-only", limit_chips = "256" }
+    settings            = { mode = "report-only", limit_chips = "256", autoscaled_pools_max = "40" }
     elastic_pools       = false
     alert_email         = "team@example.com"
     idle_chips_max      = 16
@@ -215,6 +220,11 @@ run "another_name_and_no_sink" {
   }
 
   assert {
+    condition     = alltrue([for each in google_project_iam_custom_role.creations : contains(each.permissions, "compute.instanceGroupManagers.get")])
+    error_message = "The sweep must read what keeps pools without nodes, also without elastic pools."
+  }
+
+  assert {
     condition     = google_monitoring_notification_channel.email[0].labels["email_address"] == "team@example.com" && alltrue([for each in google_monitoring_alert_policy.this : each.notification_channels == tolist([google_monitoring_notification_channel.email[0].name])])
     error_message = "Every alert must reach the address."
   }
@@ -227,6 +237,11 @@ run "another_name_and_no_sink" {
   assert {
     condition     = endswith(google_monitoring_alert_policy.this["idle_chips"].conditions[0].condition_prometheus_query_language[0].query, " > 16")
     error_message = "The alert about idle chips must have the wished number."
+  }
+
+  assert {
+    condition     = strcontains(google_monitoring_alert_policy.this["autoscaled_pools"].conditions[0].condition_prometheus_query_language[0].query, "user_blue_autoscaled_pools_sum{") && endswith(google_monitoring_alert_policy.this["autoscaled_pools"].conditions[0].condition_prometheus_query_language[0].query, " > 39.5")
+    error_message = "The alert about autoscaled pools must read this deployment's figure, and have the number of its setting."
   }
 
   assert {
@@ -264,5 +279,16 @@ run "a_later_apply_keeps_the_roles" {
   assert {
     condition     = output.role_ids == run.one_cluster.role_ids
     error_message = "The time is that of the first apply: a later one must not make another role."
+  }
+}
+
+run "no_autoscaled_pools" {
+  variables {
+    settings = { autoscaled_pools_max = "0" }
+  }
+
+  assert {
+    condition     = !contains(keys(google_monitoring_alert_policy.this), "autoscaled_pools")
+    error_message = "Who wants no autoscaled pool must not get an alert about each one of others."
   }
 }
