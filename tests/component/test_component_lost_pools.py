@@ -183,14 +183,12 @@ def use_flex(world: World, **overrides: Any) -> None:
     world.use(**{"capacity_policies": read_policies(FLEXIBLE), "flex_start_wait_seconds": WAIT, **overrides})
 
 
-def test_flex_start_that_gets_no_nodes_in_time_is_followed_by_the_next_candidate(
-    world: World, look: Callable[[World], None]
-) -> None:
+def test_flex_start_that_gets_no_nodes_in_time_is_followed_by_the_next_candidate(world: World) -> None:
     use_flex(world)
     by_message(world)
     for attempt in range(2):
         wait_for_flex(world, attempt=attempt)
-        look(world)
+        by_sweep(world)
         assert world.pools.pools[CLUSTER, name_of(attempt)].status == "STOPPING"
         world.pools.move(CLUSTER, name_of(attempt), "gone")
 
@@ -203,7 +201,7 @@ def test_flex_start_that_gets_no_nodes_in_time_is_followed_by_the_next_candidate
     )
 
 
-def test_after_the_last_candidate_the_list_begins_anew(world: World, look: Callable[[World], None]) -> None:
+def test_after_the_last_candidate_the_list_begins_anew(world: World) -> None:
     listed = read_policies("[{priorities: [{}, {flexStart: {enabled: true}}]}]")
     use_flex(world, capacity_policies=listed, flex_start_wait_seconds=310)
     by_message(world)
@@ -213,7 +211,7 @@ def test_after_the_last_candidate_the_list_begins_anew(world: World, look: Calla
     world.pools.move(CLUSTER, name_of(0), "gone")
     assert find_pause(a_claim().hash, 1, 2) < 310
     wait_for_flex(world, attempt=1, seconds=311)
-    look(world)
+    by_sweep(world)
 
     assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(1), name_of(2)]
     assert world.pools.pools[CLUSTER, name_of(1)].status == "STOPPING"
@@ -245,9 +243,7 @@ def test_a_flex_start_pool_goes_on_waiting_when(
     assert len(world.pools.bodies) == 1
 
 
-def test_without_a_list_it_is_told_and_the_pool_goes_on_waiting(
-    world: World, look: Callable[[World], None]
-) -> None:
+def test_without_a_list_it_is_told_and_the_pool_goes_on_waiting(world: World) -> None:
     world.use(flex_start_wait_seconds=WAIT)
     flexible = a_pod(shape={"selectors": {labels.FLEX_START: "true"}})
     world.cluster.add(flexible, a_jobset(template=flexible.template))
@@ -256,7 +252,7 @@ def test_without_a_list_it_is_told_and_the_pool_goes_on_waiting(
     world.cluster.add(
         a_pod(template=flexible.template, created_at=NOW, unschedulable_since=world.clock.now() - WAIT - 1)
     )
-    look(world)
+    by_sweep(world)
 
     assert world.pools.pools[CLUSTER, name_of(0)].status == "RUNNING"
     assert told(
@@ -266,12 +262,10 @@ def test_without_a_list_it_is_told_and_the_pool_goes_on_waiting(
     )
 
 
-def test_a_limit_of_one_slice_lets_the_next_candidate_take_its_place(
-    world: World, look: Callable[[World], None]
-) -> None:
+def test_a_limit_of_one_slice_lets_the_next_candidate_take_its_place(world: World) -> None:
     use_flex(world, limit_slices=1)
     by_message(world)
     wait_for_flex(world)
-    look(world)
+    by_sweep(world)
 
     assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(1)]
