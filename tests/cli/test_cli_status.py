@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -17,7 +18,7 @@ from shared.core.decide.attempts import find_pause
 from shared.core.errors import Unavailable
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
-from shared.core.ports import SurplusMark
+from shared.core.ports import FillError, Machines, SurplusMark
 from shared.core.times import format_minute, format_time
 from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_go_pool, a_jobset, a_pod, a_pool
 from tests.cli.cli_world import a_deployment, put_in_place, run
@@ -274,3 +275,25 @@ def test_no_color_is_heard(world: World, monkeypatch: pytest.MonkeyPatch) -> Non
 )
 def test_ages_are_written_as_kubectl_does(seconds: float | None, text: str) -> None:
     assert format_age(seconds) == text
+
+
+def test_a_pool_that_gkes_autoscaler_has_not_filled_has_no_hosts_no_price_and_one_line_of_cause(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = build_pool_name(a_claim())
+    url = "https://x/projects/p/zones/us-east5-b/instanceGroupManagers/g-grp"
+    said = "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity."
+    world.cluster.add(a_pod(unschedulable_since=NOW - 90))
+    world.pools.pools.clear()
+    world.pools.add(CLUSTER, replace(a_pool(age_seconds=100), autoscaled=True, group_urls=(url,)))
+    world.pools.sizes[name] = 0
+    world.pools.machines[name] = Machines(errors=(FillError(said, NOW - 60),))
+    put_in_place(monkeypatch, a_deployment(world))
+
+    status = read_status(world.ports)
+    (row,) = status.pools
+    assert (row.nodes, row.chips, row.hosts_busy, row.dollars_per_hour) == (0, 0, 0, 0.0)
+    (told,) = [each.message for each in (*status.pools, *status.waiting) if said in each.message]
+    assert f"node pool {name} gets no nodes: no capacity in us-east5-b (GKE: {said})" in told
+    shown = [line.split() for line in run("status").stdout.splitlines() if line.startswith(name)]
+    assert shown[0][2:5] == ["RUNNING", "0", "0/0"]
