@@ -293,7 +293,8 @@ def test_a_pool_that_gkes_autoscaler_has_not_filled_has_no_hosts_no_price_and_on
     status = read_status(world.ports)
     (row,) = status.pools
     assert (row.nodes, row.chips, row.hosts_busy, row.dollars_per_hour) == (0, 0, 0, 0.0)
-    (told,) = [each.message for each in (*status.pools, *status.waiting) if said in each.message]
+    words = [row.message, *(each.message for each in status.waiting)]
+    (told,) = [each for each in words if said in each]
     assert f"node pool {name} gets no nodes: no capacity in us-east5-b (GKE: {said})" in told
     shown = [line.split() for line in run("status").stdout.splitlines() if line.startswith(name)]
     assert shown[0][2:5] == ["RUNNING", "0", "0/0"]
