@@ -5,6 +5,7 @@ The bounds are promises of docs/capacity.md. The figures themselves are in docs/
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import pytest
@@ -67,4 +68,4 @@ def test_64_slices_in_a_stockout_leave_a_place_for_a_65th_in_another_zone(later:
 
 def test_64_slices_whose_pools_come_with_their_nodes_keep_the_65th_from_its_pool() -> None:
     """Without this the bound above could hold in a world without places."""
-    assert live_crowded(1, "abc", CREATION, hours=0.6).accepted > 30.0
+    assert live_crowded(1, "abc", CREATION, hours=0.25).accepted == math.inf  # after ten minutes
