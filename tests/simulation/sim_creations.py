@@ -21,11 +21,17 @@ EMPTY_SECONDS = 22.0
 TRIES_SECONDS = 2104.0
 """Quoted messages say "after 35m4s" to "after 35m11s"."""
 RESERVED_SECONDS = 40.0
+SOON_SECONDS = 120.0
+"""A stockout of at most this length is one of quota, which GKE tells within 26 to 51 seconds."""
 AGAIN_SECONDS = 150.0
 """How often GKE may find machines that have come meanwhile."""
 EXHAUSTED = (
     "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS: The zone '{zone}' does not have enough resources available to "
     "fulfill the request"
+)
+_NO_QUOTA = (
+    "Not all instances running in IGM after 35.2s. Current errors: [GCE_QUOTA_EXCEEDED]: Instance '{pool}-0' "
+    "creation failed: Quota 'TPU_LITE_PODSLICE_V5' exceeded. Limit: 0.0 in region us-east5"
 )
 _FAILED = (
     "Not all instances running in IGM after 35m7s. Expected {size}, running {made}, transitioning {short}. "
@@ -44,6 +50,10 @@ def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:
     if pool.autoscaled:
         end = STUCK_SECONDS if kind == "slow" else EMPTY_SECONDS + 6 * (rng.random() - 0.5)
         time.after(end, lambda: _run_empty(gke, pool))
+        return
+    if kind == "stockout" and pool.dry_until - time.now <= SOON_SECONDS:
+        said = _NO_QUOTA.format(pool=pool.name)
+        time.after(26 + 25 * rng.random(), lambda: gke.set_status(pool, PoolStatus.ERROR, said))
         return
     if not gke.has_machines(pool):
         tries = RESERVED_SECONDS if pool.reserved else TRIES_SECONDS
