@@ -103,7 +103,7 @@ def test_what_gke_says_while_it_creates_a_pool_is_one_line(monkeypatch: pytest.M
 
     (line,) = [each for each in lines if said in each]
     assert line == (
-        f"default/train: node pool {POOL} is being created and lacks nodes since 2027-01-15T07:51:00Z: no "
+        f"default/train: node pool {POOL} is being created and lacks nodes since 2027-01-15T07:50:10Z: no "
         f"capacity in us-east5-b (GKE: {said}); GKE tries again until 2027-01-15T08:25:10Z [stockout]"
     )
     (row,) = json.loads(run("status", "--json").stdout)["waiting"]
