@@ -3,6 +3,9 @@
 The ports are in memory, so the CPU is that of the rules and of the shell, without HTTP and JSON.
 For each pool there are a workload and five waiting pods: a refused leader and four followers. The
 largest sweep runs with limits too: at the limit, and with room for a pool for each leader.
+
+Then all leaders wait for their own pool, which the autoscaler is to fill, or which GKE creates with
+its nodes.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ from shared.core.errors import StaleView
 from shared.core.identity.names import Claim, build_owner_labels, build_pool_name
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.kinds import jobset as jobset_keys
-from shared.core.ports import Cluster, Ledger, Namespace, NodePools, Ports
+from shared.core.ports import Cluster, Ledger, Machines, Namespace, NodePools, Ports
+from shared.core.priorities import NodeSource
 from shared.core.settings import ClusterSettings, Mode, Settings
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from shared.edges.clock import SYSTEM_CLOCK
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 SECTION = "sweep: 20 ms for each call"
 CLUSTER = "projects/p/locations/us-east5/clusters/c"
 SIZES = (100, 500, 1000, 2000)
+WAITED_FOR = (64, 150)
+"""Pools that leaders wait for; 150 is the default of `autoscaled_pools_max`."""
 FOLLOWERS = 4
 CHIPS = 16
 """Of each pool."""
@@ -42,7 +48,15 @@ TIMEOUT_SECONDS = 540
 class World:
     """GKE and one cluster in memory; each call takes 20 ms and is counted."""
 
-    def __init__(self, workloads: int) -> None:
+    def __init__(self, workloads: int, source: NodeSource | None = None) -> None:
+        """Prepare so many workloads.
+
+        Args:
+            workloads: how many, each with one pool.
+            source: what is to make the nodes of the pool that the leader waits for; None if the
+                leader is of another slice, and the pool runs.
+        """
+        self._source = source
         self.calls: Counter[str] = Counter()
         self.pools: list[PoolSnapshot] = []
         self.workloads: dict[str, WorkloadView] = {}
@@ -68,10 +82,13 @@ class World:
             owner_uid=uid,
             slice_key=f"default/{name}-w-0",
         )
-        said = build_owner_labels(claim, attempt=0, created_at=int(time.time()) - 9000, fingerprint="")
+        said = build_owner_labels(
+            claim, attempt=0, created_at=int(time.time()) - (600 if self._source else 9000), fingerprint=""
+        )
         pool = PoolSnapshot(
             name=build_pool_name(claim),
-            status=PoolStatus.RUNNING,
+            status=PoolStatus.PROVISIONING if self._source == NodeSource.CREATION else PoolStatus.RUNNING,
+            autoscaled=self._source == NodeSource.AUTOSCALER,
             labels=said,
             node_count=4,
             machine_type="ct6e-standard-4t",
@@ -88,15 +105,16 @@ class World:
             jobset_keys.JOB_KEY: f"key-{name}",
             labels.COMPLETION_INDEX: str(index),
         }
+        job = f"{name}-w-{0 if self._source else 1}"
         return PodView(
             namespace="default",
-            name=f"{name}-w-1-{index}",
+            name=f"{job}-{index}",
             uid=f"{uid}-{index}",
             template=dataclasses.replace(template, labels=said),
             controller_kind="Job",
-            controller_name=f"{name}-w-1",
+            controller_name=job,
             unschedulable=True,
-            unschedulable_since=time.time() - 3600,
+            unschedulable_since=time.time() - (600 if self._source else 3600),
         )
 
     def _write_ledger(self, ledger: Ledger) -> Ledger:
@@ -118,6 +136,10 @@ class World:
             "get_namespace": lambda _name: Namespace(uid="u", labels={}),
             "write_notice": lambda _notice: None,
             "list_pool_pods": lambda _pool: [],
+            "list_pool_nodes": lambda _pool: [],
+            "list_workload_pods": lambda workload: [self.leaders[f"{workload.name}-w-0-0"]],
+            "list_scale_up_errors": lambda _pod: [],
+            "read_machines": lambda _pool: Machines(),
             "create": lambda _cluster, _body: None,
             "read_ledger": lambda _namespace: self._ledger,
             "write_ledger": lambda _namespace, ledger: self._write_ledger(ledger),
@@ -133,23 +155,29 @@ class World:
 
 
 def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
-    """Return the figures of each size, each beside the size before it in proportion."""
+    """Return the figures of each size, each beside the case before it in proportion."""
     figures: list[Figure] = []
     before: tuple[tuple[float, ...], int] | None = None
     no_create, most = Settings(clusters={}, mode=Mode.NO_CREATE), SIZES[-1]
     at_limit, with_room = (Settings(clusters={}, limit_chips=CHIPS * most * factor) for factor in (1, 2))
-    cases = (
-        *((size, "", no_create) for size in SIZES),
-        (most, " at a limit", at_limit),
-        (most, " with a limit that has room for all", with_room),
+    cases: tuple[tuple[int, str, Settings, NodeSource | None], ...] = (
+        *((size, "", no_create, None) for size in SIZES),
+        (most, " at a limit", at_limit, None),
+        (most, " with a limit that has room for all", with_room, None),
+        *(
+            (size, f" that are waited for, nodes by {source}", no_create, source)
+            for size in WAITED_FOR
+            for source in (NodeSource.CREATION, NodeSource.AUTOSCALER)
+        ),
     )
-    for size, how, settings in cases:
+    for size, how, settings, source in cases:
         samples = []
         for run in range(runs):
             say(f"sweep of {size} pools{how}, round {run + 1} of {runs}")
-            samples.append(_sweep(size, settings))
+            samples.append(_sweep(size, settings, source))
         cpu = tuple(each[0] for each in samples)
-        in_proportion = tuple(value * size / before[1] for value in before[0]) if before else ()
+        compared = before if source != NodeSource.CREATION else None
+        in_proportion = tuple(value * size / compared[1] for value in compared[0]) if compared else ()
         what = f"{size} pools, {size} workloads, {size * (FOLLOWERS + 1)} waiting pods{how}"
         figures.append(Figure(section=SECTION, what=f"CPU, {what}", unit="s", samples=cpu, baseline=in_proportion))
         wall = tuple(each[1] for each in samples)
@@ -168,8 +196,8 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
     return figures
 
 
-def _sweep(size: int, settings: Settings) -> tuple[float, float, Counter[str]]:
-    world = World(size)
+def _sweep(size: int, settings: Settings, source: NodeSource | None) -> tuple[float, float, Counter[str]]:
+    world = World(size, source)
     home = ClusterSettings(endpoint="http://127.0.0.1:9", zone="us-east5-b")
     ports = Ports(
         settings=dataclasses.replace(settings, clusters={CLUSTER: home}, timeout_seconds=TIMEOUT_SECONDS),

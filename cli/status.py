@@ -248,7 +248,7 @@ def _read_cluster(cluster: str, ports: Ports, status: Status, open_logs: OpenLog
     busy = _read_busy_hosts(cluster, pools, ports, status)
     for pool, outcome in rehearse_pools(cluster, pools, ports):
         row = _pool_row(cluster, pool, outcome, ports)
-        status.pools.append(replace(row, hosts_busy=busy.get(pool.name)))
+        status.pools.append(replace(row, hosts_busy=busy.get(pool.name, None if row.nodes else 0)))
     waiting: list[Outcome] = []
     for pod, outcome in rehearse_leaders(cluster, pools, ports):
         asks = _waiting_row(cluster, pod, outcome, ports)

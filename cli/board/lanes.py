@@ -70,6 +70,8 @@ class Lane:
     """By pool: each phase, and when it began."""
     ends: dict[str, float] = field(default_factory=dict)
     """By pool: when it was gone."""
+    unfilled: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By pool that GKE's autoscaler could not fill: the class of the failure, and GKE's words."""
     decision: str = ""
     reason: str = ""
     message: str = ""
@@ -98,7 +100,7 @@ class Lane:
             "message": self.message,
             "stuck": self.stuck,
             "waits": self.waits,
-            "failures": sum(bool(each.error) for each in self.creations.values()),
+            "failures": sum(bool(each.error) for each in self.creations.values()) + len(self.unfilled),
             "spans": [asdict(span) for span in self.spans()],
         }
 
@@ -107,8 +109,10 @@ class Lane:
         ends = [start for _, start in life[1:]] + [self.ends.get(pool)]
         known = self.creations.get(pool)
         for (phase, start), end in zip(life, ends, strict=True):
-            if known is None or known.began_at is None or phase not in (CREATE, FAILED):
-                yield Span(phase=phase, start=start, end=end, pool=pool)
+            drawn = known is not None and known.began_at is not None  # by `_draw_creation`
+            if not drawn or not (phase == CREATE or (phase == FAILED and pool not in self.unfilled)):
+                cause, text = self.unfilled.get(pool, ("", "")) if phase == FAILED else ("", "")
+                yield Span(phase=phase, start=start, end=end, pool=pool, cause=cause, text=text)
 
     def _draw_waits(self, found: Sequence[Span]) -> Iterable[Span]:
         """Yield the gaps in which the slice waited and no pool of it was made or there."""
@@ -169,17 +173,22 @@ class Lanes:
             del self._lanes[key]
 
 
-def find_phase(row: PoolRow, *, waits: bool) -> str:
+def find_phase(row: PoolRow, *, waits: bool, unfilled: bool = False) -> str:
     """Return the phase of a pool that is there.
+
+    A pool of GKE's autoscaler runs before it has nodes, so its slice still waits.
 
     Args:
         row: the pool.
         waits: whether the leader of its slice is bound to no node.
+        unfilled: whether GKE's autoscaler could not make its nodes.
     """
     if row.state in _OF_STATE:
         return _OF_STATE[row.state]
     if row.decision == Verdict.DELETE or row.reason in _OVER:
         return OVER
+    if waits and not row.nodes:
+        return FAILED if unfilled else WAIT
     return PLACE if waits else USE
 
 
@@ -193,6 +202,8 @@ def _see_present(lane: Lane, waiting: WaitingRow | None, pools: Mapping[str, Poo
         lane.decision, lane.reason, lane.message = told.decision, told.reason, told.message
     lane.stuck = any(row.stuck for row in (waiting, newest) if row)
     lane.state = newest.state if newest else "waiting"
+    if waiting and waiting.failure and newest and newest.state == "RUNNING" and not newest.nodes:
+        lane.unfilled[newest.pool] = (waiting.failure, waiting.error)
     if waiting is not None:
         if not lane.waits:
             lane.waiting_since = now - (waiting.waiting_seconds or 0.0)
@@ -208,7 +219,7 @@ def _see_creations(lane: Lane, creations: Iterable[Creation]) -> None:
 
 def _see_lives(lane: Lane, pools: Mapping[str, PoolRow], now: float) -> None:
     for name, row in pools.items():
-        phase = find_phase(row, waits=lane.waits)
+        phase = find_phase(row, waits=lane.waits, unfilled=name in lane.unfilled)
         life = lane.lives.setdefault(name, [])
         lane.ends.pop(name, None)
         if not life or life[-1][0] != phase:
@@ -221,7 +232,7 @@ def _see_lives(lane: Lane, pools: Mapping[str, PoolRow], now: float) -> None:
 def _find_beginning(lane: Lane, row: PoolRow, phase: str, now: float) -> float:
     """Return when the phase began in which a pool is seen first, as far as that is known."""
     creation, seen = lane.creations.get(row.pool), bool(lane.lives[row.pool])
-    if phase in (PLACE, USE) and creation is not None and creation.ended_at is not None:
+    if phase in (PLACE, USE, WAIT) and creation is not None and creation.ended_at is not None:
         return min(now, creation.ended_at)
     if phase in (CREATE, PLACE, USE) and row.age_seconds is not None and not seen:
         return now - row.age_seconds

@@ -283,7 +283,7 @@ class Timeline:
         emphasis = "bad" if decided.decision == "refuse" else ""
         told = f": {decided.message}" if decided.message else ""
         text = f"{decided.function} decided {decided.decision} because {decided.reason}{told}"
-        if decided.function != "sweep" or decided.decision == "delete":
+        if decided.function != "sweep" or decided.decision in ("create", "delete"):
             self._feed.append(FeedLine(decided.at, one.job, text, emphasis))
 
     def _replay_calls(self, pool: str) -> None:

@@ -30,6 +30,8 @@ SWEEP_VIRTUAL_SECONDS = 60
 SWEEP_SECONDS_MIN = 5.0
 """The functions themselves are not sped up: more frequent sweeps would race with each of their
 answers."""
+_NODE_WAIT_SECONDS_MIN = 60
+"""The least that the setting takes."""
 ACCOUNT_PREFIX = "tpu-provisioner-"
 """Before the name of the exporter or of a function: its service account in infra/kubernetes."""
 MANIFESTS = PROJECT_ROOT / "infra" / "kubernetes" / "local"
@@ -264,6 +266,7 @@ def _scaled_bounds(settings: StackSettings) -> dict[str, str]:
         "GRACE_SECONDS": settings.grace_virtual_seconds,
         "CREATION_SECONDS_MAX": defaults.creation_seconds_max,
         "DRAIN_SECONDS_MAX": defaults.drain_seconds_max,
+        "NODE_WAIT_SECONDS": max(defaults.node_wait_seconds, _NODE_WAIT_SECONDS_MIN * settings.speed),
     }
     if settings.release_partial_virtual_seconds:
         virtual["RELEASE_PARTIAL_GANG_SECONDS"] = settings.release_partial_virtual_seconds

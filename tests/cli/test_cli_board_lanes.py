@@ -79,6 +79,33 @@ def test_each_failed_attempt_is_a_stretch_of_its_own_with_its_cause() -> None:
     assert lane.as_data()["failures"] == 1
 
 
+def test_a_pool_that_runs_empty_waits_and_then_failed_with_gkes_cause() -> None:
+    lanes, first = Lanes(), Creation(pool=FIRST, ended=True, began_at=NOW - 50, ended_at=NOW - 28)
+    second = Creation(pool=SECOND, ended=True, began_at=NOW + 31, ended_at=NOW + 53)
+    empty = a_row(nodes=0, chips=0, dollars_per_hour=0.0)
+    refused = a_wait(SECOND, decision="create", reason="pool_failed", failure="stockout", error="GKE: no")
+    leaving = a_row(FIRST, "STOPPING", nodes=0, decision="wait", reason="pool_stopping")
+
+    look(lanes, NOW, empty, a_wait(), creations=[first])
+    look(lanes, NOW + 30, empty, refused, creations=[first])
+    look(lanes, NOW + 60, leaving, a_row(SECOND, attempt=1, nodes=0), a_wait(SECOND), creations=[first, second])
+    (lane,) = look(lanes, NOW + 90, a_row(SECOND, attempt=1), creations=[first, second])
+
+    assert drawn(lane) == [
+        ("wait", -60, -50),
+        ("create", -50, -28),
+        ("wait", -28, 30),
+        ("failed", 30, 60),
+        ("create", 31, 53),
+        ("wait", 53, 90),
+        ("delete", 60, 90),
+        ("use", 90, None),
+    ]
+    (failed,) = [each for each in lane.spans() if each.phase == "failed"]
+    assert (failed.pool, failed.cause, failed.text) == (FIRST, "stockout", "GKE: no")
+    assert lane.as_data()["failures"] == 1
+
+
 def test_a_slice_that_gets_no_pool_waits_on_and_says_why() -> None:
     refused = a_wait("", decision="refuse", reason="shape_unsupported", message="no such shape", stuck=True)
 

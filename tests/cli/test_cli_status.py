@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -102,7 +103,7 @@ def test_what_gke_says_while_it_creates_a_pool_is_one_line(monkeypatch: pytest.M
 
     (line,) = [each for each in lines if said in each]
     assert line == (
-        f"default/train: node pool {POOL} is being created and lacks nodes since 2027-01-15T07:51:00Z: no "
+        f"default/train: node pool {POOL} is being created and lacks nodes since 2027-01-15T07:50:10Z: no "
         f"capacity in us-east5-b (GKE: {said}); GKE tries again until 2027-01-15T08:25:10Z [stockout]"
     )
     (row,) = json.loads(run("status", "--json").stdout)["waiting"]
@@ -313,3 +314,26 @@ def test_no_color_is_heard(world: World, monkeypatch: pytest.MonkeyPatch) -> Non
 )
 def test_ages_are_written_as_kubectl_does(seconds: float | None, text: str) -> None:
     assert format_age(seconds) == text
+
+
+def test_a_pool_that_gkes_autoscaler_has_not_filled_has_no_hosts_no_price_and_one_line_of_cause(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = build_pool_name(a_claim())
+    url = "https://x/projects/p/zones/us-east5-b/instanceGroupManagers/g-grp"
+    said = "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity."
+    world.cluster.add(a_pod(unschedulable_since=NOW - 90))
+    world.pools.pools.clear()
+    world.pools.add(CLUSTER, replace(a_pool(age_seconds=100), autoscaled=True, group_urls=(url,)))
+    world.pools.sizes[name] = 0
+    world.pools.machines[name] = Machines(errors=(FillError(said, NOW - 60),))
+    put_in_place(monkeypatch, a_deployment(world))
+
+    status = read_status(world.ports)
+    (row,) = status.pools
+    assert (row.nodes, row.chips, row.hosts_busy, row.dollars_per_hour) == (0, 0, 0, 0.0)
+    words = [row.message, *(each.message for each in status.waiting)]
+    (told,) = [each for each in words if said in each]
+    assert f"node pool {name} gets no nodes: no capacity in us-east5-b (GKE: {said})" in told
+    shown = [line.split() for line in run("status").stdout.splitlines() if line.startswith(name)]
+    assert shown[0][2:5] == ["RUNNING", "0", "0/0"]

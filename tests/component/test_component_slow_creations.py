@@ -33,7 +33,7 @@ STOCKOUT = (
 DENIED = "PERMISSIONS_ERROR: Required 'compute.instances.create' permission"
 POLICY = "CONDITION_NOT_MET: Constraint constraints/compute.vmExternalIpAccess violated"
 FIRST, SECOND = (build_pool_name(a_claim(slice_key=f"default/train-workers-{index}")) for index in range(2))
-LACKS = f"node pool {SECOND} is being created and lacks nodes since 2027-01-15T08:00:30Z: no capacity"
+LACKS = f"node pool {SECOND} is being created and lacks nodes since 2027-01-15T08:00:00Z: no capacity"
 UNTIL = "GKE tries again until 2027-01-15T08:35:00Z"
 
 
@@ -64,11 +64,21 @@ def test_the_owner_is_told_at_the_next_sweep_why_since_when_and_until_when(world
     told = [each for each in world.cluster.notices if each.reason == "NodePoolCreationFailed"]
     assert {each.kind for each in told} == {"JobSet", "Pod"}
     (words,) = {each.message for each in told}
-    assert f"node pool {FIRST} is being created and lacks nodes since 2027-01-15T08:00:30Z" in words
+    assert f"node pool {FIRST} is being created and lacks nodes since 2027-01-15T08:00:00Z" in words
     assert STOCKOUT in words
     assert UNTIL in words
     world.records.expect_in_order({"decision": "wait", "reason": "stockout", "pool": FIRST})
     assert [str(pool.status) for pool in world.pools.pools.values()] == ["PROVISIONING"]
+
+
+def test_the_words_stay_the_same_while_gke_lists_only_its_last_errors(world: World) -> None:
+    begin(world)
+    for _ in range(3):
+        refuse(world, FIRST, at=world.clock.now() - 5)
+        by_sweep(world)
+        world.clock.advance(60)
+
+    assert len({each.message for each in world.cluster.notices if STOCKOUT in each.message}) == 1
 
 
 def test_the_groups_are_read_once_in_a_sweep_and_by_no_message(world: World) -> None:

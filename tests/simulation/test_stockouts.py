@@ -5,6 +5,7 @@ The bounds are promises of docs/capacity.md. The figures themselves are in docs/
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import pytest
@@ -48,7 +49,7 @@ def test_with_pools_that_are_created_with_their_nodes_it_takes_hours() -> None:
     assert found.operation_seconds > 34 * 60
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_slices_whose_zones_get_and_lose_room_never_have_two_pools_with_nodes(seed: int) -> None:
     found = live_scarcity(seed, THIS)
 
@@ -57,7 +58,7 @@ def test_slices_whose_zones_get_and_lose_room_never_have_two_pools_with_nodes(se
     assert found.creates >= 4
 
 
-@pytest.mark.parametrize("later", [5.0, 60.0, 300.0])
+@pytest.mark.parametrize("later", [5.0, 300.0])
 def test_64_slices_in_a_stockout_leave_a_place_for_a_65th_in_another_zone(later: float) -> None:
     found = live_crowded(1, "abc", THIS, later=later)
 
@@ -67,4 +68,4 @@ def test_64_slices_in_a_stockout_leave_a_place_for_a_65th_in_another_zone(later:
 
 def test_64_slices_whose_pools_come_with_their_nodes_keep_the_65th_from_its_pool() -> None:
     """Without this the bound above could hold in a world without places."""
-    assert live_crowded(1, "abc", CREATION, hours=0.6).accepted > 30.0
+    assert live_crowded(1, "abc", CREATION, hours=0.25).accepted == math.inf  # after ten minutes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shared.core.decide.attempts import record_empty
 from shared.core.decide.filling import CREATION_TRIES_SECONDS, decide_trying
 from shared.core.decisions import Reason, Verdict
 from shared.core.demand.candidates import Candidate, find_node_source
@@ -54,3 +55,14 @@ def test_the_autoscaler_gets_no_pool_whose_pods_it_could_move(units: int, source
     way = Candidate(demand.capacity, demand.zone)
 
     assert find_node_source(way, template, demand.shape, settings(), ways=2, elastic=False) == source
+
+
+@pytest.mark.parametrize(("said_at", "counts_from"), [(60.0, 60.0), (5000.0, 900.0)])
+def test_the_pause_ends_although_gke_forgets_old_errors_and_adds_new_ones(
+    said_at: float, counts_from: float
+) -> None:
+    pool = a_pool(age_seconds=6000.0)
+    created_at = NOW - 6000.0
+    failed = record_empty(pool, FillError(STOCKOUT, created_at + said_at), seconds=900)
+
+    assert failed.at == created_at + counts_from

@@ -175,6 +175,9 @@ def record_empty(pool: PoolSnapshot, error: FillError | None, *, seconds: int) -
         seconds: how long that is.
     """
     owner, at = pool.owner, error.at if error else None
+    if at is not None and owner and owner.created_at is not None:
+        # GKE forgets old errors, and each try of the autoscaler adds one. The pause must end.
+        at = min(at, owner.created_at + min(seconds, PAUSE_SECONDS_MAX))
     return FailedAttempt(
         pool=pool.name,
         attempt=owner.attempt if owner else 0,

@@ -131,7 +131,8 @@ def find_patience(demand: Demand, settings: Settings) -> int:
 def decide_trying(demand: Demand, pool: PoolSnapshot, machines: Machines, *, now: float) -> Decision | None:
     """Return what to tell while GKE tries to make the nodes of a pool that it creates with them.
 
-    It is None while GKE reports no error.
+    It is None while GKE reports no error. Both times follow from the creation, because GKE lists
+    only the last errors: their times move on, and each sweep would write another Event.
 
     Args:
         demand: what the slice needs, on the attempt of the pool.
@@ -144,7 +145,7 @@ def decide_trying(demand: Demand, pool: PoolSnapshot, machines: Machines, *, now
     if error is None:
         return None
     rule = RULES[classify_failure(error.said)]
-    since = f" since {format_time(error.at)}" if error.at is not None else ""
+    since = f" since {format_time(created_at)}" if created_at else ""
     until = f" until {format_time(created_at + CREATION_TRIES_SECONDS)}" if created_at else ""
     message = (
         f"node pool {pool.name} is being created and lacks nodes{since}: "

@@ -1,0 +1,172 @@
+"""A stockout on the real control plane: what its owner and the operator read, and what follows.
+
+The sweeps are called by the tests, so that they are counted and no time is.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import psutil
+import pytest
+
+from cli.board.readings import Readings
+from cli.operator_access import open_deployment
+from demo.stack.clusters import ClusterKind
+from demo.stack.commands import StackSettings
+from demo.stack.layout import CLUSTER_PATH, PROJECT
+from demo.stack.operator_environment import operator_environment
+from demo.stack.stack import Stack
+from shared.core import labels
+from shared.core.decide.filling import CREATION_TRIES_SECONDS
+from shared.core.times import format_time, parse_time
+from shared.perform.fillings import TRYING_SECONDS
+from tests.cli.cli_world import run
+from tests.kinds.living import LONG, Life
+from tests.lives.cloud import Cloud, wait_for
+from tests.lives.jobset_bodies import RUN_SECONDS, Job, jobset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from standins.controlplane.plane import ControlPlane
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+Json = dict[str, Any]
+SPEED = 20
+"""GKE tries for 35 minutes to make the nodes of a pool that it creates with them: here, 105 s."""
+CAPACITY = """
+capacity:
+- {tier: spot, zone: us-east5-a, nodes: 0}
+- {tier: spot, zone: us-east5-b, nodes: 2}
+- {tier: on-demand, machine_type: ct6e-*, nodes: 0}
+"""
+LIST = "[{spot: true, location: {zones: [us-east5-a, us-east5-b]}}]"
+SOLD_OUT = "does not have enough resources available to fulfill the request"
+SWEEPS_MAX = 2
+
+
+class Place:
+    """A running stack whose sweeps come when they are called."""
+
+    def __init__(self, stack: Stack, cloud: Cloud) -> None:
+        self.cloud = cloud
+        self.environ = operator_environment(stack.layout, stack.settings, stack.addresses)
+        self._gke, self._sweep = stack.addresses.gke_rest, stack.addresses.functions["sweep"]
+        self._board = Readings(open_deployment(self.environ))
+
+    def sweep(self) -> None:
+        httpx.post(self._sweep, json={}, timeout=60).raise_for_status()
+
+    def sweep_until(self, look: Callable[[], Any], *, sweeps: int = SWEEPS_MAX) -> None:
+        """Sweep until a look finds something, at most so often."""
+        for _ in range(sweeps):
+            self.sweep()
+            if look():
+                return
+            time.sleep(0.5)
+        pytest.fail(f"not found after {sweeps} sweeps")
+
+    def wait_refused(self, zone: str) -> None:
+        """Return once the instance group of the one pool in a zone has its first error."""
+        at = f"{self._gke}/compute/v1/projects/{PROJECT}/zones/{zone}/instanceGroupManagers"
+
+        def look() -> bool:
+            pools = httpx.get(f"{self._gke}/v1/{CLUSTER_PATH}/nodePools").json().get("nodePools", [])
+            urls = [url for each in pools for url in each.get("instanceGroupUrls", []) if f"/{zone}/" in url]
+            names = [url.rpartition("/")[2] for url in urls]
+            return any(httpx.get(f"{at}/{name}/listErrors").json().get("items") for name in names)
+
+        wait_for(f"an error of the instance group in {zone}", look)
+
+    def find_causes(self, life: Life) -> tuple[list[str], list[str]]:
+        """Return the lines of `why` and of the board about a workload that have GKE's cause."""
+        why = run("why", f"{life.namespace}/{life.name}", environ=self.environ).stdout.splitlines()
+        lanes = [each for each in self._board.read()["lanes"] if each["workload"] == life.name]
+        return [line for line in why if SOLD_OUT in line], [
+            each["message"] for each in lanes if SOLD_OUT in each["message"]
+        ]
+
+
+@pytest.fixture(scope="module")
+def place(plane_with: Callable[..., ControlPlane], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder: Path = tmp_path_factory.mktemp("stockouts")
+    (folder / "faults.yaml").write_text(CAPACITY)
+    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL, faults=str(folder / "faults.yaml"))
+    with Stack(folder, settings, plane=plane_with()) as stack, Cloud(stack) as cloud:
+        (ticker,) = [each.pid for each in stack.supervisor.states() if each.name == "ticker"]
+        psutil.Process(ticker).send_signal(signal.SIGSTOP)
+        yield Place(stack, cloud)
+        psutil.Process(ticker).send_signal(signal.SIGCONT)
+
+
+def told(life: Life, words: str) -> dict[str, str]:
+    """Return what Events of ours with these words say, by the kind of their object."""
+    return {
+        each["involvedObject"]["kind"]: each["message"]
+        for each in life.events("NodePoolCreationFailed")
+        if words in each["message"]
+    }
+
+
+def test_a_stockout_of_an_autoscaled_pool_is_told_and_the_next_candidate_runs(place: Place) -> None:
+    life = Life(place.cloud, "listed", "JobSet")
+    body = jobset(life.name, Job(does={RUN_SECONDS: str(LONG), labels.CAPACITY: LIST}))
+    pods = body["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    pods["tolerations"] = [{"key": "cloud.google.com/gke-spot", "operator": "Exists"}]
+    life.create(body)
+    place.wait_refused("us-east5-a")
+    (empty,) = life.pools()
+
+    (why,), (board,) = place.find_causes(life)
+    assert why.startswith(f"now: slice {life.name}-slice-0 waits: ")
+    assert "no capacity in us-east5-a" in why
+    assert "no capacity in us-east5-a" in board
+
+    failed = "(candidate 1 of 2, spot in us-east5-a) failed: no capacity in us-east5-a"
+    place.sweep_until(lambda: told(life, failed))
+    assert told(life, failed).keys() == {"JobSet", "Pod"}
+    assert all(SOLD_OUT in each for each in told(life, failed).values())
+
+    assert life.pools_of(life.wait_running(2)) == {name for name in life.pools() if name != empty}
+    assert life.calls("CreateNodePool")[0]["pool"] == empty
+    grown = life.events("TriggeredScaleUp")
+    assert {each["source"]["component"] for each in grown} == {"cluster-autoscaler"}
+    assert any("zones/us-east5-b" in each["message"] and "0->2" in each["message"] for each in grown)
+    (why,), board_lines = place.find_causes(life)
+    assert failed in why
+    assert board_lines == []
+    life.delete()
+    place.sweep_until(lambda: not life.pools(), sweeps=100)
+
+
+def test_while_gke_tries_to_create_a_pool_with_its_nodes_its_owner_reads_why_and_until_when(place: Place) -> None:
+    life = Life(place.cloud, "alone", "JobSet")
+    life.create(jobset(life.name, Job(does={RUN_SECONDS: str(LONG)})))
+    began = time.time()
+    place.wait_refused("us-east5-b")
+    (pool,) = life.pools()
+    wait_for("a sweep may read the groups", lambda: time.time() - began > TRYING_SECONDS + 1)
+
+    place.sweep_until(lambda: told(life, SOLD_OUT))
+    assert told(life, SOLD_OUT).keys() == {"JobSet", "Pod"}
+    (words,) = set(told(life, SOLD_OUT).values())
+    since = next(at for word in words.split() if (at := parse_time(word.rstrip(":"))))
+    assert abs(since - began) < 10
+    assert f"node pool {pool} is being created and lacks nodes since {format_time(since)}" in words
+    assert "no capacity in us-east5-b (GKE: ZONE_RESOURCE_POOL_EXHAUSTED" in words
+    assert f"GKE tries again until {format_time(since + CREATION_TRIES_SECONDS)}" in words
+
+    place.sweep()
+    assert set(told(life, SOLD_OUT).values()) == {words}
+    (event, why), (board,) = place.find_causes(life)
+    assert (event.startswith("now:"), why.startswith("now:")) == (False, True)
+    assert words.rpartition(" [")[0] in event
+    assert words.rpartition(" [")[0] in why
+    assert words.rpartition(" [")[0] == board
+    assert place.cloud.pools()[pool] == "PROVISIONING"
+    life.delete()
