@@ -48,6 +48,15 @@ KNOWN: tuple[Known, ...] = (
         seed=736,
     ),
     Known(
+        name="gang that came late",
+        pattern=r"gangs: .* is given back, and all slices have their pools",
+        sentence=(
+            "The last slice gets its machines after its round was ended. All pools are given back then, although "
+            "no slice lacks one by that time."
+        ),
+        seed=1003416,
+    ),
+    Known(
         name="pool from before a round",
         pattern=r"gangs: .* of part is held for \d+ s, and only \d+ of its slices have pools",
         sentence=(

@@ -269,16 +269,18 @@ MUTATIONS = (
     Mutation("no pause", ((attempts, "find_pause", lambda _: lambda *_: 0.0),)),
     Mutation("the same candidate again", ((attempts, "choose_next", _repeat_candidate),)),
     Mutation("no list before a candidate", ((make_attempt, "read_again", lambda _: lambda *_: None),)),
-    Mutation("create first for old pods", ((needed_pools, "is_young", _believe_any_age),)),
+    Mutation("create first for old pods", ((needed_pools, "is_young", _believe_any_age),), seed=159),
     Mutation("idle pools deleted at once", ((warm_pools, "decide_warm", _forget_marks),), seed=131),
     Mutation("stale views believed", ((make_attempt, "_look_and_decide", _believe_stale_views),)),
-    Mutation("part of a gang held for ever", ((gangs, "decide_late", lambda _: lambda *_, **__: None),), seed=144),
+    Mutation(
+        "part of a gang held for ever", ((gangs, "decide_late", lambda _: lambda *_, **__: None),), seed=1027
+    ),
     Mutation("resumed with a part", ((gangs, "judge_gang", _resume_with_a_part),)),
     Mutation("resume forgotten", ((capacity_first, "write_resumed", _forget_resume),)),
     Mutation(
         "part of a JobSet kept", ((capacity_first, "decide_partial", lambda _: lambda *_, **__: None),), seed=144
     ),
     Mutation("an empty pool taken for serving", ((filling, "is_empty", lambda _: lambda *_: False),)),
-    Mutation("a pool deleted as its first node comes", ((filling, "decide_empty", _forget_machines),)),
+    Mutation("a pool deleted as its first node comes", ((filling, "decide_empty", _forget_machines),), seed=101),
     Mutation("both ways kept", ((leave_pools, "give_up_lost", _keep_left),)),
 )

@@ -51,7 +51,8 @@ def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:
         end = STUCK_SECONDS if kind == "slow" else EMPTY_SECONDS + 6 * (rng.random() - 0.5)
         time.after(end, lambda: _run_empty(gke, pool))
         return
-    if kind == "stockout" and pool.dry_until - time.now <= SOON_SECONDS:
+    short = kind == "stockout" and pool.dry_until - time.now <= SOON_SECONDS
+    if short or gke.world.faults.fails_soon(pool.cluster):
         said = _NO_QUOTA.format(pool=pool.name)
         time.after(26 + 25 * rng.random(), lambda: gke.set_status(pool, PoolStatus.ERROR, said))
         return

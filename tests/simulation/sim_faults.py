@@ -48,7 +48,7 @@ def make_error(kind: str) -> ProvisionerError:
 OUTCOMES = frozenset({"stockout", "vanish", "degraded", "slow", "half"})
 """What becomes of a create that GKE has accepted."""
 MESSAGES = frozenset({"lose", "duplicate", "delay"})
-WINDOWS = frozenset({"outage", "swap", "no-quota", "no-stock", "no-right"})
+WINDOWS = frozenset({"outage", "swap", "no-quota", "no-stock", "no-chips", "no-right"})
 STILL = frozenset({"no-quota", "no-stock"})
 """Windows that may stay open when the story comes to rest."""
 
@@ -207,6 +207,10 @@ class FaultTable:
             and (not zone or not each.method or zone[-1] in each.method)
             for each in self._open
         )
+
+    def fails_soon(self, cluster: str) -> bool:
+        """Return whether a quota of Compute Engine lets each creation fail within a minute."""
+        return any(each.kind == "no-chips" and CLUSTERS[each.cluster] == cluster for each in self._open)
 
     def is_short(self, cluster: str) -> bool:
         """Return whether stock or quota is missing anywhere now."""

@@ -16,6 +16,7 @@ SOURCES_SHARE, FEW_SHARE = 0.4, 0.1
 REFUSED_SHARE, STALE_SHARE = 0.3, 0.05
 SCARCE_SHARE = 0.06
 STOCK_SHARE = 0.5
+QUOTA_SHARE = 0.6
 WARM_SHARE = 0.1
 GANG_SHARE, GANG_LENGTH_SECONDS = 0.05, 1500.0
 GROWTH_SHARE = 0.05
@@ -219,14 +220,16 @@ def _make_doubles(seed: int, birth: Act, candidates: int) -> list[Fault]:
 def _add_scarcity(seed: int, acts: list[Act], faults: list[Fault], sweeps: list[float], candidates: int) -> None:
     """Let some stories have no stock for a while, with sweeps each minute and messages again.
 
-    With a list of capacity it is often a part of its zones that has none.
+    With a list of capacity it is often a part of its zones that has none. Without one it is often a
+    quota of Compute Engine, which lets each creation fail within a minute.
     """
     rng, rng_of_zones = Random(f"scarcity {seed}"), Random(f"dry zones {seed}")
     if rng.random() >= (0.5 if candidates else SCARCE_SHARE):
         return
     dry = rng_of_zones.choice(("", "a", "ab", "b")) if candidates else ""
     cluster, until = acts[0].cluster, rng.choice((200.0, 500.0, 1500.0))
-    faults.append(Fault(0.0, "no-stock", dry, cluster, until))
+    soon = not candidates and rng_of_zones.random() < QUOTA_SHARE
+    faults.append(Fault(0.0, "no-chips" if soon else "no-stock", dry, cluster, until))
     if rng.random() < 0.3:
         faults.append(Fault(_round(rng.random() * until), "crash", "delete", cluster))
     acts += [Act(_round(100 + rng.random() * until), "replay", cluster, "") for _ in range(3)]
