@@ -145,7 +145,7 @@ def test_each_function_of_the_bundle_starts_and_gives_a_real_answer(bundle: Path
 
     assert {target: answer.status for target, answer in answers.items()} == dict.fromkeys(TARGETS, 200)
     assert answers["sweep"].json() == {"create": 1, "errors": 0}
-    # By the demand and the sweep, because this server remembers nothing; not by the end of a delete.
+    # By the demand and the sweep: this server remembers nothing. Not by the end of a delete.
     assert len(names) == 2
     assert len(set(names)) == 1
     assert records["provision"]["decision"] == "create"
