@@ -15,6 +15,7 @@ from tests.unit.decision_enumeration import Situation, enumerate_situations
 WAIT = 900
 AGES = {"under the wait": WAIT - 1, "the wait": WAIT}
 MACHINES: dict[str, Machines | None] = {
+    "not looked": None,
     "not read": None,
     "none": Machines(),
     "refused": Machines(errors=(FillError("ZONE_RESOURCE_POOL_EXHAUSTED: words", NOW - 100),)),
@@ -50,7 +51,8 @@ def _decide(row: Situation) -> Decision:
     age, told = AGES[row["age"]], TOLD[row["told"]]
     pool = a_pool(age_seconds=age, autoscaled=True, node_count=4)
     pod = a_pod(unschedulable_since=NOW - age)
-    filling = Filling(machines=MACHINES[row["machines"]], told=[told] if told else [])
+    looked = row["machines"] != "not looked"
+    filling = Filling(machines=MACHINES[row["machines"]], told=[told] if told and looked else [], looked=looked)
     return decide_empty(a_demand(use=use), pod, pool, filling, now=NOW, settings=use)
 
 
@@ -71,6 +73,10 @@ def judge_empty(row: Situation, decision: Decision) -> list[str]:
         (
             decision.verdict == Verdict.DELETE and (row["machines"] == "made" or coming),
             "a machine on its way keeps the pool",
+        ),
+        (
+            decision.verdict == Verdict.DELETE and row["machines"] == "not looked",
+            "a machine may be there, so no pool is left without a look",
         ),
     )
     return [promise for broken, promise in rows if broken]
