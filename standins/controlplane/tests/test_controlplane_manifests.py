@@ -110,7 +110,8 @@ def test_jobsets_rights_are_named_as_its_release_names_them(tmp_path: Path) -> N
 def test_every_further_controller_is_built_under_its_own_name_with_the_manifests_that_it_reads() -> None:
     products = {product.name: product for product in ADDITIONS}
 
-    assert list(products) == list(CONTROLLERS)
+    # The autoscaler serves a cloud and runs in the tests only.
+    assert [name for name in products if not name.startswith("autoscaler")] == list(CONTROLLERS)
     for name, controller in CONTROLLERS.items():
         assert (controller.name, [binary.name for binary in products[name].binaries]) == (name, [name])
         webhooks = {str(Path(controller.webhooks.file).parent)} if controller.webhooks else set()
