@@ -78,17 +78,18 @@ KNOWN: tuple[Known, ...] = (
         name="machine that comes within the last seconds",
         pattern=r"machines kept: .* is deleted as its nodes come: they were read [0-3] s ago",
         sentence=(
-            "Between the second look at the machines and the delete are the reads of owner, pods, proof and stop. A "
-            "machine that comes in these seconds is deleted with its pool; no pod ran on it."
+            "Between the second look at the machines and the delete are the reads of owner, pods, proof and stop. "
+            "A machine that comes in these seconds is deleted with its pool; no pod ran on it."
         ),
         seed=4823,
     ),
     Known(
         name="empty pool beside one that is short",
-        pattern=r"every demand answered: \[pool_absent\] is the last word for .*another pool of the workload short",
+            "pattern=r"every demand answered: \[pool_absent\] is the last word for .*another pool of the "
+            "workload short","
         sentence=(
-            "A slice gets one more pool because others use its own. As long as that one is empty, the Event names "
-            "the creation, and not what keeps it empty."
+            "A slice gets one more pool because others use its own. As long as that one is empty, the Event "
+            "names the creation, and not what keeps it empty."
         ),
         seed=4996,
     ),
