@@ -85,8 +85,10 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known(
         name="empty pool beside one that is short",
-            "pattern=r"every demand answered: \[pool_absent\] is the last word for .*another pool of the "
-            "workload short","
+        pattern=(
+            r"every demand answered: \[pool_absent\] is the last word for .*"
+            r"another pool of the workload short"
+        ),
         sentence=(
             "A slice gets one more pool because others use its own. As long as that one is empty, the Event "
             "names the creation, and not what keeps it empty."
