@@ -46,9 +46,6 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
     cluster, now = demand.claim.cluster, ports.clock.now()
     pools = PoolIndex(ports.pools.list(cluster))
     own, pool = pools.list_claimed(demand.claim.hash), pools.find(lost.name)
-    if turn.limits:
-        turn.limits.forget()  # this sweep may have deleted pools since it listed them
-    usage = turn.limits.measure(demand, lost.name) if turn.limits else None
     nodes = read_live(cluster, ports).clusters[cluster].list_pool_nodes(lost.name)
     if pool is None or pool.labels != lost.labels:
         raise StaleView(f"node pool {lost.name} changed, so it was not deleted")
@@ -66,6 +63,9 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
     others = any(each.name != pool.name and each.status not in LOST for each in own)
     if not empty or others or find_newest(own) != pool:
         return replace_pool(demand, pool, found, ports, None, turn)
+    if turn.limits:
+        turn.limits.forget()  # this sweep may have deleted pools since it listed them
+    usage = turn.limits.measure(demand, pool.name) if turn.limits else None
     create = decide_provision(demand, None, now=now, settings=ports.settings, usage=usage)
     if create.verdict != Verdict.CREATE:
         return replace(found, decision=create)
