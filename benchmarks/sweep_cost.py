@@ -131,7 +131,7 @@ class World:
             "find_pools_of_nodes": lambda names, some: {f"node-of-{name}": name for name in names[:some]},
             "get_pod": lambda _namespace, name: self.leaders[name],
             "get_workload": lambda _kind, _namespace, name: self.workloads[name],
-            "list_waiting_leaders": lambda: list(self.leaders.values()),
+            "list_waiting_leaders": lambda _workload=None: list(self.leaders.values()),
             "list_waiting_followers": lambda: self.followers,
             "get_namespace": lambda _name: Namespace(uid="u", labels={}),
             "write_notice": lambda _notice: None,

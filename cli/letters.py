@@ -24,12 +24,13 @@ from shared.deliver import (
     REASON_ATTRIBUTE,
     SETTLE,
 )
-from shared.perform.answer_demand import provision
+from shared.perform.answer_waiting import provision
+from shared.perform.outcome import Outcome
 from shared.perform.release_pools import collect
 from shared.perform.settle import settle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cli.subscriptions import Letter, PubsubAdmin
     from shared.core.decisions import Decision
@@ -310,15 +311,17 @@ def rehearse_letters(box: LetterBox, ports: Ports, choice: Choice) -> LetterRepo
 def _decide(message: Message, function: str, ports: Ports) -> list[Decision]:
     try:
         if function == SETTLE:
-            return [outcome.decision for outcome in settle(parse_entry(message.data), ports)]
+            return _list_decisions(settle(parse_entry(message.data), ports))
         event = parse_message(message.data, message.attributes)
         if event.cluster not in ports.clusters:
             raise UnknownCluster(f"this deployment does not serve {event.cluster}")
-        if event.type == EventType.DEMAND:
-            return [provision(event, ports).decision]
-        return [outcome.decision for outcome in collect(event, ports)]
+        return _list_decisions((provision if event.type == EventType.DEMAND else collect)(event, ports))
     except ProvisionerError as error:
         return [decide_letter_error(error)]
+
+
+def _list_decisions(answers: Sequence[Outcome | ProvisionerError]) -> list[Decision]:
+    return [each.decision if isinstance(each, Outcome) else decide_letter_error(each) for each in answers]
 
 
 def _describe(letter: DeadLetter, decisions: list[Decision]) -> list[DeadLetter]:

@@ -9,10 +9,12 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, cast
 
 from shared.core.errors import AlreadyExists
+from shared.core.identity.pool_index import PoolIndex
 from shared.perform.answer_demand import provision_pod
 from shared.perform.creation_list import Creations
 from shared.perform.fillings import OptionalReads
 from shared.perform.followers import judge_followers
+from shared.perform.look import Look, RecentPools
 from shared.perform.release_pools import collect_pool
 from shared.perform.resume_workloads import answer_workload, hand_over, list_parents
 
@@ -120,9 +122,9 @@ class RehearsedCluster:
         """Write nothing."""
         return ledger
 
-    def list_waiting_leaders(self) -> Iterable[PodView]:
+    def list_waiting_leaders(self, workload: WorkloadView | None = None) -> Iterable[PodView]:
         """Return the leader pods that are bound to no node."""
-        return self._real.list_waiting_leaders()
+        return self._real.list_waiting_leaders(workload)
 
     def list_waiting_followers(self) -> Iterable[PodView]:
         """Return the other pods of slices that are bound to no node."""
@@ -203,10 +205,11 @@ def rehearse_leaders(cluster: str, pools: list[PoolSnapshot], ports: Ports) -> I
         pools: every pool of it, just listed.
         ports: from `rehearse`.
     """
-    answered, creations = set[str](), Creations(cluster, ports)
+    listed = RecentPools(lambda: PoolIndex.of(pools), ports.clock)
+    look = Look(cluster=cluster, ports=ports, pools=listed, creations=Creations(cluster, ports), sweeps=True)
     for pod in ports.clusters[cluster].list_waiting_leaders():
-        yield pod, provision_pod(cluster, pod, ports, pools=pools, answered=answered, creations=creations)
-    for pod, found in judge_followers(cluster, ports, pools=pools, answered=answered):
+        yield pod, provision_pod(pod, look)
+    for pod, found in judge_followers(cluster, ports, pools=pools, answered=look.answered):
         if isinstance(found, Exception):
             raise found
         yield pod, found

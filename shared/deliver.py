@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from shared.answer import Answer, answer_decision, answer_error
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import Broken, KindAbsent, ProvisionerError, Rejected, UnknownCluster
-from shared.core.messages import POD, Event, EventType, Message, parse_message
+from shared.core.messages import Event, EventType, Message, parse_message
 from shared.core.operations import parse_entry
 from shared.edges.google_errors import find_request
-from shared.perform.answer_demand import provision
+from shared.perform.answer_waiting import provision
 from shared.perform.bounded_ports import bound_ports
+from shared.perform.outcome import Outcome
 from shared.perform.release_pools import collect
-from shared.perform.resume_workloads import answer_named
 from shared.perform.settle import settle
 from shared.perform.sweep import sweep
 from shared.perform.sweep_report import name_error
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from shared.core.ports import Ports
-    from shared.perform.outcome import Outcome
 
 _LOG = logging.getLogger("functions")
 SETTLE = "settle"
@@ -62,15 +61,16 @@ def deliver(function: str, body: bytes, ports: Ports, trace: Trace) -> Answer:
     """Answer one push to a function; every path logs what was decided and why."""
     ports = bound_ports(ports, ports.clock.now() + ports.settings.work_seconds)
     push, event = None, None
+    answers: Sequence[Outcome | ProvisionerError]
     try:
         push = parse_push(body)
         if function == SETTLE:
-            outcomes = settle(parse_entry(push.message.data), ports)
+            answers = settle(parse_entry(push.message.data), ports)
         else:
             event = parse_message(push.message.data, push.message.attributes)
             _check_cluster(event, ports)
             trace = _join_trace(push, event, trace)
-            outcomes = _ANSWERING[event.type](event, ports)
+            answers = _ANSWERING[event.type](event, ports)
     except Rejected as error:
         error.claim = error.claim or (_describe_event(event) if event else None)
         kept = push.message if push else Message(body[:_RAW_BYTES_MAX], {})
@@ -81,9 +81,19 @@ def deliver(function: str, body: bytes, ports: Ports, trace: Trace) -> Answer:
         answer = answer_error(found)
         _log(answer.severity, str(found), function, push, trace, _describe_error(found))
         return answer
-    for outcome in outcomes:
-        _log_outcome(function, outcome, push, trace)
-    return answer_decision(outcomes[0].decision.verdict)
+    for each in answers:
+        if isinstance(each, Outcome):
+            _log_outcome(function, each, push, trace)
+        else:
+            _log(answer_error(each).severity, str(each), function, push, trace, _describe_error(each))
+    return _choose_answer(answers)
+
+
+def _choose_answer(answers: Sequence[Outcome | ProvisionerError]) -> Answer:
+    """Return the answer to Pub/Sub: that of an error which a person must repair comes first."""
+    errors = [answer_error(each) for each in answers if not isinstance(each, Outcome)]
+    decided = [answer_decision(each.decision.verdict) for each in answers if isinstance(each, Outcome)]
+    return max(errors, key=lambda each: each.severity) if errors else decided[0]
 
 
 def _check_cluster(event: Event, ports: Ports) -> None:
@@ -168,14 +178,8 @@ def _join_trace(push: Push, event: Event, request: Trace) -> Trace:
     return {**joined, "request_trace": request.get(LOG_FIELD, "")} if joined else request
 
 
-def _provision(event: Event, ports: Ports) -> Sequence[Outcome]:
-    if event.subject.kind != POD:
-        return answer_named(event.cluster, event.subject, ports)
-    return [provision(event, ports)]
-
-
-_ANSWERING: Mapping[EventType, Callable[[Event, Ports], Sequence[Outcome]]] = {
-    EventType.DEMAND: _provision,
+_ANSWERING: Mapping[EventType, Callable[[Event, Ports], Sequence[Outcome | ProvisionerError]]] = {
+    EventType.DEMAND: provision,
     EventType.WORKLOAD_OVER: collect,
 }
 """By the event's own type: an event that reaches the wrong one of the two is still answered

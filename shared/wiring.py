@@ -25,7 +25,8 @@ from shared.edges.kueue_objects import KueueQueues
 from shared.edges.pubsub_topic import PubsubTopic, open_publisher_over_rest
 from shared.edges.threads import Threads
 from shared.environment import read_settings
-from shared.perform.settle import SharedLeaders
+from shared.perform.fill_place import SharedLists
+from shared.perform.places import Places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -112,7 +113,8 @@ def build_ports(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
         clock=SYSTEM_CLOCK,
         dead_letters=_build_dead_letters(settings, account) if settings.dead_letter_topic else None,
         threads=Threads(),
-        leaders=SharedLeaders(),
+        lists=SharedLists(),
+        places=Places(),
     )
 
 

@@ -238,8 +238,11 @@ class Cluster(Protocol):
             StaleView: another process has written since; nothing was changed.
         """
 
-    def list_waiting_leaders(self) -> Iterable[PodView]:
-        """Return the accelerator pods that are leaders and are bound to no node."""
+    def list_waiting_leaders(self, workload: WorkloadView | None = None) -> Iterable[PodView]:
+        """Return the accelerator pods that are leaders and are bound to no node.
+
+        With a workload only its own, and those of an earlier one of its kind and name.
+        """
 
     def list_waiting_followers(self) -> Iterable[PodView]:
         """Return the accelerator pods that are no leaders and are bound to no node."""
@@ -321,10 +324,26 @@ class SideBySide(Protocol):
         """
 
 
-class LeaderLists(Protocol):
-    """Lets deliveries that come at the same time share one list of a cluster's waiting leaders."""
+class OperationPlaces(Protocol):
+    """Knows how many operations GKE runs for a cluster's node pools at one time.
 
-    def share(self, cluster: str, read: Callable[[], Sequence[PodView]], now: float) -> Sequence[PodView]:
+    Both methods take every pool of the cluster, as listed for the create. They raise `Throttled` if
+    there is no free place.
+    """
+
+    def expect_free(self, cluster: str, pools: Iterable[PoolSnapshot], *, now: float) -> None:
+        """Expect a free place; `now` is in unix seconds."""
+
+    def send(
+        self, create: Callable[[], None], cluster: str, name: str, pools: Iterable[PoolSnapshot], *, now: float
+    ) -> None:
+        """Send the create of a pool of this name if there is a free place."""
+
+
+class SharedLists(Protocol):
+    """Lets deliveries that come at the same time share what they list of a cluster."""
+
+    def share(self, key: str, read: Callable[[], T], now: float) -> T:
         """Return what `read` returned some seconds ago at most, or returns now (unix seconds)."""
 
 
@@ -341,8 +360,10 @@ class Ports:
     """None where Pub/Sub's own dead-letter policy keeps such messages."""
     threads: SideBySide | None = None
     """None to run one task after the other, as a simulation does."""
-    leaders: LeaderLists | None = None
-    """None to list them in each delivery, as a simulation does."""
+    lists: SharedLists | None = None
+    """None to list everything in each delivery, as a simulation does."""
+    places: OperationPlaces | None = None
+    """None to ask GKE in any case."""
     queues: Mapping[str, Queues] = field(default_factory=dict)
     """Kueue, by cluster; empty unless the setting `kueue_admission_check` is on."""
     reads_fillings: bool = False

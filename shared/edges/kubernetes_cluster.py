@@ -142,11 +142,16 @@ class KubernetesCluster:
         except NotFound as error:
             raise StaleView(f"the ledger, or its namespace {namespace}, is gone: {error}") from error
 
-    def list_waiting_leaders(self) -> Iterator[PodView]:
+    def list_waiting_leaders(self, workload: WorkloadView | None = None) -> Iterator[PodView]:
         """Yield the accelerator leaders without a node, kind by kind and page by page."""
-        for kind in self._kinds:
-            for pod in self._list_unbound(kind, select_pods(kind)):
-                if pod.template.wants_accelerator and is_leader(kind, pod):
+        for kind in self._kinds if workload is None else (get_kind(workload.kind),):
+            selected, path = select_pods(kind), "/api/v1/pods"
+            if workload is not None:
+                selected = f"{selected},{select_pods_of(workload)}"
+                path = f"/api/v1/namespaces/{workload.namespace}/pods"
+            for pod in self._list_unbound(kind, selected, path):
+                mine = workload is None or kind.find_owner(pod) == workload.name
+                if mine and pod.template.wants_accelerator and is_leader(kind, pod):
                     yield pod
 
     def list_waiting_followers(self) -> Iterator[PodView]:

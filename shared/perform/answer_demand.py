@@ -1,8 +1,6 @@
 """Gives the slice of a leader pod a node pool: reads the live objects, decides, creates.
 
-For the first pods of a workload it creates first, and reads the pool only on a conflict. It lists
-the pools first where the slice may have a pool of any attempt: for later pods, and for those with a
-list of capacity, whose first candidates GKE may have refused at once.
+The pools are listed before, once for all slices of a delivery.
 """
 
 from __future__ import annotations
@@ -12,21 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from shared.core.decide.attempts import AttemptDecision
 from shared.core.decide.demands import (
-    decide_absent_pod,
     decide_answered_slice,
     decide_demand,
     find_slice_name,
 )
 from shared.core.decide.error_answers import decide_failure
-from shared.core.decide.needed_pools import is_young, sort_own_attempts
+from shared.core.decide.needed_pools import sort_own_attempts
 from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
 from shared.core.errors import Denied, ProvisionerError, Throttled
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.kinds.table import find_kind_of_pod
-from shared.core.priorities import NodeSource
 from shared.core.times import measure_seconds
-from shared.perform.act_within_limits import find_limits
 from shared.perform.add_pools import add_pool, share_nodes
 from shared.perform.disk_zones import add_disks
 from shared.perform.explain import explain
@@ -41,66 +36,28 @@ if TYPE_CHECKING:
 
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.messages import Event
     from shared.core.ports import Cluster, Ports
     from shared.core.workloads import PodView, WorkloadView
-    from shared.perform.act_within_limits import Limits
-    from shared.perform.creation_list import Creations
-    from shared.perform.deletion_cap import DeletionCap
+    from shared.perform.look import Look
 
 FIRST_ATTEMPT = 0
 
 
-def provision(event: Event, ports: Ports) -> Outcome:
-    """Answer one demand event: give the slice of the pod, as it is now, a pool or a reason.
-
-    Raises:
-        Retryable: something could not be read or is in progress; deliver the event again.
-        Denied: a permission is missing.
-    """
-    subject = event.subject
-    pod = ports.clusters[event.cluster].get_pod(subject.namespace, subject.name)
-    if pod is None or pod.uid != subject.uid:
-        decision = decide_absent_pod(str(subject))
-        return Outcome(decision=decision, cluster=event.cluster, subject=str(subject))
-    return provision_pod(event.cluster, pod, ports)
-
-
-def provision_pod(
-    cluster: str,
-    pod: PodView,
-    ports: Ports,
-    *,
-    pools: Sequence[PoolSnapshot] | None = None,
-    answered: set[str] | None = None,
-    cap: DeletionCap | None = None,
-    limits: Limits | None = None,
-    creations: Creations | None = None,
-    had_pool: bool = False,
-) -> Outcome:
+def provision_pod(pod: PodView, look: Look) -> Outcome:
     """Give the slice of one live leader pod a pool, or a reason why it gets none.
 
     Args:
-        cluster: ``projects/P/locations/L/clusters/C``.
         pod: the leader as it is now.
-        ports: the outside world.
-        pools: every pool of the cluster, if the caller has just listed them; None to create first
-            for a young workload without a list of capacity, which is one call.
-        answered: hashes of claims that were handled a moment ago. Another pod of such a slice is
-            skipped, and the claim of this pod is added.
-        cap: how many pools this sweep may still delete; None outside a sweep.
-        limits: what counts against the limits, if several pods share it.
-        creations: what GKE says of pools that it has created; None outside a sweep.
-        had_pool: the slice is known to have had a pool. So its pools are listed in any case, and
-            if it has none now, the sweep creates it, which knows whether its creation failed.
+        look: what it shares with other answers.
 
     Raises:
         Retryable: something could not be read or is in progress; try again.
         Denied: a permission is missing.
     """
+    cluster, ports = look.cluster, look.ports
     live, overdue = ports.clusters[cluster], is_overdue(pod, ports)
-    turn = Turn(ports.clock.now(), cap, limits or find_limits(cluster, ports), creations, had_pool=had_pool)
-    workload, found = _decide(cluster, pod, ports, answered, overdue=overdue)
+    turn = Turn(ports.clock.now(), look.cap, look.limits, look.creations, had_pool=look.had_pool)
+    workload, found = _decide(pod, look, overdue=overdue)
     turn = replace(turn, workload=workload)
     subject = f"Pod {pod.namespace}/{pod.name}"
     if isinstance(found, Decision):
@@ -109,12 +66,10 @@ def provision_pod(
         explain(live, found, objects=told)
         facts = _describe_refused(cluster, pod, workload)
         return Outcome(decision=found, cluster=cluster, subject=subject, facts=facts)
-    if answered is not None:
-        if found.claim.hash in answered:
-            return Outcome(decision=decide_answered_slice(), cluster=cluster, subject=subject)
-        answered.add(found.claim.hash)
+    if not look.answered.add(found.claim.hash):
+        return Outcome(decision=decide_answered_slice(), cluster=cluster, subject=subject)
     try:
-        made = _satisfy(found, pod, workload, ports, pools, turn, overdue=overdue)
+        made = _satisfy(found, pod, workload, look, turn)
     except ProvisionerError as error:
         if overdue or isinstance(error, Denied | Throttled):
             name = build_pool_name(found.claim, FIRST_ATTEMPT)
@@ -126,34 +81,20 @@ def provision_pod(
     # The sweep runs every minute: on young demands it writes only changes. It also says why a pool
     # that is gone is not created yet.
     changes = decision.verdict not in (Verdict.KEEP, Verdict.WAIT) or decision.reason in FAILURE_REASONS
-    if (overdue or answered is None or changes) and decision.reason != Reason.POOL_GONE:
+    if (overdue or not look.sweeps or changes) and decision.reason != Reason.POOL_GONE:
         explain(live, decision, objects=(workload, pod))
     name, facts = build_pool_name(found.claim, made.attempt), _describe_answered(found, made, pod, ports)
     return Outcome(decision=decision, cluster=cluster, pool=name, subject=subject, demand=found, facts=facts)
 
 
 def _satisfy(
-    demand: Demand,
-    pod: PodView,
-    workload: WorkloadView | None,
-    ports: Ports,
-    pools: Sequence[PoolSnapshot] | None,
-    turn: Turn,
-    *,
-    overdue: bool,
+    demand: Demand, pod: PodView, workload: WorkloadView | None, look: Look, turn: Turn
 ) -> AttemptDecision:
     """Decide about one demand and do it."""
-    cluster, wanted = demand.claim.cluster, demand.shape.node_count
+    ports, wanted, pools = look.ports, demand.shape.node_count, look.pools.list()
     attempts: Sequence[int] = [FIRST_ATTEMPT]
-    first = not turn.had_pool and workload is not None and is_young(pod, workload, now=turn.looked_at)
-    turn = replace(turn, creations=None) if first and not overdue else turn
-    numbered = not demand.elastic or demand.choices > 1  # else there is one name
-    looks = numbered and not (first and demand.choices == 1 and demand.nodes_from == NodeSource.CREATION)
-    if pools is None and (turn.limits or looks):
-        pools = turn.limits.list_pools() if turn.limits else ports.pools.list(cluster)
-    if pools is not None and numbered:
-        own = sort_own_attempts(demand.claim.hash, pools, fingerprint=demand.fingerprint)
-        attempts = own or attempts
+    if not demand.elastic or demand.choices > 1:  # else there is one name
+        attempts = sort_own_attempts(demand.claim.hash, pools, fingerprint=demand.fingerprint) or attempts
         demand, attempts = share_nodes(demand, attempts, ports, pools)
     for attempt in attempts:
         found = make_attempt(demand, attempt, ports, pools, turn)
@@ -164,7 +105,6 @@ def _satisfy(
         return added
     if found.decision.reason != Reason.POOL_SERVES or workload is None:
         return found
-    pools = ports.pools.list(cluster) if pools is None else pools
     return _judge_serving(demand, found, pod, workload, ports, pools, turn)
 
 
@@ -193,18 +133,17 @@ def _judge_serving(
     return make_attempt(demand, missing, ports, pools, turn)
 
 
-def _decide(
-    cluster: str, pod: PodView, ports: Ports, answered: set[str] | None, *, overdue: bool
-) -> tuple[WorkloadView | None, Demand | Decision]:
+def _decide(pod: PodView, look: Look, *, overdue: bool) -> tuple[WorkloadView | None, Demand | Decision]:
     """Return the workload of a pod and its demand, or why it has none.
 
     Disks are read only for a pod that has claims and asks for a pool.
     """
+    cluster, ports = look.cluster, look.ports
     live, unread = ports.clusters[cluster], "the workload of this pod cannot be read"
     try:
         workload = _find_workload(live, pod, ports)
         found = decide_demand(cluster, pod, workload, ports.settings)
-        if workload is not None and pod.template.disk_claims and not _is_settled(found, answered):
+        if workload is not None and pod.template.disk_claims and not _is_settled(found, look):
             unread = "the zone of this pod's disks cannot be read"
             workload = add_disks(cluster, workload, ports, claims=pod.template.disk_claims)
             found = decide_demand(cluster, pod, workload, ports.settings)
@@ -216,11 +155,11 @@ def _decide(
     return workload, found
 
 
-def _is_settled(found: Demand | Decision, answered: set[str] | None) -> bool:
+def _is_settled(found: Demand | Decision, look: Look) -> bool:
     """Return whether disks change nothing: the pod asks for no pool, or its slice was handled."""
     if isinstance(found, Decision):
         return found.verdict != Verdict.REFUSE
-    return answered is not None and found.claim.hash in answered
+    return found.claim.hash in look.answered
 
 
 def _find_workload(live: Cluster, pod: PodView, ports: Ports) -> WorkloadView | None:

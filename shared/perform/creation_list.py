@@ -29,12 +29,16 @@ class Creations:
 
     def __init__(self, cluster: str, ports: Ports) -> None:
         """Prepare; nothing is read yet."""
-        self._cluster, self._ports = cluster, ports
+        self._cluster, self._ports, self._unread = cluster, ports, False
         self._listed = OneRead(self._list, ports.clock.now())
 
     def find_newest(self, claim: Claim) -> Creation | None:
         """Return the latest creation of a claim, of any attempt; None if GKE has or tells none."""
         return cast("dict[str, Creation]", self._listed.get()).get(claim.hash[:HASH_CHARACTERS])
+
+    def is_first(self, claim: Claim) -> bool:
+        """Return whether GKE tells of no creation of a claim; False if it could not be asked."""
+        return self.find_newest(claim) is None and not self._unread
 
     def _list(self) -> dict[str, Creation]:
         try:
@@ -42,6 +46,7 @@ class Creations:
         except ProvisionerError as error:
             said = {"object": self._cluster, "error": str(error), "permission": PERMISSION}
             _LOG.warning("the operations of GKE could not be listed", extra=said)
+            self._unread = True
             return {}
         found: dict[str, Creation] = {}
         for each in sorted(listed, key=lambda each: each.began_at or 0):

@@ -81,7 +81,7 @@ def read_filling(cluster: str, pod: PodView, pool: PoolSnapshot, ports: Ports) -
 
 
 def tell_trying(
-    demand: Demand, found: AttemptDecision, ports: Ports, pools: Sequence[PoolSnapshot] | None
+    demand: Demand, found: AttemptDecision, ports: Ports, pools: Sequence[PoolSnapshot]
 ) -> AttemptDecision:
     """Return what was decided, with what GKE says while it creates the pool with its nodes.
 
@@ -89,9 +89,9 @@ def tell_trying(
         demand: what the slice needs.
         found: what was decided about its pool.
         ports: the outside world.
-        pools: every pool of the cluster, if they were listed.
+        pools: every pool of the cluster.
     """
-    pool = PoolIndex.of(pools or ()).find(build_pool_name(demand.claim, found.attempt))
+    pool = PoolIndex.of(pools).find(build_pool_name(demand.claim, found.attempt))
     if pool is None or found.decision.reason != Reason.POOL_IN_PROGRESS:
         return found
     told = read_trying(demand.on_attempt(found.attempt), pool, ports)

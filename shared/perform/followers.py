@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from shared.core.ports import Ports
     from shared.core.workloads import PodView, WorkloadView
     from shared.perform.deletion_cap import DeletionCap
+    from shared.perform.look import AnsweredClaims
 
     Known = dict[tuple[str, str, str], WorkloadView | None]
 
@@ -46,7 +47,7 @@ def judge_followers(
     ports: Ports,
     *,
     pools: Sequence[PoolSnapshot],
-    answered: set[str],
+    answered: AnsweredClaims,
     cap: DeletionCap | None = None,
 ) -> Iterator[tuple[PodView, Outcome | Exception]]:
     """Yield one follower of each slice that has waited longer than the grace, with its outcome.
@@ -57,8 +58,8 @@ def judge_followers(
         cluster: ``projects/P/locations/L/clusters/C``.
         ports: the outside world.
         pools: every pool of the cluster.
-        answered: hashes of claims that were handled a moment ago. Such slices are skipped, and the
-            claims of others are added.
+        answered: claims that were handled a moment ago. Such slices are skipped, and the claims of
+            others are added.
         cap: how many pools the sweep may still delete; None outside a sweep.
     """
     known: Known = {}
@@ -87,7 +88,7 @@ def _judge(
     reader: OwnerReader,
     *,
     pools: Sequence[PoolSnapshot],
-    answered: set[str],
+    answered: AnsweredClaims,
     known: Known,
     cap: DeletionCap | None,
 ) -> Outcome | None:
@@ -101,9 +102,8 @@ def _judge(
         known[home] = live.get_workload(*home)
     workload = known[home]
     claim = find_claim(cluster, pod, workload)
-    if workload is None or claim is None or claim.hash in answered:
+    if workload is None or claim is None or not answered.add(claim.hash):
         return None
-    answered.add(claim.hash)
     own = PoolIndex.of(pools).list_claimed(claim.hash)
     running = [pool for pool in own if pool.status == PoolStatus.RUNNING]
     name = next((pool.name for pool in (*running, *own)), "")

@@ -90,7 +90,7 @@ class Turn:
 
 
 def make_attempt(
-    demand: Demand, attempt: int, ports: Ports, pools: Sequence[PoolSnapshot] | None, turn: Turn
+    demand: Demand, attempt: int, ports: Ports, pools: Sequence[PoolSnapshot], turn: Turn
 ) -> AttemptDecision:
     """Decide about the pool of one attempt and do it; return the attempt that it came to.
 
@@ -98,7 +98,7 @@ def make_attempt(
         demand: what the slice needs.
         attempt: the attempt to begin with.
         ports: the outside world.
-        pools: every pool of the cluster; None to create first and to look on a conflict.
+        pools: every pool of the cluster.
         turn: of answering the pod.
 
     Raises:
@@ -107,11 +107,7 @@ def make_attempt(
     settings, now, demand = ports.settings, ports.clock.now(), demand.on_attempt(attempt)
     name = build_pool_name(demand.claim, attempt)
     usage = turn.limits.measure(demand, name) if turn.limits else None
-    pools = turn.limits.list_pools() if turn.limits and pools is None else pools
-    known, read_at = next((pool for pool in pools or () if pool.name == name), None), None
-    if demand.elastic and pools is None:
-        # Each of its pods sends a message, and only the first finds no pool: read before creating.
-        known, read_at = ports.pools.get(demand.claim.cluster, name), now
+    known = PoolIndex.of(pools).find(name)
     decision = decide_provision(demand, known, now=now, settings=settings, usage=usage)
     if decision.verdict == Verdict.DELETE:
         # The list may be minutes old, and this sweep may have deleted the pool: read and decide
@@ -129,7 +125,7 @@ def make_attempt(
     if decision.verdict == Verdict.DELETE and known is not None:
         return replace_pool(demand, known, found, ports, pools, turn)
     if demand.elastic and known is not None and decision.reason == Reason.POOL_SERVES:
-        grown = grow_pool(demand, known, ports, turn.limits, read_at=read_at)
+        grown = grow_pool(demand, known, ports, turn.limits, read_at=None)
         return AttemptDecision(attempt=attempt, decision=grown)
     return found
 
@@ -137,14 +133,14 @@ def make_attempt(
 def _read_creations(
     demand: Demand,
     create: AttemptDecision,
-    pools: Sequence[PoolSnapshot] | None,
+    pools: Sequence[PoolSnapshot],
     ports: Ports,
     turn: Turn,
 ) -> AttemptDecision:
     """Return the decision to create, with what GKE's list of operations adds if it is read."""
     if turn.creations is None:
         return create
-    own = PoolIndex.of(pools or ()).list_claimed(demand.claim.hash)
+    own = PoolIndex.of(pools).list_claimed(demand.claim.hash)
     last = turn.creations.find_newest(demand.claim)
     if last is None or last.pool in {pool.name for pool in own}:
         return create
@@ -152,7 +148,7 @@ def _read_creations(
 
 
 def create_allowed(
-    demand: Demand, found: AttemptDecision, ports: Ports, pools: Sequence[PoolSnapshot] | None, turn: Turn
+    demand: Demand, found: AttemptDecision, ports: Ports, pools: Sequence[PoolSnapshot], turn: Turn
 ) -> AttemptDecision:
     """Create the pool of an attempt, unless its namespace or a wrong cluster forbids it.
 
@@ -163,7 +159,7 @@ def create_allowed(
         return found
     live = ports.clusters[demand.claim.cluster]
     # The pod of a message was read by its UID: an API of another cluster does not have it.
-    if turn.cap is not None and is_other(live, pools or ()):
+    if turn.cap is not None and is_other(live, pools):
         return _with(found, decide_other_cluster())
     obstacle = read_namespace_obstacle(demand, ports)
     if obstacle is not None:
@@ -186,12 +182,14 @@ def _create(
     demand: Demand,
     found: AttemptDecision,
     ports: Ports,
-    pools: Sequence[PoolSnapshot] | None,
+    pools: Sequence[PoolSnapshot],
     turn: Turn,
     cluster_uid: str,
 ) -> AttemptDecision:
     name, decision = build_pool_name(demand.claim, found.attempt), found.decision
-    demand = limit_autoscaled(demand.on_attempt(found.attempt), pools or (), ports.settings)
+    demand = limit_autoscaled(demand.on_attempt(found.attempt), pools, ports.settings)
+    if ports.places:
+        ports.places.expect_free(demand.claim.cluster, pools, now=ports.clock.now())
     try:
         body = build_node_pool(
             demand,
@@ -210,15 +208,19 @@ def _create(
 
 
 def _submit(
-    demand: Demand, body: Mapping[str, Any], ports: Ports, pools: Sequence[PoolSnapshot] | None, turn: Turn
+    demand: Demand, body: Mapping[str, Any], ports: Ports, pools: Sequence[PoolSnapshot], turn: Turn
 ) -> None:
     """Submit a pool. If it has a number, it needs a look of just now: the name may be used up."""
-    numbered, name = not demand.elastic or demand.choices > 1, body["name"]
+    numbered, name, cluster = not demand.elastic or demand.choices > 1, body["name"], demand.claim.cluster
     if numbered:
-        read_again(demand, name, ports, pools or ())
+        read_again(demand, name, ports, pools)
         if not 0 <= ports.clock.now() - turn.looked_at <= LOOK_SECONDS_MAX:
             raise OldLook(f"node pool {name} was not created, because the look at its slice took too long")
-    ports.pools.create(demand.claim.cluster, body)
+    create = partial(ports.pools.create, cluster, body)
+    if ports.places:
+        ports.places.send(create, cluster, name, pools, now=ports.clock.now())
+    else:
+        create()
 
 
 def _look_and_decide(

@@ -35,7 +35,6 @@ from shared.core.decisions import Decision, Verdict
 from shared.core.errors import Denied, ProvisionerError
 from shared.core.kinds.table import is_parent_kind
 from shared.core.times import format_time, measure_seconds
-from shared.perform.admit_workloads import answer_reserved
 from shared.perform.disk_zones import add_disks
 from shared.perform.emergency_stop import find_stop
 from shared.perform.explain import explain
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 
     from shared.core.decide.gangs import Gang
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.messages import ObjectName
     from shared.core.ports import Cluster, Ports
     from shared.core.workloads import PodView, WorkloadView
     from shared.perform.act_within_limits import Limits
@@ -71,21 +69,6 @@ class SweepShare:
     limits: Limits | None = None
     creations: Creations | None = None
     figures: ClusterFigures | None = None
-
-
-def answer_named(cluster: str, name: ObjectName, ports: Ports) -> list[Outcome]:
-    """Answer a message about a suspended workload, as it is now: Kueue's check, or its own wish.
-
-    Raises:
-        Retryable: something could not be read or is in progress; deliver the message again.
-        Denied: a permission is missing.
-    """
-    workload = None
-    if name.kind in ports.settings.kinds:
-        workload = ports.clusters[cluster].get_workload(name.kind, name.namespace, name.name)
-    if workload is None or workload.uid != name.uid:
-        return [Outcome(decision=decide_unasked(str(name)), cluster=cluster, subject=str(name))]
-    return answer_reserved(cluster, workload, ports) or answer_workload(cluster, workload, ports)
 
 
 def answer_workload(

@@ -6,25 +6,24 @@ but the pool's name, and what is done follows from the live objects.
 
 from __future__ import annotations
 
-import threading
-from itertools import islice
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from shared.core.decide.capacity_first import is_asking
 from shared.core.decide.demands import find_claim
 from shared.core.decide.ended import decide_succeeded, decide_unclaimed, decide_unrelated
 from shared.core.decide.pool_facts import is_owner
+from shared.core.decisions import Verdict
 from shared.core.identity.names import parse_pool_name
 from shared.core.kinds.table import find_kind_of_pod, get_kind
 from shared.perform.admit_workloads import answer_reserved
-from shared.perform.answer_demand import provision_pod
+from shared.perform.answer_waiting import answer_pods
 from shared.perform.explain import explain
+from shared.perform.fill_place import fill_place, list_leaders
 from shared.perform.outcome import Outcome, describe_pool_outcome
 from shared.perform.resume_workloads import answer_workload
-from shared.perform.shared_reads import OneRead
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from shared.core.decisions import Decision
     from shared.core.identity.names import ParsedName
@@ -32,15 +31,14 @@ if TYPE_CHECKING:
     from shared.core.operations import EndedOperation
     from shared.core.ports import Ports
     from shared.core.workloads import PodView, WorkloadView
-
-LEADERS_MAX = 10_000
-"""The most waiting leaders that one entry is compared with; the sweep answers the others."""
-LIST_SECONDS = 2.0
-"""How long a list of them serves. A leader in it is read again before it is answered."""
+    from shared.perform.answer_waiting import Answers
 
 
-def settle(ended: EndedOperation | None, ports: Ports) -> Sequence[Outcome]:
+def settle(ended: EndedOperation | None, ports: Ports) -> Answers:
     """Answer one entry of the log; None is one that is not about the end of a create or delete.
+
+    The slice that waits for the pool is answered first. If it needs no create, its place among
+    GKE's operations is free for the slice that has waited longest for one.
 
     Raises:
         Retryable: something could not be read or is in progress; deliver the entry again.
@@ -54,24 +52,30 @@ def settle(ended: EndedOperation | None, ports: Ports) -> Sequence[Outcome]:
         return [_conclude(ended, decide_unrelated(f"this deployment does not serve {ended.cluster}"))]
     if name is None:
         return [_conclude(ended, decide_unrelated(f"{ended.pool} is not the name of a pool of this provisioner"))]
+    answers = _answer_own(ended, name, ports)
+    if not any(isinstance(each, Outcome) and each.decision.verdict == Verdict.CREATE for each in answers):
+        answers += fill_place(ended.cluster, ports, apart=name.hash)
+    return answers
+
+
+def _answer_own(ended: EndedOperation, name: ParsedName, ports: Ports) -> Answers:
+    """Answer the slice, or the suspended workload, that a pool was for."""
     pool = ports.pools.get(ended.cluster, ended.pool) if ended.created else None
     told = decide_succeeded(pool)
     if pool is not None and told is not None:
         explain(ports.clusters[ended.cluster], told, objects=_find_owners(ended.cluster, pool, ports))
-        asking = _answer_owner(ended.cluster, pool, ports)
-        return [describe_pool_outcome(ended.cluster, pool, told), *asking]
-    answered: set[str] = set()
-    outcomes: list[Outcome] = []
+        return [describe_pool_outcome(ended.cluster, pool, told), *_answer_owner(ended.cluster, pool, ports)]
+    answers: Answers = []
     for seen in _find_leaders(ended.cluster, name, ports):
         pod = ports.clusters[ended.cluster].get_pod(seen.namespace, seen.name)
         if pod is not None and pod.uid == seen.uid:
-            outcomes.append(provision_pod(ended.cluster, pod, ports, answered=answered, had_pool=True))
-        if answered:
+            answers += answer_pods(ended.cluster, [pod], ports, had_pool=True)
+        if any(not isinstance(each, Outcome) or each.demand for each in answers):
             break
-    if not outcomes and not ended.deleted and _may_wait_without_pods(ended.cluster, ports):
+    if not answers and not ended.deleted and _may_wait_without_pods(ended.cluster, ports):
         pool = pool or ports.pools.get(ended.cluster, ended.pool)
-        outcomes = _answer_owner(ended.cluster, pool, ports) if pool else []
-    return outcomes or [_conclude(ended, decide_unclaimed(ended.pool))]
+        answers = [*_answer_owner(ended.cluster, pool, ports)] if pool else []
+    return answers or [_conclude(ended, decide_unclaimed(ended.pool))]
 
 
 def _answer_owner(cluster: str, pool: PoolSnapshot, ports: Ports) -> list[Outcome]:
@@ -103,7 +107,7 @@ def _find_leaders(cluster: str, name: ParsedName, ports: Ports) -> Iterator[PodV
     """
     live, unread = ports.clusters[cluster], None
     known: dict[tuple[str, str, str], WorkloadView | None] = {}
-    for pod in _list_leaders(cluster, ports):
+    for pod in list_leaders(cluster, ports):
         kind = find_kind_of_pod(pod)
         if kind is None or kind.name not in ports.settings.kinds or not name.may_be_of(kind.find_owner(pod)):
             continue
@@ -120,31 +124,6 @@ def _find_leaders(cluster: str, name: ParsedName, ports: Ports) -> Iterator[PodV
         raise unread
 
 
-def _list_leaders(cluster: str, ports: Ports) -> Sequence[PodView]:
-    """Return the waiting leaders; when many operations end at once, one list serves all of them."""
-
-    def read() -> Sequence[PodView]:
-        return tuple(islice(ports.clusters[cluster].list_waiting_leaders(), LEADERS_MAX))
-
-    return ports.leaders.share(cluster, read, ports.clock.now()) if ports.leaders else read()
-
-
-class SharedLeaders:
-    """The lists of waiting leaders of one process, each kept for `LIST_SECONDS`."""
-
-    def __init__(self) -> None:
-        """Prepare; nothing is read yet."""
-        self._lock, self._known = threading.Lock(), dict[str, OneRead]()
-
-    def share(self, cluster: str, read: Callable[[], Sequence[PodView]], now: float) -> Sequence[PodView]:
-        """Return the list of a cluster; deliveries that ask while it is being read wait for it."""
-        with self._lock:
-            known = self._known.get(cluster)
-            if known is None or not 0 <= now - known.begun_at <= LIST_SECONDS:
-                known = self._known[cluster] = OneRead(read, now)
-        return cast("Sequence[PodView]", known.get())
-
-
 def _find_owners(cluster: str, pool: PoolSnapshot, ports: Ports) -> Sequence[WorkloadView | PodView]:
     """Return the workload that a pool was made for, and the leader of its slice if it waits.
 
@@ -158,7 +137,7 @@ def _find_owners(cluster: str, pool: PoolSnapshot, ports: Ports) -> Sequence[Wor
     if workload is None or not is_owner(owner, workload):
         return ()
     kind = get_kind(owner.kind)
-    for pod in _list_leaders(cluster, ports):
+    for pod in list_leaders(cluster, ports):
         near = find_kind_of_pod(pod) is kind and pod.namespace == owner.namespace
         named = near and kind.find_owner(pod) == owner.name
         claim = find_claim(cluster, pod, workload) if named else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import ProvisionerError
@@ -15,11 +15,12 @@ from shared.core.times import measure_seconds
 from shared.perform.answer_demand import provision_pod
 from shared.perform.followers import judge_followers
 from shared.perform.keep_warm import find_displaced, tell_displaced
+from shared.perform.look import Look, RecentPools
 from shared.perform.outcome import Outcome, describe_pool_outcome
 from shared.perform.pool_sizes import measure_elastic
 from shared.perform.release_pools import release_pool
 from shared.perform.resume_workloads import release_partial
-from shared.perform.shared_reads import SHARED_SECONDS, OneRead
+from shared.perform.shared_reads import SHARED_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 FRESH_SECONDS = 5.0
 """The sweep skips a leader that waited for less than this when the pools were listed, because its
 message is about to be handled."""
-LIST_SECONDS_MAX = 30.0
-"""Leaders are answered from a list of pools that is at most so old; an older one is made again,
-because an attempt whose pool it shows may have failed and be gone."""
 LEADERS_MAX = 10_000
 """The most waiting leaders that one sweep looks at. Of more, each sweep takes others."""
 _REFUSED_BY_LIMIT = (Verdict.REFUSE, Reason.LIMIT_REACHED)
@@ -64,8 +62,20 @@ class _LeaderAnswers:
 
     def __init__(self, swept: SweptCluster, pools: PoolIndex, *, listed_at: float, seen_at: float) -> None:
         self._swept, self._listed, self._listed_at, self._seen_at = swept, pools, listed_at, seen_at
-        self._recent = OneRead(lambda: pools, listed_at)
-        self._answered = set[str]()
+        self._look = Look(
+            cluster=swept.name,
+            ports=swept.shared,
+            pools=RecentPools(
+                lambda: PoolIndex(swept.live.pools.list(swept.name)),
+                swept.live.clock,
+                first=lambda: pools,
+                listed_at=listed_at,
+            ),
+            cap=swept.cap,
+            limits=swept.limits,
+            creations=swept.creations,
+            sweeps=True,
+        )
         self._refused: list[tuple[PodView, Outcome]] = []
         """The leaders that a limit refuses, with their answers."""
 
@@ -89,7 +99,7 @@ class _LeaderAnswers:
         swept, cluster = self._swept, self._swept.name
         try:
             for pod, found in judge_followers(
-                cluster, swept.shared, pools=self._listed, answered=self._answered, cap=swept.cap
+                cluster, swept.shared, pools=self._listed, answered=self._look.answered, cap=swept.cap
             ):
                 if isinstance(found, Exception):
                     swept.report.add_error(f"Pod {pod.namespace}/{pod.name}", found)
@@ -117,7 +127,7 @@ class _LeaderAnswers:
 
     def _answer(self, pods: Sequence[PodView]) -> None:
         swept, home = self._swept, _find_home(pods[0])
-        if released := release_partial(swept.name, home, pods, swept.live, list_pools=self._list_recent):
+        if released := release_partial(swept.name, home, pods, swept.live, list_pools=self._look.pools.list):
             swept.report.outcomes.append(released)
             return
         for pod in pods:
@@ -130,16 +140,7 @@ class _LeaderAnswers:
         swept, pod = self._swept, self._read_recent(listed)
         if pod is None:
             return
-        outcome = provision_pod(
-            swept.name,
-            pod,
-            swept.shared,
-            pools=self._list_recent(),
-            answered=self._answered,
-            cap=swept.cap,
-            limits=swept.limits,
-            creations=swept.creations,
-        )
+        outcome = provision_pod(pod, self._look)
         swept.report.outcomes.append(outcome)
         swept.figures.add_answer(pod, outcome, self._listed.find(outcome.pool), now=swept.now())
         if (outcome.decision.verdict, outcome.decision.reason) == _REFUSED_BY_LIMIT:
@@ -195,13 +196,6 @@ class _LeaderAnswers:
         return release_pool(
             swept.name, pool, swept.live, pools=named, cap=swept.cap, displaced_by=str(demand.claim)
         )
-
-    def _list_recent(self) -> PoolIndex:
-        """Return every pool, as it was at most `LIST_SECONDS_MAX` ago."""
-        swept, now = self._swept, self._swept.now()
-        if now - self._recent.begun_at > LIST_SECONDS_MAX:
-            self._recent = OneRead(lambda: PoolIndex(swept.live.pools.list(swept.name)), now)
-        return cast("PoolIndex", self._recent.get())
 
 
 def _take(found: Iterable[PodView], now: float) -> list[PodView]:

@@ -53,8 +53,7 @@ class FakeNodePools(MissingNodes, Plans):
         self.bodies: list[Mapping[str, Any]] = []
         self.calls: list[tuple[str, str]] = []
         self.busy_clusters: set[str] = set()
-        self.sizes: dict[str, int] = {}
-        """Of pools that were resized."""
+        self.sizes: dict[str, int] = {}  # of pools that were resized
         self.removed: list[str] = []
         self.down_clusters: dict[str, ProvisionerError] = {}
         self.creations: dict[tuple[str, str], Creation] = {}
@@ -169,8 +168,7 @@ class FakeCluster(FakeDisks, ScaleUpErrors):
         self.workloads: dict[tuple[str, str, str], WorkloadView] = {}
         self.parents: dict[str, Parent] = {}
         """By UID."""
-        self.cluster_uid = CLUSTER_UID
-        """Of the namespace ``kube-system``."""
+        self.cluster_uid = CLUSTER_UID  # of the namespace kube-system
         self.namespace_labels: dict[str, dict[str, str]] = {name: {} for name in NAMESPACES}
         self.ledgers: dict[str, Ledger] = {}
         """By namespace."""
@@ -179,8 +177,7 @@ class FakeCluster(FakeDisks, ScaleUpErrors):
         self.deleted_at: dict[tuple[str, str], float] = {}
         """Of `pods` that are being deleted."""
         self.nodes: dict[str, list[str]] = {}
-        self.unready: set[str] = set()
-        """Names of nodes."""
+        self.unready: set[str] = set()  # names of nodes
         self.node_views: dict[str, NodeView] = {}
         """Nodes of which a test asks more than that they are Ready."""
         self.marks: dict[str, SurplusMark] = {}
@@ -253,11 +250,14 @@ class FakeCluster(FakeDisks, ScaleUpErrors):
         self.end("write_ledger")
         return self.ledgers[namespace]
 
-    def list_waiting_leaders(self) -> Iterator[PodView]:
+    def list_waiting_leaders(self, workload: WorkloadView | None = None) -> Iterator[PodView]:
         self.begin("list_waiting_leaders")
         for kind in KINDS:
-            found = [pod for pod in self._find_unbound(kind, select_pods(kind)) if is_leader(kind, pod)]
-            yield from (pod for pod in found if pod.template.wants_accelerator)
+            for pod in self._find_unbound(kind, select_pods(kind)):
+                home, wanted = (kind.name, pod.namespace, kind.find_owner(pod)), pod.template.wants_accelerator
+                of = (workload.kind, workload.namespace, workload.name) if workload else home
+                if wanted and home == of and is_leader(kind, pod):
+                    yield pod
 
     def list_waiting_followers(self) -> Iterator[PodView]:
         self.begin("list_waiting_followers")

@@ -39,11 +39,11 @@ NAME = build_pool_name(a_claim())
 STARTED = [("JobSet", "NodePoolCreationStarted", False), ("Pod", "NodePoolCreationStarted", False)]
 
 
-def test_a_demand_becomes_one_pool_by_exactly_one_call(world: World) -> None:
+def test_a_demand_becomes_one_pool_by_one_list_and_one_create(world: World) -> None:
     answer = world.deliver(a_demand_event())
 
     assert answer.status == 200
-    assert world.pools.calls == [("create", NAME)]
+    assert world.pools.calls == [("list", ""), ("create", NAME)]
     assert world.expect_one_pool() == NAME
     assert world.notices() == STARTED
     assert world.says() == ("create", "pool_absent")
@@ -106,23 +106,23 @@ def test_a_duplicate_finds_the_pool_under_way_and_waits(world: World) -> None:
     assert answer.status == 200
     assert world.expect_one_pool() == NAME
     assert world.says() == ("wait", "pool_in_progress")
-    assert world.pools.calls == [("create", NAME), ("create", NAME), ("get", NAME)]
+    assert world.pools.calls == [("list", ""), ("create", NAME), ("list", "")]
 
 
 @pytest.mark.parametrize(
     ("status", "says", "calls"),
     [
-        ("RUNNING", ("keep", "pool_serves"), ["create", "get", "list"]),
-        ("RECONCILING", ("wait", "pool_in_progress"), ["create", "get"]),
-        ("STOPPING", ("wait", "pool_stopping"), ["create", "get"]),
-        ("STATUS_UNSPECIFIED", ("wait", "status_unknown"), ["create", "get"]),
-        ("ERROR", ("wait", "pool_failed"), ["create", "get", "list", "get"]),
+        ("RUNNING", ("keep", "pool_serves"), ["list", "create", "get"]),
+        ("RECONCILING", ("wait", "pool_in_progress"), ["list", "create", "get"]),
+        ("STOPPING", ("wait", "pool_stopping"), ["list", "create", "get"]),
+        ("STATUS_UNSPECIFIED", ("wait", "status_unknown"), ["list", "create", "get"]),
+        ("ERROR", ("wait", "pool_failed"), ["list", "create", "get", "list", "get"]),
     ],
 )
 def test_on_conflict_the_pool_is_looked_at(
     world: World, status: str, says: tuple[str, str], calls: list[str]
 ) -> None:
-    world.pools.add(CLUSTER, a_pool(status))
+    world.pools.before_next("create", lambda: world.pools.add(CLUSTER, a_pool(status)))
     answer = world.deliver(a_demand_event())
 
     assert answer.status == 200
@@ -336,10 +336,10 @@ def test_a_refused_demand_is_told_to_its_owner_and_costs_no_call(world: World) -
     assert "2x4" in first.message
 
 
-def test_labels_over_the_budget_are_refused_before_any_call(world: World) -> None:
+def test_labels_over_the_budget_are_refused_before_the_create(world: World) -> None:
     selectors = {f"example.com/{'k' * 40}-{n}": "v" * 60 for n in range(6)}
     world.cluster.add(a_pod(shape={"selectors": selectors}))
     world.deliver(a_demand_event())
 
     assert world.says() == ("refuse", "labels_over_budget")
-    assert world.pools.calls == []
+    assert world.pools.calls == [("list", "")]

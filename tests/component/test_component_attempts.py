@@ -290,10 +290,10 @@ def test_when_the_workload_is_over_the_record_goes_too(world: World) -> None:
     assert world.pools.calls[-1] == ("delete", name_of(0))
 
 
-def test_nothing_more_than_a_create_is_called_where_nothing_fails(world: World) -> None:
+def test_nothing_more_than_a_list_and_a_create_is_called_where_nothing_fails(world: World) -> None:
     begin(world)
 
-    assert world.pools.calls == [("create", name_of(0))]
+    assert world.pools.calls == [("list", ""), ("create", name_of(0))]
 
 
 @pytest.mark.parametrize("status", ["PROVISIONING", "ERROR"])

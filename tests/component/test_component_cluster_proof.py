@@ -165,7 +165,7 @@ def test_each_pool_that_is_created_says_its_cluster(world: World) -> None:
     world.deliver(a_demand_event())
 
     assert world.pools.bodies[0]["config"]["labels"][labels.CLUSTER_UID] == CLUSTER_UID
-    assert world.pools.calls == [("create", NAME)]
+    assert world.pools.calls == [("list", ""), ("create", NAME)]
 
 
 def test_one_wrong_label_does_not_stop_a_cluster(world: World) -> None:

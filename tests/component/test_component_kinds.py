@@ -59,7 +59,7 @@ def test_a_name_that_is_no_label_value_is_refused_and_never_cut(name: str) -> No
         build_owner_labels(claim, attempt=0, created_at=1, fingerprint="1-a")
 
 
-def test_a_name_that_is_too_long_has_its_own_reason_and_costs_no_call(world: World) -> None:
+def test_a_name_that_is_too_long_has_its_own_reason_and_costs_no_create(world: World) -> None:
     name = "train" * 10
     pod = a_pod(jobset=name, job="workers-of-eu")
     world.cluster.add(pod, a_jobset(name=name, job="workers-of-eu"))
@@ -68,7 +68,7 @@ def test_a_name_that_is_too_long_has_its_own_reason_and_costs_no_call(world: Wor
 
     assert world.says() == ("refuse", "name_unfit")
     assert "a shorter name" in world.last["message"]
-    assert world.pools.calls == []
+    assert world.pools.calls == [("list", "")]
 
 
 def test_a_pool_of_a_kind_that_this_version_does_not_know_is_not_ours_to_touch(world: World) -> None:

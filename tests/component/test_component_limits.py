@@ -31,7 +31,7 @@ def test_in_a_quiet_mode_nothing_is_created_and_the_owner_hears_why(world: World
     world.deliver(a_demand_event())
 
     assert world.says() == ("refuse", reason)
-    assert world.pools.calls == []
+    assert world.pools.calls == [("list", "")]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_cluster_that_cannot_be_read_hands_the_message_back(world: World, meth
     world.cluster.fail_next(method, Unavailable("connection refused"))
 
     assert world.deliver(a_demand_event()).status == 503
-    assert world.pools.calls == []
+    assert world.pools.bodies == []
 
 
 def test_an_explanation_that_cannot_be_written_undoes_nothing(world: World) -> None:

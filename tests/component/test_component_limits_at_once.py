@@ -263,7 +263,7 @@ def test_without_a_limit_nothing_more_is_asked(world: World) -> None:
         world.cluster.fail_next(method, Unavailable(method))
     assert world.deliver(a_demand_event()).status == 200
 
-    assert world.pools.calls == [("create", world.expect_one_pool())]
+    assert world.pools.calls == [("list", ""), ("create", world.expect_one_pool())]
 
 
 def test_the_ledger_is_kept_in_our_own_namespace_and_forgets(world: World) -> None:

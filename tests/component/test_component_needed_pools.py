@@ -288,13 +288,13 @@ def test_a_restarted_slice_whose_second_pool_serves_gets_no_first_one(jobsets: J
     assert jobsets.pools.bodies == []
 
 
-def test_a_young_workload_is_created_for_with_one_call(jobsets: JobSetWorld) -> None:
+def test_a_young_workload_is_created_for_without_reading_its_pods(jobsets: JobSetWorld) -> None:
     jobsets.cluster.add(a_jobset(created_at=NOW - 7))
     leader = jobsets.wait(0, created_at=NOW - 5)
 
     jobsets.deliver(a_demand_event(leader))
 
-    assert jobsets.pools.calls == [("create", slice_name(0))]
+    assert jobsets.pools.calls == [("list", ""), ("create", slice_name(0))]
 
 
 @pytest.mark.parametrize("created_at", [NOW - 3600 + 2, None, NOW + 3600])

@@ -13,7 +13,7 @@ from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.messages import Message
-from shared.perform.settle import LIST_SECONDS, SharedLeaders
+from shared.perform.fill_place import LIST_SECONDS, SharedLists
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import (
     CLUSTER,
@@ -39,6 +39,8 @@ DELETED = an_entry("Delete")
 CREATED = an_entry()
 LEFT = ("wait", "pool_gone")
 """What is said of a slice without a pool, which the sweep answers."""
+FRESH = NOW - 1
+"""A leader that waits since then is answered by its own message, and not for a free place."""
 
 
 def settle(world: World, entry: object) -> int:
@@ -89,10 +91,10 @@ def test_a_delete_of_any_attempt_wakes_the_slice(world: World) -> None:
 
 def test_only_the_slice_of_the_name_is_answered(world: World) -> None:
     world.cluster.add(
-        a_pod(index=1, uid="of-slice-1"),
-        a_pod(jobset="train-workers", uid="of-train-workers"),
+        a_pod(index=1, uid="of-slice-1", unschedulable_since=FRESH),
+        a_pod(jobset="train-workers", uid="of-train-workers", unschedulable_since=FRESH),
         a_jobset(name="train-workers"),
-        a_pod(namespace="other", uid="of-other"),
+        a_pod(namespace="other", uid="of-other", unschedulable_since=FRESH),
         a_jobset(namespace="other"),
     )
 
@@ -103,7 +105,8 @@ def test_only_the_slice_of_the_name_is_answered(world: World) -> None:
 
 def test_a_success_is_told_to_the_workload_and_its_leader(world: World) -> None:
     world.pools.add(CLUSTER, a_pool())
-    world.cluster.add(a_pod(index=1, uid="of-slice-1"), a_pod(namespace="other", uid="of-other"))
+    others = {"uid": "of-slice-1", "index": 1}, {"uid": "of-other", "namespace": "other"}
+    world.cluster.add(*(a_pod(**each, unschedulable_since=FRESH) for each in others))
 
     assert settle(world, CREATED) == 200
     assert world.pools.calls == [("get", NAME)]
@@ -130,10 +133,10 @@ def test_a_success_is_told_to_the_workload_alone_when_its_leader_has_a_node(worl
 
 def test_the_successes_of_one_workload_share_one_list_and_none_reads_all_of_its_pods(world: World) -> None:
     """A JobSet has up to 500 slices of many pods each."""
-    world.ports = dataclasses.replace(world.ports, leaders=SharedLeaders())
+    world.ports = dataclasses.replace(world.ports, lists=SharedLists())
     world.cluster.begin = Mock(wraps=world.cluster.begin)  # type: ignore[method-assign]
     claims = [a_claim(slice_key=f"default/train-workers-{index}") for index in range(20)]
-    pods = [a_pod(index=index, uid=f"pod-{index}") for index in range(20)]
+    pods = [a_pod(index=index, uid=f"pod-{index}", unschedulable_since=FRESH) for index in range(20)]
     world.cluster.add(a_jobset(replicas=20), *pods)
     for claim in claims:
         world.pools.add(CLUSTER, a_pool(claim=claim, name=build_pool_name(claim)))
@@ -214,13 +217,14 @@ def test_without_a_waiting_leader_nothing_is_done(world: World, entry: object) -
 
 
 def test_an_end_of_another_claim_reads_the_workload_and_changes_nothing(world: World) -> None:
+    world.cluster.add(a_pod(unschedulable_since=FRESH))
     assert settle(world, an_entry("Delete", pool=OTHER_CLAIM)) == 200
     assert world.says() == ("nothing", "demand_gone")
     assert world.pools.calls == []
 
 
 def test_a_workload_whose_name_does_not_fit_is_not_read(world: World) -> None:
-    world.cluster.add(a_pod(jobset="serve", uid="of-serve"), a_jobset(name="serve"))
+    world.cluster.add(a_pod(jobset="serve", uid="of-serve", unschedulable_since=FRESH), a_jobset(name="serve"))
     read: list[str] = []
     live = world.cluster.get_workload
     world.cluster.get_workload = lambda *home: read.append(home[2]) or live(*home)  # type: ignore[method-assign,func-returns-value]
@@ -276,7 +280,9 @@ def test_what_can_never_be_read_is_kept_with_its_reason(world: World, data: byte
 @pytest.mark.parametrize("error", [Unavailable("away"), OverflowError("inf")])
 def test_a_workload_that_cannot_be_read_hides_no_other(world: World, error: Exception) -> None:
     world.cluster.pods.clear()
-    world.cluster.add(a_pod(namespace="a", uid="of-a"), a_jobset(namespace="a"), a_pod())
+    world.cluster.add(
+        a_pod(namespace="a", uid="of-a", unschedulable_since=FRESH), a_jobset(namespace="a"), a_pod()
+    )
 
     def fail() -> None:
         raise error
@@ -340,10 +346,11 @@ def test_the_mode_stops_settle_as_it_stops_provision(world: World, mode: str) ->
 
 
 def test_ends_at_one_time_share_one_list_and_each_leader_is_read_again(world: World) -> None:
-    world.ports = dataclasses.replace(world.ports, leaders=SharedLeaders())
+    world.ports = dataclasses.replace(world.ports, lists=SharedLists())
     listed: list[float] = []
     live = world.cluster.list_waiting_leaders
-    world.cluster.list_waiting_leaders = lambda: listed.append(world.clock.now()) or live()  # type: ignore[method-assign,func-returns-value]
+    world.cluster.list_waiting_leaders = lambda: listed.append(world.clock.now()) or live()  # type: ignore[method-assign,func-returns-value,misc,assignment]
+    world.cluster.add(a_pod(unschedulable_since=FRESH))
 
     for _ in range(3):
         assert settle(world, an_entry("Delete", pool=OTHER_CLAIM)) == 200

@@ -162,11 +162,6 @@ def _believe_stale_views(plain: Function) -> Function:
     return look
 
 
-def _believe_any_age(plain: Function) -> Function:
-    """Create first for a pod, however long ago it was created."""
-    return lambda pod, workload, **_: plain(pod, workload, now=pod.created_at or 0.0)
-
-
 def _repeat_candidate(plain: Function) -> Function:
     """Try the candidate that failed again, in the next round, instead of the next one."""
     return lambda attempt, used=(), candidates=1: plain(attempt + candidates - 1, used, candidates)
@@ -269,7 +264,6 @@ MUTATIONS = (
     Mutation("no pause", ((attempts, "find_pause", lambda _: lambda *_: 0.0),)),
     Mutation("the same candidate again", ((attempts, "choose_next", _repeat_candidate),)),
     Mutation("no list before a candidate", ((make_attempt, "read_again", lambda _: lambda *_: None),)),
-    Mutation("create first for old pods", ((needed_pools, "is_young", _believe_any_age),), seed=159),
     Mutation("idle pools deleted at once", ((warm_pools, "decide_warm", _forget_marks),), seed=131),
     Mutation("stale views believed", ((make_attempt, "_look_and_decide", _believe_stale_views),)),
     Mutation(

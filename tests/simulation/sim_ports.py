@@ -100,10 +100,13 @@ class ClusterPort:
         ledgers[namespace] = Ledger(version=f"{int(known.version or 0) + 1}", entries=dict(ledger.entries))
         return ledgers[namespace]
 
-    def list_waiting_leaders(self) -> list[PodView]:
+    def list_waiting_leaders(self, workload: WorkloadView | None = None) -> list[PodView]:
         """Return the accelerator leaders without a node."""
         waiting = self._begin("list_waiting_leaders").waiting.values()
-        return [pod.view for pod in waiting if pod.leads and pod.view.template.wants_accelerator]
+        found = [pod for pod in waiting if pod.leads and pod.view.template.wants_accelerator]
+        wanted = (workload.kind, workload.name) if workload else None
+        named = ((each, (each.kind.name, each.kind.find_owner(each.view)) if each.kind else ()) for each in found)
+        return [each.view for each, name in named if wanted in (None, name)]
 
     def list_waiting_followers(self) -> list[PodView]:
         """Return the other pods without a node."""

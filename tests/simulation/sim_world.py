@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import functools
+from collections import defaultdict
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
@@ -16,6 +18,7 @@ from shared.core.ports import Ports
 from shared.core.priorities import CapacityPolicy, NodeSource, Priority, ReservationRef
 from shared.core.settings import ClusterSettings, Mode, Settings
 from shared.deliver import deliver, deliver_sweep
+from shared.perform.places import Places
 from tests.audit_entries import an_entry, as_message
 from tests.simulation.sim_cluster import SimCluster
 from tests.simulation.sim_exporter import SimExporter
@@ -117,6 +120,8 @@ class World:
         self.calls = 0
         self._uids = 0
         self.ports = self._build_ports()
+        self._places: defaultdict[str, Places] = defaultdict(Places)
+        """By function, since each one runs in processes of its own."""
 
     def _build_ports(self) -> Ports:
         story = self.story
@@ -216,7 +221,8 @@ class World:
         def work() -> None:
             status = 0
             try:
-                answer = deliver(sent.function, sent.body, self.ports, {})
+                ports = dataclasses.replace(self.ports, places=self._places[sent.function])
+                answer = deliver(sent.function, sent.body, ports, {})
                 status = answer.status
             except Crash:
                 self.tell("crashes")
@@ -257,7 +263,8 @@ class World:
 
         def work() -> None:
             try:
-                answer, counts = deliver_sweep(self.ports, {})
+                ports = dataclasses.replace(self.ports, places=self._places["sweep"])
+                answer, counts = deliver_sweep(ports, {})
                 if self.settled and counts.get("errors"):
                     self.judge.errors_at_rest += 1
                 elif self.settled and not run.swapped:

@@ -111,6 +111,11 @@ def decide_absent_pod(pod: str) -> Decision:
     return _nothing(Reason.DEMAND_GONE, f"{pod} no longer exists")
 
 
+def decide_no_leader(workload: str) -> Decision:
+    """Return the decision for a message about a workload that is gone, or needs nothing now."""
+    return _nothing(Reason.DEMAND_GONE, f"no leader pod of {workload} waits for nodes, or for its capacity")
+
+
 def decide_answered_slice() -> Decision:
     """Return the decision for one more leader of a slice that was handled a moment ago."""
     return _nothing(Reason.NOT_A_LEADER, "this slice was already handled for another of its pods")

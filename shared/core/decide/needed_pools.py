@@ -23,7 +23,6 @@ from shared.core.identity.names import ATTEMPTS_MAX
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.elastic import has_slice, is_leader, leave_out_elastic, list_elastic
-from shared.core.times import measure_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -31,14 +30,8 @@ if TYPE_CHECKING:
     from shared.core.decide.occupancy import Occupancy
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
-    from shared.core.workloads import PodView, WorkloadView
+    from shared.core.workloads import WorkloadView
 
-FRESH_SECONDS = 40.0
-"""A pod that is older may have had attempts whose first pool is gone again. It takes GKE longer to
-fail to create a pool and to delete it."""
-YOUNG_SECONDS = 60.0
-"""A pod that is created this long after its workload may follow an earlier pod, which may have
-pools. Well below the time that GKE takes to create a node pool."""
 LOST = (PoolStatus.STOPPING, PoolStatus.ERROR)
 """The status of pools on which no pod will run any more."""
 
@@ -53,17 +46,6 @@ class PoolPlan:
     """The attempt of the pool that a waiting slice needs although it has one, by its name."""
     surplus: frozenset[str]
     """The names of pools that no slice needs: they go when they are empty."""
-
-
-def is_young(pod: PodView, workload: WorkloadView, *, now: float) -> bool:
-    """Return whether a pod is one of the first of its workload, which has no pool yet.
-
-    A pod that does not say when it was created, or cannot have been created then, is not.
-    """
-    age_seconds = measure_seconds(pod.created_at, now)
-    if pod.created_at is None or age_seconds is None or age_seconds >= FRESH_SECONDS:
-        return False
-    return workload.created_at is None or pod.created_at - workload.created_at < YOUNG_SECONDS
 
 
 def select_pools_of(workload: WorkloadView, pools: Sequence[PoolSnapshot]) -> list[PoolSnapshot]:
