@@ -64,7 +64,7 @@ def provision_pod(pod: PodView, look: Look) -> Outcome:
         # The pod belongs to an earlier workload of that name: the present one gets no Event.
         told = (pod,) if found.reason == Reason.OWNER_GONE else (workload, pod)
         explain(live, found, objects=told)
-        facts = _describe_refused(cluster, pod, workload)
+        facts = describe_asking(cluster, pod, workload)
         return Outcome(decision=found, cluster=cluster, subject=subject, facts=facts)
     if not look.answered.add(found.claim.hash):
         return Outcome(decision=decide_answered_slice(), cluster=cluster, subject=subject)
@@ -150,7 +150,7 @@ def _decide(pod: PodView, look: Look, *, overdue: bool) -> tuple[WorkloadView | 
     except ProvisionerError as error:
         if overdue:
             explain(live, decide_failure(unread, error), objects=(pod,))
-        error.claim = error.claim or _describe_refused(cluster, pod, None)["claim"]
+        error.claim = error.claim or describe_asking(cluster, pod, None)["claim"]
         raise
     return workload, found
 
@@ -177,7 +177,8 @@ def _describe_answered(demand: Demand, made: AttemptDecision, pod: PodView, port
     return facts
 
 
-def _describe_refused(cluster: str, pod: PodView, workload: WorkloadView | None) -> dict[str, Any]:
+def describe_asking(cluster: str, pod: PodView, workload: WorkloadView | None) -> dict[str, Any]:
+    """Return the claim of a leader for the log, as far as the pod tells it."""
     kind = find_kind_of_pod(pod)
     return {
         "claim": {

@@ -14,7 +14,7 @@ from shared.core.decide.demands import decide_absent_pod, decide_no_leader
 from shared.core.decisions import Reason
 from shared.core.messages import POD
 from shared.perform.admit_workloads import answer_reserved
-from shared.perform.answer_demand import provision_pod
+from shared.perform.answer_demand import describe_asking, provision_pod
 from shared.perform.explain import note_unwritten
 from shared.perform.look import open_look
 from shared.perform.outcome import Outcome
@@ -79,7 +79,12 @@ def answer_pods(cluster: str, pods: Sequence[PodView], ports: Ports, *, had_pool
     finally:
         for notice, error in reads.flush():
             note_unwritten(notice, error)
-    answers: Answers = [name_error(each) if isinstance(each, Exception) else each for each in done]
+    answers: Answers = []
+    for pod, each in zip(pods, done, strict=True):
+        if isinstance(each, Exception):
+            error = name_error(each)
+            error.claim = error.claim or describe_asking(cluster, pod, None)["claim"]
+        answers.append(error if isinstance(each, Exception) else each)
     # The other leaders of a slice, such as all pods of a Deployment, need no answer of their own.
     return [each for each in answers if len(answers) == 1 or not _is_repeated(each)]
 

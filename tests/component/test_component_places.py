@@ -1,0 +1,148 @@
+"""GKE runs a limited number of operations: creates wait for a free place, and ends give it away."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core.errors import Denied, Throttled, Unavailable
+from shared.core.identity.names import build_pool_name
+from shared.perform.fill_place import SharedLists
+from shared.perform.places import REMEMBERED_SECONDS, Places
+from tests.audit_entries import an_entry, as_message
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
+from tests.component.test_component_workload_demands import a_workload_demand
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.component.world import World
+
+SLICES, LIMIT = 12, 4
+
+
+def name_of(index: int) -> str:
+    return build_pool_name(a_claim(slice_key=f"default/train-workers-{index}"))
+
+
+@pytest.fixture
+def busy(world: World) -> World:
+    """GKE runs four operations at one time, and JobSet ``default/train`` waits for 12 slices."""
+    create = world.pools.create
+
+    def limited(cluster: str, node_pool: Mapping[str, Any]) -> None:
+        under_way = [each for each in world.pools.pools.values() if each.status in ("PROVISIONING", "STOPPING")]
+        if len(under_way) >= LIMIT:
+            world.pools.calls.append(("refused", str(node_pool["name"])))
+            raise Throttled("too many operations")
+        create(cluster, node_pool)
+
+    world.pools.create = limited  # type: ignore[method-assign]
+    world.ports = dataclasses.replace(world.ports, places=Places(), lists=SharedLists())
+    world.cluster.pods.clear()
+    pods = [
+        a_pod(index=index, uid=f"pod-{index}", unschedulable_since=NOW - 100 + index) for index in range(SLICES)
+    ]
+    world.cluster.add(a_jobset(replicas=SLICES), *pods)
+    return world
+
+
+def end(world: World, name: str) -> int:
+    world.pools.move(CLUSTER, name, "RUNNING")
+    return world.deliver(as_message(an_entry(pool=name)), "settle").status
+
+
+def test_after_one_refusal_no_create_is_sent_before_a_place_is_free(busy: World) -> None:
+    assert busy.deliver(a_workload_demand()).status == 503
+    assert (busy.pools.count("create"), busy.pools.count("refused")) == (LIMIT, 1)
+
+    for _ in range(3):
+        busy.clock.advance(20)
+        assert busy.deliver(a_workload_demand()).status == 503
+    assert (busy.pools.count("create"), busy.pools.count("refused")) == (LIMIT, 1)
+    assert "as many as it allows" in busy.last["message"]
+
+
+def test_each_end_gives_its_place_to_the_longest_wait(busy: World) -> None:
+    busy.deliver(a_workload_demand())
+    for index in range(SLICES - LIMIT):
+        busy.clock.advance(3)
+        assert end(busy, name_of(index)) == 200
+        assert busy.pools.names(CLUSTER)[-1] == name_of(index + LIMIT)
+
+    assert busy.pools.names(CLUSTER) == [name_of(index) for index in range(SLICES)]
+    assert busy.pools.count("refused") == 1
+
+
+def test_ends_at_one_time_give_their_places_to_different_slices(busy: World) -> None:
+    busy.deliver(a_workload_demand())
+    for index in range(LIMIT):
+        assert end(busy, name_of(index)) == 200
+
+    assert busy.pools.names(CLUSTER) == [name_of(index) for index in range(2 * LIMIT)]
+    assert busy.pools.count("refused") == 1
+
+
+def test_namespaces_take_turns(busy: World) -> None:
+    busy.cluster.add(
+        a_jobset(namespace="other"),
+        a_pod(namespace="other", uid="of-other", unschedulable_since=NOW - 10),
+    )
+    busy.deliver(a_workload_demand())
+    end(busy, name_of(0))
+    end(busy, name_of(1))
+
+    claims = [pool.owner.namespace for pool in busy.pools.list(CLUSTER)[LIMIT:] if pool.owner]
+    assert sorted(claims) == ["default", "other"]
+
+
+def test_a_slice_whose_creation_has_failed_before_is_left_to_the_sweep(busy: World) -> None:
+    """The sweep keeps the pause after a failure."""
+    busy.deliver(a_workload_demand())
+    busy.pools.add(CLUSTER, a_pool("ERROR", name=name_of(4), claim=a_claim(slice_key="default/train-workers-4")))
+    busy.pools.fail(CLUSTER, name_of(4), "[GCE_STOCKOUT]")
+    busy.pools.move(CLUSTER, name_of(4), "gone")
+    end(busy, name_of(0))
+
+    assert busy.pools.names(CLUSTER)[-1] == name_of(5)
+
+
+@pytest.mark.parametrize("error", [Denied("container.operations.list"), Unavailable("away")])
+def test_if_the_operations_cannot_be_listed_nothing_is_created_and_the_entry_is_answered(
+    busy: World, error: Exception
+) -> None:
+    busy.deliver(a_workload_demand())
+    busy.pools.fail_next("list_creations", error)  # type: ignore[arg-type]
+
+    assert end(busy, name_of(0)) == 200
+    assert busy.pools.count("create") == LIMIT
+
+
+def test_what_was_remembered_is_forgotten_after_a_time(busy: World) -> None:
+    busy.deliver(a_workload_demand())
+    busy.clock.advance(REMEMBERED_SECONDS + 1)
+    busy.deliver(a_workload_demand())
+
+    assert busy.pools.count("refused") == 2
+
+
+def test_a_create_without_an_answer_keeps_its_place(world: World) -> None:
+    places = Places()
+
+    def lose() -> None:
+        raise Unavailable("no answer")
+
+    def refuse() -> None:
+        raise Throttled("too many operations")
+
+    with pytest.raises(Unavailable):
+        places.send(lose, CLUSTER, "one", [], now=NOW)
+    with pytest.raises(Throttled, match="too many operations"):
+        places.send(refuse, CLUSTER, "two", [], now=NOW)
+    with pytest.raises(Throttled, match="runs 1 operations"):
+        places.expect_free(CLUSTER, [], now=NOW)
+    places.expect_free(CLUSTER, [a_pool("RUNNING", name="one")], now=NOW)
+    places.expect_free("another", [], now=NOW)
+    assert world.pools.calls == []

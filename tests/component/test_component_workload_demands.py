@@ -1,0 +1,138 @@
+"""One demand of a workload is answered for all of its slices, from one list of pools."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared.core import labels
+from shared.core.errors import Denied, Throttled, Unavailable
+from shared.core.identity.names import build_pool_name
+from shared.core.messages import Event, EventType, ObjectName, Observed
+from shared.edges.threads import Threads
+from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pod
+from tests.unit.test_elastic import a_gpu_body, a_gpu_job
+from tests.unit.test_kind_job import a_pod as a_job_pod
+
+if TYPE_CHECKING:
+    from tests.component.world import World
+
+SLICES = 20
+
+
+def a_workload_demand(kind: str = "JobSet", name: str = "train", uid: str = JOBSET_UID) -> Event:
+    subject = ObjectName(kind=kind, namespace="default", name=name, uid=uid)
+    return Event(type=EventType.DEMAND, cluster=CLUSTER, subject=subject, observed=Observed.UNSCHEDULABLE)
+
+
+@pytest.fixture
+def crowd(world: World) -> World:
+    """JobSet ``default/train`` waits for 20 slices."""
+    pods = [a_pod(index=index, uid=f"pod-{index}") for index in range(SLICES)]
+    world.cluster.pods.clear()
+    world.cluster.add(a_jobset(replicas=SLICES), *pods)
+    return world
+
+
+def test_each_slice_gets_its_pool_from_one_list(crowd: World) -> None:
+    assert crowd.deliver(a_workload_demand()).status == 200
+
+    assert len(crowd.pools.bodies) == SLICES
+    assert crowd.pools.count("list") == 1
+    assert len(crowd.pools.calls) == SLICES + 1
+    assert [each["decision"] for each in crowd.records.found] == ["create"] * SLICES
+
+
+def test_threads_answer_each_slice_once(crowd: World) -> None:
+    crowd.ports = dataclasses.replace(crowd.ports, threads=Threads(crowd.clock))
+    assert crowd.deliver(a_workload_demand()).status == 200
+
+    assert len(crowd.pools.names(CLUSTER)) == len(crowd.pools.bodies) == SLICES
+
+
+def test_the_workload_is_read_once_and_no_pod_of_it_that_leads_no_slice(crowd: World) -> None:
+    crowd.cluster.add(a_pod(name="host-1", uid="follower", pod_labels={labels.COMPLETION_INDEX: "1"}), a_pod(jobset="other", uid="of-other"))
+    crowd.deliver(a_workload_demand())
+
+    assert len(crowd.pools.bodies) == SLICES
+    assert {each["claim"]["name"] for each in crowd.records.found} == {"train"}
+
+
+@pytest.mark.parametrize("uid", ["", JOBSET_UID])
+def test_a_message_need_not_know_the_uid(crowd: World, uid: str) -> None:
+    crowd.deliver(a_workload_demand(uid=uid))
+
+    assert len(crowd.pools.bodies) == SLICES
+
+
+def test_a_message_about_an_earlier_workload_of_the_name_does_nothing(crowd: World) -> None:
+    assert crowd.deliver(a_workload_demand(uid="earlier")).status == 200
+
+    assert crowd.says() == ("nothing", "demand_gone")
+    assert crowd.pools.calls == []
+
+
+def test_a_workload_without_waiting_leaders_needs_nothing(world: World) -> None:
+    world.cluster.pods.clear()
+
+    assert world.deliver(a_workload_demand()).status == 200
+    assert world.says() == ("nothing", "demand_gone")
+    assert world.pools.calls == []
+
+
+def test_a_workload_that_is_gone_needs_nothing(world: World) -> None:
+    assert world.deliver(a_workload_demand(name="gone")).status == 200
+    assert world.says() == ("nothing", "demand_gone")
+
+
+@pytest.mark.parametrize("error", [Unavailable("away"), Denied("no container.clusters.update"), ValueError("bug")])
+def test_an_error_of_one_slice_stops_no_other_and_brings_the_message_back(crowd: World, error: Exception) -> None:
+    def fail() -> None:
+        raise error
+
+    crowd.pools.before_next("create", fail)
+
+    assert crowd.deliver(a_workload_demand()).status == (503 if isinstance(error, Unavailable) else 500)
+    assert len(crowd.pools.bodies) == SLICES - 1
+    assert sorted(each["decision"] for each in crowd.records.found) == ["create"] * (SLICES - 1) + ["none"]
+    failed = next(each for each in crowd.records.found if each["decision"] == "none")
+    assert failed["claim"]["slice"] == "train-workers-0"
+
+    assert crowd.deliver(a_workload_demand()).status == 200
+    assert len(crowd.pools.names(CLUSTER)) == SLICES
+
+
+def test_all_pods_of_a_deployment_are_one_answer(world: World) -> None:
+    job = a_gpu_job(parallelism=30, completions=30)
+    pods = [
+        dataclasses.replace(
+            a_job_pod(None, template=a_gpu_body()), name=f"{job.name}-{each}", uid=f"{each}", unschedulable=True
+        )
+        for each in range(30)
+    ]
+    world.cluster.pods.clear()
+    world.cluster.add(job, *pods)
+    world.deliver(a_workload_demand(job.kind, job.name, job.uid))
+
+    assert [each["decision"] for each in world.records.found] == ["create"]
+    world.expect_one_pool()
+
+
+def test_a_429_of_gke_brings_the_message_back(crowd: World) -> None:
+    crowd.pools.fail_next("create", Throttled("too many operations", retry_after_seconds=30))
+
+    answer = crowd.deliver(a_workload_demand())
+    assert (answer.status, answer.retry_after_seconds) == (503, 30)
+
+
+def test_a_slice_whose_pool_exists_waits_and_the_others_are_created(crowd: World) -> None:
+    crowd.deliver(a_workload_demand())
+    gone = build_pool_name(a_claim(slice_key="default/train-workers-7"))
+    crowd.pools.move(CLUSTER, gone, "gone")
+    crowd.pools.calls.clear()
+    crowd.deliver(a_workload_demand())
+
+    assert [name for method, name in crowd.pools.calls if method == "create"] == [gone]
+    assert crowd.clock.now() >= NOW
