@@ -1,7 +1,8 @@
 """The outbox: a bounded queue of events, and the thread that publishes until each is stored.
 
-A single event is published at once. Events that are added while a batch is being published are
-published together in the next batch. If the queue is full, a thread that adds an event waits, so no
+A single event is published at once, and demands of one workload that follow it within a second are
+merged (`exporter.merging`). Events that are added while a batch is being published are published
+together in the next batch. If the queue is full, a thread that adds an event waits, so no
 event is dropped. Events that are still in the queue when the process ends are reported again by the
 next process, because their facts are still true.
 """
@@ -12,9 +13,10 @@ import logging
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from exporter.merging import Merging, Waiting
 from exporter.pauses import Pauses
 from shared.core.errors import InvalidRequest, ProvisionerError
 from shared.core.messages import KINDS_PLURAL, format_message
@@ -36,12 +38,6 @@ _logger = logging.getLogger(__name__)
 
 class Closed(Exception):
     """The outbox takes no more events: the process is ending."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    event: Event
-    seen_at: float
 
 
 class Outbox:
@@ -70,7 +66,8 @@ class Outbox:
         self._publish, self._capacity, self._metrics = publish, capacity, metrics
         self._may_publish, self._clock = may_publish, clock
         self._pauses = pauses or Pauses()
-        self._queue: deque[_Waiting] = deque()
+        self._queue: deque[Waiting] = deque()
+        self._merging = Merging()
         self._changed = threading.Condition()
         self._closed = self._stopped = False
         self._batch_max = BATCH_MAX
@@ -87,12 +84,16 @@ class Outbox:
             Closed: the process is ending; the event was not added.
         """
         with self._changed:
-            while len(self._queue) >= self._capacity and not self._closed:
+            while len(self) >= self._capacity and not self._closed:
                 beat()
                 self._changed.wait(WAIT_SECONDS)
             if self._closed:
                 raise Closed
-            self._queue.append(_Waiting(event, seen_at))
+            waiting = Waiting(event, seen_at)
+            if self._merging.covers(event):
+                self._metrics.merged.labels(event.type, event.observed).inc()
+            elif self._merging.let_pass(waiting, self._clock()):
+                self._queue.append(waiting)
             self._changed.notify_all()
 
     def run(self) -> None:
@@ -111,6 +112,8 @@ class Outbox:
         until = self._clock() + seconds
         with self._changed:
             self._closed = True
+            self._queue.extend(self._merging.kept)
+            self._merging = Merging()
             self._changed.notify_all()
             while self._queue and (remaining := until - self._clock()) > 0 and not self._stopped:
                 self._changed.wait(remaining)
@@ -124,19 +127,24 @@ class Outbox:
 
     def __len__(self) -> int:
         """Return how many events wait or are under way."""
-        return len(self._queue)
+        return len(self._queue) + len(self._merging.kept)
 
     def oldest_age_seconds(self) -> float:
         """Return the age of the oldest event that is not stored yet; 0 without one."""
         with self._changed:
             # The service may have refused the oldest, which then went to the end.
-            return self._clock() - min(each.seen_at for each in self._queue) if self._queue else 0.0
+            now = self._clock()
+            return now - min((each.seen_at for each in chain(self._queue, self._merging.kept)), default=now)
 
-    def _next_batch(self) -> list[_Waiting]:
+    def _next_batch(self) -> list[Waiting]:
         """Wait for events and return the oldest; they remain in the queue until they are stored."""
         with self._changed:
-            while not self._stopped and not (self._queue and self._may_publish()):
-                self._changed.wait(WAIT_SECONDS)
+            while not self._stopped:
+                now = self._clock()
+                self._queue.extend(self._merging.release(now))
+                if self._queue and self._may_publish():
+                    break
+                self._changed.wait(min(WAIT_SECONDS, self._merging.find_seconds_left(now)))
             if self._stopped:
                 return []
             return [self._queue[index] for index in range(min(len(self._queue), self._batch_max))]
@@ -145,7 +153,7 @@ class Outbox:
         with self._changed:
             self._changed.wait_for(lambda: self._stopped, seconds)
 
-    def _note_success(self, batch: list[_Waiting], ids: list[str]) -> None:
+    def _note_success(self, batch: list[Waiting], ids: list[str]) -> None:
         now = self._clock()
         self._pauses.reset()
         self._batch_max = BATCH_MAX
@@ -160,7 +168,7 @@ class Outbox:
                 self._queue.popleft()
             self._changed.notify_all()
 
-    def _note_failure(self, batch: list[_Waiting], error: ProvisionerError) -> None:
+    def _note_failure(self, batch: list[Waiting], error: ProvisionerError) -> None:
         self._metrics.publish_failures.labels(error.reason).inc()
         _logger.warning(
             "publish failed, will be tried again",
@@ -168,7 +176,7 @@ class Outbox:
                 "problem": str(error),
                 "reason": error.reason,
                 "batch": len(batch),
-                "waiting": len(self._queue),
+                "waiting": len(self),
                 "attempt": self._pauses.failures + 1,
             },
         )

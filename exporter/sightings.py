@@ -93,6 +93,8 @@ class _Listed(Generic[Entry]):
 class PodSightings(_Listed[bool]):
     """Slices without nodes: each is reported once, when its leader pod first needs nodes.
 
+    The event names the workload of the pod, because one answer serves all of its slices.
+
     Under the selector ``spec.nodeName=`` a pod leaves the watch by being bound as well as by being
     deleted, and the last body is the old one in both cases; so nothing is ever reported of a pod
     that left. If a slice has several leader pods, another one that still waits is then reported in
@@ -170,17 +172,19 @@ class PodSightings(_Listed[bool]):
 
     def _demand(self, pod: Pod) -> Event:
         view = view_pod(pod)
-        # Where pods do not carry their workload's UID, the reader has to look it up.
-        owner_uid = self._kind.find_owner_uid(view)
         workload = ObjectName(
-            kind=self._kind.name, namespace=view.namespace, name=self._kind.find_owner(view), uid=owner_uid
+            kind=self._kind.name,
+            namespace=view.namespace,
+            name=self._kind.find_owner(view),
+            # The reader looks it up if the pods of this kind do not carry it.
+            uid=self._kind.find_owner_uid(view),
         )
         return Event(
             type=EventType.DEMAND,
             cluster=self._cluster,
-            subject=ObjectName(kind="Pod", namespace=view.namespace, name=view.name, uid=view.uid),
+            subject=workload,
             observed=Observed.UNSCHEDULABLE,
-            workload=workload if owner_uid else None,
+            incarnation=view.uid,
         )
 
 

@@ -228,6 +228,16 @@ def a_demand_event(pod: PodView | None = None, **overrides: Any) -> Event:
     return Event(**{**plain, **overrides})
 
 
+def a_workload_demand(*, uid: str = JOBSET_UID, **overrides: Any) -> Event:
+    """The exporter's hint about all waiting leaders of a workload."""
+    plain = {
+        "subject": ObjectName(kind="JobSet", namespace="default", name="train", uid=uid),
+        "workload": None,
+        "incarnation": a_pod().uid,
+    }
+    return a_demand_event(**{**plain, **overrides})
+
+
 def an_over_event(
     observed: str = "completed", *, name: str = "train", uid: str = JOBSET_UID, **overrides: Any
 ) -> Event:

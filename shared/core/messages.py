@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.core.errors import MalformedEvent
 from shared.core.kinds.table import KINDS
@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 
 SOURCE_PREFIX = "//container.googleapis.com/"
 SCHEMA_VERSION = 1
+WORKLOAD_DEMAND_VERSION = 2
+"""Only of events that cover all leaders, so that older functions understand all others."""
 _CLUSTER = re.compile(r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/clusters/[a-z0-9-]+")
 # Kubernetes names: DNS subdomains of at most 253 characters.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _UID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_UID_OR_NONE = re.compile(r"[A-Za-z0-9._-]{0,128}")
 ATTRIBUTE_PREFIX = "ce-"
 DATA_BYTES_MAX = 65_536
 
@@ -33,7 +36,7 @@ class EventType(StrEnum):
     """What a message hints at; the value is the CloudEvents type."""
 
     DEMAND = "tpuprovisioner.demand.v1"
-    """A leader pod was first seen unschedulable, or a workload waits for its capacity."""
+    """Leader pods were first seen unschedulable, or a workload waits for its capacity."""
     WORKLOAD_OVER = "tpuprovisioner.workload-over.v1"
     """A workload ended, is suspended, lost its last pods, is deleted or needs fewer slices."""
 
@@ -55,6 +58,7 @@ class Observed(StrEnum):
     """Kueue has reserved quota for the workload, which waits for an admission check."""
 
 
+Word = TypeVar("Word", EventType, Observed)
 POD = "Pod"
 KINDS_PLURAL = {POD: "pods"} | {kind.name: kind.plural for kind in KINDS}
 """The kinds of object that a message may name, with their plural in subjects."""
@@ -68,6 +72,7 @@ class ObjectName:
     namespace: str
     name: str
     uid: str
+    """Empty only in an event that covers all leaders, if the pods do not carry their workload's."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -88,6 +93,12 @@ class Event:
     """RFC 3339; no decision uses it."""
     incarnation: str = ""
     """Distinguishes two sightings of the same fact, for example a second suspension."""
+
+    @property
+    def covers_all_leaders(self) -> bool:
+        """Whether it names a workload, for all of its leader pods that are unschedulable."""
+        waits = self.type == EventType.DEMAND and self.observed == Observed.UNSCHEDULABLE
+        return waits and self.subject.kind != POD
 
     @property
     def id(self) -> str:
@@ -115,23 +126,14 @@ def format_message(event: Event) -> Message:
     """Return the Pub/Sub message that carries one event."""
     subject = event.subject
     body: dict[str, Any] = {
-        "version": SCHEMA_VERSION,
-        "kind": subject.kind,
-        "namespace": subject.namespace,
-        "name": subject.name,
-        "uid": subject.uid,
+        "version": WORKLOAD_DEMAND_VERSION if event.covers_all_leaders else SCHEMA_VERSION,
+        **asdict(subject),
         "observed": event.observed,
     }
     if event.incarnation:
         body["incarnation"] = event.incarnation
     if event.workload:
-        workload = event.workload
-        body["workload"] = {
-            "kind": workload.kind,
-            "namespace": workload.namespace,
-            "name": workload.name,
-            "uid": workload.uid,
-        }
+        body["workload"] = asdict(event.workload)
     attributes = {
         "ce-specversion": "1.0",
         "ce-id": event.id,
@@ -154,10 +156,7 @@ def parse_message(data: bytes, attributes: Mapping[str, str]) -> Event:
     version = attributes.get("ce-specversion", "")
     if version != "1.0":
         raise MalformedEvent("unknown CloudEvents version", field="ce-specversion", value=version, valid="1.0")
-    known = {str(kind): kind for kind in EventType}
-    named_type = attributes.get("ce-type", "")
-    if named_type not in known:
-        raise MalformedEvent("unknown event type", field="ce-type", value=named_type, valid=", ".join(known))
+    named_type = _choose(EventType, attributes.get("ce-type", ""), "unknown event type", "ce-type")
     source = attributes.get("ce-source", "")
     cluster = source.removeprefix(SOURCE_PREFIX)
     if cluster == source or not _CLUSTER.fullmatch(cluster):
@@ -168,8 +167,9 @@ def parse_message(data: bytes, attributes: Mapping[str, str]) -> Event:
             valid=f"{SOURCE_PREFIX}projects/PROJECT/locations/LOCATION/clusters/NAME",
         )
     body = _parse_body(data)
-    subject = _parse_object(body, "data")
-    observed = _parse_observed(body)
+    covers_all = body["version"] == WORKLOAD_DEMAND_VERSION
+    subject = _parse_object({"uid": ""} | body, "data", _UID_OR_NONE if covers_all else _UID)
+    observed = _choose(Observed, body.get("observed"), "unknown observation", "data.observed")
     workload = body.get("workload")
     if workload is not None and not isinstance(workload, dict):
         raise MalformedEvent(
@@ -178,8 +178,8 @@ def parse_message(data: bytes, attributes: Mapping[str, str]) -> Event:
             value=str(workload),
             valid="a JSON object, or no such field",
         )
-    return Event(
-        type=known[named_type],
+    event = Event(
+        type=named_type,
         cluster=cluster,
         subject=subject,
         observed=observed,
@@ -187,6 +187,14 @@ def parse_message(data: bytes, attributes: Mapping[str, str]) -> Event:
         time=attributes.get("ce-time", ""),
         incarnation=_parse_incarnation(body),
     )
+    if covers_all and not event.covers_all_leaders:
+        raise MalformedEvent(
+            "not the version of such an event",
+            field="data.version",
+            value="2",
+            valid="1; 2 for a demand that names a workload and is unschedulable",
+        )
+    return event
 
 
 def _parse_body(data: bytes) -> dict[str, Any]:
@@ -202,19 +210,15 @@ def _parse_body(data: bytes) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise MalformedEvent("not a JSON object", field="data", value=str(body), valid="a JSON object")
     version = body.get("version")
-    if version != SCHEMA_VERSION or isinstance(version, bool):
-        raise MalformedEvent("unknown schema version", field="data.version", value=repr(version), valid="1")
+    if version not in (SCHEMA_VERSION, WORKLOAD_DEMAND_VERSION) or isinstance(version, bool):
+        raise MalformedEvent("unknown schema version", field="data.version", value=repr(version), valid="1, 2")
     return body
 
 
-def _parse_observed(body: dict[str, Any]) -> Observed:
-    value = body.get("observed")
-    known = {str(each): each for each in Observed}
-    if not isinstance(value, str) or value not in known:
-        raise MalformedEvent(
-            "unknown observation", field="data.observed", value=repr(value), valid=", ".join(known)
-        )
-    return known[value]
+def _choose(words: type[Word], value: object, problem: str, field: str) -> Word:
+    if not isinstance(value, str) or value not in set(words):
+        raise MalformedEvent(problem, field=field, value=str(value), valid=", ".join(words))
+    return words(value)
 
 
 def _parse_incarnation(body: dict[str, Any]) -> str:
@@ -226,12 +230,12 @@ def _parse_incarnation(body: dict[str, Any]) -> str:
     return value
 
 
-def _parse_object(body: dict[str, Any], where: str) -> ObjectName:
+def _parse_object(body: dict[str, Any], where: str, uid: re.Pattern[str] = _UID) -> ObjectName:
     fields: dict[str, str] = {}
     rules = (
         ("namespace", _NAME, "a Kubernetes name"),
         ("name", _NAME, "a Kubernetes name"),
-        ("uid", _UID, "a UID"),
+        ("uid", uid, "a UID"),
     )
     kind = body.get("kind")
     if not isinstance(kind, str) or kind not in KINDS_PLURAL:

@@ -14,6 +14,7 @@ import pytest
 from exporter.sightings import PodSightings, QueueSightings, WorkloadSightings
 from shared.core.errors import MalformedEvent
 from shared.core.kinds.jobset import JOBSET
+from shared.core.kinds.table import get_kind
 from shared.core.kueue import read_queued
 from shared.core.labels import CAPACITY_FIRST
 from shared.core.messages import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "events.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
 WORKLOAD = ObjectName(kind="JobSet", namespace="team-a", name="train", uid="9e1c-uid")
+BARE = get_kind("Pod")
 
 
 def as_document(event: Event) -> dict[str, Any]:
@@ -54,6 +56,7 @@ def every_event() -> list[Event]:
     return [
         *pods.see(msgspec.convert(a_leader(), Pod)),
         *pods.see(msgspec.convert(a_leader("old", labels=old_labels()), Pod)),
+        *PodSightings(CLUSTER, BARE).see(msgspec.convert(a_leader("bare", labels={}), Pod)),
         *jobsets.see(jobset("a", conditions=(completed(),), active=(1,))),
         *jobsets.see(jobset("a", conditions=(completed(),), active=(0,))),
         *jobsets.see(jobset("b", conditions=(failed,))),
@@ -107,7 +110,9 @@ WRONG: dict[str, tuple[str, str, Any]] = {
     "another specversion": ("attributes", "ce-specversion", "0.3"),
     "an unknown type": ("attributes", "ce-type", "tpuprovisioner.demand.v2"),
     "no cluster": ("attributes", "ce-source", "//container.googleapis.com/projects/p"),
-    "another version": ("data", "version", 2),
+    "the version of another message": ("data", "version", 2),
+    "an unknown version": ("data", "version", 3),
+    "no uid": ("data", "uid", ""),
     "an unknown kind": ("data", "kind", "DaemonSet"),
     "an illegal name": ("data", "name", "Train_0"),
     "an illegal namespace": ("data", "namespace", ""),
@@ -116,6 +121,36 @@ WRONG: dict[str, tuple[str, str, Any]] = {
     "a workload without uid": ("data", "workload", {"kind": "JobSet", "namespace": "n", "name": "x"}),
     "an incarnation that is no text": ("data", "incarnation", 7),
 }
+
+
+GOOD_OF_WORKLOAD = as_document(
+    Event(
+        type=EventType.DEMAND,
+        cluster=CLUSTER,
+        subject=dataclasses.replace(WORKLOAD, uid=""),
+        observed=Observed.UNSCHEDULABLE,
+        incarnation="pod-uid",
+    )
+)
+WRONG_OF_WORKLOAD: dict[str, dict[str, Any]] = {
+    "a pod": {"kind": "Pod"},
+    "a suspended workload": {"observed": "capacity-first"},
+    "a workload that is over": {"observed": "completed"},
+    "an unknown version": {"version": 3},
+    "a uid that is none": {"uid": "a b"},
+    "no uid in version 1": {"version": 1},
+}
+
+
+@pytest.mark.parametrize("change", WRONG_OF_WORKLOAD.values(), ids=WRONG_OF_WORKLOAD)
+def test_only_an_unschedulable_workload_has_version_2(change: dict[str, Any]) -> None:
+    good = {**GOOD_OF_WORKLOAD, "data": {k: v for k, v in GOOD_OF_WORKLOAD["data"].items() if k != "uid"}}
+    for document in (good, GOOD_OF_WORKLOAD):
+        VALIDATOR.validate(document)
+        data = document["data"] | change
+        assert not VALIDATOR.is_valid({**document, "data": data})
+        with pytest.raises(MalformedEvent):
+            parse_message(json.dumps(data).encode(), document["attributes"])
 
 
 @pytest.mark.parametrize(("part", "field", "value"), WRONG.values(), ids=WRONG)
@@ -130,3 +165,11 @@ def test_schema_and_parser_refuse_the_same(part: str, field: str, value: Any) ->
 def test_the_schema_ties_the_type_to_what_it_may_say() -> None:
     assert not VALIDATOR.is_valid({**GOOD, "data": GOOD["data"] | {"observed": "deleted"}})
     assert not VALIDATOR.is_valid({**GOOD, "data": GOOD["data"] | {"kind": "JobSet"}})
+
+
+def test_the_schema_has_every_message_of_older_exporters() -> None:
+    older = [GOOD["data"], {key: value for key, value in GOOD["data"].items() if key != "workload"}]
+    for data in older:
+        VALIDATOR.validate({**GOOD, "data": data})
+        event = parse_message(json.dumps(data).encode(), GOOD["attributes"])
+        assert (event.subject.kind, event.covers_all_leaders) == ("Pod", False)

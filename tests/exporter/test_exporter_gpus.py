@@ -42,11 +42,11 @@ def test_a_selector_for_gpus_without_any_is_no_demand() -> None:
 def test_a_hundred_pods_of_one_shape_give_one_event_and_the_next_when_that_one_has_its_node() -> None:
     sightings = PodSightings(CLUSTER, JOB)
     pods = [a_gpu_pod(f"p{at}", index=str(at)) for at in range(100)]
-    assert [event.subject.name for pod in pods for event in sightings.see(pod)] == ["p0"]
-    assert [event.subject.name for event in sightings.lose(pods[0])] == ["p1"]
+    assert [event.incarnation for pod in pods for event in sightings.see(pod)] == ["p0"]
+    assert [event.incarnation for event in sightings.lose(pods[0])] == ["p1"]
 
 
 def test_pods_of_two_shapes_give_two() -> None:
     sightings = PodSightings(CLUSTER, JOB)
     pods = [a_gpu_pod("one"), a_gpu_pod("two", gpus=2)]
-    assert [event.subject.name for pod in pods for event in sightings.see(pod)] == ["one", "two"]
+    assert [event.incarnation for pod in pods for event in sightings.see(pod)] == ["one", "two"]

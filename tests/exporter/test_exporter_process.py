@@ -22,7 +22,7 @@ import pytest
 
 from shared.core.messages import Observed, parse_message
 from shared.version import VERSION
-from tests.exporter.exporter_builders import CLUSTER, TOPIC, a_jobset, a_leader, completed
+from tests.exporter.exporter_builders import CLUSTER, SINCE, TOPIC, a_jobset, a_leader, completed
 from tests.exporter.scripted_kubernetes import Listing, ScriptedKubernetes, Stream, event
 from tests.log_records import read_records
 
@@ -144,10 +144,10 @@ def test_it_publishes_what_stands_and_what_comes_and_ends_in_order(
     wait_until(lambda: len(exporter.messages("published")) == 3, exporter)
 
     events = [parse_message(base64.b64decode(each["data"]), each["attributes"]) for each in stored(pubsub, topic)]
-    assert {(each.observed, each.subject.uid) for each in events} == {
-        (Observed.UNSCHEDULABLE, "p0"),
-        (Observed.UNSCHEDULABLE, "p1"),
-        (Observed.COMPLETED, "j0"),
+    assert {(each.observed, each.subject.uid, each.incarnation) for each in events} == {
+        (Observed.UNSCHEDULABLE, "jobset-1", "p0"),
+        (Observed.UNSCHEDULABLE, "jobset-1", "p1"),
+        (Observed.COMPLETED, "j0", SINCE),
     }
     assert all(each.cluster == CLUSTER and each.time for each in events)
     published = {each["event_id"]: each for each in exporter.messages("published")}

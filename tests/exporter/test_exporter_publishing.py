@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from contextlib import contextmanager
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 def an_event(uid: str) -> Event:
     name = ObjectName(kind="Pod", namespace="team-a", name=uid, uid=uid)
     return Event(type=EventType.DEMAND, cluster=CLUSTER, subject=name, observed=Observed.UNSCHEDULABLE)
+
+
+def a_workload_event(name: str, pod: str = "pod-0") -> Event:
+    subject = ObjectName(kind="JobSet", namespace="team-a", name=name, uid="")
+    return dataclasses.replace(an_event(pod), subject=subject, incarnation=pod)
 
 
 class FakeTopic:
@@ -106,6 +112,66 @@ def test_a_lone_event_goes_out_alone_and_at_once(outbox: Outbox, topic: FakeTopi
     labels = {"type": str(EventType.DEMAND), "observed": "unschedulable"}
     name = "tpu_provisioner_exporter_events_published_total"
     assert metrics.registry.get_sample_value(name, labels) == 1
+
+
+def put_leaders(box: Outbox, name: str, *pods: str) -> None:
+    for pod in pods:
+        box.put(a_workload_event(name, pod), time.monotonic())
+
+
+def test_a_burst_of_one_workload_gives_two_messages_the_second_after_all_were_seen(
+    outbox: Outbox, topic: FakeTopic, metrics: Metrics
+) -> None:
+    began = time.monotonic()
+    put_leaders(outbox, "train", *[f"pod-{each}" for each in range(64)])
+    topic.wait_for(lambda: topic.batches == [["train"]])
+    assert (time.monotonic() - began < 1, len(outbox)) == (True, 1)
+    topic.wait_for(lambda: topic.batches == [["train"], ["train"]])
+    assert time.monotonic() - began >= 1
+    labels = {"type": str(EventType.DEMAND), "observed": "unschedulable"}
+    assert metrics.registry.get_sample_value("tpu_provisioner_exporter_events_merged_total", labels) == 62
+    assert outbox.drain(30) == 0
+
+
+def test_other_workloads_and_other_events_do_not_wait_for_a_burst(outbox: Outbox, topic: FakeTopic) -> None:
+    put_leaders(outbox, "train", "a", "b")
+    put_leaders(outbox, "other", "c")
+    put(outbox, "bare", "bare")
+    topic.wait_for(lambda: topic.stored == ["train", "other", "bare", "bare"], seconds=0.9)
+
+
+def test_what_is_kept_goes_out_at_once_at_the_end(outbox: Outbox, topic: FakeTopic) -> None:
+    put_leaders(outbox, "train", "a", "b", "c")
+    began = time.monotonic()
+    assert outbox.drain(30) == 0
+    assert time.monotonic() - began < 1
+    assert topic.stored == ["train", "train"]
+
+
+def test_what_is_kept_survives_an_outage(outbox: Outbox, topic: FakeTopic) -> None:
+    topic.failures = [Unavailable("no") for _ in range(200)]
+    put_leaders(outbox, "train", "a", "b", "c")
+    topic.wait_for(lambda: topic.stored == ["train", "train"])
+
+
+def test_what_is_kept_counts_for_room_and_age(topic: FakeTopic, metrics: Metrics) -> None:
+    now = 100.0
+    box = Outbox(topic.publish, capacity=2, metrics=metrics, clock=lambda: now)
+    box.put(a_workload_event("train", "a"), 95.0)
+    box.put(a_workload_event("train", "b"), 90.0)
+    assert (len(box), box.oldest_age_seconds()) == (2, 10)
+    reached = threading.Event()
+
+    def add() -> None:
+        with pytest.raises(Closed):
+            box.put(an_event("c"), 99.0, reached.set)
+
+    adding = threading.Thread(target=add, daemon=True)
+    adding.start()
+    assert reached.wait(30)
+    box.stop()
+    adding.join(30)
+    assert not adding.is_alive()
 
 
 def test_what_gathers_during_a_batch_goes_out_together(outbox: Outbox, topic: FakeTopic) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,7 +11,8 @@ import pytest
 
 from exporter.sightings import PodSightings, WorkloadSightings
 from shared.core.kinds.jobset import JOBSET
-from shared.core.messages import Event, EventType, ObjectName, Observed
+from shared.core.kinds.table import get_kind
+from shared.core.messages import Event, EventType, ObjectName, Observed, format_message
 from shared.core.workloads import SliceGroup
 from shared.edges.workload_objects import Pod, read_workload
 from tests.exporter.exporter_builders import CLUSTER, SINCE, a_jobset, a_leader, completed, resumed, suspended
@@ -33,21 +35,34 @@ def facts(events: Any) -> list[tuple[str, str]]:
     return [(str(event.observed), event.incarnation) for event in events]
 
 
-def test_a_demand_names_the_pod_and_its_jobset() -> None:
+def test_a_demand_names_the_jobset_and_tells_the_pod_apart() -> None:
     (event,) = PodSightings(CLUSTER, JOBSET).see(pod("u1"))
     assert event == Event(
         type=EventType.DEMAND,
         cluster=CLUSTER,
-        subject=ObjectName(kind="Pod", namespace="team-a", name="train-slice-0-0-u1", uid="u1"),
+        subject=ObjectName(kind="JobSet", namespace="team-a", name="train", uid="jobset-1"),
         observed=Observed.UNSCHEDULABLE,
-        workload=ObjectName(kind="JobSet", namespace="team-a", name="train", uid="jobset-1"),
+        incarnation="u1",
     )
 
 
-def test_a_leader_of_an_old_jobset_without_uid_label_is_reported_without_workload() -> None:
+def test_a_demand_of_a_bare_pod_names_the_pod() -> None:
+    (event,) = PodSightings(CLUSTER, get_kind("Pod")).see(pod("u1", labels={}))
+    assert event.subject == ObjectName(kind="Pod", namespace="team-a", name="train-slice-0-0-u1", uid="u1")
+    assert json.loads(format_message(event).data)["version"] == 1
+
+
+def test_two_slices_of_one_workload_are_two_events_about_it() -> None:
+    sightings = PodSightings(CLUSTER, JOBSET)
+    first, second = (event for uid in ("u1", "u2") for event in sightings.see(pod(uid)))
+    assert first.subject == second.subject
+    assert first.id != second.id
+
+
+def test_a_leader_of_an_old_jobset_without_uid_label_is_reported_without_its_uid() -> None:
     labels = {k: v for k, v in a_leader()["metadata"]["labels"].items() if not k.endswith("jobset-uid")}
     (event,) = PodSightings(CLUSTER, JOBSET).see(pod(labels=labels))
-    assert event.workload is None
+    assert event.subject == ObjectName(kind="JobSet", namespace="team-a", name="train", uid="")
 
 
 def test_a_leader_is_reported_once_however_often_it_changes() -> None:
@@ -110,7 +125,8 @@ def of_slice(uid: str, name: str, **overrides: Any) -> Pod:
 
 
 def uids(events: Any) -> list[str]:
-    return [event.subject.uid for event in events]
+    """The leader pods that were seen."""
+    return [event.incarnation for event in events]
 
 
 def test_several_leaders_of_one_slice_are_reported_once() -> None:

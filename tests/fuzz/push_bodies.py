@@ -13,7 +13,7 @@ from shared.core.errors import MalformedEvent
 from shared.core.messages import ObjectName, format_message
 from shared.edges.pubsub_topic import PubsubTopic
 from shared.push import parse_push
-from tests.builders import CLUSTER, a_demand_event, a_pool, a_push, an_over_event
+from tests.builders import CLUSTER, a_demand_event, a_pool, a_push, a_workload_demand, an_over_event
 from tests.component.world import World
 from tests.fuzz.border import Border, Lost
 from tests.fuzz.recording import recording
@@ -29,6 +29,8 @@ _OTHER = ObjectName(kind="RayCluster", namespace="team-a", name="serving", uid="
 _EVENTS: tuple[Event, ...] = (
     a_demand_event(),
     dataclasses.replace(a_demand_event(), workload=None, incarnation="7"),
+    a_workload_demand(),
+    a_workload_demand(uid=""),
     an_over_event(),
     an_over_event("scaled", incarnation="generation 4"),
     dataclasses.replace(an_over_event("deleted"), subject=_OTHER),

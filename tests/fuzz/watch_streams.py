@@ -118,7 +118,7 @@ def _check(odd: OddLine) -> None:
         if odd.has_metadata and odd.kind_of_event not in ("ERROR", "BOOKMARK"):
             raise Lost(f"one object interrupts the watch: {interrupted}")
         return  # the next listing shows what this one did not
-    if not any("uid-two-" in event.subject.uid for event in reported):
+    if not any("uid-two-" in event.subject.uid + event.incarnation for event in reported):
         raise Lost(f"the neighbour was not reported: {records.found}")
     if skipped and _count_skipped(odd.watched.name) == before:
         raise Lost(f"skipped and not counted: {skipped}")

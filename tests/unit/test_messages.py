@@ -22,7 +22,7 @@ from shared.core.messages import (
     parse_message,
 )
 from shared.push import BODY_BYTES_MAX, parse_push
-from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event
+from tests.builders import CLUSTER, a_demand_event, a_push, a_workload_demand, an_over_event
 
 NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,60}[a-z0-9])?", fullmatch=True)
 OBJECTS = st.builds(
@@ -77,6 +77,50 @@ def test_a_demand_is_exactly_this_on_the_wire() -> None:
         "ce-time": "2027-01-15T08:00:00Z",
         "content-type": "application/json",
     }
+
+
+def test_a_demand_of_a_workload_is_exactly_this_on_the_wire() -> None:
+    message = format_message(a_workload_demand())
+
+    assert json.loads(message.data) == {
+        "version": 2,
+        "kind": "JobSet",
+        "namespace": "default",
+        "name": "train",
+        "uid": "5e7d3a52-4f0c-4b7e-9a52-0d9f0f0c1a01",
+        "observed": "unschedulable",
+        "incarnation": "9b1f4c62-7a54-4e0b-8a44-4d2b1c9e7f02",
+    }
+    assert message.attributes["ce-type"] == "tpuprovisioner.demand.v1"
+    assert message.attributes["ce-subject"] == "namespaces/default/jobsets/train"
+
+
+@pytest.mark.parametrize("said", [{"uid": ""}, {}])
+def test_a_demand_of_a_workload_may_lack_its_uid(said: dict[str, str]) -> None:
+    event = a_workload_demand(uid="")
+    message = format_message(event)
+    found = json.loads(message.data)
+    del found["uid"]
+
+    assert parse_message(json.dumps(found | said).encode(), message.attributes) == event
+
+
+def test_all_other_messages_have_the_version_that_older_functions_read() -> None:
+    waits = an_over_event(type=EventType.DEMAND, observed=Observed.CAPACITY_FIRST)
+    for event in (a_demand_event(), a_demand_event(workload=None), an_over_event(), waits):
+        assert json.loads(format_message(event).data)["version"] == 1
+
+
+@pytest.mark.parametrize("event", [an_over_event(), a_demand_event()])
+def test_no_other_message_may_have_version_2(event: Event) -> None:
+    message = format_message(event)
+    found = json.loads(message.data) | {"version": 2, "uid": ""}
+
+    assert refusal(json.dumps(found).encode(), message.attributes).field == "data.version"
+
+
+def test_two_leaders_of_one_workload_are_two_sightings_of_it() -> None:
+    assert a_workload_demand().id != a_workload_demand(incarnation="another").id
 
 
 def test_a_workload_s_end_names_the_jobset() -> None:
@@ -151,7 +195,8 @@ def test_a_malformed_attribute_is_named_with_what_would_be_valid(
 @pytest.mark.parametrize(
     ("change", "field", "valid"),
     [
-        ({"version": 2}, "data.version", "1"),
+        ({"version": 2}, "data.version", "1; 2 for a demand that names a workload"),
+        ({"version": 3}, "data.version", "1, 2"),
         ({"version": "1"}, "data.version", "1"),
         ({"version": True}, "data.version", "1"),
         ({"version": "left out"}, "data.version", "1"),

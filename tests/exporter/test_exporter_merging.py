@@ -1,0 +1,103 @@
+"""Does every demand of a workload get a message after it, and no more than one in a second?"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.merging import MERGE_SECONDS, Merging, Waiting
+from tests.builders import a_demand_event, a_workload_demand
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.messages import Event
+
+
+def a_waiting(pod: str = "p", namespace: str = "default") -> Waiting:
+    subject = a_workload_demand().subject
+    named = type(subject)(kind=subject.kind, namespace=namespace, name=subject.name, uid="")
+    return Waiting(a_workload_demand(subject=named, incarnation=pod), 0.0)
+
+
+class Line:
+    """Lets events pass as the outbox does; time is what the test says."""
+
+    def __init__(self) -> None:
+        self.merging = Merging()
+        self.published: list[tuple[float, Event]] = []
+
+    def put(self, now: float, waiting: Waiting) -> None:
+        if not self.merging.covers(waiting.event) and self.merging.let_pass(waiting, now):
+            self.published.append((now, waiting.event))
+
+    def wait(self, until: float, now: float) -> float:
+        """Release at each moment that is named, as the publishing thread does."""
+        while (at := now + self.merging.find_seconds_left(now)) <= until:
+            now = max(at, now)
+            self.published += [(now, each.event) for each in self.merging.release(now)]
+        return until
+
+
+def publish(moments: Sequence[float]) -> Line:
+    line, now = Line(), 0.0
+    for number, at in enumerate(sorted(moments)):
+        now = line.wait(at, now)
+        line.put(now, a_waiting(f"p{number}"))
+    line.wait(now + 3 * MERGE_SECONDS, now)
+    return line
+
+
+def times(line: Line) -> list[float]:
+    return [at for at, _ in line.published]
+
+
+def test_the_first_passes_and_one_stands_for_all_others_of_its_second() -> None:
+    assert times(publish([0])) == [0]
+    assert times(publish([0, 0.25, 0.5, 0.75])) == [0, 1]
+    assert [event.incarnation for _, event in publish([0, 0.25, 0.5]).published] == ["p0", "p1"]
+
+
+def test_a_second_also_begins_with_what_was_kept() -> None:
+    assert times(publish([0, 0.5, 1.5, 2.5])) == [0, 1, 2, 3]
+
+
+def test_after_a_second_the_next_passes_at_once() -> None:
+    assert times(publish([0, 1, 2.5])) == [0, 1, 2.5]
+
+
+def test_each_workload_has_its_own_second() -> None:
+    line = Line()
+    line.put(0, a_waiting())
+    line.put(0.5, a_waiting(namespace="other"))
+    assert times(line) == [0, 0.5]
+
+
+def test_a_pod_and_a_suspended_workload_always_pass() -> None:
+    line = Line()
+    for event in (
+        a_demand_event(),
+        a_demand_event(subject=a_workload_demand().subject, observed="capacity-first"),
+    ):
+        line.put(0, Waiting(event, 0.0))
+        line.put(0, Waiting(event, 0.0))
+    assert times(line) == [0] * 4
+    assert not line.merging._passed_at
+
+
+MOMENTS = st.lists(st.integers(0, 40).map(lambda quarters: quarters / 4), min_size=1, max_size=30)
+
+
+@given(moments=MOMENTS)
+def test_each_demand_has_a_message_within_a_second_after_it_and_nothing_is_remembered(
+    moments: list[float],
+) -> None:
+    line = publish(moments)
+    sent = times(line)
+    assert all(any(at <= each <= at + MERGE_SECONDS for each in sent) for at in moments)
+    assert all(later - earlier >= MERGE_SECONDS for earlier, later in itertools.pairwise(sent))
+    assert not line.merging._passed_at
+    assert not line.merging.kept
