@@ -213,9 +213,11 @@ def prepare_settle(run: Run) -> None:
 
 
 def record_settle(run: Run) -> None:
-    """Replace a failed pool; grow an elastic pool."""
+    """Replace a failed pool; grow an elastic pool; give the place to a slice that waits for one."""
     run.settle("Create", limit_chips=1000)
     run.want(3)
+    waits = a_pod(jobset=f"{run.job}-next", uid="of-next", unschedulable_since=NOW - 60)
+    run.cluster.add(a_jobset(name=f"{run.job}-next"), waits)
     run.settle("Delete")
 
 
@@ -277,8 +279,8 @@ def test_the_role_grants_what_every_function_calls_and_nothing_else(
     roles = {each.address: each.body for each in module.of("resource", "google_project_iam_custom_role")}
     shared = set(roles["google_project_iam_custom_role.node_pools"]["permissions"])
     of_sizes = module.locals["size_permissions"]
-    of_sweep = roles["google_project_iam_custom_role.creations"]["permissions"]
-    further = of_sizes | {"sweep": [*of_sizes["sweep"], *of_sweep]}
+    of_creations = roles["google_project_iam_custom_role.creations"]["permissions"]
+    further = of_sizes | {name: [*of_sizes[name], *of_creations] for name in ("settle", "sweep")}
 
     assert {name: {PERMISSIONS[call] for call in calls} for name, calls in recorded.items()} == {
         name: shared | set(further.get(name, ())) for name in RUNS

@@ -89,15 +89,15 @@ resource "google_project_iam_member" "pool_sizes" {
   member  = google_service_account.this[split("/", each.key)[1]].member
 }
 
-# What became of a pool that GKE has accepted and that does not exist, and what keeps a pool from getting its machines: only
-# the sweep asks, for a leader that still waits.
+# What became of a pool that GKE has accepted and that does not exist, and what keeps a pool from getting its machines: the
+# sweep asks, for a leader that still waits, and `settle`, before it gives a free place to a slice without a pool.
 resource "google_project_iam_custom_role" "creations" {
   for_each = local.cluster_projects
 
   project     = each.key
   role_id     = "${replace(var.name, "-", "_")}_creations_${terraform_data.deployed_at.output}"
   title       = "${var.name}: creations of node pools"
-  description = "What the sweep of ${var.name} in project ${var.project_id} needs in addition: GKE's list of operations, and what instance groups say."
+  description = "What sweep and settle of ${var.name} in project ${var.project_id} need in addition: GKE's list of operations, and what instance groups say."
   permissions = ["compute.instanceGroupManagers.get", "container.operations.list"]
 }
 
@@ -107,6 +107,14 @@ resource "google_project_iam_member" "creations" {
   project = each.key
   role    = google_project_iam_custom_role.creations[each.key].id
   member  = google_service_account.this["sweep"].member
+}
+
+resource "google_project_iam_member" "creations_of_settle" {
+  for_each = contains(keys(local.functions), "settle") ? google_project_iam_custom_role.creations : {}
+
+  project = each.key
+  role    = google_project_iam_custom_role.creations[each.key].id
+  member  = google_service_account.this["settle"].member
 }
 
 # A pool's creator must be allowed to use the account of its nodes. `settle` creates too, when the name of a pool is free

@@ -200,6 +200,7 @@ resource "google_cloudfunctions2_function" "this" {
     google_project_iam_member.build_logs,
     google_project_iam_member.build_source,
     google_project_iam_member.creations,
+    google_project_iam_member.creations_of_settle,
     google_project_iam_member.node_pools,
     google_project_iam_member.pool_sizes,
     google_service_account_iam_member.node_accounts,
