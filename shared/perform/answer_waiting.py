@@ -79,14 +79,18 @@ def answer_pods(cluster: str, pods: Sequence[PodView], ports: Ports, *, had_pool
     finally:
         for notice, error in reads.flush():
             note_unwritten(notice, error)
-    answers: Answers = []
-    for pod, each in zip(pods, done, strict=True):
-        if isinstance(each, Exception):
-            error = name_error(each)
-            error.claim = error.claim or describe_asking(cluster, pod, None)["claim"]
-        answers.append(error if isinstance(each, Exception) else each)
+    answers = [
+        _name_claim(cluster, pod, each) if isinstance(each, Exception) else each
+        for pod, each in zip(pods, done, strict=True)
+    ]
     # The other leaders of a slice, such as all pods of a Deployment, need no answer of their own.
     return [each for each in answers if len(answers) == 1 or not _is_repeated(each)]
+
+
+def _name_claim(cluster: str, pod: PodView, error: Exception) -> ProvisionerError:
+    found = name_error(error)
+    found.claim = found.claim or describe_asking(cluster, pod, None)["claim"]
+    return found
 
 
 def _is_repeated(answer: Outcome | ProvisionerError) -> bool:

@@ -53,7 +53,8 @@ def test_threads_answer_each_slice_once(crowd: World) -> None:
 
 
 def test_the_workload_is_read_once_and_no_pod_of_it_that_leads_no_slice(crowd: World) -> None:
-    crowd.cluster.add(a_pod(name="host-1", uid="follower", pod_labels={labels.COMPLETION_INDEX: "1"}), a_pod(jobset="other", uid="of-other"))
+    follower = a_pod(name="host-1", uid="follower", pod_labels={labels.COMPLETION_INDEX: "1"})
+    crowd.cluster.add(follower, a_pod(jobset="other", uid="of-other"))
     crowd.deliver(a_workload_demand())
 
     assert len(crowd.pools.bodies) == SLICES
