@@ -32,8 +32,8 @@ _DEMAND = "unschedulable"
 _JOBSET = re.compile(r"namespaces/(?P<namespace>[^/]+)/jobsets/(?P<name>.+)")
 _SETTLED_PHASES = ("Running", "Succeeded", "Failed")
 _COVERED_SECONDS = 1.0
-"""A message of the exporter also stands for the leaders that became unschedulable so long after
-it: another one that stands for all of them follows, but the first is mostly answered later."""
+"""A message of the exporter also covers the leaders that became unschedulable so long after it:
+another one follows, but the function mostly reads the pods later."""
 
 
 class Timeline:
@@ -256,7 +256,7 @@ class Timeline:
                 self._match_demand(one)
 
     def _match_demand(self, one: SliceTimeline) -> None:
-        """Note the first message about its workload that stands for a leader that waits."""
+        """Note the first message about its workload that covers its leader."""
         waits_since = one.steps.get(Step.UNSCHEDULABLE, math.inf)
         demands = self.workloads[one.namespace, one.workload].demands
         found = [at for at in demands if at >= waits_since - _COVERED_SECONDS]

@@ -181,7 +181,7 @@ def test_a_message_seen_before_its_pod_and_jobset_counts() -> None:
 
 
 @pytest.mark.parametrize(("moments", "told"), [((2.5, 3.5), 2.5), ((3.5, 2.5), 2.5), ((1.5, 3.5), 3.5)])
-def test_the_first_message_that_stands_for_a_leader_counts(moments: tuple[float, ...], told: float) -> None:
+def test_the_first_message_that_covers_a_leader_counts(moments: tuple[float, ...], told: float) -> None:
     """Also one of just before it, because the function reads the pods after that."""
     life: list[Observation] = [jobset(1), *map(published, moments), pod(3, stuck="no nodes available")]
     assert only_slice(observe(life)).steps[Step.PUBLISHED] == told
