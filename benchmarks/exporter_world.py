@@ -221,7 +221,8 @@ class World:
         for number in range(demands):
             time.sleep(max(0.0, began + number / per_second - time.monotonic()))
             line = self._event(b"ADDED", template, self._next_pod)
-            sent[sample_objects.pod_uid(self._next_pod)] = time.time()
+            # The message names the pod's JobSet.
+            sent[sample_objects.jobset_uid(self._next_pod)] = time.time()
             pods.events.put(line)
             self._next_pod += 1
         self.due += demands

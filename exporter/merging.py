@@ -1,7 +1,7 @@
 """Merges the demands of one workload that are seen within a second of each other.
 
 One message about a workload answers all of its leaders. So the first is published at once, and one
-more stands for all that are seen in the second after it. That one is published at the end of the
+more covers all that are seen in the second after it. That one is published at the end of the
 second, after each of them was seen, so none is lost.
 
 Pure: no clock and no lock; the caller has both.
@@ -44,7 +44,7 @@ class Merging:
         return self._kept.values()
 
     def covers(self, event: Event) -> bool:
-        """Return whether an event that is kept stands for this one too."""
+        """Return whether an event that is kept covers this one too."""
         return event.covers_all_leaders and _key(event) in self._kept
 
     def let_pass(self, waiting: Waiting, now: float) -> bool:

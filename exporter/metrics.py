@@ -35,7 +35,7 @@ class Metrics:
         self.published = self._counter("events_published", "Events stored by Pub/Sub.", ("type", "observed"))
         self.merged = self._counter(
             "events_merged",
-            "Events that a later message about the same workload stands for.",
+            "Events that a later message about the same workload covers.",
             ("type", "observed"),
         )
         self.publish_failures = self._counter(

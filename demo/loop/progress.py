@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from demo.loop.steps import SENTENCES, STEPS
+from demo.loop.steps import SENTENCES, STEPS, Step
 
 if TYPE_CHECKING:
     from demo.loop.states import SliceTimeline, WorkloadTimeline
@@ -128,7 +128,7 @@ def _find_reason(one: SliceTimeline, *, silent: bool) -> tuple[str, str]:
     asked = [each for each in one.decisions if each.function == "provision"]
     if asked and asked[-1].decision == "nothing":
         return asked[-1].reason, asked[-1].message
-    if silent and not asked and not one.messages:
+    if silent and not asked and Step.PUBLISHED not in one.steps:
         return NO_DEMAND, f"the exporter published no demand; the scheduler reports: {one.scheduler_message}"
     return "", ""
 

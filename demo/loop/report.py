@@ -82,7 +82,6 @@ def _build_slice(outcome: Outcome, one: SliceTimeline) -> dict[str, Any]:
         "gke_calls": sum(calls.values()),
         "gke_calls_by_method": dict(sorted(calls.items())),
         "gke_calls_refused": outcome.timeline.refused_calls_of(one),
-        "messages": one.messages,
         "attempts": [_build_attempt(each, started_at) for each in list_attempts(one, outcome.timeline)],
         "decisions": [_build_decision(each, started_at) for each in one.decisions],
         "seconds": seconds,

@@ -61,7 +61,6 @@ class SliceTimeline:
     """The pool that its leader runs on, which may be another slice's."""
     creation: Decided | None = None
     decisions: list[Decided] = field(default_factory=list)
-    messages: int = 0
     scheduler_message: str = ""
     leader_phase: str = ""
     live_pods: dict[str, PodSeen] = field(default_factory=dict)
@@ -122,6 +121,8 @@ class WorkloadTimeline:
     waits_for_capacity: bool = False
     message: str = ""
     messages: int = 0
+    demands: list[float] = field(default_factory=list)
+    """When the exporter published that leaders of it wait."""
     progress_at: float = 0.0
     """When something about it last changed."""
 

@@ -7,6 +7,7 @@ last one does.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -27,9 +28,12 @@ from demo.loop.steps import SENTENCES, Step
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-_LEADER_POD = re.compile(r"namespaces/(?P<namespace>[^/]+)/pods/(?P<job>.+)-0-[a-z0-9]+")
+_DEMAND = "unschedulable"
 _JOBSET = re.compile(r"namespaces/(?P<namespace>[^/]+)/jobsets/(?P<name>.+)")
 _SETTLED_PHASES = ("Running", "Succeeded", "Failed")
+_COVERED_SECONDS = 1.0
+"""A message of the exporter also covers the leaders that became unschedulable so long after it:
+another one follows, but the function mostly reads the pods later."""
 
 
 class Timeline:
@@ -198,6 +202,7 @@ class Timeline:
         if pod.unschedulable and not pod.node:
             one.scheduler_message = pod.unschedulable
             self._reach(one, Step.UNSCHEDULABLE, pod.at, pod.unschedulable)
+            self._match_demand(one)
         if pod.node:
             one.leader_pool = self._nodes.get(pod.node, one.leader_pool)
             self._reach(one, Step.LEADER_BOUND, pod.at, pod.node)
@@ -240,23 +245,23 @@ class Timeline:
 
     def _see_message(self, message: MessagePublished) -> None:
         jobset = _JOBSET.fullmatch(message.subject)
-        if jobset:
-            workload = self.workloads.get((jobset["namespace"], jobset["name"]))
-            if workload:
-                workload.messages += 1
-                self._feed.append(
-                    FeedLine(message.at, workload.name, f"the exporter published: {message.observed}")
-                )
+        workload = self.workloads.get((jobset["namespace"], jobset["name"])) if jobset else None
+        if workload is None:
             return
-        pod = _LEADER_POD.fullmatch(message.subject)
-        if not pod:
-            return
-        one = self.slices.get((pod["namespace"], pod["job"]))
-        if one is None:
-            self._keep_early((pod["namespace"], pod["job"]), message)
-            return
-        one.messages += 1
-        self._reach(one, Step.PUBLISHED, message.at)
+        workload.messages += 1
+        self._feed.append(FeedLine(message.at, workload.name, f"the exporter published: {message.observed}"))
+        if message.observed == _DEMAND:
+            workload.demands.append(message.at)
+            for one in self.slices_of(workload):
+                self._match_demand(one)
+
+    def _match_demand(self, one: SliceTimeline) -> None:
+        """Note the first message about its workload that covers its leader."""
+        waits_since = one.steps.get(Step.UNSCHEDULABLE, math.inf)
+        demands = self.workloads[one.namespace, one.workload].demands
+        found = [at for at in demands if at >= waits_since - _COVERED_SECONDS]
+        if found:
+            self._reach(one, Step.PUBLISHED, min(found), last=True)
 
     def _keep_early(self, key: tuple[str, str], observation: Observation) -> None:
         """Keep what belongs to a Job that no JobSet seen so far explains."""

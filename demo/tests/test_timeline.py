@@ -92,7 +92,7 @@ def node(at: float, index: int, *, gone: bool = False) -> NodeSeen:
 
 
 def published(at: float) -> MessagePublished:
-    return MessagePublished(at=at, subject=f"namespaces/default/pods/{JOB}-0-x", observed="unschedulable")
+    return MessagePublished(at=at, subject=f"namespaces/default/jobsets/{JOBSET}", observed="unschedulable")
 
 
 def whole_life() -> list[Observation]:
@@ -176,9 +176,20 @@ def test_a_create_whose_function_died_before_it_could_tell_is_known_by_the_next_
 
 
 def test_a_message_seen_before_its_pod_and_jobset_counts() -> None:
-    one = only_slice(observe([published(1), jobset(2)]))
-    assert one.messages == 1
-    assert one.steps == {Step.PUBLISHED: 1}
+    one = only_slice(observe([published(1), jobset(2), pod(0.5, stuck="no nodes available")]))
+    assert one.steps == {Step.UNSCHEDULABLE: 0.5, Step.PUBLISHED: 1}
+
+
+@pytest.mark.parametrize(("moments", "told"), [((2.5, 3.5), 2.5), ((3.5, 2.5), 2.5), ((1.5, 3.5), 3.5)])
+def test_the_first_message_that_covers_a_leader_counts(moments: tuple[float, ...], told: float) -> None:
+    """Also one of just before it, because the function reads the pods after that."""
+    life: list[Observation] = [jobset(1), *map(published, moments), pod(3, stuck="no nodes available")]
+    assert only_slice(observe(life)).steps[Step.PUBLISHED] == told
+
+
+def test_a_slice_whose_leader_was_unschedulable_long_after_the_last_message_has_none() -> None:
+    life: list[Observation] = [jobset(1), published(2), pod(4, stuck="no nodes available")]
+    assert Step.PUBLISHED not in only_slice(observe(life)).steps
 
 
 def test_a_duplicate_changes_nothing_but_the_counts() -> None:

@@ -17,7 +17,7 @@ from shared.core.messages import Message, format_message
 from shared.deliver import ERROR_ATTRIBUTE, FUNCTION_ATTRIBUTE, REASON_ATTRIBUTE
 from shared.edges.pubsub_topic import PubsubTopic
 from tests.audit_entries import an_entry, as_message
-from tests.builders import CLUSTER, a_demand_event, a_pool, an_over_event
+from tests.builders import CLUSTER, a_demand_event, a_pool, a_workload_demand, an_over_event
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
 from tests.component.world import Records, World
 from tests.contract.stand_ins import ask, stand_in
@@ -99,6 +99,7 @@ def drain(url: str, name: str) -> int:
 
 
 GOOD = format_message(a_demand_event())
+OF_WORKLOAD = format_message(a_workload_demand(uid=""))
 REFUSED = {REASON_ATTRIBUTE: "cluster_unknown", ERROR_ATTRIBUTE: "why", FUNCTION_ATTRIBUTE: "provision"}
 
 
@@ -106,7 +107,7 @@ def test_dead_letters_go_back_as_they_were_first_published(url: str, deployment:
     bury(url, GOOD, **REFUSED)
     bury(
         url,
-        GOOD,
+        OF_WORKLOAD,
         CloudPubSubDeadLetterSourceSubscription="x-collect",
         CloudPubSubDeadLetterSourceDeliveryCount="5",
     )
@@ -114,8 +115,8 @@ def test_dead_letters_go_back_as_they_were_first_published(url: str, deployment:
     result = run("replay", "--dead-letters", "--yes")
 
     assert (result.exit_code, backlog(url)) == (0, 0)
-    assert [each["attributes"] for each in published(url)] == [GOOD.attributes, GOOD.attributes]
-    assert {base64.b64decode(each["data"]) for each in published(url)} == {GOOD.data}
+    assert [each["attributes"] for each in published(url)] == [GOOD.attributes, OF_WORKLOAD.attributes]
+    assert [base64.b64decode(each["data"]) for each in published(url)] == [GOOD.data, OF_WORKLOAD.data]
     assert "2 published again, 0 not selected" in result.stdout
     assert "cluster_unknown" in result.stdout
     assert GIVEN_UP in result.stdout

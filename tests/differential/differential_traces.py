@@ -196,6 +196,9 @@ def _read_sightings(sights: list[Sight], names: Names, trace: Trace) -> None:
         events = watch.lose(seen) if sight.type == "DELETED" else watch.see(seen)
         for event in events:
             subject = f"{event.subject.kind} {names.of_uid(event.subject.uid)}"
-            workload = f" of {names.of_uid(event.workload.uid)}" if event.workload else ""
-            incarnation = f" ({names.settle(event.incarnation)})" if event.incarnation else ""
-            trace.sightings[sight.scene, subject].append(f"{event.observed}{workload}{incarnation}")
+            said = f"{event.observed} ({names.settle(event.incarnation)})" if event.incarnation else event.observed
+            if event.covers_all_leaders:
+                # By pod, because the pods of one workload come in any order.
+                said = f"{event.observed} of {subject}"
+                subject = f"Pod {names.of_uid(event.incarnation)}"
+            trace.sightings[sight.scene, subject].append(said)

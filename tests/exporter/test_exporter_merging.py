@@ -55,7 +55,7 @@ def times(line: Line) -> list[float]:
     return [at for at, _ in line.published]
 
 
-def test_the_first_passes_and_one_stands_for_all_others_of_its_second() -> None:
+def test_the_first_passes_and_one_covers_all_others_of_its_second() -> None:
     assert times(publish([0])) == [0]
     assert times(publish([0, 0.25, 0.5, 0.75])) == [0, 1]
     assert [event.incarnation for _, event in publish([0, 0.25, 0.5]).published] == ["p0", "p1"]

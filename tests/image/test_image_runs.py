@@ -137,7 +137,7 @@ def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(
             api.create("/api/v1/namespaces/default/pods", leader("first"))
 
             subjects = wait_for("an event", lambda: published(broker["rest"]))
-            assert subjects == ["namespaces/default/pods/first"]
+            assert subjects == ["namespaces/default/jobsets/train"]
             for path in ("/written", "/app/written"):
                 refused = inside.exec_run(["python3", "-c", f"open({path!r}, 'w')"])
                 assert b"Read-only file system" in refused.output

@@ -120,7 +120,7 @@ def test_a_leader_is_reported_whatever_the_scheduler_says_of_it(
     message = wait_for("its report", lambda: _report_of(cloud, pod))
     assert message["observed"] == "unschedulable"
     assert message["attributes"]["ce-type"] == "tpuprovisioner.demand.v1"
-    assert message["attributes"]["ce-subject"] == f"namespaces/{scene.namespace}/pods/{pod['metadata']['name']}"
+    assert message["attributes"]["ce-subject"] == f"namespaces/{scene.namespace}/jobsets/{scene.name}"
 
 
 @pytest.mark.proves("JobSet", "leader pods", on=("jobset", "embedded"))
@@ -194,10 +194,10 @@ def _unschedulable(scene: Scene) -> tuple[Json, Json] | None:
 
 
 def _report_of(cloud: Cloud, pod: Json | None) -> Json | None:
-    """Return the first message that the exporter published about a pod."""
+    """Return the first message that the exporter published when it saw a pod."""
     if pod is None:
         return None
-    found = (each for each in cloud.messages(TOPIC) if each["uid"] == pod["metadata"]["uid"])
+    found = (each for each in cloud.messages(TOPIC) if each.get("incarnation") == pod["metadata"]["uid"])
     return next(found, None)
 
 

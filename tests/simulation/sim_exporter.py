@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from exporter.merging import MERGE_SECONDS, Merging, Waiting
 from exporter.sightings import PodSightings, WorkloadSightings
 from shared.core.kinds.table import KINDS, get_kind
 from shared.core.times import format_time
@@ -33,9 +35,10 @@ class SimExporter:
         self._pods: dict[str, PodSightings] = {}
         self._workloads: dict[str, WorkloadSightings] = {}
         self._seen: set[str] = set()
+        self._merging = Merging()
 
     def stop(self) -> None:
-        """Let it end, with all that it remembers."""
+        """Let it end, with all that it remembers and keeps: a new one reports that again."""
         self.up = False
 
     def start(self) -> None:
@@ -81,8 +84,21 @@ class SimExporter:
         return self._workloads[made.kind]
 
     def _publish(self, events: Iterable[Event]) -> None:
+        now = self._world.time.now
         for event in events:
-            self._world.publish(self._cluster, event)
+            if not self._merging.covers(event) and self._merging.let_pass(Waiting(event, now), now):
+                self._send(event)
+
+    def _send(self, event: Event) -> None:
+        self._world.publish(self._cluster, event)
+        if event.covers_all_leaders:
+            self._world.time.after(MERGE_SECONDS, partial(self._release, self._merging))
+
+    def _release(self, merging: Merging) -> None:
+        """Publish what is due, unless this exporter has ended since."""
+        if self.up and merging is self._merging:
+            for waiting in merging.release(self._world.time.now):
+                self._send(waiting.event)
 
 
 def build_pod(pod: SimPod) -> Pod:
