@@ -16,15 +16,10 @@ class DeletionCap:
     left: int
     """At first ``sweep_deletions_max``."""
     reserved: int = 0
-    """Of these, for pools that are replaced for waiting leaders, until `free` is called."""
+    """Of these, so many are not for pools that are replaced for waiting leaders, who come first."""
     over: bool = False
     """One more deletion was due: an alarm. The next sweep goes on with the rest."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def is_reserved(self) -> bool:
-        """Return whether all that is left is reserved."""
-        return self.reserved > 0 and self.left <= self.reserved
 
     def take(self) -> bool:
         """Count one deletion that is about to be submitted; return False if it is one too many.

@@ -12,31 +12,31 @@ if TYPE_CHECKING:
 
 
 class RestingPools:
-    """The node pools of one cluster. After a 429 no call is sent for as long as GKE advised.
+    """The node pools of one cluster. A method that got 429 rests for as long as GKE advised.
 
     Such a call gets a `Throttled` of the same words, so that it can be tried again by `run_paced`
-    or by the next sweep. Calls that run at that moment are not touched.
+    or by the next sweep. Calls that run at that moment, and other methods, are not touched.
     """
 
     def __init__(self, pools: NodePools, clock: Clock) -> None:
         """Begin without a rest."""
         self._pools, self._clock = pools, clock
-        self._rest = (0.0, "")
-        """Its end, in unix seconds, and GKE's words."""
+        self._rests: dict[str, tuple[float, str]] = {}
+        """By method: the end of its rest, in unix seconds, and GKE's words."""
 
     def __getattr__(self, name: str) -> Any:
         """Return a method of the port."""
         method = getattr(self._pools, name)
 
         def call(*args: Any, **named: Any) -> Any:
-            (until, said), now = self._rest, self._clock.now()
+            (until, said), now = self._rests.get(name, (0.0, "")), self._clock.now()
             if now < until:
                 raise Throttled(said, retry_after_seconds=until - now)
             try:
                 return method(*args, **named)
             except Throttled as error:
                 seconds = error.retry_after_seconds or PAUSE_SECONDS
-                self._rest = (self._clock.now() + seconds, str(error))
+                self._rests[name] = (self._clock.now() + seconds, str(error))
                 raise
 
         return call

@@ -54,12 +54,12 @@ def _sweep_cluster(cluster: str, ports: Ports, report: SweepReport, share_second
     pools = PoolIndex(swept.live.pools.list(cluster))
     swept.figures.note_listed(pools)
     try:
-        left = act_on_pools(swept, judge_pools(swept, pools), listed=pools)
+        answers = answer_leaders(swept.within_half(), pools, listed_at=listed_at)
+        _add_answers(swept.within_half(), f"Kueue's workloads of {cluster}", _answer_queues)
+        _add_answers(swept.within_half(), f"suspended workloads of {cluster}", _answer_asking)
         swept.cap.free()
-        answer_leaders(swept, pools, listed_at=listed_at)
-        _add_answers(swept, f"Kueue's workloads of {cluster}", _answer_queues)
-        _add_answers(swept, f"suspended workloads of {cluster}", _answer_asking)
-        act_on_pools(swept, left, listed=pools)
+        act_on_pools(swept, judge_pools(swept, pools), listed=pools)
+        answers.finish(swept)
     finally:
         report.over_cap = swept.cap.over
         for notice, error in swept.reads.flush():

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.errors import ProvisionerError
+from shared.core.errors import OutOfTime, ProvisionerError
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.kinds.table import find_kind_of_pod
 from shared.core.times import measure_seconds
 from shared.perform.answer_demand import provision_pod
 from shared.perform.followers import judge_followers
 from shared.perform.keep_warm import find_displaced, tell_displaced
-from shared.perform.look import Look, RecentPools
+from shared.perform.look import AnsweredClaims, Look, RecentPools
 from shared.perform.outcome import Outcome, describe_pool_outcome
 from shared.perform.pool_sizes import measure_elastic
 from shared.perform.release_pools import release_pool
@@ -39,28 +40,30 @@ LEADERS_MAX = 10_000
 _REFUSED_BY_LIMIT = (Verdict.REFUSE, Reason.LIMIT_REACHED)
 
 
-def answer_leaders(swept: SweptCluster, pools: PoolIndex, *, listed_at: float) -> None:
-    """Answer the waiting leaders, those of one workload one after the other.
+def answer_leaders(swept: SweptCluster, pools: PoolIndex, *, listed_at: float) -> LeaderAnswers:
+    """Answer the waiting leaders, those of one workload one after the other; return the answers.
 
     Args:
         swept: the cluster.
         pools: every pool of it.
         listed_at: when they were listed, in unix seconds.
     """
-    seen_at = swept.now()
+    answers = LeaderAnswers(swept, pools, listed_at=listed_at, seen_at=swept.now())
     try:
         leaders = _take(swept.live.clusters[swept.name].list_waiting_leaders(), swept.now())
     except Exception as error:  # noqa: BLE001 -- the net of this list
         swept.report.add_error(f"waiting leaders of {swept.name}", error)
-        return
+        return answers
     swept.report.figures[swept.name] = swept.figures
-    _LeaderAnswers(swept, pools, listed_at=listed_at, seen_at=seen_at).run(leaders)
+    answers.run(leaders)
+    return answers
 
 
-class _LeaderAnswers:
+class LeaderAnswers:
     """What the answers to the leaders of one sweep have in common."""
 
     def __init__(self, swept: SweptCluster, pools: PoolIndex, *, listed_at: float, seen_at: float) -> None:
+        """Prepare; nothing is answered yet."""
         self._swept, self._listed, self._listed_at, self._seen_at = swept, pools, listed_at, seen_at
         self._look = Look(
             cluster=swept.name,
@@ -78,8 +81,11 @@ class _LeaderAnswers:
         )
         self._refused: list[tuple[PodView, Outcome]] = []
         """The leaders that a limit refuses, with their answers."""
+        self._left: list[PodView] | None = []
+        """The leaders that the first step left to the last one; None in the last one."""
 
     def run(self, leaders: Sequence[PodView]) -> None:
+        """Answer leaders: in another order in each sweep, but those without a pool first."""
         swept = self._swept
         by_workload: defaultdict[tuple[str, str, str], list[PodView]] = defaultdict(list)
         for pod in leaders:
@@ -88,12 +94,25 @@ class _LeaderAnswers:
                     by_workload[_find_home(pod)].append(pod)
             except Exception as error:  # noqa: BLE001 -- the net of this pod
                 self._add_failure([pod], error)
+        chance = Random(swept.now())  # noqa: S311 -- no secret
+        order = {home: (bool(self._listed.list_named(*home)), chance.random()) for home in by_workload}
         self._start_limits()
-        for pods, done in swept.for_each(self._answer, list(by_workload.values())):
+        for pods, done in swept.for_each(
+            self._answer, [by_workload[home] for home in sorted(order, key=lambda home: order[home])]
+        ):
             if isinstance(done, Exception):
                 self._add_failure(pods, done)
-        self._make_room()
+
+    def finish(self, swept: SweptCluster) -> None:
+        """Answer the leaders that are left, and the followers; make room under a limit."""
+        left, self._left, self._swept = self._left or [], None, swept
+        self._look = replace(
+            self._look, ports=swept.shared, answered=AnsweredClaims() if left else self._look.answered
+        )
+        if left:
+            self.run(left)
         self._explain_followers()
+        self._make_room()
 
     def _explain_followers(self) -> None:
         swept, cluster = self._swept, self._swept.name
@@ -141,6 +160,9 @@ class _LeaderAnswers:
         if pod is None:
             return
         outcome = provision_pod(pod, self._look)
+        if outcome.decision.reason == Reason.SWEEP_OVER_CAP and not swept.cap.over and self._left is not None:
+            self._left.append(pod)
+            return
         swept.report.outcomes.append(outcome)
         swept.figures.add_answer(pod, outcome, self._listed.find(outcome.pool), now=swept.now())
         if (outcome.decision.verdict, outcome.decision.reason) == _REFUSED_BY_LIMIT:
@@ -155,7 +177,10 @@ class _LeaderAnswers:
         return None if seen is None or seen.uid != pod.uid or seen.node_name else seen
 
     def _add_failure(self, pods: Sequence[PodView], error: Exception) -> None:
-        """Report the error of waiting leaders that could not be answered."""
+        """Report the error of waiting leaders that could not be answered, or leave them."""
+        if isinstance(error, OutOfTime) and self._left is not None:
+            self._left += pods
+            return
         self._swept.report.add_error(f"Pod {pods[0].namespace}/{pods[0].name}", error)
         for pod in pods:
             claim = error.claim if isinstance(error, ProvisionerError) and len(pods) == 1 else None

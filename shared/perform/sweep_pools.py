@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from shared.core.workloads import WorkloadView
     from shared.perform.swept_cluster import SweptCluster
 
-_UNTOLD = tuple((Verdict.KEEP, each) for each in (Reason.POOL_FAILED, Reason.POOL_WARM, Reason.POOL_LENT))
+_UNTOLD = (
+    *((Verdict.KEEP, each) for each in (Reason.POOL_FAILED, Reason.POOL_WARM, Reason.POOL_LENT)),
+    (Verdict.WAIT, Reason.POOL_STOPPING),
+)
 """After a failure the leader's own Event says what follows; that a pool stays is told once, by
 `collect`."""
 _STAYS = tuple((Verdict.KEEP, each) for each in (Reason.OWNER_LIVE, Reason.POOL_DEGRADED))
@@ -74,20 +77,17 @@ def judge_pools(swept: SweptCluster, pools: PoolIndex) -> list[JudgedPool]:
     return [*(judged[pool.name] for pool in due), *unlimited]
 
 
-def act_on_pools(swept: SweptCluster, judged: Sequence[JudgedPool], *, listed: PoolIndex) -> list[JudgedPool]:
-    """Do what was decided; return what may only be done when the reserve of the cap is free."""
-    left, owners = [], share_looks(swept.name, swept.live)
+def act_on_pools(swept: SweptCluster, judged: Sequence[JudgedPool], *, listed: PoolIndex) -> None:
+    """Do what was decided."""
+    owners = share_looks(swept.name, swept.live)
     for each, outcome in swept.for_each(lambda each: _act(swept, each, listed, owners), judged):
         if isinstance(outcome, Exception):
             claim = describe_owner(swept.name, each.pool.owner).get("claim")
             swept.report.add_error(f"node pool {each.pool.name}", outcome, claim=claim)
             swept.figures.add_pool(each.pool, each.decision)
-        elif outcome.decision.reason == Reason.SWEEP_OVER_CAP and not swept.cap.over:
-            left.append(each)
         else:
             swept.report.outcomes.append(outcome)
             swept.figures.add_pool(each.pool, outcome.decision)
-    return left
 
 
 def _judge_owned(swept: SweptCluster, owned: Sequence[PoolSnapshot]) -> list[JudgedPool]:
@@ -113,7 +113,7 @@ def _judge_owned(swept: SweptCluster, owned: Sequence[PoolSnapshot]) -> list[Jud
 def _act(swept: SweptCluster, judged: JudgedPool, listed: PoolIndex, owners: Ports) -> Outcome:
     """Delete a pool after a second look, or remove empty nodes; else do nothing."""
     pool, decision, workload = judged.pool, judged.decision, judged.seen.workload
-    if judged.is_limited and (swept.cap.over or swept.cap.is_reserved):
+    if judged.is_limited and swept.cap.over:
         decision = decide_over_cap(pool.name, swept.live.settings)
     elif decision.verdict == Verdict.DELETE and is_other(swept.cluster, listed):
         decision = decide_unproven(pool.name)  # many pools, and one read for all of them

@@ -54,6 +54,12 @@ class SweptCluster:
         """Return the time, in unix seconds."""
         return self.live.clock.now()
 
+    def within_half(self) -> SweptCluster:
+        """Return the same for one step, which may use half of the time that is left."""
+        until = self.now() + (self.live.until - self.now()) / 2
+        live, shared = (dataclasses.replace(each, until=until) for each in (self.live, self.shared))
+        return dataclasses.replace(self, live=live, shared=shared)
+
     def for_each(self, task: Callable[[T], R], objects: Sequence[T]) -> Iterable[tuple[T, R | Exception]]:
         """Return each object with the result of its task, or the error that it raised."""
         tasks = [partial(task, each) for each in objects]
@@ -79,7 +85,7 @@ def open_sweep(cluster: str, ports: Ports, report: SweepReport) -> SweptCluster:
         live=ports,
         shared=dataclasses.replace(ports, clusters=ports.clusters | {cluster: shared}),
         reads=reads,
-        cap=DeletionCap(deletions_max, reserved=max(1, deletions_max // 10)),
+        cap=DeletionCap(deletions_max, reserved=deletions_max // 2),
         limits=find_limits(cluster, ports),
         creations=Creations(cluster, ports),
         figures=ClusterFigures(),

@@ -178,9 +178,8 @@ def test_the_list_of_a_sweep_does_not_hide_an_attempt_of_a_message(world: World)
         by_message(world)
 
     world.cluster.before_next("list_waiting_leaders", by_other)
-    _, counts = world.sweep()
+    world.sweep()
 
-    assert counts["errors"] == 1
     assert world.pools.names(CLUSTER) == [name_of(1)]
 
 

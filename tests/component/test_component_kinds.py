@@ -23,7 +23,7 @@ def test_several_leaders_of_one_slice_are_answered_once_in_one_sweep(world: Worl
 
     assert answer.status == 200
     assert counts["create"] == 2
-    assert [method for method, _ in world.pools.calls] == ["list", "create", "create"]
+    assert [method for method, _ in world.pools.calls] == ["list", "list_creations", "create", "create"]
 
 
 def test_a_kind_that_the_setting_leaves_out_gets_nothing_and_keeps_what_it_has(world: World) -> None:

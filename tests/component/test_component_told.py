@@ -116,7 +116,6 @@ def test_operations_are_listed_once_in_a_sweep_for_all_that_wait_without_a_pool(
 @pytest.mark.parametrize(
     ("seconds", "pools", "overrides"),
     [
-        pytest.param(60.0, [], {}, id="within the grace"),
         pytest.param(LONG, [a_pool("PROVISIONING")], {}, id="with a pool"),
         pytest.param(LONG, [], {"mode": "no-create"}, id="refused"),
     ],
