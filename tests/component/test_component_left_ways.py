@@ -91,3 +91,41 @@ def test_a_message_that_reads_no_machines_deletes_no_pool(world: World) -> None:
     by_message(world)
 
     assert status(world, 0) == "RUNNING"
+
+
+def test_a_machine_that_comes_after_the_second_look_keeps_its_pool(world: World) -> None:
+    """The limits, the owner, the pods, the proof and the stop are read before the last look."""
+    begin(world)
+    refuse(world)
+    made = Machines(made=1)
+    world.pools.before_next("read_machines", lambda: world.pools.machines.update({name_of(0): made}), skip=2)
+    by_sweep(world)
+
+    assert status(world, 0) == "RUNNING"
+    world.records.expect_in_order({"decision": "wait", "reason": "pool_in_progress", "pool": name_of(0)})
+
+
+def test_only_the_deletion_comes_after_the_last_look(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin(world)
+    refuse(world)
+    calls: list[str] = []
+    monkeypatch.setattr(world.pools, "begin", calls.append)
+    monkeypatch.setattr(world.cluster, "begin", calls.append)
+    by_sweep(world)
+
+    assert calls[calls.index("delete") - 1] == "read_machines"
+
+
+def test_machines_that_cannot_be_read_again_keep_their_pool(world: World) -> None:
+    begin(world)
+    refuse(world)
+
+    def lose() -> None:
+        raise Unavailable("lost")
+
+    world.pools.before_next("read_machines", lose, skip=2)
+    by_sweep(world)
+
+    assert status(world, 0) == "RUNNING"
+    by_sweep(world)
+    assert (status(world, 0), status(world, 1)) == ("STOPPING", "PROVISIONING")

@@ -75,15 +75,6 @@ KNOWN: tuple[Known, ...] = (
         seed=4306,
     ),
     Known(
-        name="machine that comes within the last seconds",
-        pattern=r"machines kept: .* is deleted as its nodes come: they were read [0-3] s ago",
-        sentence=(
-            "Between the second look at the machines and the delete are the reads of owner, pods, proof and stop. "
-            "A machine that comes in these seconds is deleted with its pool; no pod ran on it."
-        ),
-        seed=4823,
-    ),
-    Known(
         name="empty pool beside one that is short",
         pattern=(
             r"every demand answered: \[pool_absent\] is the last word for .*"
