@@ -14,11 +14,15 @@ from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Verdict
 from shared.core.errors import StaleView
 from shared.core.identity.pool_index import PoolIndex
+from shared.core.kinds.table import may_swap
 from shared.perform.fillings import read_filling
+from shared.perform.gather import read_occupancy
 from shared.perform.make_attempt import create_allowed, replace_pool
 from shared.perform.shared_reads import read_live
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from shared.core.decisions import Decision
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
@@ -59,8 +63,9 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
     if decision.verdict != Verdict.DELETE:
         return found
     last_look = partial(_look_again, tried, pod, pool, ports, filling)
-    others = any(each.name != pool.name and each.status not in LOST for each in own)
-    if filling is None or others or find_newest(own) != pool:
+    unused = _leave_out_used(demand, own, pool, ports, turn)
+    others = any(each.name != pool.name and each.status not in LOST for each in unused)
+    if filling is None or others or find_newest(unused) != pool:
         return replace_pool(demand, pool, found, ports, None, turn, last_look=last_look)
     if turn.limits:
         turn.limits.forget()  # this sweep may have deleted pools since it listed them
@@ -78,6 +83,16 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
     if gone.decision.verdict != Verdict.DELETE:
         return gone
     return create_allowed(demand, following, ports, pools, replace(turn, replaced=pool.name))
+
+
+def _leave_out_used(
+    demand: Demand, own: Sequence[PoolSnapshot], pool: PoolSnapshot, ports: Ports, turn: Turn
+) -> Sequence[PoolSnapshot]:
+    """Return the pools of a slice without those that other slices of its workload use."""
+    if own == [pool] or turn.workload is None or not may_swap(turn.workload):
+        return own
+    seen, mine = read_occupancy(demand.claim.cluster, turn.workload, ports, pools=own), demand.claim.slice_name
+    return [each for each in own if not seen.count_slices_on(each.name).keys() - {mine}]
 
 
 def _look(demand: Demand, pod: PodView, pool: PoolSnapshot, ports: Ports) -> tuple[Decision, Filling | None]:

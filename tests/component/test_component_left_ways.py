@@ -12,12 +12,13 @@ from shared.core import labels
 from shared.core.errors import Unavailable
 from shared.core.identity.names import build_owner_labels
 from shared.core.ports import FillError, Machines
-from tests.builders import CLUSTER, NOW, a_claim, a_pod
-from tests.component.empty_pools import POLICY, TOLD, begin, name_of, refuse, run_empty, status
+from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_pod
+from tests.component.empty_pools import POLICY, STOCKOUT, TOLD, begin, name_of, refuse, run_empty, status
 from tests.component.looks import by_message, by_sweep
+from tests.component.test_component_needed_pools import HOSTS, JobSetWorld, slice_name
 
 if TYPE_CHECKING:
-    from tests.component.world import World
+    from tests.component.world import Records, World
 
 
 @pytest.fixture(autouse=True)
@@ -129,3 +130,36 @@ def test_machines_that_cannot_be_read_again_keep_their_pool(world: World) -> Non
     assert status(world, 0) == "RUNNING"
     by_sweep(world)
     assert (status(world, 0), status(world, 1)) == ("STOPPING", "PROVISIONING")
+
+
+def test_the_next_way_follows_beside_a_pool_that_another_slice_uses(records: Records) -> None:
+    """Seed 3154 of the simulator: the list began with the same way for ever."""
+    world = JobSetWorld(records)
+    world.use(capacity_policies=read_policies(POLICY))
+    used = slice_name(1)
+    assert world.deliver(a_demand_event(world.wait(1))).status == 200
+    world.pools.move(CLUSTER, used, "RUNNING")
+    world.cluster.nodes[used] = [f"n{host}" for host in range(HOSTS)]
+    world.run(0, used)
+    by_sweep(world)
+    assert world.alive() == {used, slice_name(1, 2)}
+
+    _leave_empty(world, slice_name(1, 2))
+    by_sweep(world)
+    assert world.alive() == {used, slice_name(1, 3)}
+
+    _leave_empty(world, slice_name(1, 3))
+    by_sweep(world)
+    assert world.alive() == {used, slice_name(1, 3)}
+    records.expect_in_order({"decision": "wait", "reason": "stockout", "pool": slice_name(1, 3)})
+
+    world.clock.advance(1000)
+    by_sweep(world)
+    assert world.alive() == {used, slice_name(1, 4)}
+
+
+def _leave_empty(world: World, pool: str) -> None:
+    """Let a pool run without nodes, and GKE refuse its machines."""
+    world.pools.move(CLUSTER, pool, "RUNNING")
+    world.clock.advance(90)
+    world.pools.machines[pool] = Machines(errors=(FillError(STOCKOUT, world.clock.now() - 30),))
