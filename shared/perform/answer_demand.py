@@ -97,10 +97,25 @@ def _satisfy(
         attempts = sort_own_attempts(demand.claim.hash, pools, fingerprint=demand.fingerprint) or attempts
         demand, attempts = share_nodes(demand, attempts, ports, pools)
     for attempt in attempts:
-        found = make_attempt(demand, attempt, ports, pools, turn)
+        found = _answer_attempt(demand, attempt, pod, workload, look, turn, wanted=wanted)
         if found.decision.reason != Reason.POOL_IN_USE:
-            break  # else pods keep a pool of another shape, and the next one may be empty
-    found = tell_trying(demand, found, ports, pools)
+            break  # else other pods keep this pool, and the next one may be empty
+    return found
+
+
+def _answer_attempt(
+    demand: Demand,
+    attempt: int,
+    pod: PodView,
+    workload: WorkloadView | None,
+    look: Look,
+    turn: Turn,
+    *,
+    wanted: int,
+) -> AttemptDecision:
+    """Decide about one pool of a slice and do it; if it runs, also about what runs on it."""
+    ports, pools = look.ports, look.pools.list()
+    found = tell_trying(demand, make_attempt(demand, attempt, ports, pools, turn), ports, pools)
     if added := add_pool(demand, found, pod, ports, turn, wanted=wanted):
         return added
     if found.decision.reason != Reason.POOL_SERVES or workload is None:

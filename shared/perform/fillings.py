@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from shared.core.workloads import PodView
 
 T = TypeVar("T")
-READS_MAX = 200
-"""The most pools, and the most pods, that one sweep of a cluster reads about. A pool takes up to
-three calls, and Compute Engine answers 1,500 in a minute for one project and region:
-https://cloud.google.com/compute/api-quota. The rest is decided by the time."""
+READS_MAX = 300
+"""The most reads about pools, and the most about pods, in one sweep of a cluster: three for a pool
+that is given up, and one for any other. Each takes up to three calls, and Compute Engine answers
+1,500 in a minute for one project and region: https://cloud.google.com/compute/api-quota. The rest
+is decided by the time."""
 TRYING_SECONDS = 30.0
 """GKE makes the instance groups of a pool about so long after it has accepted it."""
 _LOG = logging.getLogger("fillings")
@@ -75,8 +76,9 @@ def read_filling(cluster: str, pod: PodView, pool: PoolSnapshot, ports: Ports) -
     if not ports.reads_fillings:
         return Filling()
     live = ports.clusters[cluster]
-    machines = _try_to_read(f"node pool {pool.name}", partial(ports.pools.read_machines, pool))
     told = _try_to_read(f"Pod {pod.namespace}/{pod.name}", partial(live.list_scale_up_errors, pod))
+    # The machines come last: no other read is between them and a deletion.
+    machines = _try_to_read(f"node pool {pool.name}", partial(ports.pools.read_machines, pool))
     return Filling(machines=machines, told=told or (), looked=True)
 
 

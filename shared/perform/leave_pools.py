@@ -7,18 +7,23 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import AttemptDecision, decide_next_attempt, find_newest, record_empty
-from shared.core.decide.filling import Filling, decide_empty, find_error, find_patience, is_empty
+from shared.core.decide.filling import Filling, decide_empty, decide_unread, find_error, find_patience, is_empty
 from shared.core.decide.lost_pools import decide_lost
 from shared.core.decide.needed_pools import LOST
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Verdict
 from shared.core.errors import StaleView
 from shared.core.identity.pool_index import PoolIndex
+from shared.core.kinds.table import may_swap
 from shared.perform.fillings import read_filling
+from shared.perform.gather import read_occupancy
 from shared.perform.make_attempt import create_allowed, replace_pool
 from shared.perform.shared_reads import read_live
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.decisions import Decision
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Ports
@@ -28,6 +33,9 @@ if TYPE_CHECKING:
 
 def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports, turn: Turn) -> AttemptDecision:
     """Delete a pool that has too few nodes, after a second look at it and its nodes.
+
+    Their last look is the last read before the deletion, so that as few machines as possible come
+    between the two: those that come while one request is on its way to GKE.
 
     If it lost them, a later look begins the list of capacity anew. If GKE's autoscaler could not
     fill it, the next candidate follows at once, or there is a pause before the deletion. If a
@@ -46,23 +54,19 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
     cluster, now = demand.claim.cluster, ports.clock.now()
     pools = PoolIndex(ports.pools.list(cluster))
     own, pool = pools.list_claimed(demand.claim.hash), pools.find(lost.name)
-    nodes = read_live(cluster, ports).clusters[cluster].list_pool_nodes(lost.name)
     if pool is None or pool.labels != lost.labels:
         raise StaleView(f"node pool {lost.name} changed, so it was not deleted")
     attempt = pool.owner.attempt if pool.owner else 0
-    tried, filling, empty = demand.on_attempt(attempt), Filling(), is_empty(pool, nodes)
-    if empty:
-        filling = read_filling(cluster, pod, pool, ports)
-    decide = partial(decide_empty, filling=filling) if empty else partial(decide_lost, nodes=nodes)
-    decision = decide(tried, pod, pool, now=now, settings=ports.settings)
-    if decision is None:
-        raise StaleView(f"node pool {lost.name} has its nodes again, so it was not deleted")
+    tried = demand.on_attempt(attempt)
+    decision, filling = _look(tried, pod, pool, ports)
     found = AttemptDecision(attempt=attempt, decision=decision)
     if decision.verdict != Verdict.DELETE:
         return found
-    others = any(each.name != pool.name and each.status not in LOST for each in own)
-    if not empty or others or find_newest(own) != pool:
-        return replace_pool(demand, pool, found, ports, None, turn)
+    last_look = partial(_look_again, tried, pod, pool, ports, filling)
+    unused = _leave_out_used(demand, own, pool, ports, turn)
+    others = any(each.name != pool.name and each.status not in LOST for each in unused)
+    if filling is None or others or find_newest(unused) != pool:
+        return replace_pool(demand, pool, found, ports, None, turn, last_look=last_look)
     if turn.limits:
         turn.limits.forget()  # this sweep may have deleted pools since it listed them
     usage = turn.limits.measure(demand, pool.name) if turn.limits else None
@@ -75,7 +79,38 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
     following = decide_next_attempt(demand, create, failed, used=used, now=now)
     if following.decision.verdict != Verdict.CREATE:
         return following
-    gone = replace_pool(demand, pool, found, ports, None, turn)
+    gone = replace_pool(demand, pool, found, ports, None, turn, last_look=last_look)
     if gone.decision.verdict != Verdict.DELETE:
         return gone
     return create_allowed(demand, following, ports, pools, replace(turn, replaced=pool.name))
+
+
+def _leave_out_used(
+    demand: Demand, own: Sequence[PoolSnapshot], pool: PoolSnapshot, ports: Ports, turn: Turn
+) -> Sequence[PoolSnapshot]:
+    """Return the pools of a slice without those that other slices of its workload use."""
+    if own == [pool] or turn.workload is None or not may_swap(turn.workload):
+        return own
+    seen, mine = read_occupancy(demand.claim.cluster, turn.workload, ports, pools=own), demand.claim.slice_name
+    return [each for each in own if not seen.count_slices_on(each.name).keys() - {mine}]
+
+
+def _look(demand: Demand, pod: PodView, pool: PoolSnapshot, ports: Ports) -> tuple[Decision, Filling | None]:
+    """Return what follows from the nodes of a pool, and what keeps it empty; None if it is not."""
+    cluster = demand.claim.cluster
+    nodes = read_live(cluster, ports).clusters[cluster].list_pool_nodes(pool.name)
+    filling = read_filling(cluster, pod, pool, ports) if is_empty(pool, nodes) else None
+    decide = partial(decide_empty, filling=filling) if filling else partial(decide_lost, nodes=nodes)
+    decision = decide(demand, pod, pool, now=ports.clock.now(), settings=ports.settings)
+    if decision is None:
+        raise StaleView(f"node pool {pool.name} has its nodes again, so it was not deleted")
+    return decision, filling
+
+
+def _look_again(
+    demand: Demand, pod: PodView, pool: PoolSnapshot, ports: Ports, before: Filling | None
+) -> Decision:
+    """Return what follows from the nodes now; if its machines are not known any more, it stays."""
+    decision, filling = _look(demand, pod, pool, ports)
+    unread = before and before.machines and filling and not filling.machines
+    return decide_unread(pool) if unread else decision

@@ -52,7 +52,7 @@ from shared.perform.shared_reads import read_live
 from shared.perform.tell_squatters import tell_squatters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from shared.core.demand.demand import Demand
@@ -250,6 +250,8 @@ def replace_pool(
     ports: Ports,
     pools: Sequence[PoolSnapshot] | None,
     turn: Turn,
+    *,
+    last_look: Callable[[], Decision] | None = None,
 ) -> AttemptDecision:
     """Delete a pool that its own demand cannot use; a later look creates it again.
 
@@ -283,7 +285,9 @@ def replace_pool(
         now = ports.clusters[cluster].get_workload(was.kind, was.namespace, was.name)
         if now is None or (now.uid, now.generation) != (was.uid, was.generation):
             raise StaleView(f"{was.kind} {was.namespace}/{was.name} changed, so {pool.name} was not deleted")
-    deleted = delete_pool(cluster, pool, decision, ports, looked_at=turn.looked_at, cap=turn.cap)
+    deleted = delete_pool(
+        cluster, pool, decision, ports, looked_at=turn.looked_at, cap=turn.cap, last_look=last_look
+    )
     return _with(found, deleted)
 
 

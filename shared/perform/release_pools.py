@@ -31,7 +31,7 @@ from shared.perform.sweep_report import name_error
 from shared.perform.tell_squatters import tell_squatters
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from shared.core.decide.pool_facts import PoolFacts
     from shared.core.identity.pools import PoolSnapshot
@@ -190,6 +190,7 @@ def delete_pool(
     *,
     looked_at: float,
     cap: DeletionCap | None = None,
+    last_look: Callable[[], Decision] | None = None,
 ) -> Decision:
     """Submit the deletion of a pool that was looked at just now; return what came of it.
 
@@ -202,6 +203,8 @@ def delete_pool(
         ports: the outside world.
         looked_at: when the first read of the look began, in unix seconds.
         cap: what a sweep may still delete; None if this deletion is not limited.
+        last_look: decides again from what may change without a change of the pool or a pod. Nothing
+            else is read between it and the deletion.
 
     Raises:
         OldLook: the look is too old; nothing was deleted.
@@ -211,6 +214,8 @@ def delete_pool(
         return decide_unproven(pool.name)
     if stopped := find_stop(cluster, decision, ports):
         return stopped
+    if last_look is not None and (now := last_look()).verdict != Verdict.DELETE:
+        return now
     if not is_fresh(looked_at, now=ports.clock.now(), objects=pool.node_count):
         raise OldLook(f"node pool {pool.name} was not deleted, because the look at it took too long")
     if cap is not None and not cap.take():

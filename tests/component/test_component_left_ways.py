@@ -12,12 +12,13 @@ from shared.core import labels
 from shared.core.errors import Unavailable
 from shared.core.identity.names import build_owner_labels
 from shared.core.ports import FillError, Machines
-from tests.builders import CLUSTER, NOW, a_claim, a_pod
-from tests.component.empty_pools import POLICY, TOLD, begin, name_of, refuse, run_empty, status
+from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_pod
+from tests.component.empty_pools import POLICY, STOCKOUT, TOLD, begin, name_of, refuse, run_empty, status
 from tests.component.looks import by_message, by_sweep
+from tests.component.test_component_needed_pools import HOSTS, JobSetWorld, slice_name
 
 if TYPE_CHECKING:
-    from tests.component.world import World
+    from tests.component.world import Records, World
 
 
 @pytest.fixture(autouse=True)
@@ -91,3 +92,74 @@ def test_a_message_that_reads_no_machines_deletes_no_pool(world: World) -> None:
     by_message(world)
 
     assert status(world, 0) == "RUNNING"
+
+
+def test_a_machine_that_comes_after_the_second_look_keeps_its_pool(world: World) -> None:
+    """The limits, the owner, the pods, the proof and the stop are read before the last look."""
+    begin(world)
+    refuse(world)
+    made = Machines(made=1)
+    world.pools.before_next("read_machines", lambda: world.pools.machines.update({name_of(0): made}), skip=2)
+    by_sweep(world)
+
+    assert status(world, 0) == "RUNNING"
+    world.records.expect_in_order({"decision": "wait", "reason": "pool_in_progress", "pool": name_of(0)})
+
+
+def test_only_the_deletion_comes_after_the_last_look(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin(world)
+    refuse(world)
+    calls: list[str] = []
+    monkeypatch.setattr(world.pools, "begin", calls.append)
+    monkeypatch.setattr(world.cluster, "begin", calls.append)
+    by_sweep(world)
+
+    assert calls[calls.index("delete") - 1] == "read_machines"
+
+
+def test_machines_that_cannot_be_read_again_keep_their_pool(world: World) -> None:
+    begin(world)
+    refuse(world)
+
+    def lose() -> None:
+        raise Unavailable("lost")
+
+    world.pools.before_next("read_machines", lose, skip=2)
+    by_sweep(world)
+
+    assert status(world, 0) == "RUNNING"
+    by_sweep(world)
+    assert (status(world, 0), status(world, 1)) == ("STOPPING", "PROVISIONING")
+
+
+def test_the_next_way_follows_beside_a_pool_that_another_slice_uses(records: Records) -> None:
+    """Seed 3154 of the simulator: the list began with the same way for ever."""
+    world = JobSetWorld(records)
+    world.use(capacity_policies=read_policies(POLICY))
+    used = slice_name(1)
+    assert world.deliver(a_demand_event(world.wait(1))).status == 200
+    world.pools.move(CLUSTER, used, "RUNNING")
+    world.cluster.nodes[used] = [f"n{host}" for host in range(HOSTS)]
+    world.run(0, used)
+    by_sweep(world)
+    assert world.alive() == {used, slice_name(1, 2)}
+
+    _leave_empty(world, slice_name(1, 2))
+    by_sweep(world)
+    assert world.alive() == {used, slice_name(1, 3)}
+
+    _leave_empty(world, slice_name(1, 3))
+    by_sweep(world)
+    assert world.alive() == {used, slice_name(1, 3)}
+    records.expect_in_order({"decision": "wait", "reason": "stockout", "pool": slice_name(1, 3)})
+
+    world.clock.advance(1000)
+    by_sweep(world)
+    assert world.alive() == {used, slice_name(1, 4)}
+
+
+def _leave_empty(world: World, pool: str) -> None:
+    """Let a pool run without nodes, and GKE refuse its machines."""
+    world.pools.move(CLUSTER, pool, "RUNNING")
+    world.clock.advance(90)
+    world.pools.machines[pool] = Machines(errors=(FillError(STOCKOUT, world.clock.now() - 30),))

@@ -57,15 +57,6 @@ KNOWN: tuple[Known, ...] = (
         seed=1003416,
     ),
     Known(
-        name="empty pool beside one that others use",
-        pattern=r"served when there is capacity: \[stockout\] is the last word for .*RUNNING used by other",
-        sentence=(
-            "Another slice uses the pool of a slice, which gets one more pool of the same way. If that one stays "
-            "empty it is deleted, and the next way is not tried, because the first pool lives."
-        ),
-        seed=3154,
-    ),
-    Known(
         name="two pools after a duplicate",
         pattern=r"one way: .* of one slice have nodes for a minute",
         sentence=(
@@ -73,15 +64,6 @@ KNOWN: tuple[Known, ...] = (
             "looked at while a pod of the slice waits."
         ),
         seed=4306,
-    ),
-    Known(
-        name="machine that comes within the last seconds",
-        pattern=r"machines kept: .* is deleted as its nodes come: they were read [0-3] s ago",
-        sentence=(
-            "Between the second look at the machines and the delete are the reads of owner, pods, proof and stop. "
-            "A machine that comes in these seconds is deleted with its pool; no pod ran on it."
-        ),
-        seed=4823,
     ),
     Known(
         name="empty pool beside one that is short",

@@ -216,6 +216,15 @@ class _WithoutDeletes:
         """Leave the pool where it is."""
 
 
+def _forget_last_look(plain: Function) -> Function:
+    """Delete a pool after other calls have followed the look at its machines."""
+
+    def delete(*given: Any, **named: Any) -> Any:
+        return plain(*given, **{**named, "last_look": None})
+
+    return delete
+
+
 def _keep_left(plain: Function) -> Function:
     """Go on to the next way of a list, and leave the pool of the last one."""
 
@@ -276,5 +285,6 @@ MUTATIONS = (
     ),
     Mutation("an empty pool taken for serving", ((filling, "is_empty", lambda _: lambda *_: False),)),
     Mutation("a pool deleted as its first node comes", ((filling, "decide_empty", _forget_machines),), seed=101),
+    Mutation("no last look at the machines", ((release_pools, "delete_pool", _forget_last_look),)),
     Mutation("both ways kept", ((leave_pools, "give_up_lost", _keep_left),)),
 )

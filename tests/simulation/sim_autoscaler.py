@@ -61,8 +61,8 @@ class Autoscaler:
     def note_loss(self, pool: Pool, *, comes_back: bool) -> None:
         """Take in that nodes of a pool are lost; the group makes them again, or cannot."""
         now, count = self._world.time.now, len(self._cluster.list_nodes_of(pool.name))
-        if not pool.autoscaled or pool.short:
-            return
+        if not pool.autoscaled or pool.short or pool.busy:
+            return  # its machines are no nodes yet, so it loses none, or it loses all of them now
         if comes_back:
             pool.note_machines(now, made=count, coming=pool.size - count)
             return
@@ -185,6 +185,7 @@ class Autoscaler:
     def _remove_all(self, pool: Pool, nodes: Sequence[Node], seconds: float) -> None:
         self._world.tell(f"the autoscaler removes the nodes of {pool.name}")
         pool.busy = True
+        pool.note_machines(self._world.time.now)  # those that are deleted are none that come
         for node in nodes:
             self._cluster.drain_node(node.name)
         self._world.time.after(seconds, lambda: self._empty(pool))

@@ -66,6 +66,16 @@ class PoolRead:
     """The moment that it shows; earlier than the answer if the answer is stale."""
 
 
+@dataclass(frozen=True, slots=True)
+class MachineLook:
+    """One answer about the machines of a pool."""
+
+    shows: float
+    """The moment that it shows."""
+    call: int
+    """The number of the call, of those of its task."""
+
+
 @dataclass(slots=True)
 class Invocation:
     """One run of a function, with what the judge needs to know of it."""
@@ -77,8 +87,8 @@ class Invocation:
     """When it last read the pods on a pool."""
     pool_reads: dict[tuple[str, str], PoolRead] = field(default_factory=dict)
     """Its last read of each pool, by cluster and name; without a name: its last list."""
-    machine_looks: dict[tuple[str, str], float] = field(default_factory=dict)
-    """Which moment its last read of the machines of each pool shows."""
+    machine_looks: dict[tuple[str, str], MachineLook] = field(default_factory=dict)
+    """Its last read of the machines of each pool."""
     doubtful: Counter[str] = field(default_factory=Counter)
     """How many pools it deleted without a word of their owner, by cluster."""
     sweeping: bool = False
@@ -133,6 +143,7 @@ class FaultTable:
         run = self._time.get_owner()
         if isinstance(run, Invocation):
             run.call_began = self._time.now
+        self._time.note_call()
         self._time.pause(self._rng.random() * LATENCY_SECONDS)
         self.stale_seconds = 0.0
         if not self._armed and not self._open:

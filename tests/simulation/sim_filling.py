@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.core.identity.pools import PoolStatus
-from tests.simulation.sim_faults import Invocation
+from tests.simulation.sim_faults import Invocation, MachineLook
 
 if TYPE_CHECKING:
     from shared.core.identity.names import PoolOwner
@@ -48,7 +48,7 @@ class FillJudge:
         self.late_successes = 0
         """Creations that found machines while GKE tried again."""
         self.late_machines = 0
-        """Machines that came between a look of at most `LOOK_SECONDS_MAX` and the delete."""
+        """Machines that came between a look and the delete, which was the next call."""
         self.late_claims: set[str] = set()
         """Claims that got a second pool whose request was on its way, which is counted."""
         self._left: dict[tuple[str, str], _Left] = {}
@@ -58,7 +58,7 @@ class FillJudge:
         """Note that the machines of a pool were read now; the answer shows a moment."""
         run = self._world.time.get_owner()
         if isinstance(run, Invocation):
-            run.machine_looks[cluster, name] = shows
+            run.machine_looks[cluster, name] = MachineLook(shows, self._world.time.note_call(0))
 
     # --- each act ---------------------------------------------------------------------------------
 
@@ -73,21 +73,23 @@ class FillJudge:
             self._left[pool.cluster, owner.claim_hash] = _Left(pool, owner, run)
 
     def _judge_machines(self, pool: Pool, run: Invocation) -> None:
-        """Report the delete of a pool whose first machine was there before the last look at it."""
-        if not pool.busy or pool.short:
+        """Report the delete of an empty pool if a machine is there, or other calls follow the look.
+
+        GKE's delete has no condition on machines, so one request may be on its way as they come.
+        """
+        now, look = self._world.time.now, run.machine_looks.get((pool.cluster, pool.name))
+        last = look is not None and look.call == self._world.time.note_call(0) - 1
+        if look is not None and not last and not self._count_nodes(pool):
+            text = f"{pool.name} is deleted {now - look.shows:.0f} s after the look at its machines"
+            self._world.judge.report("machines kept", f"{text}, and other calls came between")
             return
-        came = next((at for at, said in reversed(pool.machines) if said.made), None)
-        if came is None:
-            return  # the machines are asked for, and none has started
-        look = run.machine_looks.get((pool.cluster, pool.name))
-        if look is not None and came > look and run.call_began - look <= LOOK_SECONDS_MAX:
+        if not pool.busy or pool.short or not pool.machines or not pool.machines[-1][1].made:
+            return  # no machine of it is there, and perhaps some are asked for
+        came = pool.machines[-1][0]
+        if look is not None and came > look.shows and run.call_began - look.shows <= LOOK_SECONDS_MAX:
             self.late_machines += 1
             return
-        why = (
-            "nothing read its machines"
-            if look is None
-            else f"they were read {self._world.time.now - look:.0f} s ago"
-        )
+        why = f"they were read {now - look.shows:.0f} s ago" if look else "nothing read its machines"
         self._world.judge.report("machines kept", f"{pool.name} is deleted as its nodes come: {why}")
 
     def see_create(self, pool: Pool, run: Invocation) -> None:

@@ -26,6 +26,8 @@ class Task(greenlet):  # type: ignore[misc]  # it has no types
 
     owner: object = None
     time: VirtualTime | None = None
+    calls: int = 0
+    """How many calls of ports it has made."""
 
 
 class TaskLock:
@@ -77,6 +79,14 @@ class VirtualTime:
     def get_owner() -> object:
         """Return whose the running task is; None outside of tasks."""
         return getattr(getcurrent(), "owner", None)
+
+    @staticmethod
+    def note_call(more: int = 1) -> int:
+        """Count a call of the running task; return how many it has made."""
+        task = getcurrent()
+        if isinstance(task, Task):
+            task.calls += more
+        return getattr(task, "calls", 0)
 
     def pause(self, seconds: float) -> None:
         """Let others go on for so long. Only tasks may call it."""
