@@ -11,6 +11,7 @@ from shared.core import labels
 from shared.core.errors import Denied, StaleView, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.messages import EventType, ObjectName, Observed
+from shared.core.times import format_time
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pod, an_over_event
 
@@ -169,6 +170,20 @@ def test_what_is_not_whole_in_time_is_given_back_and_begins_again_after_a_pause(
 
     assert world.pools.names(CLUSTER) == NAMES
     assert jobset(world).suspended
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_gang_whose_last_pool_comes_in_the_pause_is_resumed_and_not_given_back(
+    world: World, look: Callable[[World], None], *, late: bool
+) -> None:
+    world.sweep()
+    run(world, *NAMES[: 1 + late])
+    put(world, {labels.CAPACITY_FIRST_ROUND: f"1 from {format_time(NOW + 60)}"})
+    world.collect(an_over_event("suspended"))
+    look(world)
+
+    assert jobset(world).suspended != late
+    assert world.pools.count("delete") == (0 if late else 1)
 
 
 def test_a_slice_follows_its_attempts_meanwhile(world: World, look: Callable[[World], None]) -> None:

@@ -48,15 +48,6 @@ KNOWN: tuple[Known, ...] = (
         seed=736,
     ),
     Known(
-        name="gang that came late",
-        pattern=r"gangs: .* is given back, and all slices have their pools",
-        sentence=(
-            "The last slice gets its machines after its round was ended. All pools are given back then, although "
-            "no slice lacks one by that time."
-        ),
-        seed=1003416,
-    ),
-    Known(
         name="empty pool beside one that others use",
         pattern=r"served when there is capacity: \[stockout\] is the last word for .*RUNNING used by other",
         sentence=(

@@ -226,7 +226,7 @@ WAITS = Decision(Verdict.WAIT, Reason.STOCKOUT, "no stock")
     ("statuses", "said", "verdict"),
     [
         (["RUNNING", "PROVISIONING", "PROVISIONING"], {1: WAITS}, Verdict.DELETE),
-        (["PROVISIONING", "RUNNING", "PROVISIONING"], {1: WAITS}, Verdict.WAIT),
+        (["PROVISIONING", "RUNNING", "PROVISIONING"], {1: WAITS}, None),  # of another pool of that slice
         (["PROVISIONING", "PROVISIONING", "PROVISIONING"], {0: WAITS, 1: WAITS}, Verdict.WAIT),
         (["STOPPING", "PROVISIONING", "ERROR"], {1: WAITS}, Verdict.WAIT),
         (["PROVISIONING"], {0: WAITS}, Verdict.WAIT),

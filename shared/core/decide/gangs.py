@@ -226,6 +226,11 @@ def select_running(gang: Gang, pools: Sequence[PoolSnapshot]) -> list[Demand]:
     ]
 
 
+def is_complete(gang: Gang, pools: Sequence[PoolSnapshot]) -> bool:
+    """Return whether no slice lacks a pool that runs, so that none of them is given back."""
+    return len(select_running(gang, pools)) == len(gang)
+
+
 def decide_starved(gang: Gang, pools: Sequence[PoolSnapshot], said: Mapping[str, Decision]) -> Decision | None:
     """Return what follows while GKE finds no capacity for the pool of one slice; None if it does.
 
@@ -238,13 +243,15 @@ def decide_starved(gang: Gang, pools: Sequence[PoolSnapshot], said: Mapping[str,
         pools: at least all pools of the workload.
         said: by the slice's name, what GKE says while it creates the pool of the slice.
     """
+    running = {each.claim.slice_name for each in select_running(gang, pools)}
     starved = [
-        name for each in gang if (name := each.claim.slice_name) in said and said[name].reason in _NO_CAPACITY
+        name
+        for each in gang
+        if (name := each.claim.slice_name) in said and name not in running and said[name].reason in _NO_CAPACITY
     ]
     if not starved:
         return None
-    decision = said[starved[0]]
-    held = sum(each.claim.slice_name not in starved for each in select_running(gang, pools))
+    decision, held = said[starved[0]], len(running)
     words = f"{held} of {len(gang)} slices have their node pools; {starved[0]}: {decision.message}"
     if held:
         message = f"{words}; so the node pools of the other slices are deleted"
@@ -291,11 +298,9 @@ def decide_late(
         now: unix seconds.
     """
     held_since = find_held_since(gang, pools, since=since, now=now)
-    if held_since is None or now - held_since < seconds:
+    if held_since is None or now - held_since < seconds or is_complete(gang, pools):
         return None
     running = select_running(gang, pools)
-    if len(running) == len(gang):
-        return None
     lacking = next(demand for demand in gang if demand not in running)
     message = (
         f"{len(running)} of {len(gang)} slices got their node pools within {round(seconds)} s, so all of them "
