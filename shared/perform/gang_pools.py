@@ -18,7 +18,9 @@ from shared.core.decide.gangs import (
     decide_purchase,
     decide_starved,
     decide_unread,
+    find_held_since,
     judge_gang,
+    list_earlier,
     list_missing,
 )
 from shared.core.decide.needed_pools import sort_own_attempts
@@ -26,6 +28,7 @@ from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
 from shared.core.errors import Denied, ProvisionerError, Retryable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pool_index import PoolIndex
+from shared.core.identity.pools import PoolStatus
 from shared.perform.act_within_limits import find_limits
 from shared.perform.explain import explain
 from shared.perform.fillings import read_trying
@@ -68,7 +71,13 @@ def judge_round(
         starved = decide_starved(gang, pools, _read_trying(gang, pools, ports))
     else:
         starved = decide_unread(gang, pools, since=since)
-    return starved or decide_late(gang, pools, seconds, since=since, now=ports.clock.now())
+    if starved:
+        return starved
+    live, now, came = ports.clusters[gang[0].claim.cluster], ports.clock.now(), dict[str, float]()
+    for name in list_earlier(gang, pools, PoolStatus.RUNNING, since=since):
+        came[name] = min((node.created_at or now for node in live.list_pool_nodes(name)), default=now)
+    held_since = find_held_since(gang, pools, since=since, came=came, now=now)
+    return decide_late(gang, pools, seconds, held_since=held_since, now=now)
 
 
 def _read_trying(gang: Gang, pools: Sequence[PoolSnapshot], ports: Ports) -> dict[str, Decision]:

@@ -86,15 +86,6 @@ KNOWN: tuple[Known, ...] = (
         ),
         seed=4996,
     ),
-    Known(
-        name="pool from before a round",
-        pattern=r"gangs: .* of part is held for \d+ s, and only \d+ of its slices have pools",
-        sentence=(
-            "A pool that ran before the round began counts as held only 35 minutes after its creation, because "
-            "it is taken for one that came late."
-        ),
-        seed=1001111,
-    ),
 )
 
 
