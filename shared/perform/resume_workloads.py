@@ -191,6 +191,7 @@ def _go_on(
         limits=share.limits,
         creations=share.creations,
         since=wish.begins_at or 0.0,
+        ended=wish.round,
     )
     if share.figures:
         share.figures.settle_gang(gang, answer.slices)

@@ -11,8 +11,6 @@ from shared.core import labels
 from shared.core.errors import Denied, StaleView, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.messages import EventType, ObjectName, Observed
-from shared.core.times import format_time
-from shared.core.workloads import NodeView
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pod, an_over_event
 
@@ -171,37 +169,6 @@ def test_what_is_not_whole_in_time_is_given_back_and_begins_again_after_a_pause(
 
     assert world.pools.names(CLUSTER) == NAMES
     assert jobset(world).suspended
-
-
-@pytest.mark.parametrize("late", [True, False])
-def test_a_gang_whose_last_pool_comes_in_the_pause_is_resumed_and_not_given_back(
-    world: World, look: Callable[[World], None], *, late: bool
-) -> None:
-    world.sweep()
-    run(world, *NAMES[: 1 + late])
-    put(world, {labels.CAPACITY_FIRST_ROUND: f"1 from {format_time(NOW + 60)}"})
-    world.collect(an_over_event("suspended"))
-    look(world)
-
-    assert jobset(world).suspended != late
-    assert world.pools.count("delete") == (0 if late else 1)
-
-
-@pytest.mark.parametrize("came_late", [True, False])
-def test_a_pool_that_ran_before_the_round_is_held_since_the_round_began(
-    world: World, look: Callable[[World], None], *, came_late: bool
-) -> None:
-    world.sweep()
-    run(world, NAMES[0])
-    name = f"{NAMES[0]}-node"
-    came = NOW + 500 if came_late else NOW
-    world.cluster.node_views[name] = NodeView(name=name, ready=True, created_at=came)
-    begun = f"1 from {format_time(NOW + 100)}"
-    put(world, {labels.CAPACITY_FIRST_ROUND: begun, labels.CAPACITY_FIRST_SECONDS: "600"})
-    world.clock.advance(701)
-    look(world)
-
-    assert world.pools.count("delete") == (0 if came_late else 1)
 
 
 def test_a_slice_follows_its_attempts_meanwhile(world: World, look: Callable[[World], None]) -> None:

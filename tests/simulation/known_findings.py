@@ -39,15 +39,6 @@ KNOWN: tuple[Known, ...] = (
         seed=202,
     ),
     Known(
-        name="gang in a way that is too small",
-        pattern=r"served when there is capacity: .*\[gang_incomplete\]'? is the last word for .*there is room",
-        sentence=(
-            "A way has machines for a part of a gang. The part that is given back lets the creation of the slice "
-            "that starves come good late, so no creation fails, and the next way is never tried."
-        ),
-        seed=736,
-    ),
-    Known(
         name="empty pool beside one that others use",
         pattern=r"served when there is capacity: \[stockout\] is the last word for .*RUNNING used by other",
         sentence=(
