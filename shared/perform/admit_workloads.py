@@ -103,7 +103,7 @@ class Admission:
         if isinstance(found, Decision):
             made = found
         else:
-            owner, made = found, self._give(queued, found, pools, seconds)
+            owner, made = found, self._give(queued, state, found, pools, seconds)
         if isinstance(made, Decision):
             answer = answer_decision(made, uid=queued.uid, retries=state.retries)
         else:
@@ -127,7 +127,12 @@ class Admission:
         return owner if owner and owner.uid == queued.owner_uid and not owner.deleting else None
 
     def _give(
-        self, queued: QueuedWorkload, owner: WorkloadView, pools: Sequence[PoolSnapshot], seconds: int
+        self,
+        queued: QueuedWorkload,
+        state: CheckState,
+        owner: WorkloadView,
+        pools: Sequence[PoolSnapshot],
+        seconds: int,
     ) -> GangAnswer | Decision:
         try:
             seconds = find_seconds(owner.marks, seconds)
@@ -152,6 +157,7 @@ class Admission:
             limits=self.limits,
             creations=self.creations,
             since=queued.reserved_at or 0.0,
+            ended=state.retries,
         )
 
     def _tell(self, queued: QueuedWorkload, state: CheckState, answer: CheckAnswer) -> None:

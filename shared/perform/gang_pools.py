@@ -18,7 +18,9 @@ from shared.core.decide.gangs import (
     decide_purchase,
     decide_starved,
     decide_unread,
+    find_held_since,
     judge_gang,
+    list_earlier,
     list_missing,
 )
 from shared.core.decide.needed_pools import sort_own_attempts
@@ -26,6 +28,7 @@ from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
 from shared.core.errors import Denied, ProvisionerError, Retryable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pool_index import PoolIndex
+from shared.core.identity.pools import PoolStatus
 from shared.perform.act_within_limits import find_limits
 from shared.perform.explain import explain
 from shared.perform.fillings import read_trying
@@ -48,7 +51,6 @@ if TYPE_CHECKING:
     from shared.perform.creation_list import Creations
     from shared.perform.deletion_cap import DeletionCap
 
-FIRST_ATTEMPT = 0
 _QUIET = (Verdict.KEEP, Verdict.WAIT)
 
 
@@ -68,7 +70,13 @@ def judge_round(
         starved = decide_starved(gang, pools, _read_trying(gang, pools, ports))
     else:
         starved = decide_unread(gang, pools, since=since)
-    return starved or decide_late(gang, pools, seconds, since=since, now=ports.clock.now())
+    if starved:
+        return starved
+    live, now, came = ports.clusters[gang[0].claim.cluster], ports.clock.now(), dict[str, float]()
+    for name in list_earlier(gang, pools, PoolStatus.RUNNING, since=since):
+        came[name] = min((node.created_at or now for node in live.list_pool_nodes(name)), default=now)
+    held_since = find_held_since(gang, pools, since=since, came=came, now=now)
+    return decide_late(gang, pools, seconds, held_since=held_since, now=now)
 
 
 def _read_trying(gang: Gang, pools: Sequence[PoolSnapshot], ports: Ports) -> dict[str, Decision]:
@@ -76,7 +84,7 @@ def _read_trying(gang: Gang, pools: Sequence[PoolSnapshot], ports: Ports) -> dic
     index, tasks = PoolIndex.of(pools), dict[str, Callable[[], Decision | None]]()
     for demand in gang:
         if pool := find_newest(index.list_claimed(demand.claim.hash)):
-            tried = demand.on_attempt(pool.owner.attempt if pool.owner else FIRST_ATTEMPT)
+            tried = demand.on_attempt(pool.owner.attempt if pool.owner else 0)
             tasks[demand.claim.slice_name] = partial(read_trying, tried, pool, ports)
     done = get_runner(ports)(list(tasks.values()), at_once=CALLS_AT_ONCE, until=ports.until)
     if broken := next((each for each in done if isinstance(each, Exception)), None):
@@ -95,8 +103,12 @@ def give_pools(
     limits: Limits | None = None,
     creations: Creations | None = None,
     since: float = 0.0,
+    ended: int = 0,
 ) -> GangAnswer:
     """Create what is missing of the pools of a gang, and say how far they are.
+
+    A round may end without a failed creation, which would lead to the next candidate: what is given
+    back is room for the slice that lacked it. So each round begins with a later candidate.
 
     `gather` must take the owner of these pools as live (`shared.core.decide.capacity_first`).
 
@@ -110,6 +122,7 @@ def give_pools(
         limits: what counts against the limits, if several workloads share it.
         creations: what GKE says of pools that it has created; None outside a sweep.
         since: unix seconds of the end of the gang's own pause.
+        ended: how many rounds have ended without success.
 
     Raises:
         Retryable: something could not be read or is in progress. Other slices may have got theirs.
@@ -126,7 +139,7 @@ def give_pools(
         refused = decide_purchase(missing, said, usage=usage, now=ports.clock.now(), settings=ports.settings)
         if refused:
             return GangAnswer(state=GangState.REFUSED, decision=refused)
-    tasks = [partial(_give_pool, demand, workload, ports, pools, turn) for demand in gang]
+    tasks = [partial(_give_pool, demand, workload, ports, pools, turn, ended % demand.choices) for demand in gang]
     slices: list[tuple[Demand, AttemptDecision]] = []
     errors: list[ProvisionerError] = []
     for demand, done in zip(gang, run_paced(tasks, ports), strict=True):
@@ -142,10 +155,10 @@ def give_pools(
 
 
 def _give_pool(
-    demand: Demand, workload: WorkloadView, ports: Ports, pools: Sequence[PoolSnapshot], turn: Turn
+    demand: Demand, workload: WorkloadView, ports: Ports, pools: Sequence[PoolSnapshot], turn: Turn, first: int
 ) -> AttemptDecision:
-    live, attempts = ports.clusters[demand.claim.cluster], [FIRST_ATTEMPT]
-    if not demand.elastic:
+    live, attempts = ports.clusters[demand.claim.cluster], [first]
+    if not demand.elastic or demand.choices > 1:
         attempts = sort_own_attempts(demand.claim.hash, pools, fingerprint=demand.fingerprint) or attempts
     try:
         for attempt in attempts:
@@ -153,7 +166,7 @@ def _give_pool(
             if found.decision.reason != Reason.POOL_IN_USE:
                 break  # else pods keep a pool of another shape, and the next one may be empty
     except Denied as error:
-        name = build_pool_name(demand.claim, FIRST_ATTEMPT)
+        name = build_pool_name(demand.claim, first)
         failed = decide_failure(f"node pool {name} cannot be created", error)
         explain(live, failed, objects=(workload, workload.parent))
         raise

@@ -168,7 +168,7 @@ def gather_facts(
         state, since = OwnerState.LIVE, None  # Kueue is about to resume it
     elif workload is not None and workload.suspended and state == OwnerState.SUSPENDED:
         seen = see_parent(ports.clusters[reader.cluster], workload)
-        state = find_wait(seen, ports.settings, ports.clock.now()) or state
+        state = find_wait(reader.cluster, seen, pools, ports.settings, now=ports.clock.now()) or state
     if workload is not None and may_depend_on_use(pool, state, workload):
         # Where idle pools are, a slice may run on one, and its own pool came too late.
         many = may_have_surplus(workload, pools) or owner.idle_seconds > 0

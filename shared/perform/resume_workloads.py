@@ -29,7 +29,7 @@ from shared.core.decide.capacity_first import (
     write_waiting,
 )
 from shared.core.decide.error_answers import decide_failure
-from shared.core.decide.gangs import GangState, list_missing, plan_gang
+from shared.core.decide.gangs import GangState, is_complete, list_missing, plan_gang
 from shared.core.decide.needed_pools import plan_pools
 from shared.core.decisions import Decision, Verdict
 from shared.core.errors import Denied, ProvisionerError
@@ -129,7 +129,8 @@ def _answer(
         # A forged begin from before the suspension would be a wait that nobody waited.
         since = None if wish.begins_at is None else max(wish.begins_at, workload.suspended_since or 0.0)
         share.figures.add_gang(gang, pools, since=since, now=now)
-    decision: Decision | None = decide_pause(wish) if wish.is_paused(now) else None
+    paused = wish.is_paused(now) and not is_complete(gang, pools)
+    decision: Decision | None = decide_pause(wish) if paused else None
     if decision is None:
         decision = judge_round(gang, pools, ports, wish.seconds, since=wish.begins_at or 0.0)
         if decision is None:
@@ -173,6 +174,7 @@ def _go_on(
         limits=share.limits,
         creations=share.creations,
         since=wish.begins_at or 0.0,
+        ended=wish.round,
     )
     if share.figures:
         share.figures.settle_gang(gang, answer.slices)

@@ -39,24 +39,6 @@ KNOWN: tuple[Known, ...] = (
         seed=202,
     ),
     Known(
-        name="gang in a way that is too small",
-        pattern=r"served when there is capacity: .*\[gang_incomplete\]'? is the last word for .*there is room",
-        sentence=(
-            "A way has machines for a part of a gang. The part that is given back lets the creation of the slice "
-            "that starves come good late, so no creation fails, and the next way is never tried."
-        ),
-        seed=736,
-    ),
-    Known(
-        name="gang that came late",
-        pattern=r"gangs: .* is given back, and all slices have their pools",
-        sentence=(
-            "The last slice gets its machines after its round was ended. All pools are given back then, although "
-            "no slice lacks one by that time."
-        ),
-        seed=1003416,
-    ),
-    Known(
         name="two pools after a duplicate",
         pattern=r"one way: .* of one slice have nodes for a minute",
         sentence=(
@@ -76,15 +58,6 @@ KNOWN: tuple[Known, ...] = (
             "names the creation, and not what keeps it empty."
         ),
         seed=4996,
-    ),
-    Known(
-        name="pool from before a round",
-        pattern=r"gangs: .* of part is held for \d+ s, and only \d+ of its slices have pools",
-        sentence=(
-            "A pool that ran before the round began counts as held only 35 minutes after its creation, because "
-            "it is taken for one that came late."
-        ),
-        seed=1001111,
     ),
 )
 

@@ -22,7 +22,7 @@ from shared.core.decide.pool_facts import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.times import format_time
 from shared.core.workloads import Parent, WorkloadView
-from tests.builders import NOW, a_jobset, settings
+from tests.builders import CLUSTER, NOW, a_jobset, settings
 
 ON = settings(capacity_first=True)
 ASKS = {labels.CAPACITY_FIRST: "true"}
@@ -52,7 +52,7 @@ def test_a_suspended_workload_with_the_annotation_asks() -> None:
 )
 def test_no_other_asks(workload: WorkloadView) -> None:
     assert read_wish(workload, ON) is None
-    assert find_wait(workload, ON, NOW) is None
+    assert find_wait(CLUSTER, workload, (), ON, now=NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -89,17 +89,17 @@ def test_seconds_alone_and_a_setting_that_is_off_are_refused_too() -> None:
     assert "no value" in alone.message
     assert isinstance(off, Decision)
     assert "the setting capacity_first is off" in off.message
-    assert find_wait(a_waiting_jobset(), settings(), NOW) is None
+    assert find_wait(CLUSTER, a_waiting_jobset(), (), settings(), now=NOW) is None
 
 
 def test_the_owner_is_live_in_a_round_and_returning_in_the_pause_after_it() -> None:
     waiting = a_waiting_jobset()
-    assert find_wait(waiting, ON, NOW) == OwnerState.LIVE
+    assert find_wait(CLUSTER, waiting, (), ON, now=NOW) == OwnerState.LIVE
     said = end_round(waiting, 0, NOW)
     paused = a_waiting_jobset({labels.CAPACITY_FIRST_ROUND: str(said[labels.CAPACITY_FIRST_ROUND])})
 
-    assert find_wait(paused, ON, NOW + 59) == OwnerState.RETURNING
-    assert find_wait(paused, ON, NOW + 76) == OwnerState.LIVE
+    assert find_wait(CLUSTER, paused, (), ON, now=NOW + 59) == OwnerState.RETURNING
+    assert find_wait(CLUSTER, paused, (), ON, now=NOW + 76) == OwnerState.LIVE
     wish = read_wish(paused, ON)
     assert isinstance(wish, Wish)
     assert wish.round == 1
@@ -129,7 +129,7 @@ def test_a_round_that_nobody_wrote_so_is_the_first(said: str) -> None:
 
 def test_a_forged_round_far_ahead_is_no_pause() -> None:
     forged = {labels.CAPACITY_FIRST_ROUND: f"1 from {format_time(NOW + 86_400)}"}
-    assert find_wait(a_waiting_jobset(forged), ON, NOW) == OwnerState.LIVE
+    assert find_wait(CLUSTER, a_waiting_jobset(forged), (), ON, now=NOW) == OwnerState.LIVE
 
 
 def test_what_was_resumed_asks_no_more() -> None:

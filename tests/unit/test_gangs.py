@@ -197,24 +197,30 @@ def test_a_gang_is_as_far_as_its_slowest_slice(
 def test_a_gang_is_held_since_its_oldest_pool_that_lives() -> None:
     pools = [pool_of(0, age_seconds=500), pool_of(1, "PROVISIONING", age_seconds=700), pool_of(2, "ERROR")]
 
-    assert find_held_since(plan(), pools, now=NOW) == NOW - 700
-    assert find_held_since(plan(), [pool_of(0, "ERROR"), pool_of(1, "STOPPING")], now=NOW) is None
+    assert find_held_since(plan(), pools, since=0.0, came={}, now=NOW) == NOW - 700
+    ended = [pool_of(0, "ERROR"), pool_of(1, "STOPPING")]
+    assert find_held_since(plan(), ended, since=0.0, came={}, now=NOW) is None
 
 
 @pytest.mark.parametrize(
-    ("age_seconds", "since", "held_seconds"),
+    ("age_seconds", "since", "nodes_came", "held_seconds"),
     [
-        (500, NOW - 500, 500),
-        (500, NOW - 400, 0),
-        (2100, NOW - 400, 0),
-        (2300, NOW - 400, 200),
-        (9000, NOW - 400, 400),
+        (500, NOW - 500, None, 500),
+        (500, NOW - 400, None, 0),
+        (2100, NOW - 400, None, 0),
+        (2300, NOW - 400, None, 200),
+        (9000, NOW - 400, None, 400),
+        (500, NOW - 400, NOW - 450, 400),
+        (500, NOW - 400, NOW - 100, 100),
+        (2300, NOW - 400, NOW - 100, 200),
     ],
 )
-def test_a_pool_of_an_earlier_round_is_held_since_gke_ended_its_tries(
-    age_seconds: float, since: float, held_seconds: float
+def test_a_pool_of_an_earlier_round_is_held_since_its_nodes_came_or_gke_ended_its_tries(
+    age_seconds: float, since: float, nodes_came: float | None, held_seconds: float
 ) -> None:
-    found = find_held_since(plan(), [pool_of(0, age_seconds=age_seconds)], since=since, now=NOW)
+    pool = pool_of(0, age_seconds=age_seconds)
+    came = {} if nodes_came is None else {pool.name: nodes_came}
+    found = find_held_since(plan(), [pool], since=since, came=came, now=NOW)
 
     assert found == NOW - held_seconds
 
@@ -226,7 +232,7 @@ WAITS = Decision(Verdict.WAIT, Reason.STOCKOUT, "no stock")
     ("statuses", "said", "verdict"),
     [
         (["RUNNING", "PROVISIONING", "PROVISIONING"], {1: WAITS}, Verdict.DELETE),
-        (["PROVISIONING", "RUNNING", "PROVISIONING"], {1: WAITS}, Verdict.WAIT),
+        (["PROVISIONING", "RUNNING", "PROVISIONING"], {1: WAITS}, None),  # of another pool of that slice
         (["PROVISIONING", "PROVISIONING", "PROVISIONING"], {0: WAITS, 1: WAITS}, Verdict.WAIT),
         (["STOPPING", "PROVISIONING", "ERROR"], {1: WAITS}, Verdict.WAIT),
         (["PROVISIONING"], {0: WAITS}, Verdict.WAIT),
@@ -285,24 +291,23 @@ def test_a_pool_that_gke_creates_since_an_earlier_round_waits_for_the_sweep_if_o
 
 
 @pytest.mark.parametrize(
-    ("statuses", "age_seconds", "since", "late"),
+    ("statuses", "held_seconds", "late"),
     [
-        (["RUNNING", "PROVISIONING"], 599, 0.0, False),
-        (["RUNNING", "PROVISIONING"], 600, 0.0, True),
-        (["RUNNING", "RUNNING", "ERROR"], 600, 0.0, True),
-        (["RUNNING", "RUNNING", "RUNNING"], 10_000, 0.0, False),
-        (["ERROR", "ERROR", "ERROR"], 10_000, 0.0, False),
-        ([], 0, 0.0, False),
-        (["RUNNING"], 10_000, NOW - 10, False),
-        (["RUNNING"], 10_000, NOW - 600, True),
+        (["RUNNING", "PROVISIONING"], 599, False),
+        (["RUNNING", "PROVISIONING"], 600, True),
+        (["RUNNING", "RUNNING", "ERROR"], 600, True),
+        (["RUNNING", "RUNNING", "RUNNING"], 10_000, False),
+        (["ERROR", "ERROR", "ERROR"], None, False),
+        ([], None, False),
     ],
 )
 def test_a_part_is_held_for_so_long_and_no_longer(
-    statuses: list[str], age_seconds: float, since: float, late: bool
+    statuses: list[str], held_seconds: float | None, late: bool
 ) -> None:
-    pools = [pool_of(index, status, age_seconds=age_seconds) for index, status in enumerate(statuses)]
+    pools = [pool_of(index, status) for index, status in enumerate(statuses)]
+    held_since = None if held_seconds is None else NOW - held_seconds
 
-    found = decide_late(plan(), pools, 600, since=since, now=NOW)
+    found = decide_late(plan(), pools, 600, held_since=held_since, now=NOW)
 
     assert (found is not None) == late
     if found:

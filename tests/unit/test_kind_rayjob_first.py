@@ -22,7 +22,7 @@ from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.raycluster import RAYCLUSTER
 from shared.core.kinds.rayjob import RAYJOB
 from shared.core.kinds.table import SUSPENDABLE, get_suspendable, is_parent_kind
-from tests.builders import NOW, settings
+from tests.builders import CLUSTER, NOW, settings
 from tests.unit.rayclusters import a_body, read_template
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def test_a_raycluster_waits_while_its_rayjob_needs_it(body: Json, ended: str) ->
     now = dataclasses.replace(cluster, parent=dataclasses.replace(cluster.parent, ended=RAYJOB.find_end(body)))
 
     assert RAYJOB.find_end(body) == ended
-    assert (find_wait(now, ON, NOW) is None) == bool(ended)
+    assert (find_wait(CLUSTER, now, (), ON, now=NOW) is None) == bool(ended)
 
 
 def test_a_field_of_another_type_is_not_read() -> None:

@@ -17,7 +17,7 @@ from shared.core.counts import parse_count
 from shared.core.decide.attempts import JITTER_SHARE, PAUSE_SECONDS_MAX, find_pause
 from shared.core.decide.demands import find_claim
 from shared.core.decide.filling import is_empty
-from shared.core.decide.gangs import plan_gang
+from shared.core.decide.gangs import is_complete, plan_gang
 from shared.core.decide.needed_pools import select_pools_of
 from shared.core.decide.pool_facts import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
@@ -151,16 +151,20 @@ def _read_round(text: str) -> tuple[int, float | None]:
     return (int(match[1]), parse_time(match[2])) if match else (0, None)
 
 
-def find_wait(workload: WorkloadView, settings: Settings, now: float) -> OwnerState | None:
+def find_wait(
+    cluster: str, workload: WorkloadView, pools: Sequence[PoolSnapshot], settings: Settings, *, now: float
+) -> OwnerState | None:
     """Return the state of the pools' owner while a suspended workload waits for its capacity.
 
-    It is live during a round. In the pause after one its pools are deleted. None if it does not
-    wait, so that it is as suspended as any other.
+    It is live during a round. In the pause after one its pools are deleted, unless the last one
+    came good by now. None if it does not wait, so that it is as suspended as any other.
     """
     wish = read_wish(workload, settings)
     if not isinstance(wish, Wish):
         return None
-    return OwnerState.RETURNING if wish.is_paused(now) else OwnerState.LIVE
+    gang = plan_gang(cluster, workload, settings) if wish.is_paused(now) else None
+    lacks = gang is not None and (isinstance(gang, Decision) or not is_complete(gang, pools))
+    return OwnerState.RETURNING if lacks else OwnerState.LIVE
 
 
 def write_round(number: int, begins_at: float) -> dict[str, str | None]:

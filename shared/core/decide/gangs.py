@@ -103,10 +103,8 @@ def plan_gang(cluster: str, workload: WorkloadView, settings: Settings) -> Gang 
 
 def list_missing(gang: Gang, pools: Sequence[PoolSnapshot]) -> list[Demand]:
     """Return the demands without a pool that lives, so that one has to be bought."""
-    index = PoolIndex.of(pools)
-    return [
-        demand for demand in gang if all(pool.status in LOST for pool in index.list_claimed(demand.claim.hash))
-    ]
+    alive = {pool.owner.claim_hash for pool in _list_pools(gang, pools) if pool.owner and pool.status not in LOST}
+    return [demand for demand in gang if demand.claim.hash not in alive]
 
 
 def decide_purchase(
@@ -189,41 +187,52 @@ def _rank(decision: Decision) -> int:
     return 0 if _is_ready(decision) else 1 + order.index(decision.verdict)
 
 
-def find_held_since(gang: Gang, pools: Sequence[PoolSnapshot], *, since: float = 0.0, now: float) -> float | None:
+def find_held_since(
+    gang: Gang, pools: Sequence[PoolSnapshot], *, since: float, came: Mapping[str, float], now: float
+) -> float | None:
     """Return since when pools of a gang are held or being made, in unix seconds; None without any.
 
     It is the creation of the oldest one that lives, as its label says. A failed pool is none. One
-    of an earlier round counts from when GKE ended its tries, because nothing else was held until
-    then (`decide_starved`), and it may have come only then.
+    of an earlier round counts from when its nodes came, because nothing else was held until then
+    (`decide_starved`). Without a node that is when GKE ended its tries.
 
     Args:
         gang: the demands of all slices.
         pools: at least all pools of the workload.
         since: unix seconds in which this round began.
+        came: by name, when the first node came of pools from before that.
         now: unix seconds.
     """
-    index = PoolIndex.of(pools)
-    made = [
-        pool.owner.created_at
-        for demand in gang
-        for pool in index.list_claimed(demand.claim.hash)
-        if pool.status not in LOST and pool.owner is not None and pool.owner.created_at is not None
+    alive = (pool for pool in _list_pools(gang, pools) if pool.status not in LOST)
+    made = {each.name: each.owner.created_at for each in alive if each.owner and each.owner.created_at is not None}
+    ready = {name: min(at + CREATION_TRIES_SECONDS, came.get(name, now)) for name, at in made.items()}
+    return min((at if at >= since else max(since, ready[name]) for name, at in made.items()), default=None)
+
+
+def list_earlier(gang: Gang, pools: Sequence[PoolSnapshot], status: PoolStatus, *, since: float) -> list[str]:
+    """Return the names of a gang's pools in a status that were created before a round began."""
+    return [
+        pool.name
+        for pool in _list_pools(gang, pools)
+        if pool.status == status and pool.owner and (pool.owner.created_at or since) < since
     ]
-    held = [each if each >= since else max(since, min(now, each + CREATION_TRIES_SECONDS)) for each in made]
-    return min(held, default=None)
+
+
+def _list_pools(gang: Gang, pools: Sequence[PoolSnapshot]) -> list[PoolSnapshot]:
+    index = PoolIndex.of(pools)
+    return [pool for demand in gang for pool in index.list_claimed(demand.claim.hash)]
 
 
 def select_running(gang: Gang, pools: Sequence[PoolSnapshot]) -> list[Demand]:
     """Return the demands that have a pool which runs with its nodes."""
-    index = PoolIndex.of(pools)
-    return [
-        demand
-        for demand in gang
-        if any(
-            pool.status == PoolStatus.RUNNING and not pool.autoscaled
-            for pool in index.list_claimed(demand.claim.hash)
-        )
-    ]
+    serving = [each for each in _list_pools(gang, pools) if each.status == PoolStatus.RUNNING]
+    served = {pool.owner.claim_hash for pool in serving if pool.owner and not pool.autoscaled}
+    return [demand for demand in gang if demand.claim.hash in served]
+
+
+def is_complete(gang: Gang, pools: Sequence[PoolSnapshot]) -> bool:
+    """Return whether no slice lacks a pool that runs, so that none of them is given back."""
+    return len(select_running(gang, pools)) == len(gang)
 
 
 def decide_starved(gang: Gang, pools: Sequence[PoolSnapshot], said: Mapping[str, Decision]) -> Decision | None:
@@ -238,13 +247,15 @@ def decide_starved(gang: Gang, pools: Sequence[PoolSnapshot], said: Mapping[str,
         pools: at least all pools of the workload.
         said: by the slice's name, what GKE says while it creates the pool of the slice.
     """
+    running = {each.claim.slice_name for each in select_running(gang, pools)}
     starved = [
-        name for each in gang if (name := each.claim.slice_name) in said and said[name].reason in _NO_CAPACITY
+        name
+        for each in gang
+        if (name := each.claim.slice_name) in said and name not in running and said[name].reason in _NO_CAPACITY
     ]
     if not starved:
         return None
-    decision = said[starved[0]]
-    held = sum(each.claim.slice_name not in starved for each in select_running(gang, pools))
+    decision, held = said[starved[0]], len(running)
     words = f"{held} of {len(gang)} slices have their node pools; {starved[0]}: {decision.message}"
     if held:
         message = f"{words}; so the node pools of the other slices are deleted"
@@ -265,13 +276,7 @@ def decide_unread(gang: Gang, pools: Sequence[PoolSnapshot], *, since: float) ->
         pools: at least all pools of the workload.
         since: unix seconds in which this round began.
     """
-    index = PoolIndex.of(pools)
-    old = [
-        pool.name
-        for demand in gang
-        for pool in index.list_claimed(demand.claim.hash)
-        if pool.status == PoolStatus.PROVISIONING and pool.owner and (pool.owner.created_at or since) < since
-    ]
+    old = list_earlier(gang, pools, PoolStatus.PROVISIONING, since=since)
     if not old or not list_missing(gang, pools):
         return None
     message = f"node pool {old[0]} is PROVISIONING since an earlier round; the next sweep decides about the others"
@@ -279,7 +284,7 @@ def decide_unread(gang: Gang, pools: Sequence[PoolSnapshot], *, since: float) ->
 
 
 def decide_late(
-    gang: Gang, pools: Sequence[PoolSnapshot], seconds: float, *, since: float = 0.0, now: float
+    gang: Gang, pools: Sequence[PoolSnapshot], seconds: float, *, held_since: float | None, now: float
 ) -> Decision | None:
     """Return that a part of a gang's pools was held for too long; None if not, or if all run.
 
@@ -287,15 +292,12 @@ def decide_late(
         gang: the demands of all slices.
         pools: at least all pools of the workload.
         seconds: how long a part may be held.
-        since: unix seconds before which nothing counts as held: of pools from an earlier round.
+        held_since: unix seconds, from `find_held_since`.
         now: unix seconds.
     """
-    held_since = find_held_since(gang, pools, since=since, now=now)
-    if held_since is None or now - held_since < seconds:
+    if held_since is None or now - held_since < seconds or is_complete(gang, pools):
         return None
     running = select_running(gang, pools)
-    if len(running) == len(gang):
-        return None
     lacking = next(demand for demand in gang if demand not in running)
     message = (
         f"{len(running)} of {len(gang)} slices got their node pools within {round(seconds)} s, so all of them "

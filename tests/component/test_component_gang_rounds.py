@@ -1,0 +1,107 @@
+"""The rounds of a gang: with which candidate one begins, since when pools are held, and the pause."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared.capacity_lists import read_policies
+from shared.core import labels
+from shared.core.times import format_time
+from shared.core.workloads import NodeView
+from tests.builders import CLUSTER, NOW, an_over_event
+from tests.component.test_component_capacity_first import (
+    ASKS,
+    NAMES,
+    by_message,
+    by_sweep,
+    jobset,
+    put,
+    run,
+)
+from tests.unit.test_elastic import a_gpu_job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.component.world import World
+
+POLICY = "[{priorities: [{location: {zones: [us-east5-a, us-east5-b]}}]}]"
+
+
+@pytest.fixture(params=[by_message, by_sweep])
+def look(request: pytest.FixtureRequest) -> Callable[[World], None]:
+    found: Callable[[World], None] = request.param
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _waiting(world: World) -> None:
+    world.use(capacity_first=True)
+    world.cluster.pods.clear()
+    put(world)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_gang_whose_last_pool_comes_in_the_pause_is_resumed_and_not_given_back(
+    world: World, look: Callable[[World], None], *, late: bool
+) -> None:
+    world.sweep()
+    run(world, *NAMES[: 1 + late])
+    put(world, {labels.CAPACITY_FIRST_ROUND: f"1 from {format_time(NOW + 60)}"})
+    world.collect(an_over_event("suspended"))
+    look(world)
+
+    assert jobset(world).suspended != late
+    assert world.pools.count("delete") == (0 if late else 1)
+
+
+@pytest.mark.parametrize("ended", [0, 1, 2, 3])
+def test_each_round_begins_with_the_next_candidate(
+    world: World, look: Callable[[World], None], ended: int
+) -> None:
+    """What a round gave back let the creation that starved come good, so none of them failed."""
+    world.use(capacity_first=True, capacity_policies=read_policies(POLICY))
+    put(world, {labels.CAPACITY_FIRST_ROUND: f"{ended} from {format_time(NOW - 10)}"})
+    look(world)
+
+    assert [body["locations"] for body in world.pools.bodies] == [[f"us-east5-{'ab'[ended % 2]}"]] * 2
+
+
+def test_an_elastic_pool_of_a_later_candidate_completes_the_gang(
+    world: World,
+) -> None:
+    world.use(capacity_first=True, capacity_policies=read_policies(POLICY))
+    world.cluster.workloads.clear()
+    job = dataclasses.replace(a_gpu_job(parallelism=3), suspended=True, marks=ASKS, version="1")
+    world.cluster.add(job)
+    world.sweep()
+    (first,) = world.pools.names(CLUSTER)
+    world.pools.fail(CLUSTER, first, "Current errors: [GCE_STOCKOUT]")
+    world.sweep()
+    second = next(name for name in world.pools.names(CLUSTER) if name != first)
+    del world.pools.pools[CLUSTER, first]
+    run(world, second)
+    world.sweep()
+
+    assert world.pools.count("create") == 2
+    assert not world.cluster.workloads["Job", job.namespace, job.name].suspended
+
+
+@pytest.mark.parametrize("came_late", [True, False])
+def test_a_pool_that_ran_before_the_round_is_held_since_the_round_began(
+    world: World, look: Callable[[World], None], *, came_late: bool
+) -> None:
+    world.sweep()
+    run(world, NAMES[0])
+    name = f"{NAMES[0]}-node"
+    came = NOW + 500 if came_late else NOW
+    world.cluster.node_views[name] = NodeView(name=name, ready=True, created_at=came)
+    begun = f"1 from {format_time(NOW + 100)}"
+    put(world, {labels.CAPACITY_FIRST_ROUND: begun, labels.CAPACITY_FIRST_SECONDS: "600"})
+    world.clock.advance(701)
+    look(world)
+
+    assert world.pools.count("delete") == (0 if came_late else 1)
