@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shared.core.decide.limits import add_reservations, decide_limit, measure_others
+from shared.core.decide.limits import decide_limit, make_reservations, measure_others
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
@@ -161,7 +161,7 @@ def choose_displaced(
             if fits(demand, pool_name, {*leaving, *added} - {name}):
                 added.remove(name)
         found |= dict.fromkeys(added, demand)
-        entries = add_reservations(entries, demand, pool_name, index, now)
+        entries |= make_reservations(entries, demand, pool_name, index, now)
     return found
 
 
