@@ -22,6 +22,7 @@ from shared.core.decide.limits import (
     end_listed,
     keep_current,
     make_reservations,
+    name_pools,
 )
 from shared.core.decisions import Decision
 from shared.core.errors import Denied, InvalidRequest, NoCapacity, OldLook, ProvisionerError, StaleView, Throttled
@@ -31,10 +32,11 @@ from shared.perform.emergency_stop import find_stop
 from shared.perform.pool_sizes import measure_elastic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from shared.core.decide.limits import Usage
     from shared.core.demand.demand import Demand
+    from shared.core.identity.names import Claim
     from shared.core.ports import Ports, Reservation
 
 TRIES_MAX = 20
@@ -85,12 +87,12 @@ class Limits:
         if left == self._ledger.entries or self._write(left):
             self._counted = CountedPools(pools, left)
 
-    def measure(self, demand: Demand, *except_names: str) -> Usage:
-        """Return what the other pools have, as far as it is known; good enough to refuse."""
+    def measure(self, demand: Demand, pool_name: str, *others: str) -> Usage:
+        """Return what all but these pools have, as far as it is known; good enough to refuse."""
         pools, counted = self.list_pools(), self._counted
         if counted is None or not self._is_current(counted):
             counted = CountedPools(pools, self.list_reserved())
-        return counted.measure(demand, *except_names)
+        return counted.measure(demand, pool_name, *others)
 
     def list_reserved(self) -> dict[str, Reservation]:
         """Return the reservations that count, as far as they are known."""
@@ -101,7 +103,7 @@ class Limits:
         """Let the pools be listed and measured again before the next reservation."""
         self._listed_at = float("-inf")
 
-    def reserve(self, demand: Demand, pool_name: str, *, instead_of: str = "") -> Reserved | Decision:
+    def reserve(self, demand: Demand, pool_name: str, *, instead_of: Collection[str] = ()) -> Reserved | Decision:
         """Return the pool's reservation, or the refusal by a limit; `instead_of` does not count.
 
         A ledger that was read earlier serves too, since it is written only if it is still the same.
@@ -130,20 +132,20 @@ class Limits:
                 for wish, answer in zip(wishes, answers, strict=True):
                     wish.answer = answer
                 return
-        raise StaleView(
-            f"other processes wrote the reservations {TRIES_MAX} times; node pool {wishes[0].pool_name} has to wait"
-        )
+        name = wishes[0].pool_name
+        raise StaleView(f"other processes wrote the reservations {TRIES_MAX} times; node pool {name} has to wait")
 
     def _add(self, counted: CountedPools, wish: _Wish, now: float) -> Reserved | Decision:
         demand, name = wish.demand, wish.pool_name
-        usage = counted.measure(demand, name, wish.instead_of)
+        usage = counted.measure(demand, name, *wish.instead_of)
         if refused := decide_limit(demand, self._ports.settings, usage):
             return refused
-        made = make_reservations(counted.entries, demand, name, counted.pools, now)
+        names = name_pools(demand, name, counted.pools)
+        made = make_reservations(counted.entries, demand, names, now)
         first = {} if name in counted.entries else {each: made[each] for each in made.keys() - counted.entries}
-        # The pool that is replaced exists, so nobody is about to create it.
-        counted.put({wish.instead_of: None, **made})
-        return Reserved(now, first)
+        # A pool that is replaced exists, so nobody is about to create it.
+        counted.put({**dict.fromkeys(wish.instead_of), **made})
+        return Reserved(now, names, first)
 
     def _count(self) -> CountedPools:
         ledger = self._read()
@@ -204,6 +206,8 @@ class Reserved:
     """The reservation of this process."""
 
     made_at: float
+    names: Mapping[Claim, str]
+    """Of the pool and of its companions."""
     first: Mapping[str, Reservation]
     """What this process may give back, by the pool: nothing if another had reserved for its pool,
     else that of the pool, and those of its companions that were not there before."""
@@ -215,7 +219,7 @@ class _Wish:
 
     demand: Demand
     pool_name: str
-    instead_of: str
+    instead_of: Collection[str]
     answer: Reserved | Decision | None = None
 
 
@@ -232,7 +236,7 @@ def act_within_limits(
     ports: Ports,
     limits: Limits | None,
     *,
-    instead_of: str = "",
+    instead_of: Collection[str] = (),
 ) -> Decision:
     """Create or resize a pool, unless a limit or the emergency stop forbids it.
 
@@ -243,7 +247,7 @@ def act_within_limits(
         act: the one call of GKE.
         ports: the outside world.
         limits: what counts against the limits; None if none is set.
-        instead_of: a pool without machines that this one replaces, so that it does not count.
+        instead_of: pools without machines that this one replaces, so that they do not count.
 
     Raises:
         StaleView: too many processes reserve at the same time, or this one was held up for longer

@@ -78,4 +78,4 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
     gone = replace_pool(demand, pool, found, ports, None, turn)
     if gone.decision.verdict != Verdict.DELETE:
         return gone
-    return create_allowed(demand, following, ports, pools, replace(turn, replaced=pool.name))
+    return create_allowed(demand, following, ports, pools, replace(turn, replaced=(*turn.replaced, pool.name)))

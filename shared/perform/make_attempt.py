@@ -79,8 +79,9 @@ class Turn:
     limits: Limits | None
     creations: Creations | None
     """None outside a sweep, and if the workload is too young for a failed creation."""
-    replaced: str = ""
-    """The failed pool in whose place the next one is created; it does not count against limits."""
+    replaced: tuple[str, ...] = ()
+    """In whose place a pool is created, so that they do not count against limits: the failed pool,
+    and the one for which the slice's gang has reserved."""
     workload: WorkloadView | None = None
     """The owner as it was read. In a sweep, the read may be older than the turn."""
     had_pool: bool = False
@@ -106,9 +107,10 @@ def make_attempt(
     """
     settings, now, demand = ports.settings, ports.clock.now(), demand.on_attempt(attempt)
     name = build_pool_name(demand.claim, attempt)
-    usage = turn.limits.measure(demand, name) if turn.limits else None
+    usage = turn.limits.measure(demand, name, *turn.replaced) if turn.limits else None
     pools = turn.limits.list_pools() if turn.limits and pools is None else pools
-    known, read_at = next((pool for pool in pools or () if pool.name == name), None), None
+    pools = None if pools is None else PoolIndex.of(pools)
+    known, read_at = pools.find(name) if pools else None, None
     if demand.elastic and pools is None:
         # Each of its pods sends a message, and only the first finds no pool: read before creating.
         known, read_at = ports.pools.get(demand.claim.cluster, name), now
@@ -318,7 +320,7 @@ def _move_on(
     newest = find_newest(pools.list_claimed(demand.claim.hash))
     if newest is None or newest.name != failed.name or newest.status != PoolStatus.ERROR:
         raise StaleView(f"node pool {failed.name} is no longer the newest one of {demand.claim}")
-    done = create_allowed(demand, found, ports, pools, replace(turn, replaced=failed.name))
+    done = create_allowed(demand, found, ports, pools, replace(turn, replaced=(*turn.replaced, failed.name)))
     if done.decision.verdict == Verdict.CREATE:
         _delete_record(newest, demand, done.attempt, ports, turn, looked_at=looked_at)
     return done

@@ -21,7 +21,7 @@ from shared.core.ports import Reservation
 from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from shared.core.demand.demand import Demand
     from shared.core.identity.names import Claim
@@ -101,17 +101,14 @@ class CountedPools:
                 self._chips[namespace] += sign * chips
                 self._slices += sign * slices
 
-    def measure(self, demand: Demand, *except_names: str) -> Usage:
+    def measure(self, demand: Demand, pool_name: str, *others: str) -> Usage:
         """Return the usage without the named pools, and without those of a demand's companions."""
-        found, chips, slices = demand.claim.namespace, Counter[str](), 0
-        for name in {*except_names, *name_companions(demand, self.pools).values()}:
-            namespace, of_name, counted = self._weigh(name)
-            chips[namespace] += of_name
-            slices += counted
+        here = demand.claim.namespace
+        apart = [self._weigh(name) for name in {*others, *name_pools(demand, pool_name, self.pools).values()}]
         return Usage(
-            chips=self._chips.total() - chips.total(),
-            chips_in_namespace=self._chips[found] - chips[found],
-            slices=self._slices - slices,
+            chips=self._chips.total() - sum(chips for _, chips, _ in apart),
+            chips_in_namespace=self._chips[here] - sum(chips for each, chips, _ in apart if each == here),
+            slices=self._slices - sum(slices for *_, slices in apart),
         )
 
     def _weigh(self, name: str) -> tuple[str, int, int]:
@@ -129,22 +126,16 @@ class CountedPools:
         return entry.namespace, entry.chips, 1
 
 
-def measure_others(
-    demand: Demand,
-    pools: Sequence[PoolSnapshot],
-    *,
-    except_names: Collection[str],
-    reserved: Mapping[str, Reservation],
-) -> Usage:
-    """Return the usage without the named pools, and without those of a demand's companions."""
-    return CountedPools(pools, reserved).measure(demand, *except_names)
-
-
-def name_companions(demand: Demand, pools: Sequence[PoolSnapshot]) -> dict[Claim, str]:
-    """Return the name of the pool of each companion of a demand: as listed, else as it will be."""
+def name_pools(demand: Demand, pool_name: str, pools: Sequence[PoolSnapshot]) -> dict[Claim, str]:
+    """Return the name of a demand's pool, and of the pool of each companion (`name_pool`)."""
     index = PoolIndex.of(pools)
-    listed = {each.claim: index.list_claimed(each.claim.hash) for each in demand.companions}
-    return {claim: own[-1].name if own else build_pool_name(claim) for claim, own in listed.items()}
+    return {demand.claim: pool_name} | {each.claim: name_pool(each.claim, index) for each in demand.companions}
+
+
+def name_pool(claim: Claim, pools: PoolIndex) -> str:
+    """Return the name of the pool of a claim: as it is listed, else as it will be."""
+    own = pools.list_claimed(claim.hash)
+    return own[-1].name if own else build_pool_name(claim)
 
 
 def _count_kept(pool: PoolSnapshot) -> int:
@@ -179,12 +170,13 @@ def end_listed(entries: Mapping[str, Reservation], pools: PoolIndex, now: float)
 
 
 def make_reservations(
-    entries: Mapping[str, Reservation], demand: Demand, pool_name: str, pools: Sequence[PoolSnapshot], now: float
+    entries: Mapping[str, Reservation], demand: Demand, names: Mapping[Claim, str], now: float
 ) -> dict[str, Reservation]:
-    """Return the reservations of one pool and of its companions; none is less than before."""
-    names, made = name_companions(demand, pools), dict[str, Reservation]()
-    for each, name in ((demand, pool_name), *((each, names[each.claim]) for each in demand.companions)):
-        chips = max(each.shape.chips, entries[name].chips if name in entries else 0)
+    """Return the reservations of a pool and of its companions (`name_pools`); none becomes less."""
+    made = {}
+    for each in (demand, *demand.companions):
+        known = entries.get(name := names[each.claim])
+        chips = max(each.shape.chips, known.chips if known else 0)
         made[name] = Reservation(namespace=each.claim.namespace, chips=chips, made_at=now)
     return made
 
