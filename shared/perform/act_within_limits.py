@@ -2,24 +2,27 @@
 
 Before such an act the pool's chips are reserved in a ledger of the cluster, if a limit is set. The
 ledger is written only if no other process has written since it was read, so of two processes that
-count at the same time one counts again. No process waits for another.
+count at the same time one counts again. No process waits for another. While one thread writes the
+ledger, others wait, and the next write has the reservations of all of them.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from shared.core.decide.freshness import is_fresh
 from shared.core.decide.limits import (
     ACT_SECONDS_MAX,
-    add_reservations,
+    CountedPools,
     decide_limit,
     end_listed,
     keep_current,
-    measure_others,
+    make_reservations,
+    name_pools,
 )
 from shared.core.decisions import Decision
 from shared.core.errors import Denied, InvalidRequest, NoCapacity, OldLook, ProvisionerError, StaleView, Throttled
@@ -29,10 +32,11 @@ from shared.perform.emergency_stop import find_stop
 from shared.perform.pool_sizes import measure_elastic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from shared.core.decide.limits import Usage
     from shared.core.demand.demand import Demand
+    from shared.core.identity.names import Claim
     from shared.core.ports import Ports, Reservation
 
 TRIES_MAX = 20
@@ -45,14 +49,16 @@ _LOG = logging.getLogger("limits")
 class Limits:
     """What counts against the limits of one cluster: the pools that GKE lists, and reservations.
 
-    One serves a delivery, or all leaders of a sweep. Several threads may share it: they reserve one
-    after the other, which is one short call each, so that they are not in each other's way.
+    One serves a delivery, or all leaders of a sweep. Several threads may share it.
     """
 
     def __init__(self, cluster: str, ports: Ports) -> None:
         self._cluster, self._ports = cluster, ports
         self._pools, self._listed_at = PoolIndex([]), float("-inf")
         self._ledger: Ledger | None = None
+        self._counted: CountedPools | None = None
+        """Of the ledger above; None while that is unknown."""
+        self._waiting = deque[_Wish]()
         self._lock = threading.Lock()
 
     def list_pools(self) -> PoolIndex:
@@ -78,13 +84,15 @@ class Limits:
         self._pools, self._listed_at = pools, listed_at
         self._ledger = self._read()
         left = end_listed(self._ledger.entries, pools, self._ports.clock.now())
-        if left != self._ledger.entries:
-            self._write(left)
+        if left == self._ledger.entries or self._write(left):
+            self._counted = CountedPools(pools, left)
 
-    def measure(self, demand: Demand, *except_names: str) -> Usage:
-        """Return what the other pools have, as far as it is known; good enough to refuse."""
-        pools, reserved = self.list_pools(), self.list_reserved()
-        return measure_others(demand, pools, except_names=except_names, reserved=reserved)
+    def measure(self, demand: Demand, pool_name: str, *others: str) -> Usage:
+        """Return what all but these pools have, as far as it is known; good enough to refuse."""
+        pools, counted = self.list_pools(), self._counted
+        if counted is None or not self._is_current(counted):
+            counted = CountedPools(pools, self.list_reserved())
+        return counted.measure(demand, pool_name, *others)
 
     def list_reserved(self) -> dict[str, Reservation]:
         """Return the reservations that count, as far as they are known."""
@@ -95,7 +103,7 @@ class Limits:
         """Let the pools be listed and measured again before the next reservation."""
         self._listed_at = float("-inf")
 
-    def reserve(self, demand: Demand, pool_name: str, *, instead_of: str = "") -> Reserved | Decision:
+    def reserve(self, demand: Demand, pool_name: str, *, instead_of: Collection[str] = ()) -> Reserved | Decision:
         """Return the pool's reservation, or the refusal by a limit; `instead_of` does not count.
 
         A ledger that was read earlier serves too, since it is written only if it is still the same.
@@ -104,40 +112,66 @@ class Limits:
             StaleView: too many processes reserve at the same time.
             Retryable: something could not be read.
         """
-        clock = self._ports.clock
+        wish = _Wish(demand, pool_name, instead_of)
+        self._waiting.append(wish)
         with self._lock:
-            for _ in range(TRIES_MAX):
-                ledger = self._read()
-                if not is_fresh(self._listed_at, now=clock.now()):
-                    self._list_now()
-                now = clock.now()
-                known = keep_current(ledger.entries, now)
-                known.pop(instead_of, None)  # its pool exists, so nobody is about to create it
-                apart = (pool_name, instead_of)
-                usage = measure_others(demand, self._pools, except_names=apart, reserved=known)
-                if refused := decide_limit(demand, self._ports.settings, usage):
-                    return refused
-                wanted = add_reservations(known, demand, pool_name, self._pools, now)
-                if self._write(wanted):
-                    beside = {name: each for name, each in wanted.items() if name not in (*known, pool_name)}
-                    return Reserved(wanted[pool_name], first=pool_name not in known, beside=beside)
-        raise StaleView(
-            f"other processes wrote the reservations {TRIES_MAX} times; node pool {pool_name} has to wait"
-        )
+            if wish.answer is None:
+                wishes = [self._waiting.popleft() for _ in range(len(self._waiting))]
+                try:
+                    self._answer(wishes)
+                finally:  # after an error each of the others tries again itself
+                    self._waiting.extend(each for each in wishes if each.answer is None and each is not wish)
+        return cast("Reserved | Decision", wish.answer)
 
-    def give_back(self, reserved: Reserved, pool_name: str) -> None:
+    def _answer(self, wishes: Sequence[_Wish]) -> None:
+        """Answer all wishes by one write of the ledger, in their order."""
+        for _ in range(TRIES_MAX):
+            counted, now = self._count(), self._ports.clock.now()
+            answers = [self._add(counted, wish, now) for wish in wishes]
+            if all(isinstance(each, Decision) for each in answers) or self._write(counted.entries):
+                for wish, answer in zip(wishes, answers, strict=True):
+                    wish.answer = answer
+                return
+        name = wishes[0].pool_name
+        raise StaleView(f"other processes wrote the reservations {TRIES_MAX} times; node pool {name} has to wait")
+
+    def _add(self, counted: CountedPools, wish: _Wish, now: float) -> Reserved | Decision:
+        demand, name = wish.demand, wish.pool_name
+        usage = counted.measure(demand, name, *wish.instead_of)
+        if refused := decide_limit(demand, self._ports.settings, usage):
+            return refused
+        names = name_pools(demand, name, counted.pools)
+        made = make_reservations(counted.entries, demand, names, now)
+        first = {} if name in counted.entries else {each: made[each] for each in made.keys() - counted.entries}
+        # A pool that is replaced exists, so nobody is about to create it.
+        counted.put({**dict.fromkeys(wish.instead_of), **made})
+        return Reserved(now, names, first)
+
+    def _count(self) -> CountedPools:
+        ledger = self._read()
+        if not is_fresh(self._listed_at, now=self._ports.clock.now()):
+            self._list_now()
+        if self._counted is None or not self._is_current(self._counted):
+            self._counted = CountedPools(self._pools, keep_current(ledger.entries, self._ports.clock.now()))
+        return self._counted
+
+    def _is_current(self, counted: CountedPools) -> bool:
+        return counted.pools is self._pools and self._ports.clock.now() < counted.until
+
+    def give_back(self, reserved: Reserved) -> None:
         """Take a reservation back if that is possible, so that others need not wait for its end."""
         try:
             with self._lock:
                 for _ in range(TRIES_MAX if reserved.first else 0):
-                    entries = dict(self._read().entries)
-                    if entries.pop(pool_name, None) != reserved.entry:
-                        return
-                    left = {name: each for name, each in entries.items() if reserved.beside.get(name) != each}
-                    if self._write(left):
+                    entries = self._read().entries
+                    ended = {name: None for name, each in reserved.first.items() if entries.get(name) == each}
+                    left = {name: each for name, each in entries.items() if name not in ended}
+                    if not ended or self._write(left):
+                        if self._counted is not None:
+                            self._counted.put(ended)
                         return
         except ProvisionerError as error:
-            said = {"pool": pool_name, "error": str(error)}
+            said = {"pools": sorted(reserved.first), "error": str(error)}
             _LOG.info("the reservation was not removed, so it expires by itself", extra=said)
 
     def _list_now(self) -> None:
@@ -154,12 +188,16 @@ class Limits:
 
     def _write(self, entries: Mapping[str, Reservation]) -> bool:
         """Write the ledger that was read; return False if another process has written since."""
-        wanted, self._ledger = Ledger(version=self._read().version, entries=entries), None
+        wanted, written = Ledger(version=self._read().version, entries=dict(entries)), None
         live = self._ports.clusters[self._cluster]
         try:
-            self._ledger = live.write_ledger(self._ports.settings.own_namespace, wanted)
+            written = live.write_ledger(self._ports.settings.own_namespace, wanted)
         except StaleView:
             return False
+        finally:
+            self._ledger = written
+            if written is None:
+                self._counted = None
         return True
 
 
@@ -167,11 +205,22 @@ class Limits:
 class Reserved:
     """The reservation of this process."""
 
-    entry: Reservation
-    first: bool
-    """No other process had reserved for the same pool, so this one may give it back."""
-    beside: Mapping[str, Reservation]
-    """Those of the pool's companions that were not there before."""
+    made_at: float
+    names: Mapping[Claim, str]
+    """Of the pool and of its companions."""
+    first: Mapping[str, Reservation]
+    """What this process may give back, by the pool: nothing if another had reserved for its pool,
+    else that of the pool, and those of its companions that were not there before."""
+
+
+@dataclass(eq=False, slots=True)
+class _Wish:
+    """A pool that one thread wants to reserve for, and its answer as soon as the ledger has it."""
+
+    demand: Demand
+    pool_name: str
+    instead_of: Collection[str]
+    answer: Reserved | Decision | None = None
 
 
 def find_limits(cluster: str, ports: Ports) -> Limits | None:
@@ -187,7 +236,7 @@ def act_within_limits(
     ports: Ports,
     limits: Limits | None,
     *,
-    instead_of: str = "",
+    instead_of: Collection[str] = (),
 ) -> Decision:
     """Create or resize a pool, unless a limit or the emergency stop forbids it.
 
@@ -198,7 +247,7 @@ def act_within_limits(
         act: the one call of GKE.
         ports: the outside world.
         limits: what counts against the limits; None if none is set.
-        instead_of: a pool without machines that this one replaces, so that it does not count.
+        instead_of: pools without machines that this one replaces, so that they do not count.
 
     Raises:
         StaleView: too many processes reserve at the same time, or this one was held up for longer
@@ -212,16 +261,16 @@ def act_within_limits(
     looked_at = ports.clock.now()
     if stopped := find_stop(demand.claim.cluster, decision, ports):
         if limits and reserved:
-            limits.give_back(reserved, pool_name)
+            limits.give_back(reserved)
         return stopped
     if not is_fresh(looked_at, now=ports.clock.now()):
         raise OldLook(f"the emergency stop was read too long ago for node pool {pool_name}; it is read again")
-    if reserved and not 0 <= ports.clock.now() - reserved.entry.made_at <= ACT_SECONDS_MAX:
+    if reserved and not 0 <= ports.clock.now() - reserved.made_at <= ACT_SECONDS_MAX:
         raise StaleView(f"the limits were counted too long ago for node pool {pool_name}; they are counted again")
     try:
         act()
     except _REFUSED:
         if limits and reserved:
-            limits.give_back(reserved, pool_name)
+            limits.give_back(reserved)
         raise
     return decision

@@ -59,7 +59,8 @@ class Admission:
     def run(self, pools: Sequence[PoolSnapshot]) -> Answered:
         """Answer all workloads that wait for our check; return what came of each, or its error.
 
-        The error of a check that could not be marked as active is among them.
+        The error of a check that could not be marked as active is among them. The workload that got
+        its quota first comes first, because a limit may have room for one of them.
 
         Args:
             pools: every pool of the cluster, listed just now.
@@ -75,6 +76,7 @@ class Admission:
             except Exception as error:  # noqa: BLE001 -- the net of this check
                 answered.append((f"AdmissionCheck {check.name}", error))
         found = _list_pending(self.queues.list_workloads() if checks else (), checks)[:QUEUED_MAX]
+        found.sort(key=lambda each: (each[0].reserved_at or 0.0, str(each[0])))
         tasks = [partial(self.admit, queued, state, pools, seconds) for queued, state, seconds in found]
         done = get_runner(self.ports)(tasks, at_once=CALLS_AT_ONCE, until=self.ports.until)
         return answered + [(str(queued), each) for (queued, *_), each in zip(found, done, strict=True)]

@@ -6,6 +6,7 @@ Nothing is created unless all may be. A slice follows its list of capacity as on
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,9 +24,10 @@ from shared.core.decide.gangs import (
     list_earlier,
     list_missing,
 )
+from shared.core.decide.limits import name_pool
 from shared.core.decide.needed_pools import sort_own_attempts
 from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
-from shared.core.errors import Denied, ProvisionerError, Retryable
+from shared.core.errors import Denied, ProvisionerError, Retryable, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
@@ -47,11 +49,12 @@ if TYPE_CHECKING:
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Ports
     from shared.core.workloads import WorkloadView
-    from shared.perform.act_within_limits import Limits
+    from shared.perform.act_within_limits import Limits, Reserved
     from shared.perform.creation_list import Creations
     from shared.perform.deletion_cap import DeletionCap
 
 _QUIET = (Verdict.KEEP, Verdict.WAIT)
+_COMES = (Reason.POOL_IN_PROGRESS, Reason.POOL_SERVES)
 
 
 def judge_round(
@@ -124,34 +127,62 @@ def give_pools(
         since: unix seconds of the end of the gang's own pause.
         ended: how many rounds have ended without success.
 
+    If a limit is set, one write of the ledger reserves for all that is missing before the first
+    create, so that no two gangs get a part each. What is not created then is given back.
+
     Raises:
         Retryable: something could not be read or is in progress. Other slices may have got theirs.
         Denied: a permission is missing.
     """
     limits = limits or find_limits(cluster, ports)
     turn = Turn(ports.clock.now(), cap, limits, creations, workload=workload, since=since)
-    missing = list_missing(gang, pools)
-    if missing:
-        own = [pool.name for each in missing for pool in PoolIndex.of(pools).list_claimed(each.claim.hash)]
-        usage = limits.measure(missing[0], *own) if limits else None
+    reserved: Reserved | Decision | None = None
+    if missing := list_missing(gang, pools):
         namespace = ports.clusters[cluster].get_namespace(workload.namespace)
         said = namespace.labels if namespace else {}
-        refused = decide_purchase(missing, said, usage=usage, now=ports.clock.now(), settings=ports.settings)
-        if refused:
-            return GangAnswer(state=GangState.REFUSED, decision=refused)
-    tasks = [partial(_give_pool, demand, workload, ports, pools, turn, ended % demand.choices) for demand in gang]
+        reserved = decide_purchase(missing, said, now=ports.clock.now(), settings=ports.settings)
+        if reserved is None and limits:
+            whole = replace(missing[0], companions=tuple(missing[1:]))
+            reserved = limits.reserve(whole, name_pool(whole.claim, PoolIndex.of(pools)))
+    if isinstance(reserved, Decision):
+        return GangAnswer(state=GangState.REFUSED, decision=reserved)
+    names = reserved.names if reserved else {}
+    turns = [replace(turn, replaced=(names[each.claim],)) if each.claim in names else turn for each in gang]
+    tasks = [
+        partial(_give_pool, each, workload, ports, pools, turns[at], ended % each.choices)
+        for at, each in enumerate(gang)
+    ]
+    done = list(zip(gang, run_paced(tasks, ports), strict=True))
+    if limits and reserved:
+        kept = {names.get(demand.claim) for demand, made in done if _may_come(made)}
+        left = {name: each for name, each in reserved.first.items() if name not in kept}
+        limits.give_back(replace(reserved, first=left))
+    return judge_gang(_split(done))
+
+
+def _split(
+    done: Sequence[tuple[Demand, AttemptDecision | Exception]],
+) -> list[tuple[Demand, AttemptDecision]]:
+    """Return what was decided for each slice, or raise the worst error."""
     slices: list[tuple[Demand, AttemptDecision]] = []
     errors: list[ProvisionerError] = []
-    for demand, done in zip(gang, run_paced(tasks, ports), strict=True):
-        if isinstance(done, Exception):
-            error = name_error(done)
+    for demand, made in done:
+        if isinstance(made, Exception):
+            error = name_error(made)
             error.claim = error.claim or describe_claim(demand.claim)
             errors.append(error)
         else:
-            slices.append((demand, done))
+            slices.append((demand, made))
     if errors:  # an error that a person must repair comes before one that a retry repairs
         raise min(errors, key=lambda each: isinstance(each, Retryable))
-    return judge_gang(slices)
+    return slices
+
+
+def _may_come(done: AttemptDecision | Exception) -> bool:
+    """Return whether a slice may get the pool that this turn submitted, or gets it in a moment."""
+    if isinstance(done, Exception):
+        return isinstance(done, Throttled | Unavailable)
+    return done.decision.verdict == Verdict.CREATE or done.decision.reason in _COMES
 
 
 def _give_pool(

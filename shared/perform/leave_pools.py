@@ -82,7 +82,7 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
     gone = replace_pool(demand, pool, found, ports, None, turn, last_look=last_look)
     if gone.decision.verdict != Verdict.DELETE:
         return gone
-    return create_allowed(demand, following, ports, pools, replace(turn, replaced=pool.name))
+    return create_allowed(demand, following, ports, pools, replace(turn, replaced=(*turn.replaced, pool.name)))
 
 
 def _leave_out_used(

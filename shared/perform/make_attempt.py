@@ -79,8 +79,9 @@ class Turn:
     limits: Limits | None
     creations: Creations | None
     """None outside a sweep, and if the workload is too young for a failed creation."""
-    replaced: str = ""
-    """The failed pool in whose place the next one is created; it does not count against limits."""
+    replaced: tuple[str, ...] = ()
+    """In whose place a pool is created, so that they do not count against limits: the failed pool,
+    and the one for which the slice's gang has reserved."""
     workload: WorkloadView | None = None
     """The owner as it was read. In a sweep, the read may be older than the turn."""
     had_pool: bool = False
@@ -106,8 +107,9 @@ def make_attempt(
     """
     settings, now, demand = ports.settings, ports.clock.now(), demand.on_attempt(attempt)
     name = build_pool_name(demand.claim, attempt)
-    usage = turn.limits.measure(demand, name) if turn.limits else None
-    known = PoolIndex.of(pools).find(name)
+    usage = turn.limits.measure(demand, name, *turn.replaced) if turn.limits else None
+    pools = PoolIndex.of(pools)
+    known = pools.find(name)
     decision = decide_provision(demand, known, now=now, settings=settings, usage=usage)
     if decision.verdict == Verdict.DELETE:
         # The list may be minutes old, and this sweep may have deleted the pool: read and decide
@@ -324,7 +326,7 @@ def _move_on(
     newest = find_newest(pools.list_claimed(demand.claim.hash))
     if newest is None or newest.name != failed.name or newest.status != PoolStatus.ERROR:
         raise StaleView(f"node pool {failed.name} is no longer the newest one of {demand.claim}")
-    done = create_allowed(demand, found, ports, pools, replace(turn, replaced=failed.name))
+    done = create_allowed(demand, found, ports, pools, replace(turn, replaced=(*turn.replaced, failed.name)))
     if done.decision.verdict == Verdict.CREATE:
         _delete_record(newest, demand, done.attempt, ports, turn, looked_at=looked_at)
     return done

@@ -46,7 +46,7 @@ def is_other(live: Cluster, pools: Sequence[PoolSnapshot]) -> bool:
 
 def _judge(live: Cluster, pools: Sequence[PoolSnapshot]) -> bool | None:
     witnesses = list_witnesses(pools)
-    return judge_nodes(witnesses, live.find_pools_of_nodes([pool.name for pool in witnesses], some=True))
+    return judge_nodes(witnesses, live.find_pools_of_nodes(witnesses.names, some=True))
 
 
 def read_cluster_uid(live: Cluster) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -126,9 +127,7 @@ def _answer(
     pools = ports.pools.list(cluster) if pools is None else pools
     facts = _describe_round(wish, now)
     if share.figures:
-        # A forged begin from before the suspension would be a wait that nobody waited.
-        since = None if wish.begins_at is None else max(wish.begins_at, workload.suspended_since or 0.0)
-        share.figures.add_gang(gang, pools, since=since, now=now)
+        share.figures.add_gang(gang, pools, since=_find_begin(workload, wish), now=now)
     paused = wish.is_paused(now) and not is_complete(gang, pools)
     decision: Decision | None = decide_pause(wish) if paused else None
     if decision is None:
@@ -190,7 +189,8 @@ def _go_on(
 def answer_asking(cluster: str, ports: Ports, share: SweepShare) -> Answered:
     """Answer every workload that asks for its capacity, and every parent, if the setting is on.
 
-    An error about one stops no other. If the parents cannot be listed, that is logged only.
+    An error about one stops no other. If the parents cannot be listed, that is logged only. The
+    workload whose round began first comes first, because a limit may have room for one of them.
 
     One that a person resumed is marked as resumed. Else it would be resumed again after that person
     suspends it.
@@ -209,13 +209,27 @@ def answer_asking(cluster: str, ports: Ports, share: SweepShare) -> Answered:
             return [hand_over(cluster, workload, ports)]
         return answer_workload(cluster, workload, ports, share=share)
 
+    def rank(workload: WorkloadView) -> tuple[float, str]:
+        wish = read_wish(workload, ports.settings)
+        since = _find_begin(workload, wish) if isinstance(wish, Wish) else None
+        return math.inf if since is None else since, str(workload)
+
     if not ports.settings.capacity_first:
         return []
     live = ports.clusters[cluster]
     asking = list(islice(chain(live.list_asking_workloads(), list_parents(live)), ASKING_MAX))
+    asking.sort(key=rank)
     tasks = [partial(answer, each) for each in asking]
     done = get_runner(ports)(tasks, at_once=CALLS_AT_ONCE, until=ports.until)
     return [(str(workload), each) for workload, each in zip(asking, done, strict=True)]
+
+
+def _find_begin(workload: WorkloadView, wish: Wish) -> float | None:
+    """Return since when a workload waits in this round, in unix seconds; None if it has not begun.
+
+    A forged begin from before the suspension would be a wait that nobody waited.
+    """
+    return None if wish.begins_at is None else max(wish.begins_at, workload.suspended_since or 0.0)
 
 
 def list_parents(live: Cluster) -> list[WorkloadView]:

@@ -327,7 +327,9 @@ def test_the_end_of_the_last_creation_resumes_it_at_once(world: World) -> None:
 
 
 def test_one_that_cannot_be_answered_does_not_stop_the_others(world: World) -> None:
-    world.cluster.add(a_jobset(name="other", uid="other-uid", suspended=True, marks=ASKS, version="1", replicas=1))
+    world.cluster.add(
+        a_jobset(name="train-2", uid="other-uid", suspended=True, marks=ASKS, version="1", replicas=1)
+    )
     world.cluster.fail_next("change_workload", Unavailable("no answer"))
     assert world.sweep()[1]["errors"] == 1
 

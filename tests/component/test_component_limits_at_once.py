@@ -184,7 +184,7 @@ def test_a_reservation_is_given_back_although_others_were_made_since(world: Worl
     first, _ = limits.reserve(a_demand(), "one"), limits.reserve(a_demand(), "two")
     Limits(CLUSTER, world.ports).reserve(a_demand(), "of-another-process")
     assert isinstance(first, Reserved)
-    limits.give_back(first, "one")
+    limits.give_back(first)
 
     assert set(world.cluster.ledgers["tpu-provisioner"].entries) == {"two", "of-another-process"}
 

@@ -251,7 +251,7 @@ MUTATIONS = (
             (
                 Claim,
                 "hash",
-                lambda plain: property(lambda self: plain.fget(dataclasses.replace(self, owner_uid="-"))),
+                lambda plain: property(lambda self: plain.func(dataclasses.replace(self, owner_uid="-"))),
             ),
         ),
     ),

@@ -63,8 +63,9 @@ class _Bugs(logging.Handler):
 
 def _get(kind: type, name: str) -> Callable[[Any], str]:
     """Return the function of a property."""
-    found: Callable[[Any], str] = vars(kind)[name].fget
-    return found
+    found = vars(kind)[name]
+    plain: Callable[[Any], str] = found.func if isinstance(found, functools.cached_property) else found.fget
+    return plain
 
 
 def _remember(plain: Callable[[Any], str]) -> Callable[[Any], str]:

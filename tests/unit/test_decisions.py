@@ -11,7 +11,7 @@ import pytest
 
 from shared.core.decide.collect import decide_collect, needs_cap
 from shared.core.decide.ended import decide_succeeded
-from shared.core.decide.limits import Usage, measure_usage
+from shared.core.decide.limits import CountedPools, Usage
 from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods, WaitingPods
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import (
@@ -277,7 +277,8 @@ def test_usage_counts_our_pools_that_hold_or_will_hold_machines() -> None:
         a_go_pool(),
         a_foreign_pool(),
     ]
-    usage = measure_usage(pools, "ml", except_names=["asked-about"])
+    demand = dataclasses.replace(a_demand(), claim=a_claim(namespace="ml"))
+    usage = CountedPools(pools, {}).measure(demand, "asked-about")
 
     assert usage == Usage(chips=16 + 8 + 16 + 0 + 16, chips_in_namespace=8, slices=5)
 

@@ -23,7 +23,7 @@ from shared.core.decide.gangs import (
     list_missing,
     plan_gang,
 )
-from shared.core.decide.limits import Usage
+from shared.core.decide.limits import Usage, decide_limit
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.settings import Mode
@@ -142,16 +142,18 @@ def test_what_has_no_pool_that_lives_is_missing() -> None:
     ],
 )
 def test_all_are_bought_or_none(overrides: dict[str, Any], usage: Usage | None, reason: Reason | None) -> None:
-    found = decide_purchase(plan(), {}, usage=usage, now=NOW, settings=settings(**overrides))
+    use, (first, *others) = settings(**overrides), plan()
+    found = decide_purchase(plan(), {}, now=NOW, settings=use)
+    found = found or decide_limit(dataclasses.replace(first, companions=tuple(others)), use, usage)
 
     assert (found and (found.verdict, found.reason)) == (reason and (Verdict.REFUSE, reason))
 
 
 def test_a_namespace_that_opts_out_and_labels_beyond_the_budget_refuse_all() -> None:
     said = {labels.DISABLE_AUTOPROVISIONING: "true"}
-    opted_out = decide_purchase(plan(), said, usage=None, now=NOW, settings=settings())
+    opted_out = decide_purchase(plan(), said, now=NOW, settings=settings())
     long = [dataclasses.replace(each, node_labels={f"key-{n}": "x" * 60 for n in range(30)}) for each in plan()]
-    too_long = decide_purchase(long, {}, usage=None, now=NOW, settings=settings())
+    too_long = decide_purchase(long, {}, now=NOW, settings=settings())
 
     assert opted_out is not None
     assert opted_out.reason == Reason.DEMAND_OPTED_OUT

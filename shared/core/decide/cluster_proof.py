@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE
 
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 _WITH_NODES = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.RECONCILING)
 
 
-def list_witnesses(pools: Sequence[PoolSnapshot]) -> list[PoolSnapshot]:
+def list_witnesses(pools: Sequence[PoolSnapshot]) -> PoolIndex:
     """Return the pools whose nodes tell the cluster.
 
     The name of a pool of ours is made from its cluster. The nodes of any other pool are named after
     its instance group, which has eight random digits; only those of TPU pools are not.
     """
-    return [pool for pool in pools if _is_named_for_cluster(pool) or _is_named_for_group(pool)]
+    return PoolIndex.of(pools).select(_tells_cluster)
 
 
 def judge_nodes(witnesses: Sequence[PoolSnapshot], nodes: Mapping[str, str]) -> bool | None:
@@ -40,8 +41,8 @@ def judge_nodes(witnesses: Sequence[PoolSnapshot], nodes: Mapping[str, str]) -> 
         witnesses: of all pools that GKE lists.
         nodes: some of their nodes in the API, each with the name of its pool.
     """
-    known = {pool.name: pool for pool in witnesses}
-    if any(pool in known and _has_node(known[pool], node) for node, pool in nodes.items()):
+    known = PoolIndex.of(witnesses)
+    if any(_has_node(pool, node) for node, name in nodes.items() if (pool := known.find(name))):
         return True
     runs = any(
         pool.owner is None and pool.node_count and not pool.autoscaled and pool.status in _WITH_NODES
@@ -75,6 +76,10 @@ def decide_other_cluster() -> Decision:
         "no node there belongs to a node pool of this cluster; an operator must correct the endpoint in the "
         "setting clusters",
     )
+
+
+def _tells_cluster(pool: PoolSnapshot) -> bool:
+    return _is_named_for_cluster(pool) or _is_named_for_group(pool)
 
 
 def _is_named_for_cluster(pool: PoolSnapshot) -> bool:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from shared.core.decide.attempts import AttemptDecision
-    from shared.core.decide.limits import Usage
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
@@ -108,26 +107,19 @@ def list_missing(gang: Gang, pools: Sequence[PoolSnapshot]) -> list[Demand]:
 
 
 def decide_purchase(
-    missing: Iterable[Demand],
-    namespace_labels: Mapping[str, str],
-    *,
-    usage: Usage | None,
-    now: float,
-    settings: Settings,
+    missing: Iterable[Demand], namespace_labels: Mapping[str, str], *, now: float, settings: Settings
 ) -> Decision | None:
-    """Return why not all of some pools may be created; None if all may. Limits must allow the sum.
+    """Return why not all of some pools may be created, apart from limits; None if all may.
 
     Args:
         missing: the demands without a pool.
         namespace_labels: those of the workload's namespace.
-        usage: the chips and slices of all other pools; None when no limit is set.
         now: unix seconds.
         settings: the operator's.
     """
     for demand in missing:
-        decision = decide_namespace(demand, namespace_labels) or decide_provision(
-            demand, None, now=now, settings=settings, usage=usage
-        )
+        refused = decide_namespace(demand, namespace_labels)
+        decision = refused or decide_provision(demand, None, now=now, settings=settings)
         if decision.verdict == Verdict.CREATE:
             decision = _check_labels(demand, settings) or decision
         if decision.verdict != Verdict.CREATE:
@@ -135,13 +127,6 @@ def decide_purchase(
                 f"slice {demand.claim.slice_name}: {decision.message}; no slice gets a node pool unless all do"
             )
             return Decision(Verdict.REFUSE, decision.reason, message)
-        if usage is not None:
-            usage = dataclasses.replace(
-                usage,
-                chips=usage.chips + demand.shape.chips,
-                chips_in_namespace=usage.chips_in_namespace + demand.shape.chips,
-                slices=usage.slices + 1,
-            )
     return None
 
 

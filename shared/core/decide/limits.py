@@ -6,8 +6,9 @@ What other processes are about to create is counted by their reservations
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shared.core.counts import parse_count
@@ -20,7 +21,7 @@ from shared.core.ports import Reservation
 from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from shared.core.demand.demand import Demand
     from shared.core.identity.names import Claim
@@ -78,53 +79,63 @@ def decide_limit(demand: Demand, settings: Settings, usage: Usage | None) -> Dec
     return None
 
 
-def measure_others(
-    demand: Demand,
-    pools: Sequence[PoolSnapshot],
-    *,
-    except_names: Collection[str],
-    reserved: Mapping[str, Reservation] | None = None,
-) -> Usage:
-    """Return the usage without the named pools, and without those of a demand's companions."""
-    beside = name_companions(demand, pools).values()
-    return measure_usage(pools, demand.claim.namespace, except_names={*except_names, *beside}, reserved=reserved)
+class CountedPools:
+    """The pools and reservations of one cluster as they count. What changes is counted alone."""
+
+    def __init__(self, pools: Sequence[PoolSnapshot], reserved: Mapping[str, Reservation]) -> None:
+        self.pools, self.entries = PoolIndex.of(pools), dict[str, Reservation]()
+        self.until = min((each.made_at for each in reserved.values()), default=math.inf) + RESERVED_SECONDS
+        """Unix seconds at which the first of the reservations no longer counts."""
+        self._chips = Counter(self.pools.sum_by_namespace(_count_kept_chips))
+        self._slices = self.pools.sum_by_namespace(_count_kept).total()
+        self.put(reserved)
+
+    def put(self, entries: Mapping[str, Reservation | None]) -> None:
+        """Count reservations in place of those of the same names; None ends one."""
+        for name, each in entries.items():
+            before = self._weigh(name)
+            self.entries.pop(name, None)
+            if each is not None:
+                self.entries[name] = each
+            for sign, (namespace, chips, slices) in ((-1, before), (1, self._weigh(name))):
+                self._chips[namespace] += sign * chips
+                self._slices += sign * slices
+
+    def measure(self, demand: Demand, pool_name: str, *others: str) -> Usage:
+        """Return the usage without the named pools, and without those of a demand's companions."""
+        here = demand.claim.namespace
+        apart = [self._weigh(name) for name in {*others, *name_pools(demand, pool_name, self.pools).values()}]
+        return Usage(
+            chips=self._chips.total() - sum(chips for _, chips, _ in apart),
+            chips_in_namespace=self._chips[here] - sum(chips for each, chips, _ in apart if each == here),
+            slices=self._slices - sum(slices for *_, slices in apart),
+        )
+
+    def _weigh(self, name: str) -> tuple[str, int, int]:
+        """Return the namespace, chips and slices (0 or 1) that count for one name.
+
+        A pool that is listed and reserved counts once, with the larger figure. A failed one without
+        machines, whose name nobody can create, counts nothing.
+        """
+        pool, entry = self.pools.find(name), self.entries.get(name)
+        kept = pool is not None and may_hold_machines(pool)
+        if pool and pool.owner and kept:
+            return pool.owner.namespace, max(count_pool_chips(pool), entry.chips if entry else 0), 1
+        if entry is None or (pool and pool.status == PoolStatus.ERROR and not kept):
+            return "", 0, 0
+        return entry.namespace, entry.chips, 1
 
 
-def name_companions(demand: Demand, pools: Sequence[PoolSnapshot]) -> dict[Claim, str]:
-    """Return the name of the pool of each companion of a demand: as listed, else as it will be."""
+def name_pools(demand: Demand, pool_name: str, pools: Sequence[PoolSnapshot]) -> dict[Claim, str]:
+    """Return the name of a demand's pool, and of the pool of each companion (`name_pool`)."""
     index = PoolIndex.of(pools)
-    listed = {each.claim: index.list_claimed(each.claim.hash) for each in demand.companions}
-    return {claim: own[-1].name if own else build_pool_name(claim) for claim, own in listed.items()}
+    return {demand.claim: pool_name} | {each.claim: name_pool(each.claim, index) for each in demand.companions}
 
 
-def measure_usage(
-    pools: Sequence[PoolSnapshot],
-    namespace: str,
-    *,
-    except_names: Collection[str],
-    reserved: Mapping[str, Reservation] | None = None,
-) -> Usage:
-    """Return the chips and slices of our pools in one cluster, except those of the named pools.
-
-    A pool that is listed and reserved counts once, with the larger figure. A failed one without
-    machines, whose name nobody can create, counts nothing.
-    """
-    index = PoolIndex.of(pools)
-    chips, slices = Counter(index.sum_by_namespace(_count_kept_chips)), index.sum_by_namespace(_count_kept).total()
-    for name, each in (reserved or {}).items():
-        pool = index.find(name)
-        if name in except_names or (pool and pool.status == PoolStatus.ERROR and not _count_kept(pool)):
-            continue
-        if pool is None or pool.owner is None or not _count_kept(pool):
-            chips[each.namespace] += each.chips
-            slices += 1
-        else:
-            chips[pool.owner.namespace] += max(0, each.chips - _count_kept_chips(pool))
-    for excepted in map(index.find, set(except_names)):
-        if excepted is not None and excepted.owner is not None:
-            chips[excepted.owner.namespace] -= _count_kept_chips(excepted)
-            slices -= _count_kept(excepted)
-    return Usage(chips=chips.total(), chips_in_namespace=chips[namespace], slices=slices)
+def name_pool(claim: Claim, pools: PoolIndex) -> str:
+    """Return the name of the pool of a claim: as it is listed, else as it will be."""
+    own = pools.list_claimed(claim.hash)
+    return own[-1].name if own else build_pool_name(claim)
 
 
 def _count_kept(pool: PoolSnapshot) -> int:
@@ -138,7 +149,7 @@ def _count_kept_chips(pool: PoolSnapshot) -> int:
 def keep_current(entries: Mapping[str, Reservation], now: float) -> dict[str, Reservation]:
     """Return the reservations that still count. One of the future is as old as one of now."""
     return {
-        name: Reservation(namespace=each.namespace, chips=each.chips, made_at=min(each.made_at, now))
+        name: each if each.made_at <= now else replace(each, made_at=now)
         for name, each in entries.items()
         if now - each.made_at < RESERVED_SECONDS
     }
@@ -154,29 +165,20 @@ def end_listed(entries: Mapping[str, Reservation], pools: PoolIndex, now: float)
     for name, each in found.items():
         pool = pools.find(name)
         if pool is not None and count_pool_chips(pool) >= each.chips:
-            made_at = min(each.made_at, latest)
-            found[name] = Reservation(namespace=each.namespace, chips=each.chips, made_at=made_at)
+            found[name] = replace(each, made_at=min(each.made_at, latest))
     return found
 
 
-def add_reservations(
-    entries: Mapping[str, Reservation], demand: Demand, pool_name: str, pools: Sequence[PoolSnapshot], now: float
+def make_reservations(
+    entries: Mapping[str, Reservation], demand: Demand, names: Mapping[Claim, str], now: float
 ) -> dict[str, Reservation]:
-    """Return the reservations with those of one pool and of its companions."""
-    names, wanted = name_companions(demand, pools), add_reservation(entries, demand, pool_name, now)
-    for each in demand.companions:
-        wanted = add_reservation(wanted, each, names[each.claim], now)
-    return wanted
-
-
-def add_reservation(
-    entries: Mapping[str, Reservation], demand: Demand, pool_name: str, now: float
-) -> dict[str, Reservation]:
-    """Return the reservations with that of one pool, which never becomes smaller meanwhile."""
-    known = entries[pool_name].chips if pool_name in entries else 0
-    chips = max(demand.shape.chips, known)
-    made = Reservation(namespace=demand.claim.namespace, chips=chips, made_at=now)
-    return {**entries, pool_name: made}
+    """Return the reservations of a pool and of its companions (`name_pools`); none becomes less."""
+    made = {}
+    for each in (demand, *demand.companions):
+        known = entries.get(name := names[each.claim])
+        chips = max(each.shape.chips, known.chips if known else 0)
+        made[name] = Reservation(namespace=each.claim.namespace, chips=chips, made_at=now)
+    return made
 
 
 def count_pool_chips(pool: PoolSnapshot) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from shared.core.decide.limits import decide_limit
 from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import get_kind
 from shared.core.settings import Mode
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
+
+_IS_AUTOSCALED = attrgetter("autoscaled")
 
 _IN_PROGRESS = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING)
 
@@ -63,7 +67,7 @@ def limit_autoscaled(demand: Demand, pools: Sequence[PoolSnapshot], settings: Se
     GKE's autoscaler gets slower with each of them:
     https://cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler#limitations.
     """
-    many = sum(each.autoscaled for each in pools) >= settings.autoscaled_pools_max
+    many = len(PoolIndex.of(pools).select(_IS_AUTOSCALED)) >= settings.autoscaled_pools_max
     return demand.with_nodes_at_creation() if many else demand
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shared.core.decide.limits import add_reservations, decide_limit, measure_others
+from shared.core.decide.limits import CountedPools, decide_limit, make_reservations, name_pools
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
@@ -146,7 +146,7 @@ def choose_displaced(
     def fits(demand: Demand, pool_name: str, leaving: Collection[str]) -> bool:
         left = [replace(pool, status=PoolStatus.STOPPING) if pool.name in leaving else pool for pool in pools]
         failed = (pool.name for pool in index.list_claimed(demand.claim.hash) if pool.status == PoolStatus.ERROR)
-        usage = measure_others(demand, left, except_names=(pool_name, *failed), reserved=entries)
+        usage = CountedPools(left, entries).measure(demand, pool_name, *failed)
         return decide_limit(demand, settings, usage) is None
 
     for demand, pool_name in refused[:REFUSED_MAX]:
@@ -161,7 +161,7 @@ def choose_displaced(
             if fits(demand, pool_name, {*leaving, *added} - {name}):
                 added.remove(name)
         found |= dict.fromkeys(added, demand)
-        entries = add_reservations(entries, demand, pool_name, index, now)
+        entries |= make_reservations(entries, demand, name_pools(demand, pool_name, index), now)
     return found
 
 

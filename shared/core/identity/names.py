@@ -10,6 +10,7 @@ import base64
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shared.core import labels
@@ -38,7 +39,7 @@ _CANDIDATE = re.compile(r"([0-9]{1,2})-of-([0-9]{1,2})-[a-z2-7]+")
 _OUR_NAME = re.compile(rf"([a-z][-a-z0-9]*)-([a-z2-7]{{{HASH_CHARACTERS}}})-([0-9a-z]{{1,{_ATTEMPT_DIGITS_MAX}}})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """The identity of one slice: the same after a restart, another for a re-created owner."""
 
@@ -53,7 +54,7 @@ class Claim:
     slice_key: str
     """``namespace/slice``."""
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """Return 120 bits over every field, in lower-case base 32."""
         parts = (self.cluster, self.kind, self.namespace, self.name, self.owner_uid, self.slice_key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, overload
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ class PoolIndex(Sequence["PoolSnapshot"]):
     def __init__(self, pools: Sequence[PoolSnapshot]) -> None:
         self._pools = tuple(pools)
         self._sums: dict[Callable[[PoolSnapshot], int], Counter[str]] = {}
+        self._chosen: dict[Callable[[PoolSnapshot], bool], PoolIndex] = {}
         self._by_name = {pool.name: pool for pool in self._pools}
         self._by_owner: defaultdict[str, list[PoolSnapshot]] = defaultdict(list)
         self._by_claim: defaultdict[str, list[PoolSnapshot]] = defaultdict(list)
@@ -56,6 +57,20 @@ class PoolIndex(Sequence["PoolSnapshot"]):
                     found[pool.owner.namespace] += count(pool)
             self._sums[count] = found  # whole, because other threads read it
         return self._sums[count]
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of all pools."""
+        return list(self._by_name)
+
+    def select(self, test: Callable[[PoolSnapshot], bool]) -> PoolIndex:
+        """Return the pools that pass a test; each is tested once."""
+        if test not in self._chosen:
+            self._chosen[test] = PoolIndex([pool for pool in self._pools if test(pool)])
+        return self._chosen[test]
+
+    def __iter__(self) -> Iterator[PoolSnapshot]:
+        return iter(self._pools)
 
     @overload
     def __getitem__(self, at: int) -> PoolSnapshot: ...
