@@ -185,6 +185,7 @@ class Autoscaler:
     def _remove_all(self, pool: Pool, nodes: Sequence[Node], seconds: float) -> None:
         self._world.tell(f"the autoscaler removes the nodes of {pool.name}")
         pool.busy = True
+        pool.note_machines(self._world.time.now)  # machines that the group deletes do not count
         for node in nodes:
             self._cluster.drain_node(node.name)
         self._world.time.after(seconds, lambda: self._empty(pool))

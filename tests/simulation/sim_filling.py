@@ -76,9 +76,9 @@ class FillJudge:
         """Report the delete of a pool whose first machine was there before the last look at it."""
         if not pool.busy or pool.short:
             return
-        came = next((at for at, said in reversed(pool.machines) if said.made), None)
-        if came is None:
-            return  # the machines are asked for, and none has started
+        came, said = pool.machines[-1]
+        if not said.made:
+            return  # the machines are asked for, and none has started; or the autoscaler removes them
         look = run.machine_looks.get((pool.cluster, pool.name))
         if look is not None and came > look and run.call_began - look <= LOOK_SECONDS_MAX:
             self.late_machines += 1
