@@ -1,4 +1,4 @@
-"""The rounds of a gang: with which candidate one begins, since when pools are held, and the pause."""
+"""The rounds of a gang: which candidate is first, since when pools are held, and the pause."""
 
 from __future__ import annotations
 

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shared.core.identity.pools import PoolStatus
+from tests.simulation.sim_faults import Invocation
+from tests.simulation.sim_pool_bodies import Pool
 from tests.simulation.sim_process import prepared
 from tests.simulation.sim_run import run_story
-from tests.simulation.sim_story import Act, Fault, Story
+from tests.simulation.sim_story import START, Act, Fault, Story
+from tests.simulation.sim_world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,3 +53,68 @@ def test_labels_that_are_removed_before_the_delete_is_sent_keep_the_pool(method:
     assert result.violations == []
     assert result.figures["deletes"] == 0, "\n".join(result.lines)
     assert any("FAULT stall" in line for line in result.lines)
+
+
+def test_a_foreign_pool_that_gets_the_name_while_the_delete_is_on_its_way_is_counted() -> None:
+    """Seed 1017146: the pool of the request is gone when GKE takes it."""
+    acts = (
+        Act(5.0, "create", 0, "train", "JobSet", "two", 1, flag=True),
+        Act(600.0, "suspend", 0, "train"),
+        Act(1010.0, "remove-pool", 0, "train"),
+        Act(1200.0, "take-name", 0, "train"),
+    )
+    story = Story(seed=1, acts=acts, faults=(Fault(950.0, "stall", "delete", 0, 300.0),), sweeps=(1000.0,))
+
+    result = run_story(story, tell=True)
+
+    assert result.violations == []
+    assert result.figures["labels removed after the look"] == 1, "\n".join(result.lines)
+
+
+def test_a_pool_whose_last_nodes_the_autoscaler_removes_has_no_machine_that_comes() -> None:
+    """Seed 1019258: a node is lost for good, and 15 minutes later the other one is removed."""
+    acts = (
+        Act(5.0, "create", 0, "train", "StatefulSet", "two", 1),
+        Act(300.0, "preempt", 0, "train", flag=True),
+    )
+    story = Story(seed=1, acts=acts, faults=(), sweeps=(1202.0,), candidates=2)
+
+    result = run_story(story, tell=True)
+
+    assert result.violations == [], "\n".join(result.lines)
+    assert any("sweep: GKE begins to delete" in line for line in result.lines), "\n".join(result.lines)
+
+
+def test_a_pool_that_wants_no_node_any_more_is_not_one_that_a_workload_needs() -> None:
+    """Seed 1003845: all nodes are lost for good, and the pods get a pool of the next way."""
+    acts = (
+        Act(5.0, "create", 0, "train", "StatefulSet", "gpu", 1),
+        Act(300.0, "preempt", 0, "train", count=2, flag=True),
+        Act(1275.0, "degrade", 0, "train", flag=True),
+    )
+    story = Story(seed=1, acts=acts, faults=(), sweeps=(1235.0, 1290.0), candidates=2)
+
+    result = run_story(story, tell=True)
+
+    assert result.violations == [], "\n".join(result.lines)
+    assert any("GKE begins to delete" in line and "(ERROR)" in line for line in result.lines)
+
+
+@pytest.mark.parametrize(
+    ("looked", "whole", "asked", "counted"),
+    [(98, 99, 100, True), (98, 97, 100, False), (60, 99, 100, False), (None, 99, 100, False)],
+    ids=["nodes after the look", "nodes before it", "an old look", "no look"],
+)
+def test_nodes_are_counted_only_if_they_come_after_a_young_look(
+    looked: int | None, whole: int, asked: int, counted: bool
+) -> None:
+    """Seed 1022814: the nodes of a failed pool come while its next attempt is created."""
+    world = World(Story(seed=1, acts=(), faults=(), sweeps=()))
+    pool = Pool("c", "p", {}, PoolStatus.ERROR, 2, "ct4p-hightpu-4t", "2x2x2", START)
+    run = Invocation("sweep", 0, START, call_began=START + asked)
+    pool.healthy_since = START + whole
+    if looked is not None:
+        run.node_looks["c", "p"] = START + looked
+
+    assert world.fills.count_late_nodes(pool, run) is counted
+    assert world.fills.late_machines == int(counted)
