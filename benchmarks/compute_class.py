@@ -20,7 +20,7 @@ from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import list_slices
 from shared.core.nodepool import build_node_pool
 from shared.core.priorities import NodeSource
-from tests.simulation.sim_autoscaler import BACK_OFF_SECONDS, BACK_OFF_SECONDS_MAX, LOOP_SECONDS
+from tests.simulation.sim_autoscaler import TIMES
 from tests.simulation.sim_faults import Invocation
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class _Model:
     def run(self) -> None:
         """Look at the slices that wait, in each loop."""
         while True:
-            self._world.time.pause(LOOP_SECONDS)
+            self._world.time.pause(TIMES.loop)
             waiting = {pod.plan.slice_name for pod in self._cluster.waiting.values() if pod.view.unschedulable}
             for made in self._cluster.workloads.values():
                 for found in list_slices(made.view):
@@ -69,11 +69,12 @@ class _Model:
         pool = self._pools.get(claim)
         try:
             if pool is not None:
-                if pool.status != PoolStatus.RUNNING or pool.busy or not pool.waits_empty or not pool.back_off:
+                failed = pool.waits_empty and not pool.busy and pool.machines
+                if pool.status != PoolStatus.RUNNING or not failed:
                     return
                 gke.delete(self._cluster.name, pool.name)
                 way = claim, self._tries[claim] % demand.choices
-                pause = min(BACK_OFF_SECONDS * 2 ** self._failures[way], BACK_OFF_SECONDS_MAX)
+                pause = min(TIMES.backoff_first * 2 ** self._failures[way], TIMES.backoff_longest)
                 self._failures[way] += 1
                 self._retry_at[way] = now + pause
                 del self._pools[claim]

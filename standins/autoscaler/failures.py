@@ -91,6 +91,10 @@ class Backoff:
         pause = self._pauses.get(group)
         return pause is not None and now < pause.until
 
+    def list_ends(self) -> list[float]:
+        """Return when the pauses end."""
+        return [each.until for each in self._pauses.values()]
+
     def forget(self, group: str) -> None:
         """Drop the pauses of a group that grew, or that is gone."""
         self._pauses.pop(group, None)

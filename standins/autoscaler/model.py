@@ -7,7 +7,7 @@ what cannot be made, else grow for pods that wait, else remove nodes that are no
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from standins.autoscaler.failures import Backoff, describe_error, describe_failure, describe_timeout
@@ -18,12 +18,10 @@ from standins.autoscaler.scale_down import ScaleDown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from standins.autoscaler.picture import Action, Group, Pod
+    from standins.autoscaler.picture import Action, Group, Instance, Pod
 
 PAUSED = "in backoff after failed scale-up"
 FULL = "max node group size reached"
-_REPEAT_SECONDS = 300.0
-"""The same Event about the same object is written once in this time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,14 +39,8 @@ class Times:
     """The share of a node's accelerators (else CPUs or memory) below which it may be removed."""
     scale_ups_max: int = 1
     """How many groups grow in one loop; what GKE's own does is not known."""
-
-
-@dataclass(slots=True)
-class _Request:
-    """A group that was told to grow: since when, and for which pods."""
-
-    since: float
-    pods: tuple[Pod, ...] = field(default=())
+    repeat: float = 300.0
+    """The same Event about the same object is written once in this time."""
 
 
 class Autoscaler:
@@ -59,14 +51,17 @@ class Autoscaler:
         times = self.times
         self._backoff = Backoff(times.backoff_first, times.backoff_longest, times.backoff_reset)
         self._scale_down = ScaleDown(times.unneeded, times.utilization)
-        self._requests: dict[str, _Request] = {}
+        self._requests: dict[str, tuple[Pod, ...]] = {}
+        """For which pods a group was told to grow."""
+        self._missing: dict[str, float] = {}
+        """Since when an instance is no node."""
         self._grown_at = float("-inf")
         self._told: dict[tuple[str, str, str], float] = {}
 
     def look(self, now: float, seen: Seen) -> list[Action]:
         """Return what to do now; `now` is in seconds and never goes back."""
-        self._note_progress(seen)
-        self._told = {key: at for key, at in self._told.items() if now - at < _REPEAT_SECONDS}
+        self._note_progress(now, seen)
+        self._told = {key: at for key, at in self._told.items() if now - at < self.times.repeat}
         actions = list(self._give_up(now, seen))
         if not actions:
             actions = list(self._scale_up(now, seen))
@@ -75,9 +70,18 @@ class Autoscaler:
             actions += self._scale_down.look(now, seen, may_remove=may_remove)
         return [each for each in actions if not isinstance(each, Event) or self._is_news(each, now)]
 
-    def _note_progress(self, seen: Seen) -> None:
+    def find_next(self, now: float) -> float:
+        """Return when the time alone may change what there is to do; infinity for never."""
+        ends = [self._grown_at + self.times.delay_after_add, *self._backoff.list_ends()]
+        ends += [since + self.times.provision_max for since in self._missing.values()]
+        return min((each for each in ends + self._scale_down.list_ends() if each > now), default=float("inf"))
+
+    def _note_progress(self, now: float, seen: Seen) -> None:
         """Forget the requests that are fulfilled, and what belongs to groups that are gone."""
         groups = {each.id: each for each in seen.groups}
+        nodes = {each.name for each in seen.nodes}
+        missing = (each.name for group in seen.groups for each in group.instances if each.name not in nodes)
+        self._missing = {name: self._missing.get(name, now) for name in missing}
         ready = {each.name for each in seen.nodes if each.ready}
         for name in list(self._requests):
             group = groups.get(name)
@@ -91,31 +95,29 @@ class Autoscaler:
 
     def _give_up(self, now: float, seen: Seen) -> Iterator[Action]:
         """Yield what ends each growth that failed, or that took too long."""
-        nodes = {each.name for each in seen.nodes}
         for group in seen.groups:
-            request = self._requests.get(group.id)
             failed = [each for each in group.instances if each.creating and each.error is not None]
-            late = [each for each in group.instances if each.name not in nodes]
+            late = [each for each in group.instances if not group.queued and self._is_late(each, now)]
             if failed:
                 errors = dict.fromkeys(describe_error(each.error) for each in failed if each.error is not None)
                 words = ", ".join(errors)
-            elif request is not None and late and self._is_over(group, request, now):
+            elif late:
                 words, failed = describe_timeout(group.id.rpartition("/")[2]), late
             else:
                 continue
             whole = group.instances if group.all_or_none else failed
             yield GiveUp(group, tuple(each.name for each in whole))
             self._backoff.fail(group.id, now)
-            self._requests.pop(group.id, None)
+            request = self._requests.pop(group.id, None)
             waiting = [pod for pod in seen.pods if pod.unschedulable]
-            asked = {pod.uid for pod in request.pods} if request is not None else None
+            asked = {pod.uid for pod in request} if request is not None else None
             for pod in waiting:
                 hit = matches_node(pod, group.template.labels) if asked is None else pod.uid in asked
                 if hit:
                     yield Event(pod, "FailedScaleUp", describe_failure(group.zone, words), "Warning")
 
-    def _is_over(self, group: Group, request: _Request, now: float) -> bool:
-        return not group.queued and now - request.since > self.times.provision_max
+    def _is_late(self, instance: Instance, now: float) -> bool:
+        return now - self._missing.get(instance.name, now) >= self.times.provision_max
 
     def _scale_up(self, now: float, seen: Seen) -> Iterator[Action]:
         """Yield what serves the pods that wait and that no node will take, those that come too."""
@@ -136,7 +138,7 @@ class Autoscaler:
                 break
             group, size, pods = best
             grown.add(group.id)
-            self._requests[group.id] = _Request(now, tuple(pods))
+            self._requests[group.id] = tuple(pods)
             self._grown_at = now
             yield Resize(group, size)
             change = f"[{{{group.id} {group.target}->{size} (max: {group.largest})}}]"

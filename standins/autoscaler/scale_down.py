@@ -30,6 +30,10 @@ class ScaleDown:
         self._utilization = utilization
         self._since: dict[str, float] = {}
 
+    def list_ends(self) -> list[float]:
+        """Return when each node that is not needed was so for long enough."""
+        return [since + self._unneeded_seconds for since in self._since.values()]
+
     def look(self, now: float, seen: Seen, *, may_remove: bool) -> Iterator[Action]:
         """Yield what removes the nodes that were not needed for long enough."""
         placing = Placing((each for each in seen.nodes if each.ready), seen.pods)

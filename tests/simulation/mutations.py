@@ -284,7 +284,7 @@ MUTATIONS = (
         "part of a JobSet kept", ((capacity_first, "decide_partial", lambda _: lambda *_, **__: None),), seed=144
     ),
     Mutation("an empty pool taken for serving", ((filling, "is_empty", lambda _: lambda *_: False),)),
-    Mutation("a pool deleted as its first node comes", ((filling, "decide_empty", _forget_machines),), seed=101),
+    Mutation("a pool deleted as its first node comes", ((filling, "decide_empty", _forget_machines),), seed=1236),
     Mutation("no last look at the machines", ((release_pools, "delete_pool", _forget_last_look),)),
     Mutation("both ways kept", ((leave_pools, "give_up_lost", _keep_left),)),
 )

@@ -12,6 +12,7 @@ from shared.core.identity.pools import PoolStatus
 from shared.core.kinds import jobset
 from shared.core.kinds.table import list_slices
 from shared.core.messages import Message
+from tests.simulation.sim_creations import EXHAUSTED
 from tests.simulation.sim_pool_bodies import Pool
 from tests.simulation.sim_shapes import OTHER, SHAPES, Shape
 from tests.simulation.sim_story import CLUSTERS
@@ -197,7 +198,10 @@ def _preempt(world: World, cluster: SimCluster, made: Workload, act: Act) -> Non
         names = cluster.list_nodes_of(pool.name)
         for name in names if act.count > 1 else names[:1]:
             cluster.remove_node(name)
-        cluster.autoscaler.note_loss(pool, comes_back=not act.flag)
+        if pool.autoscaled and not pool.short:
+            left, said = len(cluster.list_nodes_of(pool.name)), EXHAUSTED.format(zone=pool.zone)
+            coming, said = (0, said) if act.flag else (pool.size - left, "")
+            pool.note_machines(world.time.now, made=left, coming=coming, error=said, stays=False)
         if not act.flag:
             world.time.after(60 + world.rng.random() * 200, lambda pool=pool: _repair(world, pool))  # type: ignore[misc]
 

@@ -37,7 +37,6 @@ class Node:
     ready: bool = True
     mark: SurplusMark | None = None
     """With it, the node has the annotation that keeps the autoscaler off."""
-    unmarked_at: float = 0.0
     pods: list[SimPod] = field(default_factory=list)
 
     @property
@@ -244,7 +243,6 @@ class SimCluster:
     def _leave(self, pod: SimPod, node: Node) -> None:
         node.pods.remove(pod)
         node.pool.used_at = self.world.time.now
-        self.autoscaler.note_idle(node.pool)
 
     # --- nodes ------------------------------------------------------------------------------------
 
@@ -306,7 +304,6 @@ class SimCluster:
                 since = float(int(self.world.time.now + self.world.story.skew_seconds))
                 pod.view = replace(pod.view, unschedulable=True, unschedulable_since=since)
                 self.world.exporters[self.name].see_pod(pod)
-                self.autoscaler.wake()
                 self.world.note_change()
 
     def _bind(self, pod: SimPod, node: Node) -> None:
@@ -356,8 +353,8 @@ class SimCluster:
         found = self.events.setdefault(notice.uid, {})
         found[notice.reason, notice.message] = self.world.time.now
 
-    def note_scale_up_error(self, pod: SimPod, message: str) -> None:
+    def note_scale_up_error(self, uid: str, message: str) -> None:
         """Let the autoscaler write an Event on a pod."""
-        if pod.view.uid in self.waiting:
-            found = self.scale_up_errors.setdefault(pod.view.uid, {})
+        if uid in self.waiting:
+            found = self.scale_up_errors.setdefault(uid, {})
             found[message] = float(int(self.world.time.now + self.world.story.skew_seconds))

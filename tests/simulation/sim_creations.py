@@ -116,7 +116,6 @@ def _run_empty(gke: GkePools, pool: Pool) -> None:
     if gke.is_there(pool):
         gke.world.fills.empty_pools += 1
         gke.set_status(pool, PoolStatus.RUNNING)
-        gke.world.clusters[pool.cluster].autoscaler.wake()
 
 
 def _run(gke: GkePools, pool: Pool) -> None:

@@ -61,10 +61,8 @@ class Pool:
     """The autoscaler adds or removes its nodes now."""
     dry_until: float = 0.0
     """So long there is no machine for it, whatever its zone has."""
-    retry_at: float = 0.0
-    """The autoscaler does not ask for its nodes before."""
-    back_off: float = 0.0
-    """How long it waits after the next failure."""
+    refused: bool = False
+    """Its group says that there are no machines for what the autoscaler asks."""
     emptied_at: float = 0.0
     """When its last node left, or when it was created."""
     machines: list[tuple[float, Machines]] = field(default_factory=list)

@@ -199,11 +199,9 @@ class ClusterPort:
         found = truth.nodes.get(node)
         if found is not None:
             self.world.judge.see_change("mark_surplus", found.pool)
-            found.unmarked_at = self.world.time.now
             found.mark = None if since is None else SurplusMark(float(int(since)), closed)
             self.world.note_change()
             truth.schedule_soon()
-            truth.autoscaler.note_idle(found.pool)
         if lost is not None:
             raise lost
 

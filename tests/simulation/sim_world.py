@@ -157,6 +157,8 @@ class World:
     def note_change(self) -> None:
         """Note that the truth has changed."""
         self.changes += 1
+        for cluster in self.clusters.values():
+            cluster.autoscaler.wake()
 
     def make_uid(self, prefix: str) -> str:
         """Return a UID that nothing else has."""
