@@ -48,6 +48,11 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsServer]:
     server.server.server_close()
 
 
+def _find_seen(event: Event) -> str:
+    """The UID of the object that the watch showed."""
+    return event.incarnation if event.covers_all_leaders else event.subject.uid
+
+
 class Following:
     """A follower at work, and what it has reported so far."""
 
@@ -78,10 +83,10 @@ class Following:
             self.changed.notify_all()
 
     def wait_for(self, *facts: tuple[str, str], seconds: float = 30) -> list[tuple[str, str]]:
-        """Wait until exactly these (observed, uid) have been reported, and return all that have."""
+        """Wait until exactly these (observed, uid of the object seen) were reported; return all."""
         with self.changed:
             self.changed.wait_for(lambda: len(self.reported) >= len(facts), seconds)
-            found = [(str(event.observed), event.subject.uid) for event in self.reported]
+            found = [(str(event.observed), _find_seen(event)) for event in self.reported]
         assert found == list(facts)
         return found
 
