@@ -57,27 +57,6 @@ KNOWN: tuple[Known, ...] = (
         seed=1003416,
     ),
     Known(
-        name="two pools after a duplicate",
-        pattern=r"one way: .* of one slice have nodes for a minute",
-        sentence=(
-            "Two messages at once made pools of two ways, the autoscaler fills both, and only the first one is "
-            "looked at while a pod of the slice waits."
-        ),
-        seed=4306,
-    ),
-    Known(
-        name="empty pool beside one that is short",
-        pattern=(
-            r"every demand answered: \[pool_absent\] is the last word for .*"
-            r"another pool of the workload short"
-        ),
-        sentence=(
-            "A slice gets one more pool because others use its own. As long as that one is empty, the Event "
-            "names the creation, and not what keeps it empty."
-        ),
-        seed=4996,
-    ),
-    Known(
         name="pool from before a round",
         pattern=r"gangs: .* of part is held for \d+ s, and only \d+ of its slices have pools",
         sentence=(
