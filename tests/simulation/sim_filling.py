@@ -148,12 +148,13 @@ class FillJudge:
                     self._world.judge.report("one way", f"{names} of one slice have nodes for a minute")
 
     def _keeps_nodes(self, pool: Pool, since: float) -> bool:
-        """Return whether a pool of a slice that wants pods has nodes that no other slice uses."""
+        """Return whether a pool of a slice that wants pods has nodes that others have not used."""
         made = self._find_owner(pool)
         nodes = [node for node in self._world.clusters[pool.cluster].nodes.values() if node.pool is pool]
         old = bool(nodes) and all(node.created_at < since for node in nodes)
         wanted = made is not None and not made.elastic and not made.over and made.changed_at < since
-        return old and wanted and self._world.gke.is_there(pool) and not self._serves_others(pool)
+        alone = not self._serves_others(pool) and pool.used_at < since  # nor did it serve them just now
+        return old and wanted and self._world.gke.is_there(pool) and alone
 
     def _serves_others(self, pool: Pool) -> bool:
         nodes = (node for node in self._world.clusters[pool.cluster].nodes.values() if node.pool is pool)

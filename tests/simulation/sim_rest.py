@@ -66,7 +66,7 @@ def _judge_demands(world: World, cluster: SimCluster) -> None:
             slices.setdefault((pod.workload.uid, pod.plan.slice_name), []).append(pod)
     for pods in slices.values():
         made = pods[0].workload
-        latest = _find_latest(world, cluster, pods)
+        told_at, latest = _find_latest(world, cluster, pods)
         what = f"{made.kind} slice {pods[0].plan.slice_name} ({_describe_pools(world, cluster, pods)})"
         leads = any(pod.leads for pod in pods)
         who = "its leader" if leads else "only followers"
@@ -78,9 +78,9 @@ def _judge_demands(world: World, cluster: SimCluster) -> None:
             world.judge.report(
                 "served when there is capacity", f"[{read_reason(latest)}] is the last word for {what}"
             )
-        elif _promises(latest, what, empty=_has_empty(world, cluster, pods)) and not world.faults.is_out_of_stock(
-            cluster.name
-        ):
+        elif _promises(
+            latest, what, empty=_has_empty(world, cluster, pods), looked=told_at < world.swept_at
+        ) and not world.faults.is_out_of_stock(cluster.name):
             world.judge.report(
                 "every demand answered", f"[{read_reason(latest)}] is the last word for {what}, {who} waits"
             )
@@ -141,30 +141,31 @@ def _keeps_wrong_shape(world: World, cluster: SimCluster, made: Workload, what: 
     return free and stocked and get_kind(made.kind).reshapes and "RUNNING of another shape used by nobody" in what
 
 
-def _promises(message: str, what: str, *, empty: bool) -> bool:
+def _promises(message: str, what: str, *, empty: bool, looked: bool) -> bool:
     """Return whether an Event promises a change, which at rest does not come.
 
     An empty pool of the slice is such a try, where no zone of its list has machines.
     A try that goes on is true, because the next one follows for ever where no zone has room. That a
-    slice waits for the pool of another one is true only while its workload has a free pool.
+    slice waits for the pool of another one is true only while its workload has a free pool. The
+    creation of a pool is true until the next look, as long as the ways are tried one by one.
     """
     tries = "PROVISIONING" in what or empty
-    if read_reason(message) == "pool_in_progress" and tries:
+    if tries and (read_reason(message) == "pool_in_progress" or (not looked and "[pool_absent]" in message)):
         return False
     starves = what.endswith("(RUNNING used by other)")
     return read_reason(message) in IDLE_REASONS or (starves and read_reason(message) == "pool_in_use")
 
 
-def _find_latest(world: World, cluster: SimCluster, pods: list[SimPod]) -> str | None:
-    """Return the latest Event that still exists about a slice; None without one."""
+def _find_latest(world: World, cluster: SimCluster, pods: list[SimPod]) -> tuple[float, str | None]:
+    """Return the latest Event that still exists about a slice, with its time; None without one."""
     made = pods[0].workload
     others = [pod.view.uid for pod in cluster.list_pods_of(made) if pod.plan.slice_name == pods[0].plan.slice_name]
-    found: list[tuple[float, str]] = []
+    found: list[tuple[float, str | None]] = [(0.0, None)]
     for uid in {made.uid, *others}:
         for (_, message), moment in cluster.events.get(uid, {}).items():
             if world.time.now - moment <= CURRENT_SECONDS:
                 found.append((moment, message))
-    return max(found)[1] if found else None
+    return max(found, key=lambda each: (each[0], each[1] or ""))
 
 
 def _describe_pools(world: World, cluster: SimCluster, pods: list[SimPod]) -> str:

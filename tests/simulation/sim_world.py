@@ -103,6 +103,8 @@ class World:
         self.time = VirtualTime(START)
         self._tell = tell
         self.changes = 0
+        self.swept_at = 0.0
+        """When the last sweep began."""
         self.settled = False
         """Whether the story has come to rest: nothing fails any more."""
         self.keeps_history = any(fault.kind == "stale" for fault in story.faults)
@@ -261,7 +263,7 @@ class World:
         """Let the scheduler call the sweep."""
         run = self._begin("sweep")
         run.sweeping = True
-        began = self.time.now
+        began = self.swept_at = self.time.now
 
         def work() -> None:
             try:
