@@ -108,7 +108,8 @@ def give_pools(
     """Create what is missing of the pools of a gang, and say how far they are.
 
     A round may end without a failed creation, which would lead to the next candidate: what is given
-    back is room for the slice that lacked it. So each round begins with a later candidate.
+    back is room for the slice that lacked it. So each round begins with a later candidate, and the
+    order shifts after each cycle, because a pool that comes late may end every second round.
 
     `gather` must take the owner of these pools as live (`shared.core.decide.capacity_first`).
 
@@ -139,7 +140,12 @@ def give_pools(
         refused = decide_purchase(missing, said, usage=usage, now=ports.clock.now(), settings=ports.settings)
         if refused:
             return GangAnswer(state=GangState.REFUSED, decision=refused)
-    tasks = [partial(_give_pool, demand, workload, ports, pools, turn, ended % demand.choices) for demand in gang]
+    tasks = [
+        partial(
+            _give_pool, demand, workload, ports, pools, turn, (ended + ended // demand.choices) % demand.choices
+        )
+        for demand in gang
+    ]
     slices: list[tuple[Demand, AttemptDecision]] = []
     errors: list[ProvisionerError] = []
     for demand, done in zip(gang, run_paced(tasks, ports), strict=True):
