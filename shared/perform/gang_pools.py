@@ -111,7 +111,8 @@ def give_pools(
     """Create what is missing of the pools of a gang, and say how far they are.
 
     A round may end without a failed creation, which would lead to the next candidate: what is given
-    back is room for the slice that lacked it. So each round begins with a later candidate.
+    back is room for the slice that lacked it. So each round begins with a later candidate, and the
+    order shifts after each cycle, because a pool that comes late may end every second round.
 
     `gather` must take the owner of these pools as live (`shared.core.decide.capacity_first`).
 
@@ -149,7 +150,9 @@ def give_pools(
     names = reserved.names if reserved else {}
     turns = [replace(turn, replaced=(names[each.claim],)) if each.claim in names else turn for each in gang]
     tasks = [
-        partial(_give_pool, each, workload, ports, pools, turns[at], ended % each.choices)
+        partial(
+            _give_pool, each, workload, ports, pools, turns[at], (ended + ended // each.choices) % each.choices
+        )
         for at, each in enumerate(gang)
     ]
     done = list(zip(gang, run_paced(tasks, ports), strict=True))
