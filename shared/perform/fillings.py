@@ -76,8 +76,8 @@ def read_filling(cluster: str, pod: PodView, pool: PoolSnapshot, ports: Ports) -
         return Filling()
     live = ports.clusters[cluster]
     machines = _try_to_read(f"node pool {pool.name}", partial(ports.pools.read_machines, pool))
-    told = _try_to_read(f"Pod {pod.namespace}/{pod.name}", partial(live.list_scale_up_errors, pod))
-    return Filling(machines=machines, told=told or (), looked=True)
+    told = _try_to_read(f"Pod {pod.namespace}/{pod.name}", partial(live.list_scale_ups, pod))
+    return Filling(machines=machines, told=told, looked=True)
 
 
 def tell_trying(

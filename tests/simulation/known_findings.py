@@ -57,18 +57,6 @@ KNOWN: tuple[Known, ...] = (
         seed=949,
     ),
     Known(
-        name="empty pool beside one that others use",
-        pattern=(
-            r"served when there is capacity: \[(stockout|pool_in_progress)\] is the last word for .*"
-            r"RUNNING used by other"
-        ),
-        sentence=(
-            "Another slice uses the pool of a slice, which gets one more pool of the same way. If that one stays "
-            "empty it is deleted, and the next way is not tried, because the first pool lives."
-        ),
-        seed=1000509,
-    ),
-    Known(
         name="machine that comes within the last seconds",
         pattern=r"machines kept: .* is deleted as its nodes come: they were read [0-3] s ago",
         sentence=(
