@@ -138,7 +138,7 @@ class World:
             "list_pool_pods": lambda _pool: [],
             "list_pool_nodes": lambda _pool: [],
             "list_workload_pods": lambda workload: [self.leaders[f"{workload.name}-w-0-0"]],
-            "list_scale_up_errors": lambda _pod: [],
+            "list_scale_ups": lambda _pod: [],
             "read_machines": lambda _pool: Machines(),
             "create": lambda _cluster, _body: None,
             "read_ledger": lambda _namespace: self._ledger,

@@ -170,9 +170,9 @@ class RehearsedCluster:
         """Return the unfinished pods on a pool's nodes."""
         return self._real.list_pool_pods(pool_name)
 
-    def list_scale_up_errors(self, pod: PodView) -> Sequence[FillError]:
-        """Return why GKE's autoscaler made no nodes for a pod."""
-        return self._real.list_scale_up_errors(pod)
+    def list_scale_ups(self, pod: PodView) -> Sequence[FillError]:
+        """Return what GKE's autoscaler told a pod about new nodes."""
+        return self._real.list_scale_ups(pod)
 
     def list_surplus_marks(self, pool_name: str) -> dict[str, SurplusMark | None]:
         """Return the nodes of a pool by name, each with our mark where it has one."""

@@ -26,6 +26,8 @@ class FillError:
     """GKE's words, with the code if there is one."""
     at: float | None = None
     """Unix seconds; None if it is not told, or for what is true now."""
+    tries: bool = False
+    """No error: the autoscaler asks for nodes, or finds no pool that the pod fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,8 +285,8 @@ class Cluster(Protocol):
     def list_pool_pods(self, pool_name: str) -> list[BoundPod]:
         """Return the unfinished pods on a pool's nodes, without DaemonSet and static pods."""
 
-    def list_scale_up_errors(self, pod: PodView) -> Sequence[FillError]:
-        """Return why GKE's autoscaler made no nodes for a pod, from the pod's Events."""
+    def list_scale_ups(self, pod: PodView) -> Sequence[FillError]:
+        """Return what GKE's autoscaler told a pod about new nodes, from its Events."""
 
     def list_surplus_marks(self, pool_name: str) -> dict[str, SurplusMark | None]:
         """Return the nodes of a pool by name, each with our mark or None."""

@@ -179,9 +179,9 @@ class Settings:
     have the autoscaler. These never have it: elastic pools, several GPU machines for one slice,
     pods that use a part of a host's accelerators, and pools that are made before pods exist."""
     node_wait_seconds: Annotated[int, between(60, 604_800)] = 900
-    """How long the autoscaler may leave a pool without a node, and without an error, before the
-    next way of a list of capacity is tried. The autoscaler itself gives a machine 15 minutes. For
-    flex-start see `flex_start_wait_seconds`."""
+    """How long a pool may be without a node, and without an error, since the autoscaler's first
+    try, before the next way of a list of capacity is tried. The autoscaler itself gives a machine
+    15 minutes. For flex-start see `flex_start_wait_seconds`."""
     autoscaled_pools_max: _NoNegative = 150
     """With so many autoscaled pools in a cluster, new pools are created with their nodes, because
     GKE's autoscaler gets slower above some 200 pools. Flex-start pools count, and are created in

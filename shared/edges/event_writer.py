@@ -29,8 +29,8 @@ _WRITTEN_MAX = 50_000
 at, and more. Without them they are read again."""
 
 
-SCALE_UP_ERRORS = ("FailedScaleUp", "NotTriggerScaleUp")
-"""Reasons of Events that GKE's autoscaler writes on a pod; the second one counts in its back-off:
+SCALE_UPS = ("FailedScaleUp", "NotTriggerScaleUp", "TriggeredScaleUp")
+"""Reasons of Events of GKE's autoscaler on a pod; the second one is an error in its back-off:
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md."""
 _BACK_OFF = "in backoff after failed scale-up"
 
@@ -46,12 +46,12 @@ class StoredEvent(Record):
 
 
 def read_scale_up(event: StoredEvent) -> FillError | None:
-    """Return why the autoscaler could not make nodes; None for any other Event."""
-    if event.reason not in SCALE_UP_ERRORS or (
-        event.reason == SCALE_UP_ERRORS[1] and _BACK_OFF not in event.message
-    ):
+    """Return what the autoscaler said of making nodes; None for any other Event."""
+    if event.reason not in SCALE_UPS:
         return None
-    return FillError(event.message[:_MESSAGE_LENGTH_MAX], parse_time(event.last_timestamp or event.event_time))
+    at = parse_time(event.last_timestamp or event.event_time)
+    tries = event.reason != SCALE_UPS[0] and _BACK_OFF not in event.message
+    return FillError(event.message[:_MESSAGE_LENGTH_MAX], at, tries=tries)
 
 
 class EventWriter:

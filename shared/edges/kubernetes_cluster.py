@@ -265,8 +265,8 @@ class KubernetesCluster:
                 found += [_read_bound(pod) for pod in page.items if _holds_node(pod)]
         return found
 
-    def list_scale_up_errors(self, pod: PodView) -> list[FillError]:
-        """Return why the autoscaler failed; a pod's Events are few, so all are read."""
+    def list_scale_ups(self, pod: PodView) -> list[FillError]:
+        """Return what the autoscaler told a pod, whose Events are few, so all are read."""
         path, selector = f"/api/v1/namespaces/{pod.namespace}/events", f"involvedObject.uid={pod.uid}"
         pages = self._api.list_pages(path, StoredEvent, {"fieldSelector": selector})
         return [found for page in pages for each in page.items if (found := read_scale_up(each))]

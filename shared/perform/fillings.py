@@ -76,10 +76,10 @@ def read_filling(cluster: str, pod: PodView, pool: PoolSnapshot, ports: Ports) -
     if not ports.reads_fillings:
         return Filling()
     live = ports.clusters[cluster]
-    told = _try_to_read(f"Pod {pod.namespace}/{pod.name}", partial(live.list_scale_up_errors, pod))
+    told = _try_to_read(f"Pod {pod.namespace}/{pod.name}", partial(live.list_scale_ups, pod))
     # The machines come last: no other read is between them and a deletion.
     machines = _try_to_read(f"node pool {pool.name}", partial(ports.pools.read_machines, pool))
-    return Filling(machines=machines, told=told or (), looked=True)
+    return Filling(machines=machines, told=told, looked=True)
 
 
 def tell_trying(

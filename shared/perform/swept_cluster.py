@@ -70,7 +70,7 @@ class SweptCluster:
 def open_sweep(cluster: str, ports: Ports, report: SweepReport) -> SweptCluster:
     """Return what one sweep of a cluster begins with. Nothing is read yet."""
     resting, live = RestingPools(ports.pools, ports.clock), ports.clusters[cluster]
-    told = cast("Cluster", OptionalReads(live, "list_scale_up_errors"))
+    told = cast("Cluster", OptionalReads(live, "list_scale_ups"))
     ports = dataclasses.replace(
         ports,
         pools=cast("NodePools", OptionalReads(resting, "read_machines", apart=ports.pools)),

@@ -40,6 +40,8 @@ class Pace:
     first_backoff: float = 300
     """How long a group is left alone after its first failure; it doubles."""
     longest_backoff: float = 1800
+    provision: float = 900
+    """How long nodes may take before they are given up."""
     recheck: float = 300
     """How long a node that could not be removed is not looked at again."""
     gpu_threshold: float = 0.5
@@ -53,6 +55,7 @@ class Pace:
             f"--scale-down-delay-after-add={self.delay_after_add:g}s",
             f"--initial-node-group-backoff-duration={self.first_backoff:g}s",
             f"--max-node-group-backoff-duration={self.longest_backoff:g}s",
+            f"--max-node-provision-time={self.provision:g}s",
             f"--unremovable-node-recheck-timeout={self.recheck:g}s",
             f"--scale-down-gpu-utilization-threshold={self.gpu_threshold:g}",
         )

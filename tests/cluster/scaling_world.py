@@ -1,191 +1,163 @@
-"""One namespace of a cluster whose nodes come and go as an autoscaler says.
+"""The stage of the autoscaler's scenarios on which upstream's program plays.
 
-The autoscaler is given to it: what it does is told by Kubernetes' objects and by the groups alone,
-so that any other program in its place can be held to the same scenarios.
+Its cluster is a namespace of the real control plane, and its cloud the fake GKE in a process. Time
+is short: so many virtual seconds pass in a real one. What a kubelet does for pods is done here.
 """
 
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from standins.controlplane.api_client import MERGE, STRATEGIC
-from standins.controlplane.tests.controlplane_worlds import World, wait_for, wait_for_count
-from tests.cluster.scaled_groups import ScaledGroups
+import grpc
+import httpx
+from google.cloud import container_v1
+from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
+
+from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, Said, build_pool, build_template
+from standins.autoscaler_real.compute_groups import ComputeGroups
+from standins.autoscaler_real.program import Pace, RealAutoscaler
+from standins.controlplane.api_client import MERGE
+from standins.controlplane.tests.controlplane_worlds import AT_ONCE, World, clearing, wait_for
+from standins.fakegke.tests.fakegke_processes import fake_process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
+    from types import TracebackType
+    from typing import Self
 
-    from standins.autoscaler_real.node_groups import NodeGroups
-    from standins.autoscaler_real.program import Pace
     from standins.controlplane.plane import ControlPlane
 
-Json = dict[str, Any]
-Running = AbstractContextManager[object]
-
-TPU, GPU = "google.com/tpu", "nvidia.com/gpu"
-TPU_HOST = {"cpu": "180", "memory": "720Gi", "pods": "110", TPU: "4"}
-GPU_HOST = {"cpu": "208", "memory": "1800Gi", "pods": "110", GPU: "8"}
+CLUSTER = "projects/demo/locations/us-east5/clusters/alpha"
 KEPT = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-STAYS = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-AUTOSCALER = "cluster-autoscaler"
-MOVED = "deleting pod for node scale down"
+FAST, SLOW = 60.0, 20.0
 
 
-class Program(Protocol):
-    """Starts an autoscaler of these groups, for the cluster of a kubeconfig."""
-
-    def __call__(self, kubeconfig: Path, groups: NodeGroups, folder: Path, pace: Pace) -> Running: ...
-
-
-class ScalingWorld(World):
-    """Jobs whose pods want the nodes of one group each."""
+class ScaledJobs(World):
+    """A namespace for Jobs."""
 
     LIST: ClassVar = "/apis/batch/v1/namespaces/{}/jobs"
 
-    def __init__(self, plane: ControlPlane, program: Program, folder: Path, pace: Pace) -> None:
-        super().__init__(plane)
-        self.groups = ScaledGroups(plane.api)
-        self._plane, self._program, self._folder, self._pace = plane, program, folder, pace
 
-    def autoscaler(self, **changes: float) -> Running:
-        """Return what starts and ends the autoscaler, with some of its pace changed.
+class RealWorld(AutoscalerWorld):
+    """The real autoscaler on the real control plane, used as a context manager."""
 
-        A scenario lays out its cluster before.
-        """
-        pace = replace(self._pace, **changes)
-        return self._program(self._plane.kubeconfig, self.groups, self._folder, pace)
-
-    def clear(self) -> None:
-        super().clear()
-        self.groups.remove_all()
-
-    def add_slice(self, name: str = "slice", *, hosts: int = 4, capacity: int = 99) -> str:
-        """Add the group of a TPU slice, which grows all or nothing; return its name."""
-        return self._add(name, TPU_HOST, hosts, capacity, all_or_nothing=True)
-
-    def add_elastic(self, name: str = "elastic", *, nodes: int = 3) -> str:
-        """Add a group of hosts with 8 GPUs; return its name."""
-        return self._add(name, GPU_HOST, nodes, 99)
-
-    def add_tpu_hosts(self, name: str = "hosts", *, nodes: int = 3) -> str:
-        """Add a group of TPU hosts that nothing binds together; return its name."""
-        return self._add(name, TPU_HOST, nodes, 99)
-
-    def run(
-        self,
-        job: str,
-        group: str,
-        accelerators: dict[str, int],
-        *,
-        pods: int = 1,
-        annotations: dict[str, str] | None = None,
+    def __init__(
+        self, plane: ControlPlane, program: Path, folder: Path, *, speed: float = FAST, threshold: float = 0.5
     ) -> None:
-        """Submit a Job whose pods want nodes of a group, with so many accelerators each."""
-        container = {"name": "main", "image": "main", "resources": {"limits": accelerators}}
-        spec = {
-            "restartPolicy": "Never",
-            "nodeSelector": {"cloud.google.com/gke-nodepool": group},
-            "containers": [container],
-            "tolerations": [{"key": GPU, "operator": "Exists"}],
-        }
-        template = {"metadata": {"annotations": annotations or {}}, "spec": spec}
-        self.submit(
-            {
-                "apiVersion": "batch/v1",
-                "kind": "Job",
-                "metadata": {"name": job},
-                "spec": {"parallelism": pods, "completions": pods, "template": template},
-            }
-        )
+        self._plane, self._program, self._folder = plane, program, folder
+        self._speed, self._threshold = speed, threshold
+        self._pools: list[str] = []
+        self.STEP, self.LEAST_WAIT = speed / 2, 90 * speed  # type: ignore[misc]
 
-    def run_on(
-        self,
-        job: str,
-        node: str,
-        group: str,
-        accelerators: dict[str, int],
-        *,
-        annotations: dict[str, str] | None = None,
-    ) -> str:
-        """Let a Job's one pod run on this node and on no other, which it does not ask for.
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.callback(self._remove_nodes)
+            options = ("--speed", str(self._speed), "--kubernetes", str(self._plane.kubeconfig))
+            fake = stack.enter_context(fake_process(self._folder, *options))
+            self._rest = stack.enter_context(httpx.Client(base_url=fake.rest, trust_env=False))
+            channel = stack.enter_context(grpc.insecure_channel(fake.grpc))
+            self._gke = container_v1.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel))
+            self._groups = ComputeGroups(fake.rest, CLUSTER)
+            stack.callback(self._groups.close)
+            self._jobs = stack.enter_context(clearing(ScaledJobs(self._plane)))
+            pace = Pace(
+                scan=1,
+                unneeded=600 / self._speed,
+                delay_after_add=600 / self._speed,
+                first_backoff=300 / self._speed,
+                longest_backoff=1800 / self._speed,
+                provision=900 / self._speed,
+                recheck=1,
+                gpu_threshold=self._threshold,
+            )
+            started = RealAutoscaler(self._program, self._plane.kubeconfig, self._groups, self._folder, pace)
+            stack.enter_context(started)
+            self._stack = stack.pop_all()
+        return self
 
-        Return the pod's name.
-        """
-        others = [each for each in self.groups.nodes(group) if each != node]
-        for each in others:
-            self._cordon(each, value=True)
-        self.run(job, group, accelerators, annotations=annotations)
-        (pod,) = self.wait_bound(job, 1)
-        for each in others:
-            self._cordon(each, value=False)
-        assert pod["spec"]["nodeName"] == node
-        return str(pod["metadata"]["name"])
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
 
-    def wait_bound(self, job: str, count: int) -> list[Json]:
-        """Return the pods of a Job once so many have nodes and run, as a kubelet reports it."""
-        pods = wait_for_count(f"{count} bound pods of {job}", count, lambda: self.bound_of(job))
-        for pod in pods:
-            self.finish(pod, "Running")
-        return pods
+    @property
+    def now(self) -> float:
+        return time.monotonic() * self._speed
 
-    def bound_of(self, job: str) -> list[Json]:
+    def add_pool(self, name: str, *, hosts: int = 4, **changes: Any) -> None:
+        self._pools.append(name)
+        self._gke.create_node_pool(parent=CLUSTER, node_pool=build_pool(name, hosts, changes))
+        running = container_v1.NodePool.Status.RUNNING
+        wait_for(f"pool {name}", lambda: self._read_pool(name).status == running)
+
+    def add_pod(self, name: str, **changes: Any) -> None:
+        job = {"parallelism": 1, "completions": 1, "template": build_template(changes)}
+        self._jobs.submit({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": job})
+
+    def end_pod(self, name: str) -> None:
+        for pod in self._list_pods(name):
+            self._jobs.finish(pod, "Succeeded")
+
+    def add_fault(self, **fault: Any) -> None:
+        self._rest.post("/admin/faults", json=fault).raise_for_status()
+
+    def clear_faults(self) -> None:
+        self._rest.delete("/admin/faults").raise_for_status()
+
+    def keep_node(self, node: str, *, kept: bool = True) -> None:
+        said = {"metadata": {"annotations": {KEPT: "true" if kept else None}}}
+        self._plane.api.patch(f"/api/v1/nodes/{node}", json=said, headers=MERGE)
+
+    def advance(self, seconds: float) -> None:
+        until = self.now + seconds
+        while self.now < until:
+            for pod in self._jobs.pods():
+                self._do_as_kubelet(pod)
+            time.sleep(max(0.0, min(0.3, (until - self.now) / self._speed)))
+
+    def list_nodes(self, pool: str) -> list[str]:
+        found = self._jobs.read_all(f"/api/v1/nodes?labelSelector={POOL}={pool}")
+        return [each["metadata"]["name"] for each in found]
+
+    def read_target(self, pool: str) -> int:
+        (group,) = self._read_pool(pool).instance_group_urls
+        return self._groups.target_size(group)
+
+    def find_node_of(self, pod: str) -> str:
+        return next((str(each["spec"].get("nodeName", "")) for each in self._list_pods(pod)), "")
+
+    def list_events(self, pod: str, reason: str) -> list[Said]:
+        found = self._jobs.read_all(f"/api/v1/namespaces/{self._jobs.namespace}/events")
         return [
-            each
-            for each in self.bound()
-            if each["metadata"]["labels"]["job-name"] == job and "deletionTimestamp" not in each["metadata"]
-        ]
-
-    def fill(self, group: str, size: int) -> list[str]:
-        """Let a group have so many nodes before the autoscaler looks; return them."""
-        self.groups.resize(group, size)
-        nodes = self.groups.nodes(group)
-        wait_for("nodes without the taint of new ones", lambda: all(map(self._is_usable, nodes)))
-        return nodes
-
-    def keep(self, node: str, *, value: str | None = "true") -> None:
-        """Say by the autoscaler's own annotation that a node stays, or may go (None)."""
-        self.api.patch(f"/api/v1/nodes/{node}", json={"metadata": {"annotations": {KEPT: value}}}, headers=MERGE)
-
-    def is_leaving(self, pod: str) -> bool:
-        """Return whether somebody deletes or has deleted a pod."""
-        return not any(
-            each["metadata"]["name"] == pod and "deletionTimestamp" not in each["metadata"] for each in self.pods()
-        )
-
-    def told(self) -> list[tuple[str, str, str]]:
-        """Return what the autoscaler told of the pods: type, reason and message of each Event."""
-        found = self.read_all(f"/api/v1/namespaces/{self.namespace}/events")
-        return [
-            (each["type"], each["reason"], each["message"])
+            Said(0.0, reason, each["message"], each["type"])
             for each in found
-            if each["involvedObject"]["kind"] == "Pod" and each["source"].get("component") == AUTOSCALER
+            if each["reason"] == reason and each["involvedObject"]["name"].rpartition("-")[0] == pod
         ]
 
-    def watch_for(self, seconds: float, look: Callable[[], object]) -> float | None:
-        """Return after how many seconds a look finds something, None when it never does."""
-        began = time.monotonic()
-        while (passed := time.monotonic() - began) < seconds:
-            if look():
-                return passed
-            time.sleep(0.1)
-        return None
+    def _read_pool(self, name: str) -> container_v1.NodePool:
+        return self._gke.get_node_pool(name=f"{CLUSTER}/nodePools/{name}")
 
-    def _add(
-        self, name: str, resources: dict[str, str], maximum: int, capacity: int, *, all_or_nothing: bool = False
-    ) -> str:
-        full = f"{self.namespace}-{name}"
-        self.groups.add(
-            full, maximum=maximum, resources=resources, capacity=capacity, all_or_nothing=all_or_nothing
-        )
-        return full
+    def _list_pods(self, job: str) -> list[dict[str, Any]]:
+        """Return the pods of a Job that nothing ends."""
+        return [
+            pod
+            for pod in self._jobs.pods()
+            if pod["metadata"]["labels"]["job-name"] == job
+            and "deletionTimestamp" not in pod["metadata"]
+            and pod["status"]["phase"] in ("Pending", "Running")
+        ]
 
-    def _cordon(self, node: str, *, value: bool) -> None:
-        self.api.patch(f"/api/v1/nodes/{node}", json={"spec": {"unschedulable": value}}, headers=STRATEGIC)
+    def _do_as_kubelet(self, pod: dict[str, Any]) -> None:
+        """Let a pod that has a node run, and one that ends be gone."""
+        path = f"/api/v1/namespaces/{self._jobs.namespace}/pods/{pod['metadata']['name']}"
+        if "deletionTimestamp" in pod["metadata"]:
+            self._plane.api.request("DELETE", path, json=AT_ONCE)
+        elif pod["spec"].get("nodeName") and pod["status"]["phase"] == "Pending":
+            self._jobs.finish(pod, "Running")
 
-    def _is_usable(self, node: str) -> bool:
-        taints = self.api.get(f"/api/v1/nodes/{node}").json()["spec"].get("taints", [])
-        return not any(each["key"].startswith("node.kubernetes.io/") for each in taints)
+    def _remove_nodes(self) -> None:
+        for pool in self._pools:
+            for node in self.list_nodes(pool):
+                self._plane.api.delete(f"/api/v1/nodes/{node}")

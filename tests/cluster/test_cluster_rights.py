@@ -128,7 +128,7 @@ class Account:
         if self.name == SWEEP:
             pod = cluster.get_pod(self.world.namespace, self.world.pods()[0]["metadata"]["name"])
             assert pod is not None
-            cluster.list_scale_up_errors(pod)
+            cluster.list_scale_ups(pod)
             self.mark_node(cluster, 1.0)
             self.mark_node(cluster, None)
         notice = Notice(

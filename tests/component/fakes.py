@@ -28,7 +28,7 @@ from shared.core.ports import BoundPod, Ledger, Namespace, Notice, SurplusMark
 from shared.core.workloads import NodeView, PodView
 from shared.edges.workload_objects import MIRROR_POD
 from tests.component.fake_disks import FakeDisks
-from tests.component.missing_nodes import MissingNodes, ScaleUpErrors
+from tests.component.missing_nodes import MissingNodes, ScaleUps
 from tests.component.plans import Plans
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class FakeNodePools(MissingNodes, Plans):
         self.begin(method)
 
 
-class FakeCluster(FakeDisks, ScaleUpErrors):
+class FakeCluster(FakeDisks, ScaleUps):
     """The live objects of one cluster."""
 
     def __init__(self) -> None:

@@ -44,16 +44,16 @@ class MissingNodes:
         return [each for each in self.missing.get(pool.name, ()) if each not in self.removed]
 
 
-class ScaleUpErrors:
+class ScaleUps:
     """The part of the fake cluster that has the Events of GKE's autoscaler."""
 
     begin: Any
 
     @functools.cached_property
-    def scale_up_errors(self) -> dict[str, list[FillError]]:
+    def scale_ups(self) -> dict[str, list[FillError]]:
         """By the UID of the pod."""
         return {}
 
-    def list_scale_up_errors(self, pod: PodView) -> Sequence[FillError]:
-        self.begin("list_scale_up_errors")
-        return self.scale_up_errors.get(pod.uid, [])
+    def list_scale_ups(self, pod: PodView) -> Sequence[FillError]:
+        self.begin("list_scale_ups")
+        return self.scale_ups.get(pod.uid, [])

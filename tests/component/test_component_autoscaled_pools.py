@@ -180,7 +180,7 @@ def test_what_the_autoscaler_told_the_pod_counts_if_it_is(
     world: World, said: str, after: float, left: bool
 ) -> None:
     begin(world)
-    world.cluster.scale_up_errors[a_pod().uid] = [FillError(said, NOW + after)]
+    world.cluster.scale_ups[a_pod().uid] = [FillError(said, NOW + after)]
     by_sweep(world)
 
     assert status(world, 0) == ("STOPPING" if left else "RUNNING")
@@ -213,19 +213,27 @@ def test_a_node_that_comes_between_the_look_and_the_delete_keeps_the_pool(world:
     assert len(world.pools.bodies) == 1
 
 
-@pytest.mark.parametrize(("seconds", "left"), [(890.0, False), (910.0, True)])
-def test_without_an_error_a_time_decides(world: World, seconds: float, left: bool) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "asked", "left"),
+    [(1890.0, 1000, False), (1910.0, 1000, True), (3590.0, 0, False), (3610.0, 0, True)],
+)
+def test_without_an_error_a_time_decides_that_counts_from_the_first_try(
+    world: World, seconds: float, asked: int, left: bool
+) -> None:
+    """With many slices the autoscaler comes late to a pool: it fills one in each loop."""
     begin(world, seconds=seconds)
+    said = "pod triggered scale-up: [{https://x/projects/p/zones/us-east5-a/instanceGroups/g-0-grp 0->4 (max: 4)}]"
+    world.cluster.scale_ups[a_pod().uid] = [FillError(said, NOW + asked, tries=True)] if asked else []
     by_sweep(world)
 
     assert status(world, 0) == ("STOPPING" if left else "RUNNING")
 
 
-@pytest.mark.parametrize("method", ["read_machines", "list_scale_up_errors"])
+@pytest.mark.parametrize("method", ["read_machines", "list_scale_ups"])
 def test_without_a_right_the_other_source_or_the_time_decides(world: World, method: str) -> None:
     begin(world)
     refuse(world)
-    world.cluster.scale_up_errors[a_pod().uid] = [FillError(TOLD, NOW + 70)]
+    world.cluster.scale_ups[a_pod().uid] = [FillError(TOLD, NOW + 70)]
     port: Any = world.pools if method == "read_machines" else world.cluster
     for _ in range(2):  # both looks
         port.fail_next(method, Denied("403"))

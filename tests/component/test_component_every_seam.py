@@ -40,7 +40,7 @@ SEAMS = {
     "get_workload",
     "list_pool_nodes",
     "list_pool_pods",
-    "list_scale_up_errors",
+    "list_scale_ups",
     "list_surplus_marks",
     "list_workload_pods",
     "mark_active",

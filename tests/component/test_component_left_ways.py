@@ -44,7 +44,7 @@ def test_an_error_of_a_time_that_cannot_be_true_brings_no_pool_before_the_pause(
     by_sweep(world)
     run_empty(world, 1)
     world.clock.advance(30)
-    world.cluster.scale_up_errors[a_pod().uid] = [FillError(TOLD.replace("east5-a", "east5-b"), NOW + 3700)]
+    world.cluster.scale_ups[a_pod().uid] = [FillError(TOLD.replace("east5-a", "east5-b"), NOW + 3700)]
     by_sweep(world)
 
     assert status(world, 1) == "RUNNING"

@@ -179,7 +179,7 @@ def test_without_both_rights_a_time_leaves_an_empty_pool_and_one_record_names_ea
     begin(world, seconds=seconds)
     world.pools.move(CLUSTER, FIRST, "RUNNING")
     world.pools.fail_next("read_machines", Denied("Required 'compute.instanceGroupManagers.get' permission"))
-    world.cluster.fail_next("list_scale_up_errors", Denied("cannot list resource events"))
+    world.cluster.fail_next("list_scale_ups", Denied("cannot list resource events"))
     by_sweep(world)
 
     assert status(world, FIRST) == ("STOPPING" if left else "RUNNING")

@@ -77,5 +77,5 @@ def fake_world(url: str) -> ClusterWorld:
             fake.deleted_at[pod.namespace, pod.name] = deleted_at
     for body in ask("GET", f"{url}/api/v1/events")["items"]:
         if error := read_scale_up(msgspec.convert(body, StoredEvent)):
-            fake.scale_up_errors.setdefault(body["involvedObject"]["uid"], []).append(error)
+            fake.scale_ups.setdefault(body["involvedObject"]["uid"], []).append(error)
     return ClusterWorld(fake, lambda uid: [each.message for each in fake.notices if each.uid == uid])

@@ -87,8 +87,9 @@ class Autoscaler:
 
     def _act(self, action: picture.Action) -> None:
         if isinstance(action, picture.Event):
-            if action.pod and read_scale_up(StoredEvent(reason=action.reason, message=action.message)):
-                self._cluster.note_scale_up_error(action.pod.uid, action.message)
+            said = read_scale_up(StoredEvent(reason=action.reason, message=action.message))
+            if action.pod and said:
+                self._cluster.note_scale_up(action.pod.uid, said)
             return
         pool = self._pools[action.group.pool]
         if isinstance(action, picture.Resize):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from shared.core.kinds.kind import Kind
-    from shared.core.ports import Ledger, Notice, SurplusMark
+    from shared.core.ports import FillError, Ledger, Notice, SurplusMark
     from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import PodPlan
     from tests.simulation.sim_world import World
@@ -83,8 +83,8 @@ class SimCluster:
         self.nodes: dict[str, Node] = {}
         self.events: dict[str, dict[tuple[str, str], float]] = {}
         """By the object's UID: reason and text of each Event, with the time of the last."""
-        self.scale_up_errors: dict[str, dict[str, float]] = {}
-        """By the pod's UID: the text of each Event of the autoscaler, with the time of the last."""
+        self.scale_ups: dict[str, dict[str, FillError]] = {}
+        """By the pod's UID and the text: each Event of the autoscaler, with its last time."""
         self.autoscaler = Autoscaler(world, self)
         self.ledgers: dict[str, Ledger] = {}
         """The reservations, by namespace."""
@@ -353,8 +353,8 @@ class SimCluster:
         found = self.events.setdefault(notice.uid, {})
         found[notice.reason, notice.message] = self.world.time.now
 
-    def note_scale_up_error(self, uid: str, message: str) -> None:
+    def note_scale_up(self, uid: str, said: FillError) -> None:
         """Let the autoscaler write an Event on a pod."""
         if uid in self.waiting:
-            found = self.scale_up_errors.setdefault(uid, {})
-            found[message] = float(int(self.world.time.now + self.world.story.skew_seconds))
+            at = float(int(self.world.time.now + self.world.story.skew_seconds))
+            self.scale_ups.setdefault(uid, {})[said.said] = replace(said, at=at)

@@ -181,11 +181,11 @@ class ClusterPort:
         nodes = (node for node in truth.nodes.values() if node.pool.name == pool_name)
         return [self._view(pod) for node in nodes for pod in node.pods if not pod.view.finished]
 
-    def list_scale_up_errors(self, pod: PodView) -> list[FillError]:
+    def list_scale_ups(self, pod: PodView) -> list[FillError]:
         """Return what the autoscaler told a pod, as long as API servers keep Events."""
-        found = self._begin("list_scale_up_errors").scale_up_errors.get(pod.uid, {})
+        found = self._begin("list_scale_ups").scale_ups.get(pod.uid, {})
         oldest = self.world.time.now + self.world.story.skew_seconds - EVENT_SECONDS
-        return [FillError(message, at) for message, at in found.items() if at > oldest]
+        return [said for said in found.values() if said.at and said.at > oldest]
 
     def list_surplus_marks(self, pool_name: str) -> dict[str, SurplusMark | None]:
         """Return the marks of a pool's nodes."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.scarce_world import CREATION, THIS
+from benchmarks.scarce_world import CREATION, THIS, Slices, scarce
 from benchmarks.scarcity import live_scarcity
 from benchmarks.stockouts import live_crowded, live_five_ways
 from tests.simulation.sim_process import prepared
@@ -56,6 +56,16 @@ def test_slices_whose_zones_get_and_lose_room_never_have_two_pools_with_nodes(se
     assert found.both_seconds <= BOTH_SECONDS_MAX
     assert found.operation_seconds_max <= OPERATION_SECONDS_MAX
     assert found.creates >= 4
+
+
+def test_slices_that_wait_for_their_turn_keep_their_first_way() -> None:
+    """The autoscaler takes the last of them after more than `node_wait_seconds`."""
+    slices = Slices(name="many", shape="one", zones="ab", count=100)
+    with scarce(1, (slices,), (), THIS, hours=1) as scarcity:
+        minutes = scarcity.wait_for(tuple(f"many{index}" for index in range(slices.count)), hours=1)
+
+        assert 15 < minutes < 60
+        assert len(scarcity.list_creations()) == slices.count
 
 
 @pytest.mark.parametrize("later", [5.0, 300.0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 from shared.capacity_lists import read_policies
@@ -13,7 +14,11 @@ from tests.builders import NOW, a_demand, a_pod, a_pool, settings
 from tests.unit.decision_enumeration import Situation, enumerate_situations
 
 WAIT = 900
-AGES = {"under the wait": WAIT - 1, "the wait": WAIT}
+AGES = {"under the wait": WAIT - 1, "the wait": WAIT, "the longest wait": 3600}
+GROUP = "gke-alpha-pool-1a2b3c4d-grp"
+ASKED = (
+    "pod triggered scale-up: [{{https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroups/{} 0->4}}]"
+)
 MACHINES: dict[str, Machines | None] = {
     "not looked": None,
     "not read": None,
@@ -29,6 +34,10 @@ TOLD = {
     "of this zone": FillError("Node scale up in zones us-east5-b failed: GCE out of resources", NOW - 100),
     "of another zone": FillError("Node scale up in zones us-east5-a failed: GCE out of resources", NOW - 100),
     "before the pool": FillError("Node scale up failed: GCE out of resources", NOW - 5000),
+    "just asked": FillError(ASKED.format(GROUP), NOW - 100, tries=True),
+    "asked for the wait": FillError(ASKED.format(GROUP), NOW - WAIT, tries=True),
+    "asked another pool": FillError(ASKED.format("gke-alpha-other-1a2b3c4d-grp"), NOW - 5000, tries=True),
+    "fits nowhere": FillError("pod didn't trigger scale-up: 1 Insufficient cpu", NOW - 100, tries=True),
 }
 WAYS = {
     "one": "[{}]",
@@ -50,6 +59,7 @@ def _decide(row: Situation) -> Decision:
     use = settings(capacity_policies=policies, mode=Mode(row["mode"]), flex_start_wait_seconds=FLEX_WAIT)
     age, told = AGES[row["age"]], TOLD[row["told"]]
     pool = a_pool(age_seconds=age, autoscaled=True, node_count=4)
+    pool = replace(pool, group_urls=(f"projects/p/zones/us-east5-b/instanceGroupManagers/{GROUP}",))
     pod = a_pod(unschedulable_since=NOW - age)
     looked = row["machines"] != "not looked"
     filling = Filling(machines=MACHINES[row["machines"]], told=[told] if told and looked else [], looked=looked)
@@ -65,6 +75,7 @@ def decide_everything_empty() -> tuple[tuple[Situation, Decision], ...]:
 def judge_empty(row: Situation, decision: Decision) -> list[str]:
     """Return which promises a decision breaks."""
     coming = row["machines"] == "on their way" and row["age"] == "under the wait"
+    silent = row["told"] in ("nothing", "before the pool", "asked another pool") and row["machines"] == "none"
     rows = (
         (decision.verdict not in (Verdict.WAIT, Verdict.DELETE), "an empty pool is waited for or left"),
         (decision.reason == Reason.POOL_SERVES, "an empty pool serves nothing"),
@@ -73,6 +84,14 @@ def judge_empty(row: Situation, decision: Decision) -> list[str]:
         (
             decision.verdict == Verdict.DELETE and (row["machines"] == "made" or coming),
             "a machine on its way keeps the pool",
+        ),
+        (
+            decision.verdict == Verdict.DELETE and silent and row["age"] != "the longest wait",
+            "a pool that the autoscaler has not tried keeps its place",
+        ),
+        (
+            decision.verdict == Verdict.DELETE and row["told"] == "just asked" and row["machines"] == "none",
+            "the wait counts from the first try",
         ),
         (
             decision.verdict == Verdict.DELETE and row["machines"] == "not looked",

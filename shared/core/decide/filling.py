@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 TOLD_SECONDS = 60.0
 """What the autoscaler tells of a pod so soon after a pool was created is about an earlier pool."""
+UNTRIED_SECONDS = 3600.0
+"""So long a pool may wait for its first turn: the autoscaler fills one in each loop of 10 s."""
 CREATION_TRIES_SECONDS = 2100.0
 """So long GKE tries to make the nodes of a pool that it creates with them. Quoted messages say
 "after 35m4s" to "after 35m11s"."""
@@ -43,8 +45,8 @@ class Filling:
 
     machines: Machines | None = None
     """None if they were not read, or could not be."""
-    told: Sequence[FillError] = ()
-    """What the autoscaler told the pod of the slice that waits."""
+    told: Sequence[FillError] | None = None
+    """What the autoscaler told the pod of the slice that waits; None as for the machines."""
     looked: bool = False
     """It was tried to read both. Else no time is over, because a machine may be there by now."""
 
@@ -70,15 +72,10 @@ def decide_empty(
         now: unix seconds.
         settings: the operator's settings.
     """
-    name, count, machines, mode = (
-        pool.name,
-        pool.node_count,
-        filling.machines,
-        settings.find_mode(demand.claim.namespace),
-    )
+    name, count, machines = pool.name, pool.node_count, filling.machines
+    mode, patience = settings.find_mode(demand.claim.namespace), find_patience(demand, settings)
     made, coming = (machines.made, machines.coming) if machines else (0, 0)
-    patience = find_patience(demand, settings)
-    late = filling.looked and bool(patience) and pool.is_older(patience, now) and _has_waited(pod, patience, now)
+    late = filling.looked and bool(patience) and _is_late(pod, pool, filling.told, patience, now)
     if made or (coming and not late):
         message = f"node pool {name} has no node yet; GKE makes {made + coming} of {count} machines"
         return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
@@ -116,7 +113,8 @@ def find_error(
     waits = measure_seconds(pod.unschedulable_since, now) is not None
     since = max(created_at, pod.unschedulable_since or 0.0) if waits else created_at
     machines = filling.machines.errors if filling.machines else ()
-    told = [each for each in filling.told if _is_about(_find_zone(demand, pool), each.said)]
+    zone, known = _find_zone(demand, pool), filling.told or ()
+    told = [each for each in known if not each.tries and _is_about(zone, each.said)]
     of_groups = _list_since(machines, since, now)
     found = of_groups or _list_since(told, max(since, created_at + TOLD_SECONDS), now)
     return min(found, key=lambda each: now if each.at is None else each.at, default=None)
@@ -170,6 +168,15 @@ def _list_since(errors: Iterable[FillError], since: float, now: float) -> list[F
     return [each for each in known if each.at is None or each.at >= since]
 
 
-def _has_waited(pod: PodView, seconds: float, now: float) -> bool:
+def _is_late(
+    pod: PodView, pool: PoolSnapshot, told: Sequence[FillError] | None, patience: float, now: float
+) -> bool:
+    """Return whether a pool got no node for too long since the autoscaler first tried it."""
+    groups = [url.rpartition("/")[2] for url in pool.group_urls]
+    tries = [each.at for each in told or () if any(name in each.said for name in groups)]
+    ages = [found for at in tries if (found := measure_seconds(at, now)) is not None]
+    since = ((pool.owner.created_at if pool.owner else None) or 0.0) + TOLD_SECONDS
+    untried = told is not None and not _list_since(told, since, now)
+    waits = pool.is_older(max(patience, UNTRIED_SECONDS) if untried else patience, now)
     waited = measure_seconds(pod.unschedulable_since, now)
-    return waited is not None and waited >= seconds
+    return waited is not None and waited >= patience and (max(ages) >= patience if ages else waits)

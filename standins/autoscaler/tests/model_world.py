@@ -10,22 +10,17 @@ from google.protobuf import json_format
 from standins.autoscaler.model import Autoscaler, Times
 from standins.autoscaler.picture import Event, GiveUp, RemoveNodes, Resize, Seen
 from standins.autoscaler.placing import Placing
-from standins.autoscaler.reading import read_group, read_node, read_pod, read_template
-from standins.autoscaler.tests.autoscaler_world import AutoscalerWorld, Said
+from standins.autoscaler.reading import KEEPS, read_group, read_node, read_pod, read_template
+from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, Said, build_pool, build_template
 from standins.fakegke.model.instance_groups import InstanceGroups
 from standins.fakegke.model.templates import Templates
 from standins.fakegke.resource_names import ClusterName
-from standins.fakegke.tests.fakegke_worlds import LOCATION, PROJECT, ZONE, InProcessWorld, slice_pool
+from standins.fakegke.tests.fakegke_worlds import LOCATION, PROJECT, ZONE, InProcessWorld
 
 if TYPE_CHECKING:
     from standins.autoscaler.picture import Action, Group, Pod
 
-_SECONDS = 10.0
 _READY = [{"type": "Ready", "status": "True"}]
-_TOLERATIONS = [
-    {"key": "google.com/tpu", "operator": "Exists", "effect": "NoSchedule"},
-    {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
-]
 
 
 class ModelWorld(AutoscalerWorld):
@@ -37,6 +32,7 @@ class ModelWorld(AutoscalerWorld):
         self._groups, self._templates = InstanceGroups(world, self._gke.gke.growth), Templates(world)
         self._autoscaler = Autoscaler(times)
         self._pods: dict[str, dict[str, Any]] = {}
+        self._near: dict[str, str] = {}
         self._kept: set[str] = set()
         self._events: dict[str, list[Said]] = {}
         self._uids = itertools.count()
@@ -49,33 +45,18 @@ class ModelWorld(AutoscalerWorld):
 
     def add_pool(self, name: str, *, hosts: int = 4, **changes: Any) -> None:
         """Create an empty autoscaled pool, and wait for it."""
-        scaling = {"enabled": True, "max_node_count": hosts}
-        config = {"spot": False, **changes.pop("config", {})}
-        pool = slice_pool(name, **{"initial_node_count": 0, "autoscaling": scaling, "config": config, **changes})
+        pool = build_pool(name, hosts, changes)
         self._gke.client.create_node_pool(parent=self._gke.parent, node_pool=pool)
         self.advance(30)
 
     def add_pod(self, name: str, **changes: Any) -> None:
         """Create a pod of a Job."""
-        spec: dict[str, Any] = {
-            "containers": [{"resources": {"requests": changes.get("requests", {"google.com/tpu": "4"})}}],
-            "nodeSelector": changes.get("selector", {}),
-            "tolerations": _TOLERATIONS if changes.get("tolerates", True) else [],
-        }
-        if key := changes.get("anti_affinity"):
-            term = {"topologyKey": "cloud.google.com/gke-nodepool"}
-            term |= {"labelSelector": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}  # type: ignore[dict-item]
-            required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-            spec["affinity"] = {"podAntiAffinity": required}
-        metadata = {
-            "name": name,
-            "namespace": "default",
-            "uid": f"uid-{next(self._uids)}",
-            "labels": changes.get("labels", {}),
-            "annotations": changes.get("annotations", {}),
-            "ownerReferences": [{"kind": "Job", "controller": True}],
-        }
-        self._pods[name] = {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
+        made = {"name": name, "namespace": "default", "uid": f"uid-{next(self._uids)}"}
+        owners = [{"kind": "Job", "controller": True}]
+        pod = build_template(changes)
+        pod["metadata"] |= {**made, "ownerReferences": owners}
+        self._pods[name] = {**pod, "status": {"phase": "Pending"}}
+        self._near[name] = changes.get("near", "")
 
     def end_pod(self, name: str) -> None:
         """Let a pod succeed."""
@@ -89,33 +70,32 @@ class ModelWorld(AutoscalerWorld):
         """Remove all faults."""
         self._gke.gke.faults.clear()
 
-    def keep_nodes(self, pool: str) -> None:
-        """Annotate the nodes of a pool."""
-        self._kept.add(pool)
+    def keep_node(self, node: str, *, kept: bool = True) -> None:
+        """Annotate a node, or take that back."""
+        (self._kept.add if kept else self._kept.discard)(node)
 
     def advance(self, seconds: float) -> None:
         """Let time pass, with a loop of the autoscaler every ten seconds."""
         until = self.now + seconds
         while self.now < until:
-            self._gke.advance(min(_SECONDS, until - self.now))
+            self._gke.advance(min(self.STEP, until - self.now))
             self._schedule()
             for action in self._autoscaler.look(self.now, self._see()):
                 self.actions.append((self.now, action))
                 self._act(action)
 
-    def count_nodes(self, pool: str) -> int:
-        """Return how many nodes a pool has."""
-        return sum(each["metadata"]["labels"]["cloud.google.com/gke-nodepool"] == pool for each in self._nodes())
+    def list_nodes(self, pool: str) -> list[str]:
+        """Return the nodes of a pool."""
+        found = (each["metadata"] for each in self._nodes())
+        return [each["name"] for each in found if each["labels"][POOL] == pool]
 
     def read_target(self, pool: str) -> int:
         """Return how many instances the pool's group keeps."""
         return int(self._groups.group(PROJECT, self._name_group(pool), zone=ZONE)["targetSize"])
 
-    def find_pool_of(self, pod: str) -> str:
-        """Return on which pool a pod runs."""
-        node = self._pods[pod]["spec"].get("nodeName")
-        labels = {each["metadata"]["name"]: each["metadata"]["labels"] for each in self._nodes()}
-        return str(labels[node]["cloud.google.com/gke-nodepool"]) if node else ""
+    def find_node_of(self, pod: str) -> str:
+        """Return on which node a pod runs."""
+        return str(self._pods[pod]["spec"].get("nodeName", ""))
 
     def list_events(self, pod: str, reason: str) -> list[Said]:
         """Return the Events about a pod."""
@@ -126,15 +106,17 @@ class ModelWorld(AutoscalerWorld):
 
     def _nodes(self) -> list[dict[str, Any]]:
         pools = self._gke.gke.world.clusters[ClusterName(PROJECT, LOCATION, self._gke.cluster)].pools
-        nodes = [(pool.name, node.manifest) for pool in pools.values() for node in pool.nodes.values()]
-        keeps = {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}
+        nodes = [node.manifest for pool in pools.values() for node in pool.nodes.values()]
         return [
             {
-                "metadata": {**node["metadata"], "annotations": keeps if pool in self._kept else {}},
+                "metadata": {
+                    **node["metadata"],
+                    "annotations": {KEEPS: str(node["metadata"]["name"] in self._kept).lower()},
+                },
                 "spec": node["spec"],
                 "status": {**node["status"], "conditions": _READY},
             }
-            for pool, node in nodes
+            for node in nodes
         ]
 
     def _see(self) -> Seen:
@@ -164,7 +146,8 @@ class ModelWorld(AutoscalerWorld):
         placing = Placing(map(read_node, self._nodes()), present)
         for pod in present:
             if not pod.node:
-                row = placing.place(pod)
+                near = placing.rows.get(self._near[pod.name])
+                row = (near and placing.place(pod, [near])) or placing.place(pod)
                 body = self._pods[pod.name]
                 if row is not None:
                     body["spec"]["nodeName"] = row.node.name
