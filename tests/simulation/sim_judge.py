@@ -62,7 +62,7 @@ class Judge:
         self.stale_changes = 0
         """Changes of a pool whose labels a person removed while GKE still showed them."""
         self.late_edits = 0
-        """Changes of a pool whose labels a person removed between the look and GKE's acceptance."""
+        """Changes of a pool that became foreign between the look and GKE's acceptance."""
         self.idle_pools = 0
         """Pools of live workloads whose pods run on the pools of other workloads."""
         self.borrowed = 0
@@ -182,12 +182,15 @@ class Judge:
             self._judge_foreign(act, pool)
 
     def _judge_foreign(self, act: str, pool: Pool) -> None:
-        """Count a change of a pool whose labels a person removed just now; report any other."""
+        """Count a change of a pool that became foreign just now; report any other.
+
+        A person removed its labels, or created it in place of a pool of ours that ended meanwhile.
+        """
         run = self._get_run()
         # A list of all pools that came after the look at this one was read for something else.
         found = [run.pool_reads.get((pool.cluster, name)) for name in (pool.name, "")]
         last = next((each for each in found if each is not None), PoolRead(run.began, run.began))
-        if last.shows >= pool.relabelled_at:
+        if last.shows >= max(pool.made_at, pool.relabelled_at):
             self.report("foreign pools", f"{act} of {pool.name}, whose labels are not ours")
         elif run.call_began - last.answered_at > LOOK_SECONDS_MAX:
             seconds = run.call_began - last.answered_at

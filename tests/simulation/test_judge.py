@@ -49,3 +49,19 @@ def test_labels_that_are_removed_before_the_delete_is_sent_keep_the_pool(method:
     assert result.violations == []
     assert result.figures["deletes"] == 0, "\n".join(result.lines)
     assert any("FAULT stall" in line for line in result.lines)
+
+
+def test_a_foreign_pool_that_gets_the_name_while_the_delete_is_on_its_way_is_counted() -> None:
+    """Seed 1017146: the pool of the request is gone when GKE takes it."""
+    acts = (
+        Act(5.0, "create", 0, "train", "JobSet", "two", 1, flag=True),
+        Act(600.0, "suspend", 0, "train"),
+        Act(1010.0, "remove-pool", 0, "train"),
+        Act(1200.0, "take-name", 0, "train"),
+    )
+    story = Story(seed=1, acts=acts, faults=(Fault(950.0, "stall", "delete", 0, 300.0),), sweeps=(1000.0,))
+
+    result = run_story(story, tell=True)
+
+    assert result.violations == []
+    assert result.figures["labels removed after the look"] == 1, "\n".join(result.lines)
