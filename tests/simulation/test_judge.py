@@ -65,3 +65,17 @@ def test_a_foreign_pool_that_gets_the_name_while_the_delete_is_on_its_way_is_cou
 
     assert result.violations == []
     assert result.figures["labels removed after the look"] == 1, "\n".join(result.lines)
+
+
+def test_a_pool_whose_last_nodes_the_autoscaler_removes_has_no_machine_that_comes() -> None:
+    """Seed 1019258: a node is lost for good, and 15 minutes later the other one is removed."""
+    acts = (
+        Act(5.0, "create", 0, "train", "StatefulSet", "two", 1),
+        Act(300.0, "preempt", 0, "train", flag=True),
+    )
+    story = Story(seed=1, acts=acts, faults=(), sweeps=(1202.0,), candidates=2)
+
+    result = run_story(story, tell=True)
+
+    assert result.violations == [], "\n".join(result.lines)
+    assert any("sweep: GKE begins to delete" in line for line in result.lines), "\n".join(result.lines)
