@@ -219,9 +219,9 @@ class GkePools:
         self.note_nodes(pool)
 
     def note_nodes(self, pool: Pool) -> None:
-        """Note whether all nodes of a pool are there."""
+        """Note whether all nodes of a pool are there. One that wants no node serves nothing."""
         count = len(self.world.clusters[pool.cluster].list_nodes_of(pool.name))
-        whole = count >= pool.size
+        whole = count >= max(pool.size, 1)
         pool.emptied_at = pool.emptied_at if count else self.world.time.now
         pool.healthy_since = (pool.healthy_since or self.world.time.now) if whole else None
 

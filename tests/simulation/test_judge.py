@@ -79,3 +79,18 @@ def test_a_pool_whose_last_nodes_the_autoscaler_removes_has_no_machine_that_come
 
     assert result.violations == [], "\n".join(result.lines)
     assert any("sweep: GKE begins to delete" in line for line in result.lines), "\n".join(result.lines)
+
+
+def test_a_pool_that_wants_no_node_any_more_is_not_one_that_a_workload_needs() -> None:
+    """Seed 1003845: all nodes are lost for good, and the pods get a pool of the next way."""
+    acts = (
+        Act(5.0, "create", 0, "train", "StatefulSet", "gpu", 1),
+        Act(300.0, "preempt", 0, "train", count=2, flag=True),
+        Act(1275.0, "degrade", 0, "train", flag=True),
+    )
+    story = Story(seed=1, acts=acts, faults=(), sweeps=(1235.0, 1290.0), candidates=2)
+
+    result = run_story(story, tell=True)
+
+    assert result.violations == [], "\n".join(result.lines)
+    assert any("GKE begins to delete" in line and "(ERROR)" in line for line in result.lines)
