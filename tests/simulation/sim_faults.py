@@ -85,6 +85,8 @@ class Invocation:
     began: float
     looks: dict[tuple[str, str], float] = field(default_factory=dict)
     """When it last read the pods on a pool."""
+    node_looks: dict[tuple[str, str], float] = field(default_factory=dict)
+    """When it last read the nodes of a pool."""
     pool_reads: dict[tuple[str, str], PoolRead] = field(default_factory=dict)
     """Its last read of each pool, by cluster and name; without a name: its last list."""
     machine_looks: dict[tuple[str, str], MachineLook] = field(default_factory=dict)

@@ -48,7 +48,7 @@ class FillJudge:
         self.late_successes = 0
         """Creations that found machines while GKE tried again."""
         self.late_machines = 0
-        """Machines that came between a look and the delete, which was the next call."""
+        """Machines and nodes that came between the last look at them and the delete."""
         self.late_claims: set[str] = set()
         """Claims that got a second pool whose request was on its way, which is counted."""
         self._left: dict[tuple[str, str], _Left] = {}
@@ -91,6 +91,14 @@ class FillJudge:
             return
         why = f"they were read {now - look.shows:.0f} s ago" if look else "nothing read its machines"
         self._world.judge.report("machines kept", f"{pool.name} is deleted as its nodes come: {why}")
+
+    def count_late_nodes(self, pool: Pool, run: Invocation) -> bool:
+        """Count a pool whose nodes came after the last look at them; return whether it is one."""
+        look = run.node_looks.get((pool.cluster, pool.name))
+        if look is None or (pool.healthy_since or 0.0) <= look or run.call_began - look > LOOK_SECONDS_MAX:
+            return False
+        self.late_machines += 1
+        return True
 
     def see_create(self, pool: Pool, run: Invocation) -> None:
         """Judge a create that follows a pool which never had a node.

@@ -182,10 +182,7 @@ class Judge:
             self._judge_foreign(act, pool)
 
     def _judge_foreign(self, act: str, pool: Pool) -> None:
-        """Count a change of a pool that became foreign just now; report any other.
-
-        A person removed its labels, or created it in place of a pool of ours that ended meanwhile.
-        """
+        """Count a change of a pool that a person made foreign just now; report any other."""
         run = self._get_run()
         # A list of all pools that came after the look at this one was read for something else.
         found = [run.pool_reads.get((pool.cluster, name)) for name in (pool.name, "")]
@@ -208,7 +205,7 @@ class Judge:
         for pod in self._list_pods_on(pool):
             self._judge_bound(pool, pod, run)
         if pool.owner is not None:
-            self._judge_need(pool)
+            self._judge_need(pool, run)
             self._judge_warmth(pool)
             self._world.fills.see_delete(pool, run)
             self._count_doubtful(pool, run)
@@ -241,7 +238,7 @@ class Judge:
         where = f"pool {pool.name} ({pool.status}) with pod {pod.view.name}, which {state}{told}"
         self.report("in use", f"{run.label.split()[0]} deletes {where}: {why}{self._describe_doubt()}")
 
-    def _judge_need(self, pool: Pool) -> None:
+    def _judge_need(self, pool: Pool, run: Invocation) -> None:
         """Report the delete of a whole pool that a live slice needs and has nothing else for."""
         owner, now = pool.owner, self._world.time.now
         cluster = self._world.clusters[pool.cluster]
@@ -268,7 +265,7 @@ class Judge:
             restarting = True
         if restarting and now - made.changed_at < LOOK_SECONDS_MAX:
             self.late_changes += 1
-        elif restarting:
+        elif restarting and not self._world.fills.count_late_nodes(pool, run):
             self.report(
                 "needed pools",
                 f"delete of {pool.name} ({pool.status}), whole and empty for {now - recent:.0f} s, which "

@@ -151,8 +151,10 @@ class ClusterPort:
         return [pod for pod in pods if is_selected(selector, pod) and is_pod_of(workload, pod)]
 
     def list_pool_nodes(self, pool_name: str) -> list[NodeView]:
-        """Return the nodes of a pool."""
+        """Return the nodes of a pool, and remember the look."""
         nodes = self._begin("list_pool_nodes").nodes.values()
+        run: Invocation = self.world.time.get_owner()  # type: ignore[assignment]  # only invocations call ports
+        run.node_looks[self.name, pool_name] = self.world.time.now
         return [
             NodeView(name=node.name, ready=node.ready, units=node.units, created_at=node.created_at)
             for node in nodes

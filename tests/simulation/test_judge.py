@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shared.core.identity.pools import PoolStatus
+from tests.simulation.sim_faults import Invocation
+from tests.simulation.sim_pool_bodies import Pool
 from tests.simulation.sim_process import prepared
 from tests.simulation.sim_run import run_story
-from tests.simulation.sim_story import Act, Fault, Story
+from tests.simulation.sim_story import START, Act, Fault, Story
+from tests.simulation.sim_world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,3 +98,23 @@ def test_a_pool_that_wants_no_node_any_more_is_not_one_that_a_workload_needs() -
 
     assert result.violations == [], "\n".join(result.lines)
     assert any("GKE begins to delete" in line and "(ERROR)" in line for line in result.lines)
+
+
+@pytest.mark.parametrize(
+    ("looked", "whole", "asked", "counted"),
+    [(98, 99, 100, True), (98, 97, 100, False), (60, 99, 100, False), (None, 99, 100, False)],
+    ids=["nodes after the look", "nodes before it", "an old look", "no look"],
+)
+def test_nodes_are_counted_only_if_they_come_after_a_young_look(
+    looked: int | None, whole: int, asked: int, counted: bool
+) -> None:
+    """Seed 1022814: the nodes of a failed pool come while its next attempt is created."""
+    world = World(Story(seed=1, acts=(), faults=(), sweeps=()))
+    pool = Pool("c", "p", {}, PoolStatus.ERROR, 2, "ct4p-hightpu-4t", "2x2x2", START)
+    run = Invocation("sweep", 0, START, call_began=START + asked)
+    pool.healthy_since = START + whole
+    if looked is not None:
+        run.node_looks["c", "p"] = START + looked
+
+    assert world.fills.count_late_nodes(pool, run) is counted
+    assert world.fills.late_machines == int(counted)
