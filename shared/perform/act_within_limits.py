@@ -21,7 +21,7 @@ from shared.core.decide.limits import (
     keep_current,
     measure_others,
 )
-from shared.core.decisions import Decision
+from shared.core.decisions import Decision, Verdict
 from shared.core.errors import Denied, InvalidRequest, NoCapacity, OldLook, ProvisionerError, StaleView, Throttled
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.ports import Ledger
@@ -188,6 +188,7 @@ def act_within_limits(
     limits: Limits | None,
     *,
     instead_of: str = "",
+    make_room: Callable[[], Decision] | None = None,
 ) -> Decision:
     """Create or resize a pool, unless a limit or the emergency stop forbids it.
 
@@ -199,16 +200,23 @@ def act_within_limits(
         ports: the outside world.
         limits: what counts against the limits; None if none is set.
         instead_of: a pool without machines that this one replaces, so that it does not count.
+        make_room: deletes a pool before the act, once the limits allow the act: that pool may be
+            the only record of what failed. Any other decision than DELETE is the answer.
 
     Raises:
         StaleView: too many processes reserve at the same time, or this one was held up for longer
-            than its reservation or its look at the emergency stop allows. Nothing was done; try
+            than its reservation or its look at the emergency stop allows. The act was not done; try
             again.
-        Retryable: something could not be read, so nothing was done; or what `act` raises.
+        Retryable: something could not be read, so the act was not done; or what `act` or
+            `make_room` raises.
     """
     reserved = limits.reserve(demand, pool_name, instead_of=instead_of) if limits else None
     if isinstance(reserved, Decision):
         return reserved
+    if make_room and (gone := make_room()).verdict != Verdict.DELETE:
+        if limits and reserved:
+            limits.give_back(reserved, pool_name)
+        return gone
     looked_at = ports.clock.now()
     if stopped := find_stop(demand.claim.cluster, decision, ports):
         if limits and reserved:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import AttemptDecision, decide_next_attempt, find_newest, record_empty
+from shared.core.decide.error_answers import REFUSED_BY_GKE
 from shared.core.decide.filling import Filling, decide_empty, decide_unread, find_error, find_patience, is_empty
 from shared.core.decide.lost_pools import decide_lost
 from shared.core.decide.needed_pools import LOST
@@ -67,10 +68,7 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
     others = any(each.name != pool.name and each.status not in LOST for each in unused)
     if filling is None or others or find_newest(unused) != pool:
         return replace_pool(demand, pool, found, ports, None, turn, last_look=last_look)
-    if turn.limits:
-        turn.limits.forget()  # this sweep may have deleted pools since it listed them
-    usage = turn.limits.measure(demand, pool.name) if turn.limits else None
-    create = decide_provision(demand, None, now=now, settings=ports.settings, usage=usage)
+    create = decide_provision(demand, None, now=now, settings=ports.settings)
     if create.verdict != Verdict.CREATE:
         return replace(found, decision=create)
     used = {each.owner.attempt for each in own if each.owner}
@@ -79,10 +77,15 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
     following = decide_next_attempt(demand, create, failed, used=used, now=now)
     if following.decision.verdict != Verdict.CREATE:
         return following
-    gone = replace_pool(demand, pool, found, ports, None, turn, last_look=last_look)
-    if gone.decision.verdict != Verdict.DELETE:
-        return gone
-    return create_allowed(demand, following, ports, pools, replace(turn, replaced=pool.name))
+    if turn.limits:
+        turn.limits.forget()  # this sweep may have deleted pools since it listed them
+    # The pool is the record of its failure: it goes once the limits have room for the next one.
+    leave = partial(replace_pool, demand, pool, found, ports, None, turn, last_look=last_look)
+    make_room = cache(lambda: leave().decision)
+    instead = replace(turn, replaced=pool.name, make_room=make_room)
+    made = create_allowed(demand, following, ports, pools, instead)
+    sent = made.decision.verdict == Verdict.CREATE or made.decision.reason in REFUSED_BY_GKE
+    return made if sent else replace(made, attempt=attempt)
 
 
 def _leave_out_used(

@@ -81,6 +81,8 @@ class Turn:
     """None outside a sweep, and if the workload is too young for a failed creation."""
     replaced: str = ""
     """The failed pool in whose place the next one is created; it does not count against limits."""
+    make_room: Callable[[], Decision] | None = None
+    """Deletes that pool before the next one is created; None if it is deleted after that."""
     workload: WorkloadView | None = None
     """The owner as it was read. In a sweep, the read may be older than the turn."""
     had_pool: bool = False
@@ -201,7 +203,16 @@ def _create(
             cluster_uid=cluster_uid,
         )
         create = partial(_submit, demand, body, ports, pools, turn)
-        done = act_within_limits(demand, name, decision, create, ports, turn.limits, instead_of=turn.replaced)
+        done = act_within_limits(
+            demand,
+            name,
+            decision,
+            create,
+            ports,
+            turn.limits,
+            instead_of=turn.replaced,
+            make_room=turn.make_room,
+        )
     except (LabelBudgetExceeded, NoCapacity, InvalidRequest) as error:
         return _with(found, decide_gke_answer(name, "created", error))
     except (AlreadyExists, Busy) as conflict:

@@ -12,7 +12,8 @@ from shared.core import labels
 from shared.core.errors import Unavailable
 from shared.core.identity.names import build_owner_labels
 from shared.core.ports import FillError, Machines
-from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_pod
+from shared.perform.act_within_limits import Limits, Reserved
+from tests.builders import CLUSTER, NOW, a_claim, a_demand, a_demand_event, a_pod
 from tests.component.empty_pools import POLICY, STOCKOUT, TOLD, begin, name_of, refuse, run_empty, status
 from tests.component.looks import by_message, by_sweep
 from tests.component.test_component_needed_pools import HOSTS, JobSetWorld, slice_name
@@ -60,6 +61,23 @@ def test_a_limit_that_refuses_the_next_way_keeps_the_empty_pool(world: World) ->
 
     assert status(world, 0) == "RUNNING"
     assert "limit_chips" in str(world.cluster.notices)
+
+
+def test_nobody_takes_the_room_of_an_empty_pool_before_the_next_way_has_it(world: World) -> None:
+    """Seed 1019142 of the simulator: its deletion made room, and the list began anew, unpaused."""
+    begin(world)
+    refuse(world)
+    world.use(capacity_policies=read_policies(POLICY), limit_chips=16)
+    other, plain = replace(a_demand(), claim=replace(a_claim(), name="other")), world.pools.delete
+
+    def delete(cluster: str, name: str) -> None:
+        plain(cluster, name)
+        assert not isinstance(Limits(CLUSTER, world.ports).reserve(other, "other"), Reserved)
+
+    world.pools.delete = delete  # type: ignore[method-assign]
+    by_sweep(world)
+
+    assert (status(world, 0), status(world, 1)) == ("STOPPING", "PROVISIONING")
 
 
 def test_of_two_empty_pools_one_goes_and_none_is_created(world: World) -> None:
