@@ -80,7 +80,8 @@ def give_up_lost(demand: Demand, pod: PodView, lost: PoolSnapshot, ports: Ports,
     if turn.limits:
         turn.limits.forget()  # this sweep may have deleted pools since it listed them
     # The pool is the record of its failure: it goes once the limits have room for the next one.
-    make_room = cache(lambda: replace_pool(demand, pool, found, ports, None, turn, last_look=last_look).decision)
+    leave = partial(replace_pool, demand, pool, found, ports, None, turn, last_look=last_look)
+    make_room = cache(lambda: leave().decision)
     instead = replace(turn, replaced=(*turn.replaced, pool.name), make_room=make_room)
     made = create_allowed(demand, following, ports, pools, instead)
     sent = made.decision.verdict == Verdict.CREATE or made.decision.reason in REFUSED_BY_GKE

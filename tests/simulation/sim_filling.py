@@ -48,8 +48,7 @@ class FillJudge:
         self.late_successes = 0
         """Creations that found machines while GKE tried again."""
         self.late_machines = 0
-        """Machines that came between a look and the delete, which was the next call; and nodes that
-        came after a young look (`LOOK_SECONDS_MAX`)."""
+        """Machines and nodes that came between the last look at them and the delete."""
         self.late_claims: set[str] = set()
         """Claims that got a second pool whose request was on its way, which is counted."""
         self._left: dict[tuple[str, str], _Left] = {}

@@ -105,8 +105,8 @@ def _rest(world: World, sweeps: tuple[int, ...]) -> None:
             still_since, changes = world.time.now, world.changes
         elif world.time.now - swept_at < SAME_SECONDS:
             continue
-        elif world.time.now - still_since >= CALM_SECONDS and _is_calm(world):
-            break
+        elif swept_at - still_since >= CALM_SECONDS and _is_calm(world):
+            break  # that sweep saw that all waits are over, and has changed nothing
         world.sweep()
         swept_at = world.time.now
     # One sweep deletes only so many failed pools, so those that are left need a sweep each.

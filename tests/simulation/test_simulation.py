@@ -16,7 +16,7 @@ from tests.simulation.sim_judge import Violation
 from tests.simulation.sim_process import prepared
 from tests.simulation.sim_run import run_story
 from tests.simulation.sim_stories import make_story
-from tests.simulation.sim_story import Act, Story
+from tests.simulation.sim_story import Act, Stock, Story
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,6 +77,21 @@ def test_a_plain_life_violates_nothing() -> None:
 
     assert result.violations == []
     assert (result.figures["creates"], result.figures["deletes"]) == (2, 2), "\n".join(result.lines)
+
+
+@pytest.mark.usefixtures("_prepared")
+def test_a_story_whose_last_sweep_begins_something_is_not_at_rest() -> None:
+    """Seed 1022713: the last wait ended after the last sweep but one, and GKE tries for long."""
+    acts = (
+        Act(5.0, "create", 0, "train", "StatefulSet", "gpu", 1),
+        Act(300.0, "preempt", 0, "train", count=2, flag=True),
+    )
+    stock = (Stock(0.0, "a", 1), Stock(0.0, "b", 0))
+
+    result = run_story(Story(seed=1, acts=acts, faults=(), sweeps=(), candidates=2, stock=stock), tell=True)
+
+    assert result.violations == [], "\n".join(result.lines)
+    assert result.figures["creations that failed after 35 minutes"] == 1
 
 
 @pytest.mark.usefixtures("_prepared")
