@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
-from shared.core.kinds.elastic import is_elastic_name
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def is_resizable(pool: PoolSnapshot) -> bool:
 
     With a list of capacity it may run with errors, because it keeps its nodes when it cannot grow.
     """
-    if pool.owner is None or not is_elastic_name(pool.owner.slice_name):
+    if pool.owner is None or not pool.owner.elastic:
         return False
     short = pool.status == PoolStatus.RUNNING_WITH_ERROR and pool.owner.candidates[1] > 1
     return short or pool.status == PoolStatus.RUNNING

@@ -10,7 +10,9 @@ import pytest
 from shared.core import labels
 from shared.core.errors import NameUnfit
 from shared.core.identity.names import build_owner_labels, parse_owner
-from tests.builders import CLUSTER, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
+from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
+from tests.unit.test_kind_job import a_job
+from tests.unit.test_kind_job import a_pod as a_job_pod
 
 if TYPE_CHECKING:
     from tests.component.world import World
@@ -69,6 +71,25 @@ def test_a_name_that_is_too_long_has_its_own_reason_and_costs_no_create(world: W
     assert world.says() == ("refuse", "name_unfit")
     assert "a shorter name" in world.last["message"]
     assert world.pools.calls == [("list", "")]
+
+
+@pytest.mark.parametrize("name", ["eval-any-policy", f"{'x' * 52}-any-policy"])
+def test_a_job_that_is_called_like_an_elastic_pool_keeps_its_slice(world: World, name: str) -> None:
+    pod = dataclasses.replace(
+        a_job_pod(name=name), name=f"{name}-0", uid="0", unschedulable=True, unschedulable_since=NOW - 60
+    )
+    world.cluster.pods.clear()
+    world.cluster.add(pod, a_job(metadata={"name": name}))
+    world.deliver(a_demand_event(pod))
+    pool = world.expect_one_pool()
+    world.pools.move(CLUSTER, pool, "RUNNING")
+    world.cluster.nodes[pool] = [f"n{index}" for index in range(4)]
+    world.cluster.pods.clear()
+    world.clock.advance(3600)
+
+    _, counts = world.sweep()
+
+    assert (counts["keep"], world.pools.count("delete"), world.pools.count("measure")) == (1, 0, 0)
 
 
 def test_a_pool_of_a_kind_that_this_version_does_not_know_is_not_ours_to_touch(world: World) -> None:

@@ -65,6 +65,20 @@ def test_a_seed_gives_the_same_story_in_another_process() -> None:
 
 
 @pytest.mark.usefixtures("_prepared")
+@pytest.mark.parametrize("kind", ["Job", "StatefulSet"])
+def test_a_workload_that_is_called_like_an_elastic_pool_keeps_its_slice(kind: str) -> None:
+    acts = (
+        Act(5.0, "create", 0, "eval-any-policy", kind, "two", 1),
+        Act(900.0, "preempt", 0, "eval-any-policy", count=2),
+    )
+
+    result = run_story(Story(seed=1, acts=acts, faults=(), sweeps=(60.0, 910.0)))
+
+    assert result.violations == []
+    assert (result.figures["creates"], result.figures["deletes"]) == (1, 0)
+
+
+@pytest.mark.usefixtures("_prepared")
 def test_a_plain_life_violates_nothing() -> None:
     acts = (
         Act(5.0, "create", 0, "train", "JobSet", "two", 2, flag=True),

@@ -122,12 +122,26 @@ def test_what_shapes_the_nodes_changes_the_name(other: PodTemplate) -> None:
 def test_every_name_is_a_legal_label_value_and_is_known_again(workload: str) -> None:
     name = name_elastic(workload, a_gpu_template())
     assert len(name) <= 63
-    assert is_elastic_name(name)
+    assert is_elastic_name(workload, name)
 
 
-@pytest.mark.parametrize("name", ["train-0", "train-workers-0", "rays-any-0", "rays-any-x7k2p", "train", ""])
-def test_the_name_of_a_slice_is_never_taken_for_an_elastic_pool_s(name: str) -> None:
-    assert not is_elastic_name(name)
+@pytest.mark.parametrize(
+    ("workload", "name"),
+    [
+        ("train", "train-0"),
+        ("train", "train-workers-0"),
+        ("rays", "rays-any-0"),
+        ("rays", "rays-any-x7k2p"),
+        ("train", "train"),
+        ("train", ""),
+        ("eval-any-policy", "eval-any-policy"),
+        ("eval-any-policy", "eval-any-policy-0"),
+        ("eval", "eval-all-any-policy"),
+        (f"{'x' * 52}-any-policy", f"{'x' * 52}-any-policy"),
+    ],
+)
+def test_the_name_of_a_slice_is_never_taken_for_an_elastic_pool_s(workload: str, name: str) -> None:
+    assert not is_elastic_name(workload, name)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from shared.core.decide.failures import Failure, classify_failure
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pools import PoolStatus
-from shared.core.kinds.elastic import is_elastic_name
 from shared.core.settings import Mode
 from shared.core.times import measure_seconds
 
@@ -74,7 +73,7 @@ def _holds_machines(facts: PoolFacts, settings: Settings) -> bool:
     """
     pool, owner = facts.pool, facts.pool.owner
     index, count = owner.candidates if owner else (0, 1)
-    elastic = owner is not None and is_elastic_name(owner.slice_name) and count == 1
+    elastic = owner is not None and owner.elastic and count == 1
     if owner is not None and settings.find_mode(owner.namespace) == Mode.ACTIVE and index + 1 < count:
         return False
     return elastic or (pool.reserved and may_hold_machines(pool)) or facts.nodes > 0
@@ -89,7 +88,7 @@ def may_hold_machines(pool: PoolSnapshot) -> bool:
     """
     if pool.status != PoolStatus.ERROR:
         return pool.status != PoolStatus.STOPPING
-    elastic = pool.owner is None or is_elastic_name(pool.owner.slice_name)
+    elastic = pool.owner is None or pool.owner.elastic
     partial = pool.node_count != 1 and (elastic or pool.gpus_per_node > 0)
     made_some = classify_failure(pool.error) in (Failure.INTERNAL, Failure.UNKNOWN) or _RUNNING.search(pool.error)
     return partial or bool(made_some)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from shared.core import labels
 from shared.core.counts import SECONDS_MAX, parse_count
 from shared.core.errors import Broken, NameUnfit
+from shared.core.kinds.elastic import is_elastic_name
 from shared.core.kinds.table import KINDS, find_kind
 
 if TYPE_CHECKING:
@@ -136,6 +137,11 @@ class PoolOwner:
     """UID of the cluster's namespace ``kube-system``; empty for pools of 0.1.0 too."""
     idle_seconds: int = 0
     """How long the pool may stay without use after its workload is over; never set by Go's."""
+
+    @property
+    def elastic(self) -> bool:
+        """Return whether the pool is the elastic one of its workload and shape."""
+        return is_elastic_name(self.name, self.slice_name)
 
     @property
     def candidates(self) -> tuple[int, int]:

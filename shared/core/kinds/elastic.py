@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _MARK = "any"
 _DIGEST_CHARACTERS = 6
-_NAME = re.compile(rf".+-{_MARK}-[a-z2-7]{{{_DIGEST_CHARACTERS}}}")
+_SHAPE = re.compile(rf"[a-z2-7]{{{_DIGEST_CHARACTERS}}}")
 _READABLE_CHARACTERS = 63 - len(_MARK) - _DIGEST_CHARACTERS - 2
 _ANNOTATIONS = (
     labels.ADDITIONAL_NODE_NETWORKS,
@@ -71,12 +71,22 @@ def name_shape(template: PodTemplate) -> str:
 
 def name_elastic(workload_name: str, template: PodTemplate) -> str:
     """Return the slice name of an elastic pool, ``<workload>-any-<shape>``: a valid label value."""
-    return f"{workload_name[:_READABLE_CHARACTERS].rstrip('-._')}-{_MARK}-{name_shape(template)}"
+    return f"{_begin_name(workload_name)}{name_shape(template)}"
 
 
-def is_elastic_name(slice_name: str) -> bool:
-    """Return whether a slice name is one of `name_elastic`."""
-    return bool(_NAME.fullmatch(slice_name))
+def is_elastic_name(workload_name: str, slice_name: str) -> bool:
+    """Return whether a slice name is one of `name_elastic` for a workload.
+
+    A slice has the name of its workload, alone or with an index at its end. So no name that a user
+    chose decides this.
+    """
+    begin = _begin_name(workload_name)
+    shape = slice_name.removeprefix(begin)
+    return slice_name not in (workload_name, shape) and bool(_SHAPE.fullmatch(shape))
+
+
+def _begin_name(workload_name: str) -> str:
+    return f"{workload_name[:_READABLE_CHARACTERS].rstrip('-._')}-{_MARK}-"
 
 
 def list_elastic(workload: WorkloadView) -> list[SliceOfPod]:
@@ -140,7 +150,7 @@ def find_slice(kind: Kind, pod: PodView, workload: WorkloadView) -> SliceOfPod |
 
 def has_slice(kind: Kind, workload: WorkloadView, slice_name: str, pods: Sequence[PodView] | None) -> bool:
     """Return whether the live workload still needs a slice or pool; see `Kind.has_slice`."""
-    if is_elastic_name(slice_name):
+    if is_elastic_name(workload.name, slice_name):
         return any(each.name == slice_name for each in list_elastic(workload))
     return kind.has_slice(leave_out_elastic(workload), slice_name, pods)
 
