@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from standins.controlplane.plane import ControlPlane
 
 NAME = "autoscaler-1.33"
-pytestmark = [pytest.mark.cluster, pytest.mark.controller(NAME)]
+pytestmark = [pytest.mark.cluster, pytest.mark.controller(NAME), pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("row", list_rows(UPSTREAM), ids=lambda row: row.play.__name__)
