@@ -102,7 +102,7 @@ KNOWN: tuple[Known, ...] = (
             "A pool that ran before the round began counts as held only 35 minutes after its creation, because "
             "it is taken for one that came late."
         ),
-        seed=1001111,
+        seed=1004488,
     ),
 )
 
