@@ -2,7 +2,8 @@
 
 The ports are in memory, so the CPU is that of the rules and of the shell, without HTTP and JSON.
 For each pool there are a workload and five waiting pods: a refused leader and four followers. The
-largest sweep runs with limits too: at the limit, and with room for a pool for each leader.
+largest sweep runs with a limit too, which is reached. Then it creates a pool for each leader:
+without a limit, and with one that has room for all, beside that without.
 
 Then all leaders wait for their own pool, which the autoscaler is to fill, or which GKE creates with
 its nodes.
@@ -163,7 +164,8 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
     cases: tuple[tuple[int, str, Settings, NodeSource | None], ...] = (
         *((size, "", no_create, None) for size in SIZES),
         (most, " at a limit", at_limit, None),
-        (most, " with a limit that has room for all", with_room, None),
+        (most, " of leaders that all get one", Settings(clusters={}), None),
+        (most, " of leaders that all get one, with a limit that has room for all", with_room, None),
         *(
             (size, f" that are waited for, nodes by {source}", no_create, source)
             for size in WAITED_FOR

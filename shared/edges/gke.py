@@ -53,7 +53,7 @@ class _Transport(ClusterManagerRestTransport):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        bound_session(self._session)
+        bound_session(self._session, self._host)
 
 
 class GkeNodePools:

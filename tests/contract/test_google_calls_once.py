@@ -160,3 +160,21 @@ def test_an_answer_that_comes_in_drops_ends_with_the_total_deadline(server: Sock
     with pytest.raises(Unavailable, match="the answer takes more than 30 s"):
         open_edge(server.url, Leaping()).list(CLUSTER)
     assert server.requests == 1
+
+
+@pytest.mark.parametrize(("exempt", "requests"), [("", 2), ("gke.invalid", 0)])
+@pytest.mark.parametrize("call", ["get", "measure"])
+def test_the_proxy_of_the_environment_is_read_once(
+    server: Socket, call: str, exempt: str, requests: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To read the environment for each request takes a tenth of the CPU of an event."""
+    server.answers = [GOOD, GOOD]
+    monkeypatch.setenv("HTTP_PROXY", server.url)
+    monkeypatch.setenv("NO_PROXY", exempt)
+    edge = open_edge("http://gke.invalid")
+    for _ in range(2):
+        with suppress(Unavailable):  # without the proxy there is no such host
+            CALLS[call](edge)
+        monkeypatch.delenv("HTTP_PROXY", raising=False)
+
+    assert server.requests == requests

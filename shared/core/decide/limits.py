@@ -87,7 +87,7 @@ class CountedPools:
         self.until = min((each.made_at for each in reserved.values()), default=math.inf) + RESERVED_SECONDS
         """Unix seconds at which the first of the reservations no longer counts."""
         self._chips = Counter(self.pools.sum_by_namespace(_count_kept_chips))
-        self._slices = self.pools.sum_by_namespace(_count_kept).total()
+        self._slices = self.pools.sum_by_namespace(may_hold_machines).total()
         self.put(reserved)
 
     def put(self, entries: Mapping[str, Reservation | None]) -> None:
@@ -138,12 +138,8 @@ def name_pool(claim: Claim, pools: PoolIndex) -> str:
     return own[-1].name if own else build_pool_name(claim)
 
 
-def _count_kept(pool: PoolSnapshot) -> int:
-    return int(may_hold_machines(pool))
-
-
 def _count_kept_chips(pool: PoolSnapshot) -> int:
-    return count_pool_chips(pool) * _count_kept(pool)
+    return count_pool_chips(pool) * may_hold_machines(pool)
 
 
 def keep_current(entries: Mapping[str, Reservation], now: float) -> dict[str, Reservation]:

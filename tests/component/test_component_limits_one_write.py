@@ -1,0 +1,82 @@
+"""Threads that reserve at the same time share one write of the ledger, and each gets its answer."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core.decisions import Decision
+from shared.core.errors import StaleView, Unavailable
+from shared.perform.act_within_limits import Limits, Reserved
+from tests.builders import CLUSTER, a_claim, a_demand
+from tests.component.crowd import CHIPS
+
+if TYPE_CHECKING:
+    from shared.core.errors import ProvisionerError
+    from shared.core.ports import Ledger
+    from tests.component.world import World
+
+THREADS = 8
+SECONDS = 30
+
+
+def reserve_all(world: World) -> dict[int, Any]:
+    """Let one thread write; the others ask meanwhile. Return what each got or met."""
+    limits, plain = Limits(CLUSTER, world.ports), world.cluster.write_ledger
+    begun, asked, found = threading.Event(), threading.Semaphore(0), dict[int, Any]()
+
+    def write(namespace: str, ledger: Ledger) -> Ledger:
+        if not begun.is_set():
+            begun.set()
+            for _ in range(THREADS - 1):
+                assert asked.acquire(timeout=SECONDS)
+            threading.Event().wait(0.1)  # from the sign to the queue is one line
+        return plain(namespace, ledger)
+
+    def ask(number: int) -> None:
+        demand = dataclasses.replace(a_demand(), claim=a_claim(slice_key=f"default/slice-{number}"))
+        if number:
+            begun.wait(SECONDS)
+            asked.release()
+        try:
+            found[number] = limits.reserve(demand, f"pool-{number}")
+        except Exception as error:  # noqa: BLE001 -- the test looks at it
+            found[number] = error
+
+    world.cluster.write_ledger = write  # type: ignore[method-assign]
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(THREADS)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(SECONDS)
+    return found
+
+
+@pytest.mark.parametrize("room", [3, THREADS])
+def test_what_waits_is_written_at_once_and_what_does_not_fit_is_refused(world: World, room: int) -> None:
+    world.use(limit_chips=room * CHIPS)
+    found = reserve_all(world)
+
+    ledger = world.cluster.ledgers[world.ports.settings.own_namespace]
+    assert ledger.version == "2"  # one write of the first, and one of all others
+    assert {f"pool-{number}" for number, each in found.items() if isinstance(each, Reserved)} == set(
+        ledger.entries
+    )
+    assert len(ledger.entries) == room
+    assert sum(isinstance(each, Decision) for each in found.values()) == THREADS - room
+
+
+@pytest.mark.parametrize(("error", "failed"), [(Unavailable("503"), 1), (StaleView("another process"), 0)])
+def test_an_error_of_one_write_is_met_by_one_thread_only(
+    world: World, error: ProvisionerError, failed: int
+) -> None:
+    world.use(limit_chips=THREADS * CHIPS)
+    world.cluster.fail_next("write_ledger", error)
+    found = reserve_all(world)
+
+    assert sum(isinstance(each, Reserved) for each in found.values()) == THREADS - failed
+    assert [each for each in found.values() if isinstance(each, Exception)] == [error] * failed
+    assert len(world.cluster.ledgers[world.ports.settings.own_namespace].entries) == THREADS - failed
