@@ -18,7 +18,8 @@ from tests.component.looks import by_message, by_sweep
 from tests.component.turns import Crash, TakingTurnsPools, Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
     from shared.core.errors import ProvisionerError
     from tests.component.world import World
@@ -74,6 +75,29 @@ def test_after_a_stockout_the_next_attempt_has_a_new_name_and_the_failed_pool_go
     world.pools.move(CLUSTER, name_of(1), "RUNNING")
     look(world)
     assert world.pools.names(CLUSTER) == [name_of(1)]
+
+
+@pytest.mark.parametrize("pods", [0, 1], ids=["nodes", "a node with a pod"])
+def test_a_failed_pool_whose_nodes_come_while_the_next_attempt_is_created_stays(
+    world: World, look: By, pods: int
+) -> None:
+    """Seed 1022814 of the simulator: the last look at the pool was before the create."""
+    begin(world)
+    fail(world)
+    world.clock.advance(80)
+    create = world.pools.create
+
+    def fill(cluster: str, node_pool: Mapping[str, Any]) -> None:
+        create(cluster, node_pool)
+        world.cluster.nodes[name_of(0)] = ["n1", "n2", "n3", "n4"][: 4 - 3 * pods]
+        if pods:
+            world.cluster.bind(name_of(0))
+
+    world.pools.create = fill  # type: ignore[method-assign]
+    look(world)
+
+    states = {name: pool.status for (_, name), pool in world.pools.pools.items()}
+    assert states == {name_of(0): "ERROR", name_of(1): "PROVISIONING"}
 
 
 def test_the_pauses_are_one_two_and_four_minutes(world: World, look: By) -> None:
