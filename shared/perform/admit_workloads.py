@@ -17,14 +17,14 @@ from shared.core.decide.admission_checks import (
     refuse_owner,
 )
 from shared.core.decide.demands import refuse_rejected
-from shared.core.decide.gangs import GangAnswer, GangState, plan_gang
-from shared.core.decisions import Decision, Verdict
+from shared.core.decide.gangs import GangAnswer, plan_gang
+from shared.core.decisions import Decision
 from shared.core.errors import Rejected
 from shared.core.kueue import find_seconds
 from shared.core.times import format_time
 from shared.perform.disk_zones import add_disks
 from shared.perform.explain import explain
-from shared.perform.gang_pools import describe_slices, give_pools, judge_round
+from shared.perform.gang_pools import describe_slices, give_pools
 from shared.perform.outcome import Outcome
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 
@@ -94,7 +94,7 @@ class Admission:
             Retryable: something could not be read, or has changed; a later look answers.
             Denied: a permission is missing.
         """
-        live, outcomes, owner = self.ports.clusters[self.cluster], list[Outcome](), None
+        live, outcomes, owner, whole = self.ports.clusters[self.cluster], list[Outcome](), None, True
         found: WorkloadView | Decision | None
         found = refuse_owner(queued, self.ports.settings.kinds) or self._find_owner(queued)
         if found is None:
@@ -107,12 +107,13 @@ class Admission:
         if isinstance(made, Decision):
             answer = answer_decision(made, uid=queued.uid, retries=state.retries)
         else:
+            whole = not made.slices
             outcomes = describe_slices(self.cluster, made, self.ports)
             answer = answer_gang(made, uid=queued.uid, retries=state.retries, now=self.ports.clock.now())
         self._tell(queued, state, answer)
         if answer.word == Word.PENDING and outcomes:
             return outcomes
-        if answer.word != Word.PENDING:
+        if answer.word != Word.PENDING or whole:
             explain(live, answer.decision, objects=(owner,))
         facts = {"check": state.name, "state": str(answer.word)}
         said = Outcome(decision=answer.decision, cluster=self.cluster, subject=str(queued), facts=facts)
@@ -136,22 +137,17 @@ class Admission:
         gang = plan_gang(self.cluster, add_disks(self.cluster, owner, self.ports), self.ports.settings)
         if isinstance(gang, Decision):
             return gang
-        ended = judge_round(gang, pools, self.ports, seconds, since=queued.reserved_at or 0.0)
-        if ended is not None:
-            if ended.verdict != Verdict.WAIT:
-                return ended
-            explain(self.ports.clusters[self.cluster], ended, objects=(owner,))
-            return GangAnswer(state=GangState.WAITING, decision=ended)
         return give_pools(
             self.cluster,
             gang,
             owner,
             self.ports,
             pools=pools,
+            seconds=seconds,
+            since=queued.reserved_at or 0.0,
             cap=self.cap,
             limits=self.limits,
             creations=self.creations,
-            since=queued.reserved_at or 0.0,
         )
 
     def _tell(self, queued: QueuedWorkload, state: CheckState, answer: CheckAnswer) -> None:

@@ -14,6 +14,7 @@ from shared.core.decide.error_answers import decide_failure
 from shared.core.decide.gangs import (
     GangAnswer,
     GangState,
+    answer_whole,
     decide_late,
     decide_purchase,
     decide_starved,
@@ -27,6 +28,7 @@ from shared.core.errors import Denied, ProvisionerError, Retryable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.perform.act_within_limits import find_limits
+from shared.perform.emergency_stop import read_stop
 from shared.perform.explain import explain
 from shared.perform.fillings import read_trying
 from shared.perform.make_attempt import Turn, make_attempt
@@ -52,23 +54,39 @@ FIRST_ATTEMPT = 0
 _QUIET = (Verdict.KEEP, Verdict.WAIT)
 
 
-def judge_round(
-    gang: Gang, pools: Sequence[PoolSnapshot], ports: Ports, seconds: float, *, since: float
+def refuse_purchase(
+    missing: Sequence[Demand],
+    workload: WorkloadView,
+    ports: Ports,
+    pools: Sequence[PoolSnapshot],
+    limits: Limits | None,
 ) -> Decision | None:
-    """Return that a round ends (DELETE) or only waits for GKE (WAIT); None to go on with it.
+    """Return why we do not create all of some pools as things are; None if we do, or for no pools.
 
     Args:
-        gang: the demands of all slices of the workload.
-        pools: every pool of the cluster, listed just now.
+        missing: the demands of slices of one workload.
+        workload: theirs.
         ports: the outside world.
-        seconds: how long a part of the pools may be held.
-        since: unix seconds in which the round began.
+        pools: every pool of the cluster.
+        limits: what counts against the limits; None if none is set.
+
+    Raises:
+        Retryable: something could not be read.
+        Denied: a permission is missing.
     """
-    if ports.reads_fillings:
-        starved = decide_starved(gang, pools, _read_trying(gang, pools, ports))
-    else:
-        starved = decide_unread(gang, pools, since=since)
-    return starved or decide_late(gang, pools, seconds, since=since, now=ports.clock.now())
+    if not missing:
+        return None
+    cluster, index = missing[0].claim.cluster, PoolIndex.of(pools)
+    own = [pool.name for each in missing for pool in index.list_claimed(each.claim.hash)]
+    namespace = ports.clusters[cluster].get_namespace(workload.namespace)
+    return decide_purchase(
+        missing,
+        namespace.labels if namespace else {},
+        stop=read_stop(cluster, ports),
+        usage=limits.measure(missing[0], *own) if limits else None,
+        now=ports.clock.now(),
+        settings=ports.settings,
+    )
 
 
 def _read_trying(gang: Gang, pools: Sequence[PoolSnapshot], ports: Ports) -> dict[str, Decision]:
@@ -91,12 +109,15 @@ def give_pools(
     ports: Ports,
     *,
     pools: Sequence[PoolSnapshot],
+    seconds: float,
+    since: float,
     cap: DeletionCap | None = None,
     limits: Limits | None = None,
     creations: Creations | None = None,
-    since: float = 0.0,
 ) -> GangAnswer:
     """Create what is missing of the pools of a gang, and say how far they are.
+
+    Nothing is created while GKE finds no capacity for a slice, or while we refuse a part of it.
 
     `gather` must take the owner of these pools as live (`shared.core.decide.capacity_first`).
 
@@ -106,10 +127,11 @@ def give_pools(
         workload: as it was read just now.
         ports: the outside world.
         pools: every pool of the cluster, listed just now.
+        seconds: how long a part of the pools may be held.
+        since: unix seconds in which the round began, at the end of the gang's own pause.
         cap: how many pools this sweep may still delete; None outside a sweep.
         limits: what counts against the limits, if several workloads share it.
         creations: what GKE says of pools that it has created; None outside a sweep.
-        since: unix seconds of the end of the gang's own pause.
 
     Raises:
         Retryable: something could not be read or is in progress. Other slices may have got theirs.
@@ -117,15 +139,14 @@ def give_pools(
     """
     limits = limits or find_limits(cluster, ports)
     turn = Turn(ports.clock.now(), cap, limits, creations, workload=workload, since=since)
-    missing = list_missing(gang, pools)
-    if missing:
-        own = [pool.name for each in missing for pool in PoolIndex.of(pools).list_claimed(each.claim.hash)]
-        usage = limits.measure(missing[0], *own) if limits else None
-        namespace = ports.clusters[cluster].get_namespace(workload.namespace)
-        said = namespace.labels if namespace else {}
-        refused = decide_purchase(missing, said, usage=usage, now=ports.clock.now(), settings=ports.settings)
-        if refused:
-            return GangAnswer(state=GangState.REFUSED, decision=refused)
+    missing, late = list_missing(gang, pools), partial(decide_late, gang, pools, seconds, since=since)
+    if ports.reads_fillings:
+        whole = decide_starved(gang, pools, _read_trying(gang, pools, ports))
+    else:
+        whole = decide_unread(gang, pools, since=since)
+    whole = whole or refuse_purchase(missing, workload, ports, pools, limits) or late(now=ports.clock.now())
+    if whole:
+        return answer_whole(whole, held=len(missing) < len(gang))
     tasks = [partial(_give_pool, demand, workload, ports, pools, turn) for demand in gang]
     slices: list[tuple[Demand, AttemptDecision]] = []
     errors: list[ProvisionerError] = []
@@ -138,7 +159,12 @@ def give_pools(
             slices.append((demand, done))
     if errors:  # an error that a person must repair comes before one that a retry repairs
         raise min(errors, key=lambda each: isinstance(each, Retryable))
-    return judge_gang(slices)
+    answer = judge_gang(slices)
+    if answer.state != GangState.REFUSED:
+        return answer
+    refused = {each.claim.slice_name for each, made in slices if made.decision.verdict == Verdict.REFUSE}
+    whole = late(refused=refused, now=ports.clock.now())
+    return answer_whole(whole, held=True) if whole else answer
 
 
 def _give_pool(

@@ -7,6 +7,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, cast
 
+from shared.core.decide.gangs import NO_CAPACITY
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import ProvisionerError
 from shared.core.identity.pool_index import PoolIndex
@@ -68,6 +69,8 @@ class _LeaderAnswers:
         self._answered = set[str]()
         self._refused: list[tuple[PodView, Outcome]] = []
         """The leaders that a limit refuses, with their answers."""
+        self._starved = defaultdict[tuple[str, str, str], set[str]](set)
+        """By workload, the slices for which GKE finds no capacity."""
 
     def run(self, leaders: Sequence[PodView]) -> None:
         swept = self._swept
@@ -82,6 +85,7 @@ class _LeaderAnswers:
         for pods, done in swept.for_each(self._answer, list(by_workload.values())):
             if isinstance(done, Exception):
                 self._add_failure(pods, done)
+        self._release_one(by_workload)
         self._make_room()
         self._explain_followers()
 
@@ -116,10 +120,6 @@ class _LeaderAnswers:
             swept.report.add_error(f"reservations of {swept.name}", error)
 
     def _answer(self, pods: Sequence[PodView]) -> None:
-        swept, home = self._swept, _find_home(pods[0])
-        if released := release_partial(swept.name, home, pods, swept.live, list_pools=self._list_recent):
-            swept.report.outcomes.append(released)
-            return
         for pod in pods:
             try:
                 self._answer_pod(pod)
@@ -144,6 +144,32 @@ class _LeaderAnswers:
         swept.figures.add_answer(pod, outcome, self._listed.find(outcome.pool), now=swept.now())
         if (outcome.decision.verdict, outcome.decision.reason) == _REFUSED_BY_LIMIT:
             self._refused.append((pod, outcome))
+        if outcome.demand and outcome.decision.reason in NO_CAPACITY:
+            self._starved[_find_home(pod)].add(outcome.demand.claim.slice_name)
+
+    def _release_one(self, waiting: Mapping[tuple[str, str, str], Sequence[PodView]]) -> None:
+        """Suspend one workload of which only a part has its pools, because GKE has no capacity.
+
+        What it gives back may serve the others, so the next sweep looks at them again.
+        """
+        swept = self._swept
+        for home in [each for each in waiting if each in self._starved]:
+            try:
+                released = release_partial(
+                    swept.name,
+                    home,
+                    waiting[home],
+                    swept.live,
+                    starved=self._starved[home],
+                    limits=swept.limits,
+                    list_pools=self._list_recent,
+                )
+            except Exception as error:  # noqa: BLE001 -- the net of this workload
+                swept.report.add_error(" ".join(home), error)
+                continue
+            if released:
+                swept.report.outcomes.append(released)
+                return
 
     def _read_recent(self, pod: PodView) -> PodView | None:
         """Return a leader as it was at most `SHARED_SECONDS` ago; None if it no longer waits."""

@@ -54,7 +54,16 @@ KNOWN: tuple[Known, ...] = (
             "The last slice gets its machines after its round was ended. All pools are given back then, although "
             "no slice lacks one by that time."
         ),
-        seed=1003416,
+        seed=1387,
+    ),
+    Known(
+        name="gang whose rounds end before the second way",
+        pattern=r"served when there is capacity: .*\[pool_in_use\]'? is the last word for .*there is room",
+        sentence=(
+            "Others use a pool of a gang, so it counts as held from the begin of each round. With rare sweeps the "
+            "round ends before the second way is tried, and the next round begins with the first way again."
+        ),
+        seed=4876,
     ),
     Known(
         name="empty pool beside one that others use",

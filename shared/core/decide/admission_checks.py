@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import find_pause
-from shared.core.decide.gangs import GangState
+from shared.core.decide.gangs import NO_CAPACITY, GangState
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.kinds.table import KINDS, find_kind
 
@@ -102,7 +102,8 @@ def answer_gang(answer: GangAnswer, *, uid: str, retries: int, now: float) -> Ch
     """Return the answer after the pools of all slices were made or looked at.
 
     A pause of one slice says that its list of capacity is through. Kueue is told to try again, so
-    that the quota and the pools of the other slices are free for other workloads meanwhile.
+    that the quota and the pools of the other slices are free for other workloads meanwhile. What we
+    refuse keeps both while some slices have pools.
 
     Args:
         answer: what came of the slices.
@@ -112,9 +113,10 @@ def answer_gang(answer: GangAnswer, *, uid: str, retries: int, now: float) -> Ch
     """
     if answer.state == GangState.READY:
         return CheckAnswer(word=Word.READY, decision=answer.decision)
-    if answer.state == GangState.REFUSED:
+    if answer.state in (GangState.REFUSED, GangState.ENDED):
         return answer_decision(answer.decision, uid=uid, retries=retries)
-    pauses = [made.next_at - now for _, made in answer.slices if made.next_at is not None]
+    starved = [made for _, made in answer.slices if made.decision.reason in NO_CAPACITY]
+    pauses = [made.next_at - now for made in starved if made.next_at is not None]
     if pauses:
         return _retry(answer.decision, uid=uid, retries=retries, least=max(pauses))
     return CheckAnswer(word=Word.PENDING, decision=answer.decision)
