@@ -54,6 +54,8 @@ class GangState(StrEnum):
     """Some do not have it yet."""
     REFUSED = "refused"
     """Some do not get it as things are. If that is our own refusal, no slice has a pool."""
+    NEVER = "never"
+    """The spec alone is refused, whatever the settings are."""
     ENDED = "ended"
     """GKE has not made all of them in time, so those that are there are given back."""
 
