@@ -12,19 +12,22 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.admission_checks import (
     Word,
-    answer_decision,
     answer_gang,
+    answer_refused,
+    is_final,
     refuse_owner,
 )
 from shared.core.decide.demands import refuse_rejected
-from shared.core.decide.gangs import GangAnswer, GangState, plan_gang
-from shared.core.decisions import Decision, Verdict
+from shared.core.decide.gangs import plan_gang
+from shared.core.decide.needed_pools import LOST
+from shared.core.decisions import Decision, Reason
 from shared.core.errors import Rejected
+from shared.core.identity.pool_index import PoolIndex
 from shared.core.kueue import find_seconds
 from shared.core.times import format_time
 from shared.perform.disk_zones import add_disks
 from shared.perform.explain import explain
-from shared.perform.gang_pools import describe_slices, give_pools, judge_round
+from shared.perform.gang_pools import describe_slices, give_pools
 from shared.perform.outcome import Outcome
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from shared.core.decide.admission_checks import CheckAnswer
+    from shared.core.decide.gangs import GangAnswer
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.kueue import Check, CheckState, QueuedWorkload
     from shared.core.ports import Ports, Queues
@@ -96,69 +100,54 @@ class Admission:
             Retryable: something could not be read, or has changed; a later look answers.
             Denied: a permission is missing.
         """
-        live, outcomes, owner = self.ports.clusters[self.cluster], list[Outcome](), None
-        found: WorkloadView | Decision | None
-        found = refuse_owner(queued, self.ports.settings.kinds) or self._find_owner(queued)
-        if found is None:
+        owner, made = self._give(queued, state, pools, seconds)
+        if made is None:
             return []
-        made: GangAnswer | Decision
-        if isinstance(found, Decision):
-            made = found
-        else:
-            owner, made = found, self._give(queued, state, found, pools, seconds)
-        if isinstance(made, Decision):
-            answer = answer_decision(made, uid=queued.uid, retries=state.retries)
-        else:
-            outcomes = describe_slices(self.cluster, made, self.ports)
-            answer = answer_gang(made, uid=queued.uid, retries=state.retries, now=self.ports.clock.now())
+        outcomes = describe_slices(self.cluster, made, self.ports)
+        answer = answer_gang(made, uid=queued.uid, retries=state.retries, now=self.ports.clock.now())
         self._tell(queued, state, answer)
         if answer.word == Word.PENDING and outcomes:
             return outcomes
-        if answer.word != Word.PENDING:
-            explain(live, answer.decision, objects=(owner,))
+        if answer.word != Word.PENDING or not made.slices:
+            explain(self.ports.clusters[self.cluster], answer.decision, objects=(owner,))
         facts = {"check": state.name, "state": str(answer.word)}
         said = Outcome(decision=answer.decision, cluster=self.cluster, subject=str(queued), facts=facts)
         return [*outcomes, said]
 
-    def _find_owner(self, queued: QueuedWorkload) -> WorkloadView | Decision | None:
-        """Return the owner as Kueue will resume it; None if it is replaced or on its way out."""
+    def _give(
+        self, queued: QueuedWorkload, state: CheckState, pools: Sequence[PoolSnapshot], seconds: int
+    ) -> tuple[WorkloadView | None, GangAnswer | None]:
+        """Return the owner as Kueue will resume it, and what came of its slices.
+
+        There is no answer if the owner is replaced or on its way out.
+        """
+        settings, owner = self.ports.settings, None
+        held = any(pool.status not in LOST for pool in PoolIndex.of(pools).list_owned(queued.owner_uid))
+        if refused := refuse_owner(queued, settings.kinds):
+            final = refused.reason == Reason.OWNER_KIND_UNKNOWN
+            return None, answer_refused(refused, final=final, held=held)
         try:
             owner = self.queues.view_owner(queued)
-        except Rejected as error:
-            return refuse_rejected(error)
-        return owner if owner and owner.uid == queued.owner_uid and not owner.deleting else None
-
-    def _give(
-        self,
-        queued: QueuedWorkload,
-        state: CheckState,
-        owner: WorkloadView,
-        pools: Sequence[PoolSnapshot],
-        seconds: int,
-    ) -> GangAnswer | Decision:
-        try:
+            if owner is None or owner.uid != queued.owner_uid or owner.deleting:
+                return None, None
             seconds = find_seconds(owner.marks, seconds)
         except Rejected as error:
-            return refuse_rejected(error)
-        gang = plan_gang(self.cluster, add_disks(self.cluster, owner, self.ports), self.ports.settings)
+            # Without an owner a flavor of the queue contradicts the spec.
+            return owner, answer_refused(refuse_rejected(error), final=owner is not None, held=held)
+        gang = plan_gang(self.cluster, add_disks(self.cluster, owner, self.ports), settings)
         if isinstance(gang, Decision):
-            return gang
-        ended = judge_round(gang, pools, self.ports, seconds, since=queued.reserved_at or 0.0)
-        if ended is not None:
-            if ended.verdict != Verdict.WAIT:
-                return ended
-            explain(self.ports.clusters[self.cluster], ended, objects=(owner,))
-            return GangAnswer(state=GangState.WAITING, decision=ended)
-        return give_pools(
+            return owner, answer_refused(gang, final=is_final(self.cluster, owner, settings), held=held)
+        return owner, give_pools(
             self.cluster,
             gang,
             owner,
             self.ports,
             pools=pools,
+            seconds=seconds,
+            since=queued.reserved_at or 0.0,
             cap=self.cap,
             limits=self.limits,
             creations=self.creations,
-            since=queued.reserved_at or 0.0,
             ended=state.retries,
         )
 

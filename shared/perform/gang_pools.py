@@ -15,6 +15,7 @@ from shared.core.decide.error_answers import decide_failure
 from shared.core.decide.gangs import (
     GangAnswer,
     GangState,
+    answer_whole,
     decide_late,
     decide_purchase,
     decide_starved,
@@ -24,7 +25,7 @@ from shared.core.decide.gangs import (
     list_earlier,
     list_missing,
 )
-from shared.core.decide.limits import name_pool
+from shared.core.decide.limits import decide_limit, name_pool
 from shared.core.decide.needed_pools import sort_own_attempts
 from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
 from shared.core.errors import Denied, ProvisionerError, Retryable, Throttled, Unavailable
@@ -32,6 +33,7 @@ from shared.core.identity.names import build_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 from shared.perform.act_within_limits import find_limits
+from shared.perform.emergency_stop import read_stop
 from shared.perform.explain import explain
 from shared.perform.fillings import read_trying
 from shared.perform.make_attempt import Turn, make_attempt
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Ports
     from shared.core.workloads import WorkloadView
-    from shared.perform.act_within_limits import Limits, Reserved
+    from shared.perform.act_within_limits import Limits
     from shared.perform.creation_list import Creations
     from shared.perform.deletion_cap import DeletionCap
 
@@ -57,29 +59,57 @@ _QUIET = (Verdict.KEEP, Verdict.WAIT)
 _COMES = (Reason.POOL_IN_PROGRESS, Reason.POOL_SERVES)
 
 
-def judge_round(
-    gang: Gang, pools: Sequence[PoolSnapshot], ports: Ports, seconds: float, *, since: float
+def refuse_purchase(
+    missing: Sequence[Demand],
+    workload: WorkloadView,
+    ports: Ports,
+    pools: Sequence[PoolSnapshot],
+    limits: Limits | None,
 ) -> Decision | None:
-    """Return that a round ends (DELETE) or only waits for GKE (WAIT); None to go on with it.
+    """Return why we do not create all of some pools as things are; None if we do, or for no pools.
 
     Args:
-        gang: the demands of all slices of the workload.
-        pools: every pool of the cluster, listed just now.
+        missing: the demands of slices of one workload.
+        workload: theirs.
         ports: the outside world.
-        seconds: how long a part of the pools may be held.
-        since: unix seconds in which the round began.
+        pools: every pool of the cluster.
+        limits: what counts against the limits; None if none is set.
+
+    Raises:
+        Retryable: something could not be read.
+        Denied: a permission is missing.
     """
+    if not missing:
+        return None
+    cluster, settings = missing[0].claim.cluster, ports.settings
+    namespace, stop = ports.clusters[cluster].get_namespace(workload.namespace), read_stop(cluster, ports)
+    said = namespace.labels if namespace else {}
+    refused = decide_purchase(missing, said, stop=stop, now=ports.clock.now(), settings=settings)
+    if refused or limits is None:
+        return refused
+    whole, name = _join(missing, pools)
+    return decide_limit(whole, settings, limits.measure(whole, name))
+
+
+def _join(missing: Sequence[Demand], pools: Sequence[PoolSnapshot]) -> tuple[Demand, str]:
+    """Return one demand for all of some pools, and the name of its first one."""
+    whole = replace(missing[0], companions=tuple(missing[1:]))
+    return whole, name_pool(whole.claim, PoolIndex.of(pools))
+
+
+def _judge_trying(gang: Gang, pools: Sequence[PoolSnapshot], ports: Ports, *, since: float) -> Decision | None:
+    """Return what follows from what GKE says while it creates pools of a gang; None for nothing."""
     if ports.reads_fillings:
-        starved = decide_starved(gang, pools, _read_trying(gang, pools, ports))
-    else:
-        starved = decide_unread(gang, pools, since=since)
-    if starved:
-        return starved
+        return decide_starved(gang, pools, _read_trying(gang, pools, ports))
+    return decide_unread(gang, pools, since=since)
+
+
+def _find_held_since(gang: Gang, pools: Sequence[PoolSnapshot], ports: Ports, *, since: float) -> float | None:
+    """Return since when pools of a gang are held; the nodes of earlier ones tell when they came."""
     live, now, came = ports.clusters[gang[0].claim.cluster], ports.clock.now(), dict[str, float]()
     for name in list_earlier(gang, pools, PoolStatus.RUNNING, since=since):
         came[name] = min((node.created_at or now for node in live.list_pool_nodes(name)), default=now)
-    held_since = find_held_since(gang, pools, since=since, came=came, now=now)
-    return decide_late(gang, pools, seconds, held_since=held_since, now=now)
+    return find_held_since(gang, pools, since=since, came=came, now=now)
 
 
 def _read_trying(gang: Gang, pools: Sequence[PoolSnapshot], ports: Ports) -> dict[str, Decision]:
@@ -102,13 +132,16 @@ def give_pools(
     ports: Ports,
     *,
     pools: Sequence[PoolSnapshot],
+    seconds: float,
+    since: float,
+    ended: int,
     cap: DeletionCap | None = None,
     limits: Limits | None = None,
     creations: Creations | None = None,
-    since: float = 0.0,
-    ended: int = 0,
 ) -> GangAnswer:
     """Create what is missing of the pools of a gang, and say how far they are.
+
+    Nothing is created while GKE finds no capacity for a slice, or while we refuse a part of it.
 
     A round may end without a failed creation, which would lead to the next candidate: what is given
     back is room for the slice that lacked it. So each round begins with a later candidate, and the
@@ -122,11 +155,12 @@ def give_pools(
         workload: as it was read just now.
         ports: the outside world.
         pools: every pool of the cluster, listed just now.
+        seconds: how long a part of the pools may be held.
+        since: unix seconds in which the round began, at the end of the gang's own pause.
+        ended: how many rounds have ended without success.
         cap: how many pools this sweep may still delete; None outside a sweep.
         limits: what counts against the limits, if several workloads share it.
         creations: what GKE says of pools that it has created; None outside a sweep.
-        since: unix seconds of the end of the gang's own pause.
-        ended: how many rounds have ended without success.
 
     If a limit is set, one write of the ledger reserves for all that is missing before the first
     create, so that no two gangs get a part each. What is not created then is given back.
@@ -137,16 +171,19 @@ def give_pools(
     """
     limits = limits or find_limits(cluster, ports)
     turn = Turn(ports.clock.now(), cap, limits, creations, workload=workload, since=since)
-    reserved: Reserved | Decision | None = None
-    if missing := list_missing(gang, pools):
-        namespace = ports.clusters[cluster].get_namespace(workload.namespace)
-        said = namespace.labels if namespace else {}
-        reserved = decide_purchase(missing, said, now=ports.clock.now(), settings=ports.settings)
-        if reserved is None and limits:
-            whole = replace(missing[0], companions=tuple(missing[1:]))
-            reserved = limits.reserve(whole, name_pool(whole.claim, PoolIndex.of(pools)))
+    missing = list_missing(gang, pools)
+    held_since = _find_held_since(gang, pools, ports, since=since)
+    late = partial(decide_late, gang, pools, seconds, held_since=held_since)
+    whole = (
+        _judge_trying(gang, pools, ports, since=since)
+        or refuse_purchase(missing, workload, ports, pools, limits)
+        or late(now=ports.clock.now())
+    )
+    reserved = limits.reserve(*_join(missing, pools)) if limits and missing and whole is None else None
     if isinstance(reserved, Decision):
-        return GangAnswer(state=GangState.REFUSED, decision=reserved)
+        whole, reserved = reserved, None
+    if whole:
+        return answer_whole(whole, held=len(missing) < len(gang))
     names = reserved.names if reserved else {}
     turns = [replace(turn, replaced=(names[each.claim],)) if each.claim in names else turn for each in gang]
     tasks = [
@@ -160,7 +197,12 @@ def give_pools(
         kept = {names.get(demand.claim) for demand, made in done if _may_come(made)}
         left = {name: each for name, each in reserved.first.items() if name not in kept}
         limits.give_back(replace(reserved, first=left))
-    return judge_gang(_split(done))
+    answer = judge_gang(slices := _split(done))
+    if answer.state != GangState.REFUSED:
+        return answer
+    refused = {each.claim.slice_name for each, made in slices if made.decision.verdict == Verdict.REFUSE}
+    ended_now = late(refused=refused, now=ports.clock.now())
+    return answer_whole(ended_now, held=True) if ended_now else answer
 
 
 def _split(

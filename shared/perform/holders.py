@@ -15,7 +15,7 @@ from shared.core.errors import ProvisionerError
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.kinds.table import may_swap
 from shared.core.times import measure_seconds
-from shared.perform.fillings import read_filling
+from shared.perform.fillings import read_filling, read_trying
 from shared.perform.gather import read_occupancy
 from shared.perform.pool_sizes import is_resizable
 
@@ -64,7 +64,9 @@ def judge_holder(
             break
         waits = held.verdict == Verdict.WAIT and serving is not None and serving not in taken
         if not waits or judge_takers(cluster, pod, ports, pools=pools, pool_name=str(serving)) is None:
-            return held, plan.missing.get(slice_name, 0)
+            pool = PoolIndex.of(pools).find(str(serving)) if waits else None
+            tried = demand.on_attempt(pool.owner.attempt if pool and pool.owner else 0)
+            return (pool and read_trying(tried, pool, ports)) or held, plan.missing.get(slice_name, 0)
         taken.add(str(serving))
     return judge_takers(cluster, pod, ports, pools=pools, pool_name=pool_name), 0
 

@@ -39,13 +39,13 @@ from shared.core.times import format_time, measure_seconds
 from shared.perform.disk_zones import add_disks
 from shared.perform.emergency_stop import find_stop
 from shared.perform.explain import explain
-from shared.perform.gang_pools import describe_slices, give_back, give_pools, judge_round
+from shared.perform.gang_pools import describe_slices, give_back, give_pools, refuse_purchase
 from shared.perform.gather import read_occupancy, see_parent
 from shared.perform.outcome import Outcome
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from shared.core.decide.gangs import Gang
     from shared.core.identity.pools import PoolSnapshot
@@ -128,20 +128,11 @@ def _answer(
     facts = _describe_round(wish, now)
     if share.figures:
         share.figures.add_gang(gang, pools, since=_find_begin(workload, wish), now=now)
-    paused = wish.is_paused(now) and not is_complete(gang, pools)
-    decision: Decision | None = decide_pause(wish) if paused else None
-    if decision is None:
-        decision = judge_round(gang, pools, ports, wish.seconds, since=wish.begins_at or 0.0)
-        if decision is None:
-            outcome, *slices = _go_on(cluster, workload, gang, wish, ports, pools, share)
-            return [dataclasses.replace(outcome, facts=outcome.facts | facts), *slices]
-        if decision.verdict == Verdict.WAIT:
-            return [_conclude(cluster, workload, decision, facts)]
-        changed = _change(cluster, workload, decision, end_round(workload, wish.round, now), ports)
-        if isinstance(changed, Decision):
-            return [_conclude(cluster, workload, changed)]
-    outcome = _conclude(cluster, workload, decision, facts)
-    return [outcome, *give_back(cluster, workload, ports, pools=pools)]
+    if wish.is_paused(now) and not is_complete(gang, pools):
+        outcome = _conclude(cluster, workload, decide_pause(wish), facts)
+        return [outcome, *give_back(cluster, workload, ports, pools=pools)]
+    outcome, *others = _go_on(cluster, workload, gang, wish, ports, pools, share)
+    return [dataclasses.replace(outcome, facts=outcome.facts | facts), *others]
 
 
 def _go_on(
@@ -153,7 +144,7 @@ def _go_on(
     pools: Sequence[PoolSnapshot],
     share: SweepShare,
 ) -> list[Outcome]:
-    """Create what is missing; resume the workload when all of it runs."""
+    """Create what is missing; resume the workload when all of it runs, or end the round."""
     if wish.begins_at is None and list_missing(gang, pools):
         # The right to change the workload is proven before anything is bought.
         said = write_round(wish.round, ports.clock.now())
@@ -169,20 +160,25 @@ def _go_on(
         workload,
         ports,
         pools=pools,
+        seconds=wish.seconds,
+        since=wish.begins_at or 0.0,
         cap=share.cap,
         limits=share.limits,
         creations=share.creations,
-        since=wish.begins_at or 0.0,
         ended=wish.round,
     )
-    if share.figures:
+    if share.figures and (answer.slices or answer.decision.verdict == Verdict.REFUSE):
         share.figures.settle_gang(gang, answer.slices)
-    decision = answer.decision
+    decision, now = answer.decision, ports.clock.now()
     if answer.state == GangState.READY:
         decision = decide_resumed(len(gang))
-        said = write_resumed(workload, ports.clock.now())
-        changed = _change(cluster, workload, decision, said, ports, suspended=False)
+        changed = _change(cluster, workload, decision, write_resumed(workload, now), ports, suspended=False)
         decision = changed if isinstance(changed, Decision) else decision
+    elif answer.state == GangState.ENDED:
+        changed = _change(cluster, workload, decision, end_round(workload, wish.round, now), ports)
+        if isinstance(changed, Decision):
+            return [_conclude(cluster, workload, changed)]
+        return [_conclude(cluster, workload, decision), *give_back(cluster, workload, ports, pools=pools)]
     return [_conclude(cluster, workload, decision), *describe_slices(cluster, answer, ports)]
 
 
@@ -269,17 +265,23 @@ def release_partial(
     leaders: Sequence[PodView],
     ports: Ports,
     *,
+    starved: Collection[str],
+    limits: Limits | None,
     list_pools: Callable[[], Sequence[PoolSnapshot]],
 ) -> Outcome | None:
     """Suspend a workload of which only a part has had its pools for too long; None if it stays.
 
-    Its pools are given back, and it waits for the capacity of all slices from then on.
+    Its pools are given back, and it waits for the capacity of all slices from then on. It stays if
+    we would not create all of them again as things are.
 
     Args:
         cluster: ``projects/P/locations/L/clusters/C``.
         home: kind, namespace and name of the workload; no kind for pods without one.
         leaders: those of its leader pods that wait.
         ports: the outside world.
+        starved: the names of its slices for which GKE finds no capacity, as they were just
+            answered.
+        limits: what counts against the limits; None if none is set.
         list_pools: returns every pool of the cluster.
 
     Raises:
@@ -297,8 +299,9 @@ def release_partial(
     pools = list_pools()
     seen = read_occupancy(cluster, workload, ports, pools=pools)
     plan = plan_pools(cluster, seen, pools, settings)
-    decision = decide_partial(cluster, seen, leaders, plan, pools, settings, now=now)
-    if decision is None:
+    decision = decide_partial(cluster, seen, leaders, plan, pools, settings, starved=starved, now=now)
+    gang = plan_gang(cluster, workload, settings) if decision else ()
+    if decision is None or isinstance(gang, Decision) or refuse_purchase(gang, workload, ports, pools, limits):
         return None
     changed = _change(cluster, workload, decision, write_waiting(workload, now), ports, suspended=True)
     decision = changed if isinstance(changed, Decision) else decision

@@ -8,6 +8,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
+from shared.core.decide.gangs import NO_CAPACITY
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import OutOfTime, ProvisionerError
 from shared.core.identity.pool_index import PoolIndex
@@ -83,6 +84,10 @@ class LeaderAnswers:
         """The leaders that a limit refuses, with their answers."""
         self._left: list[PodView] | None = []
         """The leaders that the first step left to the last one; None in the last one."""
+        self._starved = defaultdict[tuple[str, str, str], set[str]](set)
+        """By workload, the slices for which GKE finds no capacity."""
+        self._waiting: dict[tuple[str, str, str], list[PodView]] = {}
+        """By workload, its leaders that wait."""
 
     def run(self, leaders: Sequence[PodView]) -> None:
         """Answer leaders: in another order in each sweep, but those without a pool first."""
@@ -94,6 +99,7 @@ class LeaderAnswers:
                     by_workload[_find_home(pod)].append(pod)
             except Exception as error:  # noqa: BLE001 -- the net of this pod
                 self._add_failure([pod], error)
+        self._waiting |= by_workload
         chance = Random(swept.now())  # noqa: S311 -- no secret
         order = {home: (bool(self._listed.list_named(*home)), chance.random()) for home in by_workload}
         self._start_limits()
@@ -111,6 +117,7 @@ class LeaderAnswers:
         )
         if left:
             self.run(left)
+        self._release_one()
         self._explain_followers()
         self._make_room()
 
@@ -145,10 +152,6 @@ class LeaderAnswers:
             swept.report.add_error(f"reservations of {swept.name}", error)
 
     def _answer(self, pods: Sequence[PodView]) -> None:
-        swept, home = self._swept, _find_home(pods[0])
-        if released := release_partial(swept.name, home, pods, swept.live, list_pools=self._look.pools.list):
-            swept.report.outcomes.append(released)
-            return
         for pod in pods:
             try:
                 self._answer_pod(pod)
@@ -167,6 +170,32 @@ class LeaderAnswers:
         swept.figures.add_answer(pod, outcome, self._listed.find(outcome.pool), now=swept.now())
         if (outcome.decision.verdict, outcome.decision.reason) == _REFUSED_BY_LIMIT:
             self._refused.append((pod, outcome))
+        if outcome.demand and outcome.decision.reason in NO_CAPACITY:
+            self._starved[_find_home(pod)].add(outcome.demand.claim.slice_name)
+
+    def _release_one(self) -> None:
+        """Suspend one workload of which only a part has its pools, because GKE has no capacity.
+
+        What it gives back may serve the others, so the next sweep looks at them again.
+        """
+        swept = self._swept
+        for home in [each for each in self._waiting if each in self._starved]:
+            try:
+                released = release_partial(
+                    swept.name,
+                    home,
+                    self._waiting[home],
+                    swept.live,
+                    starved=self._starved[home],
+                    limits=swept.limits,
+                    list_pools=self._look.pools.list,
+                )
+            except Exception as error:  # noqa: BLE001 -- the net of this workload
+                swept.report.add_error(" ".join(home), error)
+                continue
+            if released:
+                swept.report.outcomes.append(released)
+                return
 
     def _read_recent(self, pod: PodView) -> PodView | None:
         """Return a leader as it was at most `SHARED_SECONDS` ago; None if it no longer waits."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from shared.core import labels
+from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
+from shared.core.kinds.jobset import JOBSET_UID_ON_POD
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
 from tests.component.test_component_capacity_first import NAMES, jobset, run
+from tests.component.test_component_slow_creations import refuse
 
 if TYPE_CHECKING:
     from tests.component.world import World
@@ -21,13 +24,17 @@ def _empty(world: World) -> None:
     world.cluster.pods.clear()
 
 
+SETTINGS: dict[str, Any] = {"capacity_first": True, "release_partial_gang_seconds": 600}
+
+
 def hold_a_part(world: World, **marks: str) -> None:
-    """Let slice 0 run and slice 1 wait, of a JobSet that nobody suspended."""
-    world.use(capacity_first=True, release_partial_gang_seconds=600)
+    """Let slice 0 run and slice 1 wait for capacity, of a JobSet that nobody suspended."""
+    world.use(**SETTINGS)
     waiting = [a_pod(index=index, uid=f"uid-{index}", unschedulable_since=NOW - 20) for index in range(2)]
     world.cluster.add(a_jobset(version="1"), *waiting)
     world.sweep()
     run(world, NAMES[0])
+    refuse(world, NAMES[1])
     bound = a_pod(index=0, uid="uid-0", node_name=f"{NAMES[0]}-node")
     world.cluster.add(a_jobset(marks=dict(marks), version="2"), bound)
 
@@ -68,8 +75,13 @@ def test_a_partial_gang_whose_slices_swapped_pools_is_judged_by_their_sum(world:
     hold_a_part(world)
     run(world, *NAMES[2 - running :])
     world.cluster.add(a_pod(index=0, uid="uid-0", node_name=f"{NAMES[1]}-node"))
-    world.pools.move(CLUSTER, NAMES[0], "RUNNING" if running == 2 else "RECONCILING")
+    if running == 1:
+        world.pools.fail(CLUSTER, NAMES[0], "GCE_STOCKOUT")
+        world.sweep()
     world.clock.advance(601)
+    if running == 1:
+        second = build_pool_name(a_claim(slice_key="default/train-workers-1"), 1)
+        world.pools.fail(CLUSTER, second, "GCE_STOCKOUT", ended_at=world.clock.now())
     world.sweep()
 
     assert jobset(world).suspended == (running == 1)
@@ -84,7 +96,6 @@ def test_a_pool_with_hosts_of_another_slice_is_not_to_spare(world: World, *, spr
     hold_a_part(world)
     first, second = NAMES[0], build_pool_name(a_claim(), 1)
     world.pools.add(CLUSTER, a_pool(name=second, extra_labels={labels.ATTEMPT: "1"}))
-    world.pools.move(CLUSTER, NAMES[1], "ERROR")
     run(world, first, second)
     node = f"{second if spread else first}-node"
     host = {labels.COMPLETION_INDEX: "1"}
@@ -113,3 +124,77 @@ def test_an_autoscaled_pool_without_nodes_is_no_pool_that_a_slice_has(world: Wor
 
     assert jobset(world).suspended
     assert any("1 of 2 slices have node pools" in each.message for each in world.cluster.notices)
+
+
+def lower_a_limit(world: World) -> None:
+    world.use(**SETTINGS, limit_chips=16)
+
+
+def stop_by_setting(world: World) -> None:
+    world.use(**SETTINGS, mode="no-create")
+
+
+def stop_by_label(world: World) -> None:
+    world.cluster.namespace_labels["tpu-provisioner"] = {labels.MODE: "no-create"}
+
+
+def opt_out(world: World) -> None:
+    world.cluster.namespace_labels["default"] = {labels.DISABLE_AUTOPROVISIONING: "true"}
+
+
+@pytest.mark.parametrize("lack", ["no pool", "no capacity"])
+@pytest.mark.parametrize("refuse_it", [lower_a_limit, stop_by_setting, stop_by_label, opt_out])
+def test_what_we_refuse_ourselves_releases_nothing(world: World, refuse_it: Any, lack: str) -> None:
+    hold_a_part(world)
+    refuse_it(world)
+    if lack == "no pool":
+        world.pools.move(CLUSTER, NAMES[1], "gone")
+        world.pools.creations.clear()
+    for _ in range(20):
+        world.clock.advance(60)
+        world.sweep()
+
+    assert not jobset(world).suspended
+    assert world.pools.count("delete") == 0
+
+
+@pytest.mark.parametrize("error", [Unavailable("503"), Denied("a right is missing")])
+def test_an_error_of_a_creation_releases_nothing(world: World, error: Any) -> None:
+    hold_a_part(world)
+    world.pools.move(CLUSTER, NAMES[1], "gone")
+    world.pools.creations.clear()
+    for _ in range(20):
+        world.clock.advance(60)
+        world.pools.fail_next("create", error)
+        world.sweep()
+
+    assert not jobset(world).suspended
+    assert world.pools.count("delete") == 0
+
+
+def test_a_slow_creation_releases_nothing_while_gke_reports_no_lack(world: World) -> None:
+    hold_a_part(world)
+    world.pools.machines.clear()
+    world.clock.advance(1200)
+    world.sweep()
+
+    assert not jobset(world).suspended
+
+
+def test_one_sweep_releases_one_workload_and_the_next_one_another(world: World) -> None:
+    hold_a_part(world)
+    other: dict[str, Any] = {"jobset": "other", "pod_labels": {JOBSET_UID_ON_POD: "uid-of-other"}}
+    world.cluster.add(a_jobset(name="other", uid="uid-of-other", version="1"))
+    for index in range(2):
+        world.cluster.add(a_pod(index=index, uid=f"other-{index}", unschedulable_since=NOW - 20, **other))
+    world.sweep()
+    first, second = [name for name in world.pools.names(CLUSTER) if name not in NAMES]
+    run(world, first)
+    refuse(world, second)
+    world.cluster.add(a_pod(index=0, uid="other-0", node_name=f"{first}-node", **other))
+    world.clock.advance(700)
+
+    world.sweep()
+    assert [each.suspended for each in world.cluster.workloads.values()].count(True) == 1
+    world.sweep()
+    assert [each.suspended for each in world.cluster.workloads.values()].count(True) == 2

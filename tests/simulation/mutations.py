@@ -276,12 +276,17 @@ MUTATIONS = (
     Mutation("idle pools deleted at once", ((warm_pools, "decide_warm", _forget_marks),), seed=131),
     Mutation("stale views believed", ((make_attempt, "_look_and_decide", _believe_stale_views),)),
     Mutation(
-        "part of a gang held for ever", ((gangs, "decide_late", lambda _: lambda *_, **__: None),), seed=1027
+        "part of a gang held for ever",
+        (
+            (gangs, "decide_late", lambda _: lambda *_, **__: None),
+            (gangs, "decide_starved", lambda _: lambda *_, **__: None),
+        ),
+        seed=241,
     ),
     Mutation("resumed with a part", ((gangs, "judge_gang", _resume_with_a_part),)),
     Mutation("resume forgotten", ((capacity_first, "write_resumed", _forget_resume),)),
     Mutation(
-        "part of a JobSet kept", ((capacity_first, "decide_partial", lambda _: lambda *_, **__: None),), seed=144
+        "part of a JobSet kept", ((capacity_first, "decide_partial", lambda _: lambda *_, **__: None),), seed=651
     ),
     Mutation("an empty pool taken for serving", ((filling, "is_empty", lambda _: lambda *_: False),)),
     Mutation("a pool deleted as its first node comes", ((filling, "decide_empty", _forget_machines),), seed=1236),

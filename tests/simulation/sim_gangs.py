@@ -50,6 +50,7 @@ class GangJudge:
         """The first creation of a pool, by the owner's UID."""
         self._ended_at: dict[str, float] = {}
         """When a round without success was last seen to be over, by the owner's UID."""
+        self._released_at = -math.inf
 
     # --- each act ---------------------------------------------------------------------------------
 
@@ -71,8 +72,11 @@ class GangJudge:
             report("mode", f"{made.kind} {made.name} is changed in mode report-only")
         if suspended is True:
             self.releases += 1
+            self._released_at = self._world.time.now
             self._had.discard(made.uid)
             self._ended_at[made.uid] = self._world.time.now
+            if cluster.stop_mode and isinstance(run, Invocation) and cluster.stopped_at < run.began:
+                report("gangs", f"{made.name} is suspended under the emergency stop")
             if slices <= running:
                 report("gangs", f"{made.name} is suspended, and all {len(slices)} slices have their pools")
         elif suspended is False:
@@ -164,12 +168,27 @@ class GangJudge:
         long = [pool for pool in running.values() if pool.made_at < began - seconds - CHANGE_SECONDS]
         if not any(pool.runs_since is not None and pool.runs_since < began for pool in long):
             return
-        for pod in cluster.list_pods_of(made):
+        waiting = [pod for pod in cluster.list_pods_of(made) if pod.leads and _waits(pod, math.inf)]
+        if self._released_at >= began or not all(self._starves(cluster, pod, began) for pod in waiting):
+            return  # one workload in a sweep, and none whose slice lacks its pool for another cause
+        for pod in waiting:
             ran = self._ran_until.get((made.uid, pod.plan.slice_name), -1.0) >= began
             held = pod.plan.slice_name in running and not self._is_swapped(cluster, pod, began)
-            if pod.leads and not ran and not held and _waits(pod, began - seconds - 1):
+            if not ran and not held and _waits(pod, began - seconds - 1):
                 text = f"{pod.plan.slice_name} has no pool for {seconds} s, and {made.name} keeps {len(running)}"
                 self._world.judge.report("gangs", text)
+
+    def _starves(self, cluster: SimCluster, waiting: SimPod, began: float) -> bool:
+        """Return whether GKE told before a sweep that it has no capacity for a slice's pool."""
+        made, name = waiting.workload, waiting.plan.slice_name
+        pools = self._world.gke.pools[cluster.name].values()
+        owned = [pool for pool in pools if _is_of(pool, made) and pool.owner and pool.owner.slice_name == name]
+        newest = max(owned, key=lambda pool: pool.made_at, default=None)
+        if newest is None or newest.made_at > began - CHANGE_SECONDS:
+            return False
+        tries = PoolStatus.RUNNING if newest.autoscaled else PoolStatus.PROVISIONING
+        told = newest.short == newest.size and newest.recall_machines(began - CHANGE_SECONDS).errors
+        return newest.status == PoolStatus.ERROR or (newest.status == tries and bool(told))
 
     def _is_swapped(self, cluster: SimCluster, waiting: SimPod, began: float) -> bool:
         """Return whether other slices use each pool that runs, that of the slice that waits too."""

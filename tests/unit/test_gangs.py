@@ -14,6 +14,7 @@ from shared.core.decide.demands import decide_demand
 from shared.core.decide.gangs import (
     Gang,
     GangState,
+    answer_whole,
     decide_late,
     decide_purchase,
     decide_starved,
@@ -24,6 +25,7 @@ from shared.core.decide.gangs import (
     plan_gang,
 )
 from shared.core.decide.limits import Usage, decide_limit
+from shared.core.decide.mode_label import Stop
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.settings import Mode
@@ -41,6 +43,10 @@ def plan(**overrides: Any) -> Gang:
 
 def claim_of(index: int) -> Any:
     return a_claim(slice_key=f"default/train-workers-{index}")
+
+
+def failed_pool(index: int, error: str) -> Any:
+    return dataclasses.replace(pool_of(index, "ERROR"), error=error)
 
 
 def pool_of(index: int, status: str = "RUNNING", *, age_seconds: float = 60.0) -> Any:
@@ -166,6 +172,7 @@ WAITS = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, "node pool b is PROVISIO
 CREATES = Decision(Verdict.CREATE, Reason.POOL_ABSENT, "creating b")
 PAUSES = Decision(Verdict.WAIT, Reason.STOCKOUT, "attempt 0 failed")
 REFUSED = Decision(Verdict.REFUSE, Reason.REQUEST_INVALID, "GKE does not accept it")
+LIMITED = Decision(Verdict.REFUSE, Reason.LIMIT_REACHED, "there would be 48 chips")
 IN_REPORT = Decision(Verdict.KEEP, Reason.MODE_REPORT_ONLY, "would delete")
 
 
@@ -178,6 +185,8 @@ IN_REPORT = Decision(Verdict.KEEP, Reason.MODE_REPORT_ONLY, "would delete")
         ([CREATES, PAUSES, WAITS], GangState.WAITING, PAUSES),
         ([PAUSES, REFUSED, SERVES], GangState.REFUSED, REFUSED),
         ([IN_REPORT, SERVES], GangState.WAITING, IN_REPORT),
+        ([LIMITED, SERVES], GangState.WAITING, LIMITED),
+        ([LIMITED, LIMITED], GangState.REFUSED, LIMITED),
     ],
 )
 def test_a_gang_is_as_far_as_its_slowest_slice(
@@ -315,3 +324,48 @@ def test_a_part_is_held_for_so_long_and_no_longer(
     if found:
         assert found.reason == Reason.GANG_INCOMPLETE
         assert f"{statuses.count('RUNNING')} of 3 slices" in found.message
+
+
+@pytest.mark.parametrize(
+    ("lacks", "refused", "late"),
+    [
+        ([], (), False),
+        ([], ("train-workers-1",), True),
+        ([pool_of(1, "PROVISIONING", age_seconds=5)], (), True),
+        ([failed_pool(1, "GCE_STOCKOUT")], (), True),
+        ([failed_pool(1, "no such words")], (), True),
+        ([failed_pool(1, "Permissions error: missing required permissions")], (), False),
+    ],
+)
+def test_a_round_ends_late_only_if_gke_has_had_the_time(
+    lacks: list[Any], refused: tuple[str, ...], late: bool
+) -> None:
+    """No other pools are given back for one that was not asked for, or that lacks a right."""
+    gang = plan()[:2]
+
+    pools = [pool_of(0, age_seconds=601), *lacks]
+    found = decide_late(gang, pools, 600, refused=refused, held_since=NOW - 601, now=NOW)
+
+    assert (found is not None) == late
+
+
+@pytest.mark.parametrize(
+    ("verdict", "held", "state"),
+    [
+        (Verdict.DELETE, True, GangState.ENDED),
+        (Verdict.WAIT, False, GangState.WAITING),
+        (Verdict.REFUSE, False, GangState.REFUSED),
+        (Verdict.REFUSE, True, GangState.WAITING),
+    ],
+)
+def test_what_we_refuse_is_no_state_that_gives_back_a_part(verdict: Verdict, held: bool, state: GangState) -> None:
+    assert answer_whole(Decision(verdict, Reason.LIMIT_REACHED, ""), held=held).state == state
+
+
+def test_the_emergency_stop_refuses_all() -> None:
+    stop = Stop(mode=Mode.NO_CREATE, reason=Reason.MODE_NO_CREATE, cause="the label")
+
+    found = decide_purchase(plan(), {}, stop=stop, now=NOW, settings=settings())
+
+    assert found is not None
+    assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.MODE_NO_CREATE)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+import dataclasses
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from shared.core.decide.admission_checks import Word, answer_decision, answer_gang, refuse_owner
+from shared.core.decide.admission_checks import Word, answer_gang, answer_refused, is_final, refuse_owner
 from shared.core.decide.attempts import AttemptDecision
 from shared.core.decide.gangs import GangAnswer, GangState
 from shared.core.decisions import Decision, Reason, Verdict
@@ -26,8 +27,25 @@ from shared.core.kueue import (
     read_flavor,
     read_queued,
 )
-from shared.core.labels import CAPACITY_CHECK_SECONDS, CAPACITY_CHECKED
-from tests.builders import NOW, a_demand
+from shared.core.labels import (
+    ADDITIONAL_NODE_NETWORKS,
+    CAPACITY_CHECK_SECONDS,
+    CAPACITY_CHECKED,
+    COPY_LABELS,
+    DISABLE_AUTOPROVISIONING,
+    FLEX_START,
+    IDLE_SECONDS,
+    NODE_POOL,
+    NODE_SERVICE_ACCOUNT,
+    RESERVATION_NAME,
+    RESERVATION_PROJECT,
+)
+from shared.core.settings import ClusterSettings
+from tests.builders import CLUSTER, NOW, a_demand, a_jobset, settings
+from tests.builders import a_template as a_pod_template
+
+if TYPE_CHECKING:
+    from shared.core.workloads import PodTemplate
 
 Json = dict[str, Any]
 OWNER = {
@@ -275,29 +293,71 @@ def test_a_pause_of_a_slice_is_the_least_pause_of_kueue() -> None:
     assert (word, seconds) == ("Retry", 501)
 
 
+def word_for(answer: GangAnswer, *, retries: int = 0) -> tuple[Word, int]:
+    found = answer_gang(answer, uid="uid", retries=retries, now=NOW)
+    return found.word, found.retry_seconds or 0
+
+
 @pytest.mark.parametrize(
-    ("reason", "word"),
+    ("reason", "final", "held", "word"),
     [
-        (Reason.SHAPE_UNSUPPORTED, Word.REJECTED),
-        (Reason.REQUEST_INVALID, Word.REJECTED),
-        (Reason.NOT_AN_ACCELERATOR_DEMAND, Word.READY),
-        (Reason.LIMIT_REACHED, Word.RETRY),
-        (Reason.MODE_NO_CREATE, Word.RETRY),
-        (Reason.QUOTA_EXCEEDED, Word.RETRY),
-        (Reason.PERMISSION_DENIED, Word.RETRY),
-        (Reason.GANG_INCOMPLETE, Word.RETRY),
+        (Reason.SHAPE_UNSUPPORTED, True, False, Word.REJECTED),
+        (Reason.SHAPE_UNSUPPORTED, True, True, Word.REJECTED),
+        (Reason.SHAPE_UNSUPPORTED, False, False, Word.RETRY),
+        (Reason.REQUEST_NOT_ALLOWED, False, False, Word.RETRY),
+        (Reason.REQUEST_NOT_ALLOWED, False, True, Word.PENDING),
+        (Reason.NOT_AN_ACCELERATOR_DEMAND, True, False, Word.READY),
     ],
 )
-def test_a_refusal_is_final_only_if_the_same_workload_would_meet_it_again(reason: Reason, word: Word) -> None:
-    found = answer_decision(Decision(Verdict.REFUSE, reason, "why"), uid="uid", retries=0)
+def test_a_refusal_is_final_only_if_the_spec_alone_meets_it(
+    reason: Reason, final: bool, held: bool, word: Word
+) -> None:
+    answer = answer_refused(Decision(Verdict.REFUSE, reason, "why"), final=final, held=held)
 
-    assert found.word == word
-    assert (found.retry_seconds is not None) == (word == Word.RETRY)
+    found, seconds = word_for(answer)
+
+    assert found == word
+    assert bool(seconds) == (word == Word.RETRY)
+
+
+@pytest.mark.parametrize(
+    ("template", "final"),
+    [
+        (a_pod_template(topology="3x7"), True),
+        (a_pod_template(selectors={NODE_POOL: "mine"}), True),
+        (a_pod_template(annotations={DISABLE_AUTOPROVISIONING: "true"}), True),
+        (a_pod_template(annotations={COPY_LABELS: "kubernetes.io/os"}), True),
+        (a_pod_template(annotations={NODE_SERVICE_ACCOUNT: "a@p.iam.gserviceaccount.com"}), False),
+        (a_pod_template(annotations={ADDITIONAL_NODE_NETWORKS: "net:sub"}), False),
+        (a_pod_template(topology="2x2", annotations={IDLE_SECONDS: "600"}), False),
+        (a_pod_template(selectors={FLEX_START: "true"}), False),
+        (a_pod_template(selectors={RESERVATION_NAME: "r", RESERVATION_PROJECT: "other"}), False),
+        (dataclasses.replace(a_pod_template(), cpu_millis=100_000), False),
+    ],
+)
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {},
+        {"kinds": ("Job",)},
+        {"allowed_accelerators": ("nvidia-l4",)},
+        {"allowed_namespaces": ("team-*",)},
+        {"allowed_label_prefixes": (), "allowed_reservations": ()},
+        {"node_daemonsets_cpu_millis": 10**6},
+        {"mode": "report-only", "limit_slices": 1},
+        {"clusters": {CLUSTER: ClusterSettings(endpoint="http://127.0.0.1:9")}},
+    ],
+    ids=str,
+)
+def test_no_setting_makes_a_refusal_final(template: PodTemplate, final: bool, overrides: Json) -> None:
+    owner = a_jobset(suspended=True, template=template)
+
+    assert is_final(CLUSTER, owner, settings(**overrides)) == final
 
 
 def test_the_pause_doubles_up_to_half_an_hour_and_a_quarter() -> None:
-    late = Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, "late")
-    pauses = [answer_decision(late, uid="uid", retries=count).retry_seconds or 0 for count in (0, 1, 2, 5, 2**31)]
+    late = GangAnswer(state=GangState.ENDED, decision=Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, "late"))
+    pauses = [word_for(late, retries=count)[1] for count in (0, 1, 2, 5, 2**31)]
 
     assert [60 <= pauses[0] <= 75, 120 <= pauses[1] <= 150, 240 <= pauses[2] <= 300] == [True] * 3
     assert all(1800 <= each <= 2250 for each in pauses[3:])

@@ -3,46 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import find_pause
-from shared.core.decide.gangs import GangState
+from shared.core.decide.gangs import NO_CAPACITY, GangAnswer, GangState, answer_whole, plan_gang
 from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.demand.node_selectors import find_region
 from shared.core.kinds.table import KINDS, find_kind
+from shared.core.settings import Settings
+from shared.core.shapes.room import DISK_GB_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from shared.core.decide.gangs import GangAnswer
     from shared.core.kueue import QueuedWorkload
+    from shared.core.workloads import WorkloadView
 
 _RETRIES_MAX = 30
-_NEVER = frozenset(
-    {
-        Reason.SHAPE_UNSUPPORTED,
-        Reason.GPU_UNKNOWN,
-        Reason.SLICE_UNKNOWN,
-        Reason.POD_CONTRADICTS_SPEC,
-        Reason.OWNER_KIND_UNKNOWN,
-        Reason.KIND_NOT_SERVED,
-        Reason.SLICES_MAY_MIX,
-        Reason.HOSTS_DIFFER,
-        Reason.SELECTOR_UNSUPPORTED,
-        Reason.CAPACITY_CONFLICT,
-        Reason.REQUEST_NOT_ALLOWED,
-        Reason.LABELS_OVER_BUDGET,
-        Reason.NAME_UNFIT,
-        Reason.ZONE_MISSING,
-        Reason.IDENTITY_MISMATCH,
-        Reason.DEMAND_OPTED_OUT,
-        Reason.DEMAND_BOUND_ELSEWHERE,
-        Reason.DEMAND_LEFT_TO_GKE,
-        Reason.REQUEST_INVALID,
-    }
-)
-"""What the same workload meets each time, until its spec or a setting changes."""
+_IDLE_SECONDS_MAX = 604_800
 
 
 class Word(StrEnum):
@@ -83,26 +63,51 @@ def refuse_owner(queued: QueuedWorkload, kinds: Collection[str]) -> Decision | N
     return Decision(Verdict.REFUSE, Reason.KIND_NOT_SERVED if able else Reason.OWNER_KIND_UNKNOWN, message)
 
 
-def answer_decision(decision: Decision, *, uid: str, retries: int) -> CheckAnswer:
-    """Return the answer where nothing was tried for any slice, or all is given back.
+def is_final(cluster: str, owner: WorkloadView, settings: Settings) -> bool:
+    """Return whether the spec alone is refused: under any settings, limits and modes.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        owner: as Kueue will resume it, without what was read of its disks.
+        settings: the operator's, of which only the clusters count.
+    """
+    clusters = {
+        name: replace(each, zone=each.zone or f"{find_region(name)}-a") for name, each in settings.clusters.items()
+    }
+    widest = Settings(
+        clusters=clusters,
+        allowed_node_service_accounts=("*",),
+        allowed_node_networks=("*",),
+        allowed_shared_reservations=("*",),
+        idle_seconds_max=_IDLE_SECONDS_MAX,
+        force_on_demand=True,
+        node_daemonsets_cpu_millis=0,
+        node_daemonsets_memory_mib=0,
+        node_disk_size_gb_max=DISK_GB_MAX,
+    )
+    alone = plan_gang(cluster, owner, widest)
+    return isinstance(alone, Decision) and alone.reason != Reason.WORKLOAD_OVER
+
+
+def answer_refused(decision: Decision, *, final: bool, held: bool) -> GangAnswer:
+    """Return the state of a workload for whose slices nothing was tried.
 
     Args:
         decision: why.
-        uid: of the Workload; the jitter of the pause is a pure function of it.
-        retries: how often the check has been Retry.
+        final: it follows from the spec alone.
+        held: some of its slices have pools.
     """
     if decision.reason == Reason.NOT_AN_ACCELERATOR_DEMAND:
-        return CheckAnswer(word=Word.READY, decision=decision)
-    if decision.reason in _NEVER:
-        return CheckAnswer(word=Word.REJECTED, decision=decision)
-    return _retry(decision, uid=uid, retries=retries, least=0.0)
+        return GangAnswer(state=GangState.READY, decision=decision)
+    return GangAnswer(state=GangState.NEVER, decision=decision) if final else answer_whole(decision, held=held)
 
 
 def answer_gang(answer: GangAnswer, *, uid: str, retries: int, now: float) -> CheckAnswer:
     """Return the answer after the pools of all slices were made or looked at.
 
     A pause of one slice says that its list of capacity is through. Kueue is told to try again, so
-    that the quota and the pools of the other slices are free for other workloads meanwhile.
+    that the quota and the pools of the other slices are free for other workloads meanwhile. What we
+    refuse keeps both while some slices have pools.
 
     Args:
         answer: what came of the slices.
@@ -110,16 +115,12 @@ def answer_gang(answer: GangAnswer, *, uid: str, retries: int, now: float) -> Ch
         retries: how often the check has been Retry.
         now: unix seconds.
     """
-    if answer.state == GangState.READY:
-        return CheckAnswer(word=Word.READY, decision=answer.decision)
-    if answer.state == GangState.REFUSED:
-        return answer_decision(answer.decision, uid=uid, retries=retries)
-    pauses = [made.next_at - now for _, made in answer.slices if made.next_at is not None]
-    if pauses:
-        return _retry(answer.decision, uid=uid, retries=retries, least=max(pauses))
-    return CheckAnswer(word=Word.PENDING, decision=answer.decision)
-
-
-def _retry(decision: Decision, *, uid: str, retries: int, least: float) -> CheckAnswer:
-    pause = max(least, find_pause(uid, min(retries, _RETRIES_MAX)))
-    return CheckAnswer(word=Word.RETRY, decision=decision, retry_seconds=math.ceil(pause))
+    words = {GangState.READY: Word.READY, GangState.NEVER: Word.REJECTED}
+    starved = [made for _, made in answer.slices if made.decision.reason in NO_CAPACITY]
+    pauses = [made.next_at - now for made in starved if made.next_at is not None]
+    if answer.state == GangState.WAITING and not pauses:
+        words[answer.state] = Word.PENDING
+    if answer.state in words:
+        return CheckAnswer(word=words[answer.state], decision=answer.decision)
+    pause = max(*pauses, 0.0, find_pause(uid, min(retries, _RETRIES_MAX)))
+    return CheckAnswer(word=Word.RETRY, decision=answer.decision, retry_seconds=math.ceil(pause))

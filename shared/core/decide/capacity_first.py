@@ -28,7 +28,7 @@ from shared.core.settings import Mode
 from shared.core.times import AHEAD_SECONDS_MAX, format_minute, format_time, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from shared.core.decide.needed_pools import PoolPlan
     from shared.core.decide.occupancy import Occupancy
@@ -248,6 +248,7 @@ def decide_partial(
     pools: Sequence[PoolSnapshot],
     settings: Settings,
     *,
+    starved: Collection[str],
     now: float,
 ) -> Decision | None:
     """Return that a part of a running workload's pools was held for too long; None if not.
@@ -255,6 +256,7 @@ def decide_partial(
     A slice lacks its pool while its leader waits, no pool that runs serves it, and none is to
     spare. Which pool serves which slice follows from use, because slices may have swapped pools. A
     pool is not to spare while hosts of another slice, which is spread over two pools, run on it.
+    Each slice that lacks one must lack it because GKE has no capacity, which a release may mend.
 
     Args:
         cluster: ``projects/P/locations/L/clusters/C``.
@@ -263,6 +265,7 @@ def decide_partial(
         plan: the pools that the workload needs.
         pools: every pool of the cluster.
         settings: the operator's.
+        starved: the names of slices for which GKE finds no capacity, as they were just answered.
         now: unix seconds.
     """
     workload = seen.workload
@@ -292,7 +295,7 @@ def decide_partial(
     lacking = [name for name in names if name in waits and name not in held]
     lacks_since = sorted(waits[name] or now for name in lacking)[len(spare) :]  # the first ones have the spare
     held_since = min((owner.created_at for owner in held.values() if owner and owner.created_at), default=now)
-    if not lacks_since or now - max(held_since, lacks_since[0]) < seconds:
+    if not lacks_since or {*lacking}.difference(starved) or now - max(held_since, lacks_since[0]) < seconds:
         return None
     message = (
         f"{len(held)} of {len(gang)} slices have node pools, and {lacking[0]} has had none for {seconds} s, so "

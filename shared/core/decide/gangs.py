@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.decide.demands import decide_namespace, decide_planned_demand, refuse_rejected
+from shared.core.decide.failures import RULES, classify_failure
 from shared.core.decide.filling import CREATION_TRIES_SECONDS
+from shared.core.decide.mode_label import decide_stop
 from shared.core.decide.needed_pools import LOST
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
@@ -25,9 +27,10 @@ from shared.core.kinds.table import list_slices
 from shared.core.nodepool import build_node_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from shared.core.decide.attempts import AttemptDecision
+    from shared.core.decide.mode_label import Stop
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
@@ -37,7 +40,8 @@ Gang = tuple["Demand", ...]
 """The demands of all slices of one workload's spec that need accelerators; at least one."""
 
 
-_NO_CAPACITY = (Reason.STOCKOUT, Reason.QUOTA_EXCEEDED, Reason.RESERVATION_UNFIT, Reason.ADDRESSES_EXHAUSTED)
+NO_CAPACITY = (Reason.STOCKOUT, Reason.QUOTA_EXCEEDED, Reason.RESERVATION_UNFIT, Reason.ADDRESSES_EXHAUSTED)
+"""A part of a gang's pools is given back at once for these only. What we refuse gives none back."""
 
 
 class GangState(StrEnum):
@@ -48,7 +52,11 @@ class GangState(StrEnum):
     WAITING = "waiting"
     """Some do not have it yet."""
     REFUSED = "refused"
-    """Some do not get it as things are."""
+    """Some do not get it as things are. If that is our own refusal, no slice has a pool."""
+    NEVER = "never"
+    """The spec alone is refused, whatever the settings are."""
+    ENDED = "ended"
+    """GKE has not made all of them in time, so those that are there are given back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,13 +115,19 @@ def list_missing(gang: Gang, pools: Sequence[PoolSnapshot]) -> list[Demand]:
 
 
 def decide_purchase(
-    missing: Iterable[Demand], namespace_labels: Mapping[str, str], *, now: float, settings: Settings
+    missing: Iterable[Demand],
+    namespace_labels: Mapping[str, str],
+    *,
+    stop: Stop | None = None,
+    now: float,
+    settings: Settings,
 ) -> Decision | None:
     """Return why not all of some pools may be created, apart from limits; None if all may.
 
     Args:
         missing: the demands without a pool.
         namespace_labels: those of the workload's namespace.
+        stop: the emergency stop of the cluster.
         now: unix seconds.
         settings: the operator's.
     """
@@ -121,7 +135,7 @@ def decide_purchase(
         refused = decide_namespace(demand, namespace_labels)
         decision = refused or decide_provision(demand, None, now=now, settings=settings)
         if decision.verdict == Verdict.CREATE:
-            decision = _check_labels(demand, settings) or decision
+            decision = _check_labels(demand, settings) or decide_stop(decision, stop) or decision
         if decision.verdict != Verdict.CREATE:
             message = (
                 f"slice {demand.claim.slice_name}: {decision.message}; no slice gets a node pool unless all do"
@@ -148,6 +162,10 @@ def judge_gang(slices: Sequence[tuple[Demand, AttemptDecision]]) -> GangAnswer:
         decision = Decision(Verdict.KEEP, Reason.POOL_SERVES, message)
         return GangAnswer(state=GangState.READY, decision=decision, slices=tuple(slices))
     refused = decision.verdict == Verdict.REFUSE
+    if decision.reason not in FAILURE_REASONS and any(
+        made.decision.verdict != Verdict.REFUSE for _, made in slices
+    ):
+        refused = False  # we refuse it, and others have pools
     message = (
         f"{ready} of {len(slices)} slices have their node pools; {demand.claim.slice_name}: {decision.message}"
     )
@@ -156,6 +174,14 @@ def judge_gang(slices: Sequence[tuple[Demand, AttemptDecision]]) -> GangAnswer:
         decision=Decision(decision.verdict, decision.reason, message),
         slices=tuple(slices),
     )
+
+
+def answer_whole(decision: Decision, *, held: bool) -> GangAnswer:
+    """Return the state of a gang after one decision about all slices; held: some have pools."""
+    state = GangState.ENDED if decision.verdict == Verdict.DELETE else GangState.WAITING
+    if decision.verdict == Verdict.REFUSE and not held:
+        state = GangState.REFUSED
+    return GangAnswer(state=state, decision=decision)
 
 
 def _is_ready(decision: Decision) -> bool:
@@ -236,7 +262,7 @@ def decide_starved(gang: Gang, pools: Sequence[PoolSnapshot], said: Mapping[str,
     starved = [
         name
         for each in gang
-        if (name := each.claim.slice_name) in said and name not in running and said[name].reason in _NO_CAPACITY
+        if (name := each.claim.slice_name) in said and name not in running and said[name].reason in NO_CAPACITY
     ]
     if not starved:
         return None
@@ -269,23 +295,44 @@ def decide_unread(gang: Gang, pools: Sequence[PoolSnapshot], *, since: float) ->
 
 
 def decide_late(
-    gang: Gang, pools: Sequence[PoolSnapshot], seconds: float, *, held_since: float | None, now: float
+    gang: Gang,
+    pools: Sequence[PoolSnapshot],
+    seconds: float,
+    *,
+    refused: Collection[str] = (),
+    held_since: float | None,
+    now: float,
 ) -> Decision | None:
     """Return that a part of a gang's pools was held for too long; None if not, or if all run.
+
+    GKE must have had the time: it has accepted a pool of a slice that lacks one, or has refused it.
 
     Args:
         gang: the demands of all slices.
         pools: at least all pools of the workload.
         seconds: how long a part may be held.
+        refused: the names of slices whose pools GKE refused just now.
         held_since: unix seconds, from `find_held_since`.
         now: unix seconds.
     """
     if held_since is None or now - held_since < seconds or is_complete(gang, pools):
         return None
-    running = select_running(gang, pools)
-    lacking = next(demand for demand in gang if demand not in running)
+    running, index = select_running(gang, pools), PoolIndex.of(pools)
+    tried = [
+        demand
+        for demand in gang
+        if demand.claim.slice_name in refused or any(map(_is_tried, index.list_claimed(demand.claim.hash)))
+    ]
+    lacking = next((demand for demand in tried if demand not in running), None)
+    if lacking is None:
+        return None
     message = (
         f"{len(running)} of {len(gang)} slices got their node pools within {round(seconds)} s, so all of them "
         f"are deleted; {lacking.claim.slice_name} has none that runs"
     )
     return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)
+
+
+def _is_tried(pool: PoolSnapshot) -> bool:
+    """Return whether GKE makes a pool, or failed for another cause than a right of ours."""
+    return RULES[classify_failure(pool.error)].reason in FAILURE_REASONS

@@ -1,0 +1,133 @@
+"""What we refuse ourselves ends no round of capacity first, and gives no quota back to Kueue."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.errors import NoCapacity, Unavailable
+from tests.builders import CLUSTER, NOW, settings
+from tests.component.test_component_admission import make_world, statuses
+from tests.component.test_component_capacity_first import NAMES, by_message, by_sweep, jobset, put, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.component.fake_queues import FakeQueues
+    from tests.component.world import Records, World
+
+
+@pytest.fixture(params=[by_message, by_sweep])
+def look(request: pytest.FixtureRequest) -> Callable[[World], None]:
+    found: Callable[[World], None] = request.param
+    return found
+
+
+@pytest.fixture(name="waiting")
+def wait_for_capacity(world: World) -> World:
+    world.use(capacity_first=True)
+    world.cluster.pods.clear()
+    put(world)
+    return world
+
+
+def by_limit(world: World) -> None:
+    world.use(capacity_first=True, limit_chips=16)
+
+
+def by_setting(world: World) -> None:
+    world.use(capacity_first=True, mode="no-create")
+
+
+def by_label(world: World) -> None:
+    world.cluster.namespace_labels["tpu-provisioner"] = {labels.MODE: "no-create"}
+
+
+def by_namespace(world: World) -> None:
+    world.cluster.namespace_labels["default"] = {labels.DISABLE_AUTOPROVISIONING: "true"}
+
+
+def by_errors_of_gke(world: World) -> None:
+    world.pools.fail_next("create", Unavailable("503"))
+
+
+@pytest.mark.parametrize("refuse", [by_limit, by_setting, by_label, by_namespace, by_errors_of_gke])
+def test_what_we_refuse_ourselves_ends_no_round_and_buys_nothing(
+    waiting: World, look: Callable[[World], None], refuse: Callable[[World], None]
+) -> None:
+    world = waiting
+    look(world)
+    run(world, NAMES[0])
+    world.pools.move(CLUSTER, NAMES[1], "gone")
+    world.pools.creations.clear()
+    created = world.pools.count("create")
+    for _ in range(4):
+        refuse(world)
+        world.clock.advance(900)
+        look(world)
+
+    assert (world.pools.names(CLUSTER), world.pools.count("delete")) == ([NAMES[0]], 0)
+    assert world.pools.count("create") == created + 4 * (refuse is by_errors_of_gke)
+    assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND].startswith("0 from ")
+    world.use(capacity_first=True)
+    world.cluster.namespace_labels |= {"default": {}, "tpu-provisioner": {}}
+    look(world)
+    assert world.pools.names(CLUSTER) == NAMES
+
+
+def test_a_round_ends_in_time_if_gke_refuses_a_slice_at_once(
+    waiting: World, look: Callable[[World], None]
+) -> None:
+    world = waiting
+    look(world)
+    run(world, NAMES[0])
+    world.pools.move(CLUSTER, NAMES[1], "gone")
+    world.pools.creations.clear()
+    for seconds, deletes in ((1799, 0), (1, 1)):
+        world.clock.advance(seconds)
+        world.pools.fail_next("create", NoCapacity("Insufficient quota"))
+        look(world)
+        assert world.pools.count("delete") == deletes
+
+
+@pytest.fixture(name="queued")
+def wait_for_kueue(records: Records) -> tuple[World, FakeQueues]:
+    return make_world(records)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [{"limit_slices": 1}, {"mode": "no-create"}, {"allowed_accelerators": ("nvidia-l4",)}, {"kinds": ("Job",)}],
+    ids=str,
+)
+def test_what_we_refuse_ourselves_takes_no_quota_and_no_pools_back(
+    queued: tuple[World, FakeQueues], overrides: dict[str, Any]
+) -> None:
+    world, queues = queued
+    world.sweep()
+    first, second = world.pools.names(CLUSTER)
+    world.pools.move(CLUSTER, first, "RUNNING")
+    world.pools.move(CLUSTER, second, "gone")
+    world.pools.creations.clear()
+    world.cluster.nodes = {first: ["node-of-first"]}
+    world.ports = dataclasses.replace(world.ports, settings=settings(kueue_admission_check=True, **overrides))
+    for _ in range(4):
+        world.clock.advance(900)
+        world.sweep()
+
+    assert queues.state("train").state == "Pending"
+    assert (statuses(world), world.pools.count("create")) == (["RUNNING"], 2)
+
+
+@pytest.mark.parametrize(("error", "state"), [("internal error", "Pending"), ("GCE_STOCKOUT", "Retry")])
+def test_only_a_lack_of_capacity_gives_the_quota_back_before_the_time_is_over(
+    queued: tuple[World, FakeQueues], error: str, state: str
+) -> None:
+    world, queues = queued
+    world.sweep()
+    world.pools.fail(CLUSTER, world.pools.names(CLUSTER)[0], error, ended_at=NOW)
+    world.sweep()
+    assert queues.state("train").state == state
