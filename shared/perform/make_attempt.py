@@ -22,6 +22,7 @@ from shared.core.decide.attempts import (
 )
 from shared.core.decide.broken_pools import BROKEN
 from shared.core.decide.cluster_proof import decide_other_cluster
+from shared.core.decide.collect import decide_collect
 from shared.core.decide.ended import decide_left
 from shared.core.decide.error_answers import decide_gke_answer
 from shared.core.decide.pool_facts import list_others
@@ -44,7 +45,7 @@ from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
 from shared.perform.act_within_limits import act_within_limits
 from shared.perform.before_create import expect_no_other, read_again
-from shared.perform.gather import read_namespace_obstacle
+from shared.perform.gather import gather_again, read_namespace_obstacle
 from shared.perform.prove_cluster import is_other, read_cluster_uid
 from shared.perform.release_pools import delete_pool, release_pool
 from shared.perform.resize_pools import grow_pool
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
 LOOK_SECONDS_MAX = 30.0
 """How long after the first look of a turn it may create a slice's pool. A failed attempt whose pool
 is gone again, while the next one lives, takes longer than twice this time."""
+_RECORD = (Verdict.KEEP, Reason.POOL_FAILED)
+"""What is decided about a pool that is only the record of a failed creation."""
 _LOG = logging.getLogger("attempts")
 
 
@@ -276,12 +279,11 @@ def replace_pool(
     cluster, decision = demand.claim.cluster, found.decision
     shared, ports = ports, read_live(cluster, ports)
     if pool.status in BROKEN and decision.reason != Reason.POOL_DIFFERS:
-        looked_at = ports.clock.now()
         own = PoolIndex.of(ports.pools.list(cluster) if pools is None else pools).list_claimed(demand.claim.hash)
         released = release_pool(cluster, pool, ports, pools=own or [pool], cap=turn.cap)
-        if (released.verdict, released.reason) != (Verdict.KEEP, Reason.POOL_FAILED):
+        if (released.verdict, released.reason) != _RECORD:
             return _with(found, released)
-        return _move_on(demand, pool, own, shared, turn, looked_at=looked_at)
+        return _move_on(demand, pool, own, shared, turn)
     bound = ports.clusters[cluster].list_pool_pods(pool.name)
     lost = pool if decision.reason == Reason.POOL_DEGRADED else None
     decision = decide_replacement(decision, bound, lost=lost)
@@ -306,8 +308,6 @@ def _move_on(
     own: Sequence[PoolSnapshot],
     ports: Ports,
     turn: Turn,
-    *,
-    looked_at: float,
 ) -> AttemptDecision:
     """Follow a failed creation: pause, refuse, or submit the next attempt in its place.
 
@@ -317,7 +317,6 @@ def _move_on(
         own: the pools of the claim.
         ports: the outside world.
         turn: of answering the pod.
-        looked_at: when the look at the failed pool began, in unix seconds.
 
     Raises:
         StaleView: the pools of the claim are not as the decision found them.
@@ -335,7 +334,7 @@ def _move_on(
         raise StaleView(f"node pool {failed.name} is no longer the newest one of {demand.claim}")
     done = create_allowed(demand, found, ports, pools, replace(turn, replaced=failed.name))
     if done.decision.verdict == Verdict.CREATE:
-        _delete_record(newest, demand, done.attempt, ports, turn, looked_at=looked_at)
+        _delete_record(newest.name, build_pool_name(demand.claim, done.attempt), cluster, own, ports, turn)
     return done
 
 
@@ -360,14 +359,21 @@ def _decide_following(
 
 
 def _delete_record(
-    failed: PoolSnapshot, demand: Demand, attempt: int, ports: Ports, turn: Turn, *, looked_at: float
+    failed: str, following: str, cluster: str, own: Sequence[PoolSnapshot], ports: Ports, turn: Turn
 ) -> None:
-    """Delete a failed pool whose next attempt was submitted; else the sweep does it."""
-    cluster, decision = demand.claim.cluster, decide_removal(failed, build_pool_name(demand.claim, attempt))
+    """Delete a failed pool whose next attempt was submitted; else the sweep does it.
+
+    It is looked at once more, because its nodes may have come while that was submitted.
+    """
+    looked_at, live = ports.clock.now(), read_live(cluster, ports)
     try:
-        live = read_live(cluster, ports)
-        said = delete_pool(cluster, failed, decision, live, looked_at=looked_at, cap=turn.cap)
+        if (facts := gather_again(cluster, failed, live, pools=own)) is None:
+            return
+        said = decide_collect(facts, now=ports.clock.now(), settings=ports.settings)
+        if (said.verdict, said.reason) == _RECORD:
+            removal = decide_removal(facts.pool, following)
+            said = delete_pool(cluster, facts.pool, removal, live, looked_at=looked_at, cap=turn.cap)
     except ProvisionerError as error:
-        _LOG.info("a failed node pool is left to the sweep", extra={"pool": failed.name, "error": str(error)})
+        _LOG.info("a failed node pool is left to the sweep", extra={"pool": failed, "error": str(error)})
         return
-    _LOG.info(said.message, extra={"pool": failed.name, "decision": said.verdict, "reason": said.reason})
+    _LOG.info(said.message, extra={"pool": failed, "decision": said.verdict, "reason": said.reason})
