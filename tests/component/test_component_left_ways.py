@@ -19,6 +19,9 @@ from tests.component.looks import by_message, by_sweep
 from tests.component.test_component_needed_pools import HOSTS, JobSetWorld, slice_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from tests.component.world import Records, World
 
 
@@ -78,6 +81,25 @@ def test_nobody_takes_the_room_of_an_empty_pool_before_the_next_way_has_it(world
     by_sweep(world)
 
     assert (status(world, 0), status(world, 1)) == ("STOPPING", "PROVISIONING")
+
+
+@pytest.mark.parametrize("pods", [0, 1], ids=["all nodes", "a node with a pod"])
+def test_a_failed_pool_whose_nodes_come_while_the_next_one_is_created_stays(world: World, pods: int) -> None:
+    """Seed 1022814 of the simulator: the last look at the failed pool was before the create."""
+    begin(world)
+    world.pools.fail(CLUSTER, name_of(0), STOCKOUT)
+    create = world.pools.create
+
+    def fill(cluster: str, node_pool: Mapping[str, Any]) -> None:
+        create(cluster, node_pool)
+        world.cluster.nodes[name_of(0)] = [f"n{number}" for number in range(1 if pods else HOSTS)]
+        if pods:
+            world.cluster.bind(name_of(0))
+
+    world.pools.create = fill  # type: ignore[method-assign]
+    by_sweep(world)
+
+    assert (status(world, 0), status(world, 1)) == ("ERROR", "PROVISIONING")
 
 
 def test_of_two_empty_pools_one_goes_and_none_is_created(world: World) -> None:
