@@ -143,10 +143,6 @@ def give_pools(
 
     Nothing is created while GKE finds no capacity for a slice, or while we refuse a part of it.
 
-    A round may end without a failed creation, which would lead to the next candidate: what is given
-    back is room for the slice that lacked it. So each round begins with a later candidate, and the
-    order shifts after each cycle, because a pool that comes late may end every second round.
-
     `gather` must take the owner of these pools as live (`shared.core.decide.capacity_first`).
 
     Args:
@@ -162,9 +158,6 @@ def give_pools(
         limits: what counts against the limits, if several workloads share it.
         creations: what GKE says of pools that it has created; None outside a sweep.
 
-    If a limit is set, one write of the ledger reserves for all that is missing before the first
-    create, so that no two gangs get a part each. What is not created then is given back.
-
     Raises:
         Retryable: something could not be read or is in progress. Other slices may have got theirs.
         Denied: a permission is missing.
@@ -179,17 +172,37 @@ def give_pools(
         or refuse_purchase(missing, workload, ports, pools, limits)
         or late(now=ports.clock.now())
     )
-    reserved = limits.reserve(*_join(missing, pools)) if limits and missing and whole is None else None
+    slices = whole or _make_pools(gang, missing, ports, pools, turn, ended=ended)
+    if isinstance(slices, Decision):
+        return answer_whole(slices, held=len(missing) < len(gang))
+    answer = judge_gang(slices)
+    if answer.state != GangState.REFUSED:
+        return answer
+    refused = {each.claim.slice_name for each, made in slices if made.decision.verdict == Verdict.REFUSE}
+    ends = late(refused=refused, now=ports.clock.now())
+    return answer_whole(ends, held=True) if ends else answer
+
+
+def _make_pools(
+    gang: Gang, missing: Sequence[Demand], ports: Ports, pools: Sequence[PoolSnapshot], turn: Turn, *, ended: int
+) -> list[tuple[Demand, AttemptDecision]] | Decision:
+    """Create the pools that are missing; return what was decided for each slice, or a refusal.
+
+    If a limit is set, one write of the ledger reserves for all of them before the first create, so
+    that no two gangs get a part each. What is not created then is given back.
+
+    A round may end without a failed creation, which would lead to the next candidate: what is given
+    back is room for the slice that lacked it. So each round begins with a later candidate, and the
+    order shifts after each cycle, because a pool that comes late may end every second round.
+    """
+    limits = turn.limits
+    reserved = limits.reserve(*_join(missing, pools)) if limits and missing else None
     if isinstance(reserved, Decision):
-        whole, reserved = reserved, None
-    if whole:
-        return answer_whole(whole, held=len(missing) < len(gang))
+        return reserved
     names = reserved.names if reserved else {}
     turns = [replace(turn, replaced=(names[each.claim],)) if each.claim in names else turn for each in gang]
     tasks = [
-        partial(
-            _give_pool, each, workload, ports, pools, turns[at], (ended + ended // each.choices) % each.choices
-        )
+        partial(_give_pool, each, ports, pools, turns[at], (ended + ended // each.choices) % each.choices)
         for at, each in enumerate(gang)
     ]
     done = list(zip(gang, run_paced(tasks, ports), strict=True))
@@ -197,12 +210,7 @@ def give_pools(
         kept = {names.get(demand.claim) for demand, made in done if _may_come(made)}
         left = {name: each for name, each in reserved.first.items() if name not in kept}
         limits.give_back(replace(reserved, first=left))
-    answer = judge_gang(slices := _split(done))
-    if answer.state != GangState.REFUSED:
-        return answer
-    refused = {each.claim.slice_name for each, made in slices if made.decision.verdict == Verdict.REFUSE}
-    ended_now = late(refused=refused, now=ports.clock.now())
-    return answer_whole(ended_now, held=True) if ended_now else answer
+    return _split(done)
 
 
 def _split(
@@ -231,8 +239,9 @@ def _may_come(done: AttemptDecision | Exception) -> bool:
 
 
 def _give_pool(
-    demand: Demand, workload: WorkloadView, ports: Ports, pools: Sequence[PoolSnapshot], turn: Turn, first: int
+    demand: Demand, ports: Ports, pools: Sequence[PoolSnapshot], turn: Turn, first: int
 ) -> AttemptDecision:
+    workload, parent = turn.workload, turn.workload.parent if turn.workload else None
     live, attempts = ports.clusters[demand.claim.cluster], [first]
     if not demand.elastic or demand.choices > 1:
         attempts = sort_own_attempts(demand.claim.hash, pools, fingerprint=demand.fingerprint) or attempts
@@ -244,10 +253,10 @@ def _give_pool(
     except Denied as error:
         name = build_pool_name(demand.claim, first)
         failed = decide_failure(f"node pool {name} cannot be created", error)
-        explain(live, failed, objects=(workload, workload.parent))
+        explain(live, failed, objects=(workload, parent))
         raise
     if found.decision.verdict not in _QUIET or found.decision.reason in FAILURE_REASONS:
-        explain(live, found.decision, objects=(workload, workload.parent))
+        explain(live, found.decision, objects=(workload, parent))
     return found
 
 

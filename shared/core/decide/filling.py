@@ -176,7 +176,7 @@ def _is_late(
     tries = [each.at for each in told or () if any(name in each.said for name in groups)]
     ages = [found for at in tries if (found := measure_seconds(at, now)) is not None]
     since = ((pool.owner.created_at if pool.owner else None) or 0.0) + TOLD_SECONDS
-    untried = told is not None and not _list_since(told, since, now)
+    untried = told is not None and not pool.flex_start and not _list_since(told, since, now)
     waits = pool.is_older(max(patience, UNTRIED_SECONDS) if untried else patience, now)
     waited = measure_seconds(pod.unschedulable_since, now)
     return waited is not None and waited >= patience and (max(ages) >= patience if ages else waits)
