@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from greenlet import getcurrent
+
 from shared.core.errors import (
     Busy,
     ClusterNotFound,
@@ -97,10 +99,16 @@ class Invocation:
     swapped: bool = False
     """Whether the endpoints are swapped in its settings, which stay for its life."""
     call_began: float = 0.0
-    """When its latest call was made, which may reach GKE much later."""
+    """When a call was made by a task that has made no other."""
+    calls_began: dict[object, float] = field(default_factory=dict)
+    """By task: when its latest call was made, which may reach GKE much later."""
     notes: list[str] = field(default_factory=list)
     bugs: list[str] = field(default_factory=list)
     """Errors that the product itself did not foresee."""
+
+    def find_call_began(self) -> float:
+        """Return when the latest call of the running task was made; tasks run side by side."""
+        return self.calls_began.get(getcurrent(), self.call_began)
 
 
 class FaultTable:
@@ -144,7 +152,7 @@ class FaultTable:
         """Wait as long as a call takes; raise its error, or return the one to raise after it."""
         run = self._time.get_owner()
         if isinstance(run, Invocation):
-            run.call_began = self._time.now
+            run.calls_began[getcurrent()] = self._time.now
         self._time.note_call()
         self._time.pause(self._rng.random() * LATENCY_SECONDS)
         self.stale_seconds = 0.0

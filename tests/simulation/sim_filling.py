@@ -86,7 +86,7 @@ class FillJudge:
         if not pool.busy or pool.short or not pool.machines or not pool.machines[-1][1].made:
             return  # no machine of it is there, and perhaps some are asked for
         came = pool.machines[-1][0]
-        if look is not None and came > look.shows and run.call_began - look.shows <= LOOK_SECONDS_MAX:
+        if look is not None and came > look.shows and run.find_call_began() - look.shows <= LOOK_SECONDS_MAX:
             self.late_machines += 1
             return
         why = f"they were read {now - look.shows:.0f} s ago" if look else "nothing read its machines"
@@ -95,7 +95,7 @@ class FillJudge:
     def count_late_nodes(self, pool: Pool, run: Invocation) -> bool:
         """Count a pool whose nodes came after the last look at them; return whether it is one."""
         look = run.node_looks.get((pool.cluster, pool.name))
-        if look is None or (pool.healthy_since or 0.0) <= look or run.call_began - look > LOOK_SECONDS_MAX:
+        if look is None or (pool.healthy_since or 0.0) <= look or run.find_call_began() - look > LOOK_SECONDS_MAX:
             return False
         self.late_machines += 1
         return True

@@ -93,10 +93,10 @@ class Judge:
         others = [each for each in self._world.gke.pools[pool.cluster].values() if each.owner]
         if owner is not None and owner.claim_hash and not judge_sharing(self._world, run, pool, pool.size):
             own = [each for each in others if each.owner and each.owner.claim_hash == owner.claim_hash]
-            late = now - run.call_began > LOOK_SECONDS_MAX  # it comes after the look of another function
+            late = now - run.find_call_began() > LOOK_SECONDS_MAX  # it comes after the look of another function
             self._known_from[pool.cluster, pool.name] = now + LOOK_SECONDS_MAX * late
             for other in [each for each in own if each.status in LIVE]:
-                if self._known_from.get((other.cluster, other.name), other.made_at) > run.call_began:
+                if self._known_from.get((other.cluster, other.name), other.made_at) > run.find_call_began():
                     self.late_creates += 1  # nothing can recall a request that is on its way
                     self._world.fills.late_claims.add(owner.claim_hash)
                 elif not self._serves_others(other, now) and not self._mixes(pool):
@@ -189,8 +189,8 @@ class Judge:
         last = next((each for each in found if each is not None), PoolRead(run.began, run.began))
         if last.shows >= max(pool.made_at, pool.relabelled_at):
             self.report("foreign pools", f"{act} of {pool.name}, whose labels are not ours")
-        elif run.call_began - last.answered_at > LOOK_SECONDS_MAX:
-            seconds = run.call_began - last.answered_at
+        elif run.find_call_began() - last.answered_at > LOOK_SECONDS_MAX:
+            seconds = run.find_call_began() - last.answered_at
             self.report("foreign pools", f"{act} of {pool.name}, whose labels were read {seconds:.0f} s before")
         elif last.shows < last.answered_at:
             self.stale_changes += 1
@@ -229,7 +229,7 @@ class Judge:
             return
         look = run.looks.get((pool.cluster, pool.name), run.began)
         # Nothing can recall a request that is on its way, for example of an instance that freezes.
-        if pod.bound_at > look and run.call_began - look <= LOOK_SECONDS_MAX:
+        if pod.bound_at > look and run.find_call_began() - look <= LOOK_SECONDS_MAX:
             self.late_bindings += 1
             return
         state = "ends" if pod.deleting_since is not None else "runs"
@@ -366,8 +366,8 @@ class Judge:
             self.report("mode", f"{act} of {pool.name} in mode {mode}")
         truth, run = self._world.clusters[pool.cluster], self._get_run()
         stops = truth.stop_mode == "report-only" or (creates and truth.stop_mode == "no-create")
-        if stops and run.call_began - truth.stopped_at > STOP_SECONDS:
-            text = f"{act} of {pool.name} {run.call_began - truth.stopped_at:.0f} s after the emergency stop"
+        if stops and (seconds := run.find_call_began() - truth.stopped_at) > STOP_SECONDS:
+            text = f"{act} of {pool.name} {seconds:.0f} s after the emergency stop"
             self.report("mode", f"{text}{self._describe_doubt()}")
 
     def _list_pods_on(self, pool: Pool) -> list[SimPod]:

@@ -61,7 +61,8 @@ def _find_excess(world: World, run: Invocation, pool: Pool, nodes: int) -> str:
     ]
     if not others or made is None or world.faults.stale_seconds:
         return ""
-    late = any(each.made_at > run.call_began - 1 for each in others) or now - made.changed_at < CHANGED_SECONDS
+    asked = run.find_call_began() - 1
+    late = any(each.made_at > asked for each in others) or now - made.changed_at < CHANGED_SECONDS
     total, wanted = nodes + sum(each.size for each in others), count_wanted(made)
     if late or total <= wanted:
         return ""
