@@ -38,6 +38,17 @@ def test_while_gke_tries_to_create_a_pool_its_words_are_told_with_both_times() -
     assert CREATION_TRIES_SECONDS == 2100
 
 
+@pytest.mark.parametrize(("made", "coming", "tells"), [(4, 0, False), (0, 4, False), (3, 1, False), (3, 0, True)])
+def test_when_all_machines_are_there_or_come_an_earlier_error_is_not_told(
+    made: int, coming: int, tells: bool
+) -> None:
+    """Seed 822 of the simulator: a gang gave its pools back for a slice that had its machines."""
+    pool, error = a_pool("PROVISIONING", age_seconds=300.0), FillError(STOCKOUT, NOW - 100)
+    told = decide_trying(a_demand(), pool, Machines(made=made, coming=coming, errors=(error,)), now=NOW)
+
+    assert (told is not None) == tells
+
+
 @pytest.mark.parametrize("at", [NOW - 301, NOW - 5000])
 def test_an_error_from_before_the_pool_is_not_told(at: float) -> None:
     pool = a_pool("PROVISIONING", age_seconds=300.0)

@@ -140,8 +140,8 @@ def decide_trying(demand: Demand, pool: PoolSnapshot, machines: Machines, *, now
     """
     created_at = (pool.owner.created_at if pool.owner else None) or 0.0
     error = min(_list_since(machines.errors, created_at, now), key=lambda each: each.at or now, default=None)
-    if error is None:
-        return None
+    if error is None or machines.made + machines.coming >= pool.node_count:
+        return None  # groups remember errors of tries before the one that succeeds
     rule = RULES[classify_failure(error.said)]
     since = f" since {format_time(created_at)}" if created_at else ""
     until = f" until {format_time(created_at + CREATION_TRIES_SECONDS)}" if created_at else ""
