@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from shared.core.decide.admission_checks import (
     Word,
     answer_gang,
-    answer_refused,
     is_final,
     refuse_owner,
 )
 from shared.core.decide.demands import refuse_rejected
-from shared.core.decide.gangs import plan_gang
+from shared.core.decide.gangs import answer_whole, plan_gang
 from shared.core.decide.needed_pools import LOST
 from shared.core.decisions import Decision, Reason
 from shared.core.errors import Rejected
@@ -125,7 +124,7 @@ class Admission:
         held = any(pool.status not in LOST for pool in PoolIndex.of(pools).list_owned(queued.owner_uid))
         if refused := refuse_owner(queued, settings.kinds):
             final = refused.reason == Reason.OWNER_KIND_UNKNOWN
-            return None, answer_refused(refused, final=final, held=held)
+            return None, answer_whole(refused, final=final, held=held)
         try:
             owner = self.queues.view_owner(queued)
             if owner is None or owner.uid != queued.owner_uid or owner.deleting:
@@ -133,10 +132,10 @@ class Admission:
             seconds = find_seconds(owner.marks, seconds)
         except Rejected as error:
             # Without an owner a flavor of the queue contradicts the spec.
-            return owner, answer_refused(refuse_rejected(error), final=owner is not None, held=held)
+            return owner, answer_whole(refuse_rejected(error), final=owner is not None, held=held)
         gang = plan_gang(self.cluster, add_disks(self.cluster, owner, self.ports), settings)
         if isinstance(gang, Decision):
-            return owner, answer_refused(gang, final=is_final(self.cluster, owner, settings), held=held)
+            return owner, answer_whole(gang, final=is_final(self.cluster, owner, settings), held=held)
         return owner, give_pools(
             self.cluster,
             gang,

@@ -6,31 +6,20 @@ Only a sweep does this, because only its account may write the taint that is the
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from shared.core.decide.freshness import is_fresh
 from shared.core.decide.warm_pools import (
-    choose_displaced,
     decide_idle_marking,
-    decide_room,
-    find_idle_since,
     plan_marks,
 )
 from shared.core.errors import OldLook
 from shared.perform.emergency_stop import find_stop
-from shared.perform.explain import explain
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     from shared.core.decide.pool_facts import PoolFacts
     from shared.core.decisions import Decision
-    from shared.core.demand.demand import Demand
-    from shared.core.ports import Ports, SurplusMark
-    from shared.core.workloads import PodView
-    from shared.perform.act_within_limits import Limits
-    from shared.perform.outcome import Outcome
+    from shared.core.ports import Ports
 
 _LOG = logging.getLogger("warm")
 
@@ -68,48 +57,3 @@ def mark_nodes(cluster: str, facts: PoolFacts, ports: Ports, *, looked_at: float
     said = {"pool": name, "state": what, "idle_since": since, "nodes": len(plan)}
     _LOG.info("nodes of a node pool that may stay idle were marked", extra=said)
     return closed
-
-
-def find_displaced(
-    refused: Sequence[Outcome],
-    idle: Mapping[str, Mapping[str, SurplusMark | None]],
-    ports: Ports,
-    limits: Limits,
-    *,
-    gone: Collection[str],
-) -> dict[str, Demand]:
-    """Return which idle pools make room for which demand that a limit refuses.
-
-    Args:
-        refused: what became of these demands.
-        idle: the marks on the nodes of the pools that this sweep found without use, by pool.
-        ports: the outside world.
-        limits: what counts against the limits.
-        gone: names of pools whose deletion this sweep has submitted.
-
-    Raises:
-        Retryable: something could not be read.
-    """
-    now = ports.clock.now()
-    since = {name: find_idle_since(marks, now) for name, marks in idle.items()}
-    return choose_displaced(
-        [(each.demand, each.pool) for each in refused if each.demand],
-        {name: each for name, each in since.items() if each is not None},
-        limits.list_pools(),
-        limits.list_reserved(),
-        gone=gone,
-        now=now,
-        settings=ports.settings,
-    )
-
-
-def tell_displaced(
-    cluster: str, displaced: dict[str, Demand], leaders: Sequence[tuple[PodView, Outcome]], ports: Ports
-) -> None:
-    """Write an Event on each leader for which idle pools were deleted."""
-    by_claim: defaultdict[str, list[str]] = defaultdict(list)
-    for name, demand in displaced.items():
-        by_claim[demand.claim.hash].append(name)
-    for pod, outcome in leaders:
-        if outcome.demand and (names := by_claim.get(outcome.demand.claim.hash)):
-            explain(ports.clusters[cluster], decide_room(names), objects=(pod,))

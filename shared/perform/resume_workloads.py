@@ -299,9 +299,11 @@ def release_partial(
     pools = list_pools()
     seen = read_occupancy(cluster, workload, ports, pools=pools)
     plan = plan_pools(cluster, seen, pools, settings)
-    decision = decide_partial(cluster, seen, leaders, plan, pools, settings, starved=starved, now=now)
-    gang = plan_gang(cluster, workload, settings) if decision else ()
-    if decision is None or isinstance(gang, Decision) or refuse_purchase(gang, workload, ports, pools, limits):
+    gang = plan_gang(cluster, workload, settings)
+    if isinstance(gang, Decision):
+        return None
+    decision = decide_partial(cluster, seen, leaders, plan, gang, pools, settings, starved=starved, now=now)
+    if decision is None or refuse_purchase(gang, workload, ports, pools, limits):
         return None
     changed = _change(cluster, workload, decision, write_waiting(workload, now), ports, suspended=True)
     decision = changed if isinstance(changed, Decision) else decision

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
 from shared.core.decide.gangs import NO_CAPACITY
-from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.decide.warm_pools import choose_displaced, decide_room, find_idle_since
+from shared.core.decisions import Reason, Verdict
 from shared.core.errors import OutOfTime, ProvisionerError
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.kinds.table import find_kind_of_pod
 from shared.core.times import measure_seconds
 from shared.perform.answer_demand import provision_pod
+from shared.perform.explain import explain
 from shared.perform.followers import judge_followers
-from shared.perform.keep_warm import find_displaced, tell_displaced
 from shared.perform.look import AnsweredClaims, Look, RecentPools
 from shared.perform.outcome import Outcome, describe_pool_outcome
 from shared.perform.pool_sizes import measure_elastic
@@ -25,11 +25,9 @@ from shared.perform.resume_workloads import release_partial
 from shared.perform.shared_reads import SHARED_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from shared.core.demand.demand import Demand
-    from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import SurplusMark
     from shared.core.workloads import PodView
     from shared.perform.swept_cluster import SweptCluster
 
@@ -216,40 +214,48 @@ class LeaderAnswers:
             self._swept.figures.add_unanswered(pod, claim, now=self._swept.now())
 
     def _make_room(self) -> None:
-        """Delete idle pools for the leaders that a limit refuses; the next sweep creates theirs."""
+        """Delete one idle pool for a leader that a limit refuses; the next sweep creates."""
         swept, outcomes = self._swept, self._swept.report.outcomes
         idle = {each.pool for each in outcomes if each.decision.reason == Reason.POOL_WARM}
         if not (self._refused and idle and swept.limits):
             return
         gone = {each.pool for each in outcomes if each.decision.verdict == Verdict.DELETE}
-        refused = [outcome for _, outcome in self._refused]
-        marks: dict[str, Mapping[str, SurplusMark | None]] = {}
+        refused = [(outcome.demand, outcome.pool) for _, outcome in self._refused if outcome.demand]
+        idle_since, now = dict[str, float](), swept.now()
         for name, read in swept.for_each(swept.live.clusters[swept.name].list_surplus_marks, sorted(idle)):
             if isinstance(read, Exception):
                 swept.report.add_error(f"node pool {name}", read)
-            else:
-                marks[name] = read
+            elif (since := find_idle_since(read, now)) is not None:
+                idle_since[name] = since
         try:
-            found = find_displaced(refused, marks, swept.live, swept.limits, gone=gone)
+            pools, reserved = swept.limits.list_pools(), swept.limits.list_reserved()
+            use = swept.live.settings
+            found = choose_displaced(refused, idle_since, pools, reserved, gone=gone, now=now, settings=use)
         except Exception as error:  # noqa: BLE001 -- the net of this look
             swept.report.add_error(f"idle node pools of {swept.name}", error)
             return
-        pools = [pool for pool in self._listed if pool.name in found]
-        for pool, decision in swept.for_each(partial(self._displace, found), pools):
-            if isinstance(decision, Exception):
-                swept.report.add_error(f"node pool {pool.name}", decision)
-            else:
-                outcomes.append(describe_pool_outcome(swept.name, pool, decision))
-                if decision.verdict != Verdict.DELETE:
-                    del found[pool.name]
-        tell_displaced(swept.name, found, self._refused, swept.shared)
+        demand, names = found or (None, [])
+        for name in names:
+            if demand and self._displace(name, demand):
+                waits = (pod for pod, outcome in self._refused if outcome.demand == demand)
+                explain(swept.shared.clusters[swept.name], decide_room(name), objects=tuple(waits))
+                return
 
-    def _displace(self, found: dict[str, Demand], pool: PoolSnapshot) -> Decision:
-        swept, owner, demand = self._swept, pool.owner, found[pool.name]
-        named = self._listed.list_named(owner.kind, owner.namespace, owner.name) if owner else [pool]
-        return release_pool(
-            swept.name, pool, swept.live, pools=named, cap=swept.cap, displaced_by=str(demand.claim)
-        )
+    def _displace(self, name: str, demand: Demand) -> bool:
+        """Delete an idle pool for a demand; return whether that was submitted."""
+        swept, pool = self._swept, self._listed.find(name)
+        if pool is None or pool.owner is None:
+            return False
+        named = self._listed.list_named(pool.owner.kind, pool.owner.namespace, pool.owner.name)
+        try:
+            decision = release_pool(
+                swept.name, pool, swept.live, pools=named, cap=swept.cap, displaced_by=str(demand.claim)
+            )
+        except Exception as error:  # noqa: BLE001 -- the net of this pool
+            swept.report.add_error(f"node pool {name}", error)
+            return False
+        swept.report.outcomes.append(describe_pool_outcome(swept.name, pool, decision))
+        return decision.verdict == Verdict.DELETE
 
 
 def _take(found: Iterable[PodView], now: float) -> list[PodView]:

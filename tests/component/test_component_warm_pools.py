@@ -42,7 +42,11 @@ def a_warm_pool(name: str = NAME, idle: int = IDLE, **overrides: Any) -> PoolSna
 
 @pytest.fixture
 def world(world: World) -> World:
-    """The plain case: its workload has completed, and its pool may stay idle."""
+    return make_warm(world)
+
+
+def make_warm(world: World) -> World:
+    """Return the plain case: its workload has completed, and its pool may stay idle."""
     world.use(idle_seconds=IDLE)
     world.cluster.pods.clear()
     world.pools.add(CLUSTER, a_warm_pool())
@@ -67,6 +71,16 @@ def status(world: World, name: str = NAME) -> str:
 
 def use(world: World, *, workload: str = "next", **pod: Any) -> None:
     world.cluster.bind(NAME, workload=workload, **pod)
+
+
+def add_idle(world: World, *slices: int) -> list[str]:
+    names = []
+    for at in slices:
+        claim = a_claim(slice_key=f"default/train-workers-{at}")
+        names.append(build_pool_name(claim))
+        world.pools.add(CLUSTER, a_warm_pool(names[-1], claim=claim))
+        world.cluster.nodes[names[-1]] = [f"n{at}-0"]
+    return names
 
 
 # --- its life -------------------------------------------------------------------------------------
@@ -250,100 +264,6 @@ def test_a_pool_that_no_other_workload_may_use_never_stays(world: World, changes
     assert why in world.last["message"]
     deliver_asking(world, "0", **changes)
     assert world.says() == ("create", "pool_absent")
-
-
-# --- limits ---------------------------------------------------------------------------------------
-
-
-def add_waiting(world: World, *, replicas: int = 1) -> None:
-    """Let another workload wait for as much as one idle pool has."""
-    world.cluster.add(a_jobset(name="next", uid="next", replicas=replicas, created_at=NOW - 900))
-    for at in range(replicas):
-        said = {jobset_keys.JOBSET_UID_ON_POD: "next"}
-        pod = a_pod(jobset="next", index=at, pod_labels=said, unschedulable_since=NOW - 600)
-        world.cluster.add(dataclasses.replace(pod, uid=f"next-{at}", created_at=NOW - 700))
-
-
-def add_idle(world: World, *slices: int) -> list[str]:
-    names = []
-    for at in slices:
-        claim = a_claim(slice_key=f"default/train-workers-{at}")
-        names.append(build_pool_name(claim))
-        world.pools.add(CLUSTER, a_warm_pool(names[-1], claim=claim))
-        world.cluster.nodes[names[-1]] = [f"n{at}-0"]
-    return names
-
-
-def test_an_idle_pool_counts_against_the_limit_and_makes_room_for_a_slice_that_waits(world: World) -> None:
-    world.use(idle_seconds=IDLE, limit_chips=16)
-    sweep(world)
-    add_waiting(world)
-    sweep(world)
-
-    assert status(world) == "STOPPING"
-    assert world.pools.count("create") == 0
-    (deleted,) = (each for each in world.records.found if each.get("reason") == "pool_displaced")
-    assert (deleted["decision"], deleted["pool"]) == ("delete", NAME)
-    assert "JobSet default/next, slice next-workers-0" in deleted["message"]
-    told = [each.message for each in world.cluster.notices if each.kind == "Pod"]
-    assert NAME in told[-1]
-
-    sweep(world)
-    assert world.pools.count("create") == 1
-
-
-def test_those_that_are_idle_for_longest_go_first_and_no_more_than_are_needed(world: World) -> None:
-    world.use(idle_seconds=IDLE, limit_chips=48)
-    sweep(world)
-    younger, youngest = add_idle(world, 1, 2)
-    sweep(world)
-    world.cluster.marks["n2-0"] = SurplusMark(world.clock.now(), closed=False)
-    add_waiting(world, replicas=2)
-    sweep(world)
-
-    assert (status(world), status(world, younger), status(world, youngest)) == ("STOPPING", "STOPPING", "RUNNING")
-
-
-def test_an_idle_pool_whose_nodes_cannot_be_read_again_does_not_keep_the_others_from_making_room(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.use(idle_seconds=IDLE, limit_chips=32)
-    sweep(world)
-    (younger,) = add_idle(world, 1)
-    sweep(world)
-    add_waiting(world)
-    plain, reads = world.cluster.list_surplus_marks, list[str]()
-
-    def read(name: str) -> Any:
-        reads.append(name)
-        if name == NAME and reads.count(name) > 1:
-            raise OverflowError("inf")
-        return plain(name)
-
-    monkeypatch.setattr(world.cluster, "list_surplus_marks", read)
-    sweep(world)
-
-    assert (status(world), status(world, younger)) == ("RUNNING", "STOPPING")
-    (found,) = world.records.expect_in_order({"reason": "internal_error"})
-    assert found["message"] == f"node pool {NAME}: OverflowError: inf"
-
-
-def test_a_pool_that_is_used_makes_no_room(world: World) -> None:
-    world.use(idle_seconds=IDLE, limit_chips=16)
-    use(world, workload="third")
-    add_waiting(world)
-    sweep(world)
-
-    assert status(world) == "RUNNING"
-
-
-def test_what_would_not_help_is_spared(world: World) -> None:
-    world.use(idle_seconds=IDLE, limit_chips=8)
-    sweep(world)
-    add_waiting(world)
-    sweep(world)
-
-    assert status(world) == "RUNNING"
 
 
 # --- what stops it --------------------------------------------------------------------------------

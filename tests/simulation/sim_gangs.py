@@ -145,7 +145,8 @@ class GangJudge:
     def _judge_held(self, cluster: SimCluster, made: Workload, began: float) -> dict[tuple[str, str], float]:
         """Report each pool of an incomplete gang that is held past its time; return those held."""
         running = self._find_running(cluster, made)
-        if {plan.slice_name for plan in list_wanted(made)} <= running.keys():
+        limited = bool(self._world.story.limit_chips)  # what a limit refuses gives nothing back
+        if limited or {plan.slice_name for plan in list_wanted(made)} <= running.keys():
             return {}
         found = {}
         for pool in running.values():

@@ -285,7 +285,7 @@ class Judge:
             return
         since = min((mark.since for mark in marks if mark), default=now)
         idle = now - since >= min(owner.idle_seconds, story.idle_seconds) - 1
-        if not idle and story.limit_chips:
+        if not idle and story.limit_chips and now - since >= GRACE_SECONDS - 1:
             self.displaced += 1
         elif not idle or not all(mark and mark.closed for mark in marks):
             text = f"delete of {pool.name}, idle for {now - since:.0f} s"

@@ -8,7 +8,6 @@ import pytest
 
 from shared.core import labels
 from shared.core.decide.capacity_first import (
-    SECONDS,
     Wish,
     decide_pause,
     end_round,
@@ -20,6 +19,7 @@ from shared.core.decide.capacity_first import (
 )
 from shared.core.decide.pool_facts import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.kueue import SECONDS
 from shared.core.times import format_time
 from shared.core.workloads import Parent, WorkloadView
 from tests.builders import CLUSTER, NOW, a_jobset, settings

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from shared.core.decide.admission_checks import Word, answer_gang, answer_refused, is_final, refuse_owner
+from shared.core.decide.admission_checks import Word, answer_gang, is_final, refuse_owner
 from shared.core.decide.attempts import AttemptDecision
-from shared.core.decide.gangs import GangAnswer, GangState
+from shared.core.decide.gangs import GangAnswer, GangState, answer_whole
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.table import KIND_NAMES, get_kind
@@ -312,7 +312,7 @@ def word_for(answer: GangAnswer, *, retries: int = 0) -> tuple[Word, int]:
 def test_a_refusal_is_final_only_if_the_spec_alone_meets_it(
     reason: Reason, final: bool, held: bool, word: Word
 ) -> None:
-    answer = answer_refused(Decision(Verdict.REFUSE, reason, "why"), final=final, held=held)
+    answer = answer_whole(Decision(Verdict.REFUSE, reason, "why"), final=final, held=held)
 
     found, seconds = word_for(answer)
 

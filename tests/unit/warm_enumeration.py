@@ -34,6 +34,8 @@ MARKS: dict[str, tuple[SurplusMark | None, ...]] = {
     "no nodes": (),
     "none": (None, None),
     "ahead": (SurplusMark(NOW + 3600, closed=False), None),
+    "in the grace": (SurplusMark(NOW - 59, closed=False), None),
+    "in the grace, closed": (SurplusMark(NOW - 59, closed=True),) * 2,
     "young": (SurplusMark(NOW - IDLE + 1, closed=False), None),
     "young, closed": (SurplusMark(NOW - IDLE + 1, closed=True),) * 2,
     "due": (DUE, DUE),
@@ -106,7 +108,8 @@ def judge_warm(situation: Situation, decision: Decision) -> list[str]:
     )
     stays = owner in ("over", "gone") and situation["pool"] in ("RUNNING", "RECONCILING") and allowed != "nothing"
     empty, displaced = pods == "none" and marks != "no nodes", situation["displaced"] == "yes"
-    due = marks.startswith("due") or displaced or (allowed == "less" and marks.startswith("young"))
+    old = displaced and not marks.startswith("in the grace")
+    due = marks.startswith("due") or old or (allowed == "less" and marks.startswith("young"))
     closed = marks.endswith(", closed")
     rules = {
         "only a pool whose workload is over stays": stays or not warm,

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import find_pause
-from shared.core.decide.gangs import NO_CAPACITY, GangAnswer, GangState, answer_whole, plan_gang
+from shared.core.decide.gangs import NO_CAPACITY, GangAnswer, GangState, plan_gang
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.node_selectors import find_region
 from shared.core.kinds.table import KINDS, find_kind
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from shared.core.workloads import WorkloadView
 
 _RETRIES_MAX = 30
-_IDLE_SECONDS_MAX = 604_800
 
 
 class Word(StrEnum):
@@ -64,22 +63,17 @@ def refuse_owner(queued: QueuedWorkload, kinds: Collection[str]) -> Decision | N
 
 
 def is_final(cluster: str, owner: WorkloadView, settings: Settings) -> bool:
-    """Return whether the spec alone is refused: under any settings, limits and modes.
+    """Return whether the spec of an owner alone is refused: under any settings, limits and modes.
 
-    Args:
-        cluster: ``projects/P/locations/L/clusters/C``.
-        owner: as Kueue will resume it, without what was read of its disks.
-        settings: the operator's, of which only the clusters count.
+    The owner is as Kueue will resume it, without what was read of its disks.
     """
-    clusters = {
-        name: replace(each, zone=each.zone or f"{find_region(name)}-a") for name, each in settings.clusters.items()
-    }
+    known = settings.clusters[cluster]
     widest = Settings(
-        clusters=clusters,
+        clusters={cluster: replace(known, zone=known.zone or f"{find_region(cluster)}-a")},
         allowed_node_service_accounts=("*",),
         allowed_node_networks=("*",),
         allowed_shared_reservations=("*",),
-        idle_seconds_max=_IDLE_SECONDS_MAX,
+        idle_seconds_max=604_800,
         force_on_demand=True,
         node_daemonsets_cpu_millis=0,
         node_daemonsets_memory_mib=0,
@@ -87,19 +81,6 @@ def is_final(cluster: str, owner: WorkloadView, settings: Settings) -> bool:
     )
     alone = plan_gang(cluster, owner, widest)
     return isinstance(alone, Decision) and alone.reason != Reason.WORKLOAD_OVER
-
-
-def answer_refused(decision: Decision, *, final: bool, held: bool) -> GangAnswer:
-    """Return the state of a workload for whose slices nothing was tried.
-
-    Args:
-        decision: why.
-        final: it follows from the spec alone.
-        held: some of its slices have pools.
-    """
-    if decision.reason == Reason.NOT_AN_ACCELERATOR_DEMAND:
-        return GangAnswer(state=GangState.READY, decision=decision)
-    return GangAnswer(state=GangState.NEVER, decision=decision) if final else answer_whole(decision, held=held)
 
 
 def answer_gang(answer: GangAnswer, *, uid: str, retries: int, now: float) -> CheckAnswer:

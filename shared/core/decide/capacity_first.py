@@ -24,21 +24,20 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import NotAllowed
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import SUSPENDABLE, get_kind, is_parent_kind
+from shared.core.kueue import SECONDS, SECONDS_MAX, SECONDS_MIN
 from shared.core.settings import Mode
 from shared.core.times import AHEAD_SECONDS_MAX, format_minute, format_time, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from shared.core.decide.gangs import Gang
     from shared.core.decide.needed_pools import PoolPlan
     from shared.core.decide.occupancy import Occupancy
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
     from shared.core.workloads import PodView, WorkloadView
 
-SECONDS, SECONDS_MIN, SECONDS_MAX = 1800, 60, 86_400
-"""How long a part of the pools is held, from the creation of the first: by default, and the bounds
-of the annotation. A creation that ends in a stockout takes up to 35 minutes."""
 _ROUNDS_MAX = 9_999
 _ROUND = re.compile(r"([0-9]{1,4}) from (\S{1,40})")
 _ASKED = (labels.CAPACITY_FIRST, labels.CAPACITY_FIRST_SECONDS)
@@ -245,6 +244,7 @@ def decide_partial(
     seen: Occupancy,
     leaders: Sequence[PodView],
     plan: PoolPlan,
+    gang: Gang,
     pools: Sequence[PoolSnapshot],
     settings: Settings,
     *,
@@ -263,6 +263,7 @@ def decide_partial(
         seen: the workload as it is now, and its pods.
         leaders: those of its leader pods that wait.
         plan: the pools that the workload needs.
+        gang: the demands of all of its slices.
         pools: every pool of the cluster.
         settings: the operator's.
         starved: the names of slices for which GKE finds no capacity, as they were just answered.
@@ -276,8 +277,7 @@ def decide_partial(
     later = {**marks, labels.CAPACITY_FIRST: "true"}
     later.pop(labels.CAPACITY_FIRST_RESUMED, None)
     wish = read_wish(dataclasses.replace(workload, suspended=True, marks=later), settings)
-    gang = plan_gang(cluster, workload, settings)
-    if not isinstance(wish, Wish) or isinstance(gang, Decision):
+    if not isinstance(wish, Wish):
         return None
     waits = {
         claim.slice_name: pod.created_at if pod.unschedulable_since is None else pod.unschedulable_since

@@ -161,11 +161,9 @@ def judge_gang(slices: Sequence[tuple[Demand, AttemptDecision]]) -> GangAnswer:
         message = f"all {ready} slices have their node pools" if ready > 1 else "the slice has its node pool"
         decision = Decision(Verdict.KEEP, Reason.POOL_SERVES, message)
         return GangAnswer(state=GangState.READY, decision=decision, slices=tuple(slices))
-    refused = decision.verdict == Verdict.REFUSE
-    if decision.reason not in FAILURE_REASONS and any(
-        made.decision.verdict != Verdict.REFUSE for _, made in slices
-    ):
-        refused = False  # we refuse it, and others have pools
+    others = any(made.decision.verdict != Verdict.REFUSE for _, made in slices)
+    # What we refuse ourselves ends nothing while other slices have pools.
+    refused = decision.verdict == Verdict.REFUSE and (decision.reason in FAILURE_REASONS or not others)
     message = (
         f"{ready} of {len(slices)} slices have their node pools; {demand.claim.slice_name}: {decision.message}"
     )
@@ -176,11 +174,15 @@ def judge_gang(slices: Sequence[tuple[Demand, AttemptDecision]]) -> GangAnswer:
     )
 
 
-def answer_whole(decision: Decision, *, held: bool) -> GangAnswer:
-    """Return the state of a gang after one decision about all slices; held: some have pools."""
-    state = GangState.ENDED if decision.verdict == Verdict.DELETE else GangState.WAITING
-    if decision.verdict == Verdict.REFUSE and not held:
-        state = GangState.REFUSED
+def answer_whole(decision: Decision, *, held: bool, final: bool = False) -> GangAnswer:
+    """Return the state after one decision about all slices, of which some may have pools (held)."""
+    rows = (
+        (decision.reason == Reason.NOT_AN_ACCELERATOR_DEMAND, GangState.READY),
+        (final, GangState.NEVER),
+        (decision.verdict == Verdict.DELETE, GangState.ENDED),
+        (decision.verdict == Verdict.REFUSE and not held, GangState.REFUSED),
+    )
+    state = next((state for holds, state in rows if holds), GangState.WAITING)
     return GangAnswer(state=state, decision=decision)
 
 
@@ -251,12 +253,8 @@ def decide_starved(gang: Gang, pools: Sequence[PoolSnapshot], said: Mapping[str,
 
     DELETE ends the round, because other slices hold pools that would wait for this one. WAIT means
     that nothing is created for any slice. The pool itself stays in both cases: GKE cannot delete it
-    while it is creating it, and it may still get its nodes.
-
-    Args:
-        gang: the demands of all slices.
-        pools: at least all pools of the workload.
-        said: by the slice's name, what GKE says while it creates the pool of the slice.
+    while it is creating it, and it may still get its nodes. `said` is what GKE
+    says meanwhile, by the name of the slice.
     """
     running = {each.claim.slice_name for each in select_running(gang, pools)}
     starved = [
@@ -280,12 +278,7 @@ def decide_unread(gang: Gang, pools: Sequence[PoolSnapshot], *, since: float) ->
     """Return that a slice waits for the sweep, which reads what GKE says; None if none has to.
 
     GKE is still creating the pool of a slice from an earlier round, so it may find no capacity for
-    it. What is created for the others meanwhile would be deleted again.
-
-    Args:
-        gang: the demands of all slices.
-        pools: at least all pools of the workload.
-        since: unix seconds in which this round began.
+    it. What is created for the others meanwhile would be deleted again. See `decide_late`.
     """
     old = list_earlier(gang, pools, PoolStatus.PROVISIONING, since=since)
     if not old or not list_missing(gang, pools):
@@ -318,12 +311,13 @@ def decide_late(
     if held_since is None or now - held_since < seconds or is_complete(gang, pools):
         return None
     running, index = select_running(gang, pools), PoolIndex.of(pools)
-    tried = [
-        demand
-        for demand in gang
-        if demand.claim.slice_name in refused or any(map(_is_tried, index.list_claimed(demand.claim.hash)))
-    ]
-    lacking = next((demand for demand in tried if demand not in running), None)
+
+    def is_tried(demand: Demand) -> bool:
+        """Return whether GKE makes its pool, or failed for another cause than a right of ours."""
+        failures = [RULES[classify_failure(pool.error)] for pool in index.list_claimed(demand.claim.hash)]
+        return demand.claim.slice_name in refused or any(each.reason in FAILURE_REASONS for each in failures)
+
+    lacking = next((each for each in gang if each not in running and is_tried(each)), None)
     if lacking is None:
         return None
     message = (
@@ -331,8 +325,3 @@ def decide_late(
         f"are deleted; {lacking.claim.slice_name} has none that runs"
     )
     return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)
-
-
-def _is_tried(pool: PoolSnapshot) -> bool:
-    """Return whether GKE makes a pool, or failed for another cause than a right of ours."""
-    return RULES[classify_failure(pool.error)].reason in FAILURE_REASONS

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shared.core.decide.limits import CountedPools, decide_limit, make_reservations, name_pools
+from shared.core.decide.limits import CountedPools, decide_limit
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from shared.core.ports import Reservation, SurplusMark
     from shared.core.settings import Settings
 
-REFUSED_MAX = 10
-"""For so many demands that a limit refuses one sweep makes room; the next sweep continues."""
-_IDLE_POOLS_MAX = 50
 _SERVING = (PoolStatus.RUNNING, PoolStatus.RECONCILING)
 
 
@@ -75,12 +72,12 @@ def decide_warm(facts: PoolFacts, *, now: float, settings: Settings) -> Decision
         return None
     if since is None:
         return _keep(f"node pool {name} is idle and stays for {bound} s for the next workload of its shape")
-    return _decide_idle(facts, since, bound, now)
+    return _decide_idle(facts, since, bound, now, settings)
 
 
-def _decide_idle(facts: PoolFacts, since: float, bound: int, now: float) -> Decision | None:
+def _decide_idle(facts: PoolFacts, since: float, bound: int, now: float, settings: Settings) -> Decision | None:
     said = f"node pool {facts.pool.name} is idle since {format_time(since)}"
-    if not _is_due(facts, since, bound, now):
+    if not _is_due(facts, since, bound, now, settings):
         until = format_minute(since + bound)
         return _keep(f"{said} and stays until {until} ({bound} s) for the next workload of its shape")
     if not all(mark and mark.closed for mark in facts.marks.values()):
@@ -103,7 +100,7 @@ def plan_marks(facts: PoolFacts, *, now: float, settings: Settings) -> dict[str,
         return {name: (None, False) for name, mark in facts.marks.items() if mark is not None}
     known = find_idle_since(facts.marks, now)
     since = now if known is None else known
-    closed = known is not None and _is_due(facts, known, bound, now)
+    closed = known is not None and _is_due(facts, known, bound, now, settings)
     return {
         name: (since, closed)
         for name, mark in facts.marks.items()
@@ -125,14 +122,14 @@ def choose_displaced(
     gone: Collection[str],
     now: float,
     settings: Settings,
-) -> dict[str, Demand]:
-    """Return which idle pools make room for which demand; those that are idle for longest go first.
+) -> tuple[Demand, list[str]] | None:
+    """Return a demand, and the idle pools of which one makes room for it, the oldest first.
 
-    A pool that would not help is spared. A demand that all of them together would not help
-    displaces none.
+    A pool that is idle for less than the grace may be in the gap of a restart. A demand that all of
+    them together would not help displaces none.
 
     Args:
-        refused: the demands that a limit refuses, each with the name of its pool, in their order.
+        refused: the demands that a limit refuses, each with the name of its pool.
         idle: since when each idle pool is idle, in unix seconds, by its name.
         pools: every pool of the cluster.
         reserved: the reservations of the cluster.
@@ -140,35 +137,28 @@ def choose_displaced(
         now: unix seconds.
         settings: the operator's settings.
     """
-    found: dict[str, Demand] = {}
-    entries, index = dict(reserved), PoolIndex.of(pools)
-
-    def fits(demand: Demand, pool_name: str, leaving: Collection[str]) -> bool:
-        left = [replace(pool, status=PoolStatus.STOPPING) if pool.name in leaving else pool for pool in pools]
+    index, of_cluster = PoolIndex.of(pools), replace(settings, limit_chips_per_namespace=0)
+    counted = CountedPools(pools, reserved)
+    for demand, pool_name in refused:
         failed = (pool.name for pool in index.list_claimed(demand.claim.hash) if pool.status == PoolStatus.ERROR)
-        usage = CountedPools(left, entries).measure(demand, pool_name, *failed)
-        return decide_limit(demand, settings, usage) is None
-
-    for demand, pool_name in refused[:REFUSED_MAX]:
-        leaving, added = {*gone, *found}, list[str]()
-        for name in sorted(idle.keys() - leaving, key=lambda each: (idle[each], each))[:_IDLE_POOLS_MAX]:
-            if fits(demand, pool_name, {*leaving, *added}):
-                break
-            added.append(name)
-        if not fits(demand, pool_name, {*leaving, *added}):
-            continue
-        for name in reversed(added):
-            if fits(demand, pool_name, {*leaving, *added} - {name}):
-                added.remove(name)
-        found |= dict.fromkeys(added, demand)
-        entries |= make_reservations(entries, demand, name_pools(demand, pool_name, index), now)
-    return found
+        apart = {*failed, *gone}
+        usage = counted.measure(demand, pool_name, *apart)
+        homes = None if decide_limit(demand, of_cluster, usage) else demand.claim.namespace
+        old = [
+            name
+            for name, since in sorted(idle.items(), key=lambda each: (each[1], each[0]))
+            if now - since >= settings.grace_seconds and (pool := index.find(name)) and name not in gone
+            if pool.owner and homes in (None, pool.owner.namespace)
+        ]
+        left = counted.measure(demand, pool_name, *apart, *old)
+        if decide_limit(demand, settings, usage) and not decide_limit(demand, settings, left):
+            return demand, old
+    return None
 
 
-def decide_room(pools: Sequence[str]) -> Decision:
-    """Return what the pod is told for which idle pools are deleted."""
-    names = ", ".join(sorted(pools))
-    message = f"a limit is reached; idle node pools make room for this slice and are deleted: {names}"
+def decide_room(pool_name: str) -> Decision:
+    """Return what the pod is told for which an idle pool is deleted."""
+    message = f"a limit is reached; node pool {pool_name} is idle, so it makes room for this slice and is deleted"
     return Decision(Verdict.WAIT, Reason.LIMIT_REACHED, message)
 
 
@@ -177,8 +167,8 @@ def _find_stay(facts: PoolFacts, settings: Settings) -> int:
     return find_idle_bound(facts.pool, settings) if facts.workload_over else 0
 
 
-def _is_due(facts: PoolFacts, since: float, bound: int, now: float) -> bool:
-    return now - since >= bound or bool(facts.displaced_by)
+def _is_due(facts: PoolFacts, since: float, bound: int, now: float, settings: Settings) -> bool:
+    return now - since >= (min(bound, settings.grace_seconds) if facts.displaced_by else bound)
 
 
 def _keep(message: str) -> Decision:

@@ -75,11 +75,8 @@ def name_elastic(workload_name: str, template: PodTemplate) -> str:
 
 
 def is_elastic_name(workload_name: str, slice_name: str) -> bool:
-    """Return whether a slice name is one of `name_elastic` for a workload.
-
-    A slice has the name of its workload, alone or with an index at its end. So no name that a user
-    chose decides this.
-    """
+    """Return whether a slice name is one of `name_elastic` for a workload."""
+    # A slice has the name of its workload, alone or with an index: no user's name decides this.
     begin = _begin_name(workload_name)
     shape = slice_name.removeprefix(begin)
     return slice_name not in (workload_name, shape) and bool(_SHAPE.fullmatch(shape))

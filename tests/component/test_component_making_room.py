@@ -1,0 +1,138 @@
+"""An idle pool makes room for a slice that a limit refuses: the oldest, one in a sweep."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shared.core.errors import Busy
+from shared.core.kinds import jobset as jobset_keys
+from shared.core.ports import SurplusMark
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod
+from tests.component.test_component_warm_pools import IDLE, NAME, add_idle, make_warm, status, sweep, use
+
+if TYPE_CHECKING:
+    from tests.component.world import World
+
+GRACE = 300
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    return make_warm(world)
+
+
+def add_waiting(world: World, *, replicas: int = 1) -> None:
+    """Let another workload wait for as much as one idle pool has."""
+    world.cluster.add(a_jobset(name="next", uid="next", replicas=replicas, created_at=NOW - 900))
+    for at in range(replicas):
+        said = {jobset_keys.JOBSET_UID_ON_POD: "next"}
+        pod = a_pod(jobset="next", index=at, pod_labels=said, unschedulable_since=NOW - 600)
+        world.cluster.add(dataclasses.replace(pod, uid=f"next-{at}", created_at=NOW - 700))
+
+
+def test_an_idle_pool_counts_against_the_limit_and_makes_room_for_a_slice_that_waits(world: World) -> None:
+    world.use(idle_seconds=IDLE, limit_chips=16)
+    sweep(world)
+    add_waiting(world)
+    sweep(world, after=GRACE - 1)
+    assert status(world) == "RUNNING", "it may be in the gap of a restart"
+    sweep(world, after=1)
+
+    assert status(world) == "STOPPING"
+    assert world.pools.count("create") == 0
+    (deleted,) = (each for each in world.records.found if each.get("reason") == "pool_displaced")
+    assert (deleted["decision"], deleted["pool"]) == ("delete", NAME)
+    assert "JobSet default/next, slice next-workers-0" in deleted["message"]
+    told = [each.message for each in world.cluster.notices if each.kind == "Pod"]
+    assert NAME in told[-1]
+
+    sweep(world)
+    assert world.pools.count("create") == 1
+
+
+def test_those_that_are_idle_for_longest_go_first_and_one_in_a_sweep(world: World) -> None:
+    world.use(idle_seconds=IDLE, limit_chips=48)
+    sweep(world)
+    younger, youngest = add_idle(world, 1, 2)
+    sweep(world)
+    world.cluster.marks["n2-0"] = SurplusMark(world.clock.now() + 30, closed=False)
+    add_waiting(world, replicas=2)
+    sweep(world, after=GRACE + 60)
+    assert (status(world), status(world, younger), status(world, youngest)) == ("STOPPING", "RUNNING", "RUNNING")
+    world.pools.move(CLUSTER, NAME, "gone")
+    sweep(world)
+    sweep(world)
+
+    assert (status(world, younger), status(world, youngest)) == ("STOPPING", "RUNNING")
+
+
+def test_a_pool_that_is_empty_in_the_gap_of_a_restart_makes_no_room(world: World) -> None:
+    """Another workload uses it, and its pods are on their way when the sweep looks."""
+    world.use(idle_seconds=IDLE, limit_chips=16)
+    use(world)
+    sweep(world)
+    add_waiting(world)
+    for _ in range(3):
+        world.cluster.bound.clear()
+        sweep(world)
+        use(world)
+        sweep(world, after=10 * GRACE)
+
+    assert (status(world), world.cluster.marks) == ("RUNNING", {})
+
+
+def test_an_idle_pool_that_cannot_be_deleted_does_not_keep_the_others_from_making_room(world: World) -> None:
+    world.use(idle_seconds=IDLE, limit_chips=32)
+    sweep(world)
+    (younger,) = add_idle(world, 1)
+    sweep(world)
+    add_waiting(world)
+    world.pools.fail_next("delete", Busy("another operation"))
+    sweep(world, after=GRACE)
+
+    assert (status(world), status(world, younger)) == ("RUNNING", "STOPPING")
+
+
+def test_an_idle_pool_whose_nodes_cannot_be_read_again_does_not_keep_the_others_from_making_room(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.use(idle_seconds=IDLE, limit_chips=32)
+    sweep(world)
+    (younger,) = add_idle(world, 1)
+    sweep(world)
+    add_waiting(world)
+    plain, reads = world.cluster.list_surplus_marks, list[str]()
+
+    def read(name: str) -> Any:
+        reads.append(name)
+        if name == NAME and reads.count(name) > 1:
+            raise OverflowError("inf")
+        return plain(name)
+
+    monkeypatch.setattr(world.cluster, "list_surplus_marks", read)
+    sweep(world, after=GRACE)
+
+    assert (status(world), status(world, younger)) == ("RUNNING", "STOPPING")
+    (found,) = world.records.expect_in_order({"reason": "internal_error"})
+    assert found["message"] == f"node pool {NAME}: OverflowError: inf"
+
+
+def test_a_pool_that_is_used_makes_no_room(world: World) -> None:
+    world.use(idle_seconds=IDLE, limit_chips=16)
+    use(world, workload="third")
+    add_waiting(world)
+    sweep(world)
+
+    assert status(world) == "RUNNING"
+
+
+def test_what_would_not_help_is_spared(world: World) -> None:
+    world.use(idle_seconds=IDLE, limit_chips=8)
+    sweep(world)
+    add_waiting(world)
+    sweep(world, after=GRACE)
+
+    assert status(world) == "RUNNING"
