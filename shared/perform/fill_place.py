@@ -8,14 +8,14 @@ the sweep, which keeps the pauses.
 from __future__ import annotations
 
 import logging
+import math
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from shared.core.decide.demands import find_claim
-from shared.core.decide.turns import order_by_turns
 from shared.core.decisions import Verdict
 from shared.core.errors import ProvisionerError
 from shared.core.identity.pool_index import PoolIndex
@@ -28,7 +28,7 @@ from shared.perform.outcome import Outcome
 from shared.perform.shared_reads import OneRead, share_reads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from shared.core.ports import Cluster, Ports
     from shared.core.workloads import PodView
@@ -148,3 +148,17 @@ def _take(waiting: _Waiting, cluster: str, ports: Ports, apart: str) -> PodView 
 def _uses_place(answer: Outcome | ProvisionerError) -> bool:
     """Return whether a create was sent, or may have been refused."""
     return not isinstance(answer, Outcome) or answer.decision.verdict == Verdict.CREATE
+
+
+def order_by_turns(pods: Iterable[PodView]) -> list[PodView]:
+    """Return pods in turn among namespaces; in each namespace the longest wait is first."""
+    by_namespace: defaultdict[str, list[PodView]] = defaultdict(list)
+    for pod in sorted(pods, key=_rank):
+        by_namespace[pod.namespace].append(pod)
+    turns = ((at, _rank(pod), pod) for found in by_namespace.values() for at, pod in enumerate(found))
+    return [pod for *_, pod in sorted(turns, key=lambda each: each[:2])]
+
+
+def _rank(pod: PodView) -> tuple[float, str, str]:
+    since = math.inf if pod.unschedulable_since is None else pod.unschedulable_since
+    return since, pod.namespace, pod.name

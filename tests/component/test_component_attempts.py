@@ -95,7 +95,6 @@ def test_a_failed_pool_whose_nodes_come_while_the_next_attempt_is_created_stays(
 
     world.pools.create = fill  # type: ignore[method-assign]
     look(world)
-
     assert [pool.status for pool in world.pools.pools.values()] == ["ERROR", "PROVISIONING"]
 
 

@@ -19,7 +19,7 @@ DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli", "terminal")
 CODE_ROOMS = (*DEPLOYED_ROOMS, "standins", "demo", "infra", "benchmarks", "tests")
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
-CORE_LINES_MAX = 11_200
+CORE_LINES_MAX = 11_245
 """Without the entries of kinds, each of which its file's limit bounds
 (docs/decisions/0036-room-and-hosts.md)."""
 ENTRY_MODULES = {Path(sys.modules[kind.read.__module__].__file__ or "") for kind in KINDS}

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 _ROUNDS_MAX = 9_999
 _ROUND = re.compile(r"([0-9]{1,4}) from (\S{1,40})")
-_ASKED = (labels.CAPACITY_FIRST, labels.CAPACITY_FIRST_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

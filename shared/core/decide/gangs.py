@@ -207,14 +207,8 @@ def find_held_since(
 
     It is the creation of the oldest one that lives, as its label says. A failed pool is none. One
     of an earlier round counts from when its nodes came, because nothing else was held until then
-    (`decide_starved`). Without a node that is when GKE ended its tries.
-
-    Args:
-        gang: the demands of all slices.
-        pools: at least all pools of the workload.
-        since: unix seconds in which this round began.
-        came: by name, when the first node came of pools from before that.
-        now: unix seconds.
+    (`decide_starved`); `came` has it by name. Without a node that is when GKE ended its tries. See
+    `decide_late`.
     """
     alive = (pool for pool in _list_pools(gang, pools) if pool.status not in LOST)
     made = {each.name: each.owner.created_at for each in alive if each.owner and each.owner.created_at is not None}
@@ -253,8 +247,8 @@ def decide_starved(gang: Gang, pools: Sequence[PoolSnapshot], said: Mapping[str,
 
     DELETE ends the round, because other slices hold pools that would wait for this one. WAIT means
     that nothing is created for any slice. The pool itself stays in both cases: GKE cannot delete it
-    while it is creating it, and it may still get its nodes. `said` is what GKE
-    says meanwhile, by the name of the slice.
+    while it is creating it, and it may still get its nodes. `said` is what GKE says meanwhile, by
+    the name of the slice.
     """
     running = {each.claim.slice_name for each in select_running(gang, pools)}
     starved = [
