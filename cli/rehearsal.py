@@ -16,7 +16,7 @@ from shared.perform.fillings import OptionalReads
 from shared.perform.followers import judge_followers
 from shared.perform.look import Look, RecentPools
 from shared.perform.release_pools import collect_pool
-from shared.perform.resume_workloads import answer_workload, hand_over, list_parents
+from shared.perform.resume_workloads import SweepShare, answer_workload, hand_over, list_parents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -226,7 +226,8 @@ def rehearse_asking(
     if ports.settings.capacity_first:
         for workload in ports.clusters[cluster].list_asking_workloads():
             if workload.suspended:
-                yield workload, answer_workload(cluster, workload, ports, pools=pools)
+                share = SweepShare(list_pools=lambda: pools)
+                yield workload, answer_workload(cluster, workload, ports, share=share)
         for parent in list_parents(ports.clusters[cluster]):
             if parent.suspended:
                 yield parent, [hand_over(cluster, parent, ports)]

@@ -27,25 +27,16 @@ because an attempt whose pool it shows may have failed and be gone."""
 class RecentPools:
     """Every pool of a cluster, listed when first asked for and when the list is too old."""
 
-    def __init__(
-        self,
-        read: Callable[[], PoolIndex],
-        clock: Clock,
-        *,
-        first: Callable[[], PoolIndex] | None = None,
-        listed_at: float | None = None,
-    ) -> None:
-        """Prepare; nothing is read yet.
+    def __init__(self, read: Callable[[], PoolIndex], clock: Clock) -> None:
+        """Prepare; nothing is read yet."""
+        self._read, self._clock, self._lock = read, clock, threading.Lock()
+        self.listed_at = clock.now()
+        """When the first list was begun, in unix seconds."""
+        self._recent = OneRead(read, self.listed_at)
 
-        Args:
-            read: lists them.
-            clock: the time.
-            first: returns the first list; None to read it.
-            listed_at: when the first list was made, in unix seconds; None if that is now.
-        """
-        self._read, self._clock = read, clock
-        self._recent = OneRead(first or read, clock.now() if listed_at is None else listed_at)
-        self._lock = threading.Lock()
+    def forget(self) -> None:
+        """Let the pools be listed again."""
+        self._recent = OneRead(self._read, self._clock.now())
 
     def list(self) -> PoolIndex:
         """Return the pools, as they were at most `LIST_SECONDS_MAX` ago."""
@@ -98,9 +89,8 @@ class Look:
 def open_look(cluster: str, ports: Ports, *, had_pool: bool = False) -> tuple[Look, SharedReads]:
     """Return a look for one delivery, and what holds its Events until they are written."""
     limits = find_limits(cluster, ports)
-    pools = RecentPools(
-        lambda: PoolIndex(ports.pools.list(cluster)), ports.clock, first=limits.list_pools if limits else None
-    )
+    listing = limits.list_pools if limits else lambda: PoolIndex(ports.pools.list(cluster))
+    pools = RecentPools(listing, ports.clock)
     shared, reads = share_reads(cluster, ports)
     ports = dataclasses.replace(ports, clusters=ports.clusters | {cluster: shared})
     return Look(cluster=cluster, ports=ports, pools=pools, limits=limits, had_pool=had_pool), reads

@@ -42,7 +42,7 @@ from shared.perform.explain import explain
 from shared.perform.gang_pools import describe_slices, give_back, give_pools, refuse_purchase
 from shared.perform.gather import read_occupancy, see_parent
 from shared.perform.outcome import Outcome
-from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
+from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner, take_some
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -59,13 +59,14 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("parents")
 ASKING_MAX = 10_000
-"""The most such workloads that one sweep looks at; the next sweep continues."""
+"""The most such workloads that one sweep looks at. Of more, each sweep takes others."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SweepShare:
     """What the answers of one sweep share; empty outside a sweep."""
 
+    list_pools: Callable[[], Sequence[PoolSnapshot]] | None = None
     cap: DeletionCap | None = None
     limits: Limits | None = None
     creations: Creations | None = None
@@ -77,7 +78,6 @@ def answer_workload(
     workload: WorkloadView,
     ports: Ports,
     *,
-    pools: Sequence[PoolSnapshot] | None = None,
     share: SweepShare | None = None,
 ) -> list[Outcome]:
     """Give a suspended workload the pools of all slices, resume it, or take the pools back.
@@ -86,7 +86,6 @@ def answer_workload(
         cluster: ``projects/P/locations/L/clusters/C``.
         workload: as it was read just now.
         ports: the outside world.
-        pools: every pool of the cluster, if the caller has just listed them.
         share: of a sweep; None outside one.
 
     Raises:
@@ -96,7 +95,7 @@ def answer_workload(
     live = ports.clusters[cluster]
     try:
         workload = _see_parent(live, workload)
-        outcomes = _answer(cluster, workload, ports, pools, share or SweepShare())
+        outcomes = _answer(cluster, workload, ports, share or SweepShare())
     except ProvisionerError as error:
         if share is not None and not isinstance(error, Denied):
             explain(live, decide_failure("its node pools cannot be made", error), objects=(workload,))
@@ -114,9 +113,7 @@ def _see_parent(live: Cluster, workload: WorkloadView) -> WorkloadView:
         raise
 
 
-def _answer(
-    cluster: str, workload: WorkloadView, ports: Ports, pools: Sequence[PoolSnapshot] | None, share: SweepShare
-) -> list[Outcome]:
+def _answer(cluster: str, workload: WorkloadView, ports: Ports, share: SweepShare) -> list[Outcome]:
     settings, now = ports.settings, ports.clock.now()
     wish = read_wish(workload, settings)
     if not isinstance(wish, Wish):
@@ -124,13 +121,14 @@ def _answer(
     gang = plan_gang(cluster, add_disks(cluster, workload, ports), settings)
     if isinstance(gang, Decision):
         return [_conclude(cluster, workload, gang)]
-    pools = ports.pools.list(cluster) if pools is None else pools
     facts = _describe_round(wish, now)
+    if wish.is_paused(now) and share.list_pools is None:
+        return [_conclude(cluster, workload, decide_pause(wish), facts)]
+    pools = share.list_pools() if share.list_pools else ports.pools.list(cluster)
     if share.figures:
         share.figures.add_gang(gang, pools, since=_find_begin(workload, wish), now=now)
     if wish.is_paused(now) and not is_complete(gang, pools):
-        outcome = _conclude(cluster, workload, decide_pause(wish), facts)
-        return [outcome, *give_back(cluster, workload, ports, pools=pools)]
+        return [_conclude(cluster, workload, decide_pause(wish), facts)]  # the sweep deletes its pools
     outcome, *others = _go_on(cluster, workload, gang, wish, ports, pools, share)
     return [dataclasses.replace(outcome, facts=outcome.facts | facts), *others]
 
@@ -213,8 +211,8 @@ def answer_asking(cluster: str, ports: Ports, share: SweepShare) -> Answered:
     if not ports.settings.capacity_first:
         return []
     live = ports.clusters[cluster]
-    asking = list(islice(chain(live.list_asking_workloads(), list_parents(live)), ASKING_MAX))
-    asking.sort(key=rank)
+    found = chain(live.list_asking_workloads(), list_parents(live))
+    asking = sorted(take_some(found, ASKING_MAX, now=ports.clock.now()), key=rank)
     tasks = [partial(answer, each) for each in asking]
     done = get_runner(ports)(tasks, at_once=CALLS_AT_ONCE, until=ports.until)
     return [(str(workload), each) for workload, each in zip(asking, done, strict=True)]

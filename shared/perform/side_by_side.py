@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
 from shared.core.errors import OutOfTime, Throttled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from shared.core.ports import Clock, Ports, SideBySide
 
@@ -104,3 +105,15 @@ def run_widening(tasks: Sequence[Callable[[], T]], ports: Ports, *, first: int =
 def get_runner(ports: Ports) -> SideBySide:
     """Return what runs independent tasks."""
     return ports.threads or OneByOne(ports.clock)
+
+
+def take_some(found: Iterable[T], most: int, *, now: float) -> list[T]:
+    """Return at most so many objects: of more, each with the same chance, in no more memory."""
+    chance = Random(now)  # noqa: S311 -- no secret
+    taken: list[T] = []
+    for at, each in enumerate(found):
+        if at < most:
+            taken.append(each)
+        elif (place := chance.randrange(at + 1)) < most:
+            taken[place] = each
+    return taken

@@ -10,10 +10,12 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
+from shared.core.decisions import Verdict
 from shared.core.identity.pool_index import PoolIndex
 from shared.perform.admit_workloads import Admission
 from shared.perform.bounded_ports import bound_ports
 from shared.perform.explain import note_unwritten
+from shared.perform.look import RecentPools
 from shared.perform.resume_workloads import SweepShare, answer_asking
 from shared.perform.side_by_side import CLUSTERS_AT_ONCE, get_runner
 from shared.perform.sweep_leaders import answer_leaders
@@ -52,11 +54,16 @@ def _sweep_cluster(cluster: str, ports: Ports, report: SweepReport, share_second
     swept = open_sweep(cluster, bound_ports(ports, ports.clock.now() + share_seconds), report)
     listed_at = swept.now()
     pools = PoolIndex(swept.live.pools.list(cluster))
+    recent = RecentPools(
+        lambda: PoolIndex(swept.live.pools.list(cluster)), ports.clock, first=pools, listed_at=listed_at
+    )
     swept.figures.note_listed(pools)
     try:
-        answers = answer_leaders(swept.within_half(), pools, listed_at=listed_at)
-        _add_answers(swept.within_half(), f"Kueue's workloads of {cluster}", _answer_queues)
-        _add_answers(swept.within_half(), f"suspended workloads of {cluster}", _answer_asking)
+        answers = answer_leaders(swept.within_half(), pools, recent)
+        if any(each.decision.verdict == Verdict.DELETE for each in report.outcomes):
+            recent.forget()  # no workload is resumed with a pool that this sweep has deleted
+        _add_answers(swept.within_half(), f"Kueue's workloads of {cluster}", partial(_answer_queues, recent))
+        _add_answers(swept.within_half(), f"suspended workloads of {cluster}", partial(_answer_asking, recent))
         swept.cap.free()
         act_on_pools(swept, judge_pools(swept, pools), listed=pools)
         answers.finish(swept)
@@ -80,7 +87,7 @@ def _add_answers(swept: SweptCluster, about: str, answer: Callable[[SweptCluster
             swept.report.outcomes.extend(done)
 
 
-def _answer_queues(swept: SweptCluster) -> Answered:
+def _answer_queues(recent: RecentPools, swept: SweptCluster) -> Answered:
     """Answer Kueue's workloads that wait for capacity, if that is switched on."""
     queues = swept.shared.queues.get(swept.name)
     if queues is None:
@@ -93,10 +100,16 @@ def _answer_queues(swept: SweptCluster) -> Answered:
         limits=swept.limits,
         creations=swept.creations,
     )
-    return admission.run(PoolIndex(swept.live.pools.list(swept.name)))
+    return admission.run(recent.list())
 
 
-def _answer_asking(swept: SweptCluster) -> Answered:
+def _answer_asking(recent: RecentPools, swept: SweptCluster) -> Answered:
     """Answer the suspended workloads that wait for their capacity, if the setting is on."""
-    share = SweepShare(cap=swept.cap, limits=swept.limits, creations=swept.creations, figures=swept.figures)
+    share = SweepShare(
+        list_pools=recent.list,
+        cap=swept.cap,
+        limits=swept.limits,
+        creations=swept.creations,
+        figures=swept.figures,
+    )
     return answer_asking(swept.name, swept.live, share)

@@ -11,24 +11,26 @@ from shared.core.decide.gangs import NO_CAPACITY
 from shared.core.decide.warm_pools import choose_displaced, decide_room, find_idle_since
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import OutOfTime, ProvisionerError
-from shared.core.identity.pool_index import PoolIndex
 from shared.core.kinds.table import find_kind_of_pod
 from shared.core.times import measure_seconds
 from shared.perform.answer_demand import provision_pod
 from shared.perform.explain import explain
 from shared.perform.followers import judge_followers
-from shared.perform.look import AnsweredClaims, Look, RecentPools
+from shared.perform.look import AnsweredClaims, Look
 from shared.perform.outcome import Outcome, describe_pool_outcome
 from shared.perform.pool_sizes import measure_elastic
 from shared.perform.release_pools import release_pool
 from shared.perform.resume_workloads import release_partial
 from shared.perform.shared_reads import SHARED_SECONDS
+from shared.perform.side_by_side import take_some
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from shared.core.demand.demand import Demand
+    from shared.core.identity.pool_index import PoolIndex
     from shared.core.workloads import PodView
+    from shared.perform.look import RecentPools
     from shared.perform.swept_cluster import SweptCluster
 
 FRESH_SECONDS = 5.0
@@ -39,17 +41,17 @@ LEADERS_MAX = 10_000
 _REFUSED_BY_LIMIT = (Verdict.REFUSE, Reason.LIMIT_REACHED)
 
 
-def answer_leaders(swept: SweptCluster, pools: PoolIndex, *, listed_at: float) -> LeaderAnswers:
+def answer_leaders(swept: SweptCluster, pools: PoolIndex, recent: RecentPools) -> LeaderAnswers:
     """Answer the waiting leaders, those of one workload one after the other; return the answers.
 
     Args:
         swept: the cluster.
         pools: every pool of it.
-        listed_at: when they were listed, in unix seconds.
+        recent: the same, listed again when that is old.
     """
-    answers = LeaderAnswers(swept, pools, listed_at=listed_at, seen_at=swept.now())
+    answers = LeaderAnswers(swept, pools, recent)
     try:
-        leaders = _take(swept.live.clusters[swept.name].list_waiting_leaders(), swept.now())
+        leaders = take_some(swept.live.clusters[swept.name].list_waiting_leaders(), LEADERS_MAX, now=swept.now())
     except Exception as error:  # noqa: BLE001 -- the net of this list
         swept.report.add_error(f"waiting leaders of {swept.name}", error)
         return answers
@@ -61,18 +63,14 @@ def answer_leaders(swept: SweptCluster, pools: PoolIndex, *, listed_at: float) -
 class LeaderAnswers:
     """What the answers to the leaders of one sweep have in common."""
 
-    def __init__(self, swept: SweptCluster, pools: PoolIndex, *, listed_at: float, seen_at: float) -> None:
+    def __init__(self, swept: SweptCluster, pools: PoolIndex, recent: RecentPools) -> None:
         """Prepare; nothing is answered yet."""
-        self._swept, self._listed, self._listed_at, self._seen_at = swept, pools, listed_at, seen_at
+        self._swept, self._listed = swept, pools
+        self._listed_at, self._seen_at = recent.listed_at, swept.now()
         self._look = Look(
             cluster=swept.name,
             ports=swept.shared,
-            pools=RecentPools(
-                lambda: PoolIndex(swept.live.pools.list(swept.name)),
-                swept.live.clock,
-                first=lambda: pools,
-                listed_at=listed_at,
-            ),
+            pools=recent,
             cap=swept.cap,
             limits=swept.limits,
             creations=swept.creations,
@@ -256,18 +254,6 @@ class LeaderAnswers:
             return False
         swept.report.outcomes.append(describe_pool_outcome(swept.name, pool, decision))
         return decision.verdict == Verdict.DELETE
-
-
-def _take(found: Iterable[PodView], now: float) -> list[PodView]:
-    """Return at most `LEADERS_MAX` pods: of more, each with the same chance, in no more memory."""
-    chance = Random(now)  # noqa: S311 -- no secret
-    taken: list[PodView] = []
-    for at, pod in enumerate(found):
-        if at < LEADERS_MAX:
-            taken.append(pod)
-        elif (place := chance.randrange(at + 1)) < LEADERS_MAX:
-            taken[place] = pod
-    return taken
 
 
 def _is_fresh(swept: SweptCluster, pod: PodView, listed_at: float) -> bool:

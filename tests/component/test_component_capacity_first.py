@@ -158,7 +158,10 @@ def test_what_is_not_whole_in_time_is_given_back_and_begins_again_after_a_pause(
 
     world.pools.move(CLUSTER, NAMES[0], "gone")
     run(world, NAMES[1])
-    look(world)  # in the pause: what GKE had not made yet goes too
+    listed = world.pools.count("list")
+    by_message(world)
+    assert world.pools.count("list") == listed, "in the pause a message has nothing to look at"
+    by_sweep(world)  # what GKE had not made yet goes too
     assert [name for method, name in world.pools.calls if method == "delete"] == NAMES
     world.pools.move(CLUSTER, NAMES[1], "gone")
     world.pools.creations.clear()

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from shared.core import labels
 from shared.core.identity.names import build_pool_name
+from shared.core.times import format_time
 from shared.perform.side_by_side import CALLS_AT_ONCE
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, an_over_event
 from tests.component.world import World
@@ -122,6 +124,23 @@ def test_a_workload_is_read_once_for_its_pool_its_leaders_and_its_followers(reco
 
     assert found.calls["get_workload"] == 10
     assert Counter(verb for verb, _ in found.world.pools.calls) == {"list": 1}
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_one_list_of_pools_serves_all_workloads_that_wait_for_their_capacity(
+    records: Records, paused: bool
+) -> None:
+    """Before, each of 500 listed all pools in each sweep: 501 calls a minute."""
+    world = World(records, capacity_first=True, limit_chips=1)
+    world.cluster.pods.clear()
+    marks = {labels.CAPACITY_FIRST: "true"}
+    if paused:
+        marks[labels.CAPACITY_FIRST_ROUND] = f"1 from {format_time(NOW + 60)}"
+    for number in range(50):
+        world.cluster.add(a_jobset(name=f"w{number}", uid=f"w{number}", suspended=True, marks=marks, version="1"))
+    world.sweep()
+
+    assert Counter(verb for verb, _ in world.pools.calls)["list"] == 1
 
 
 @pytest.mark.parametrize("leaders", [1, 10, 50])
