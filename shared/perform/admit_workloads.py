@@ -28,7 +28,7 @@ from shared.perform.disk_zones import add_disks
 from shared.perform.explain import explain
 from shared.perform.gang_pools import describe_slices, give_pools
 from shared.perform.outcome import Outcome
-from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
+from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner, take_some
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from shared.perform.deletion_cap import DeletionCap
 
 QUEUED_MAX = 1_000
-"""The most workloads that one sweep answers; the next sweep continues."""
+"""The most workloads that one sweep answers. Of more, each sweep takes others."""
 Answered = list[tuple[str, "Sequence[Outcome] | Exception"]]
 
 
@@ -78,7 +78,8 @@ class Admission:
                     self.queues.mark_active(check)
             except Exception as error:  # noqa: BLE001 -- the net of this check
                 answered.append((f"AdmissionCheck {check.name}", error))
-        found = _list_pending(self.queues.list_workloads() if checks else (), checks)[:QUEUED_MAX]
+        pending = _list_pending(self.queues.list_workloads() if checks else (), checks)
+        found = take_some(pending, QUEUED_MAX, now=self.ports.clock.now())
         found.sort(key=lambda each: (each[0].reserved_at or 0.0, str(each[0])))
         tasks = [partial(self.admit, queued, state, pools, seconds) for queued, state, seconds in found]
         done = get_runner(self.ports)(tasks, at_once=CALLS_AT_ONCE, until=self.ports.until)

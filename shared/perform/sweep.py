@@ -52,11 +52,8 @@ def sweep(ports: Ports) -> SweepReport:
 def _sweep_cluster(cluster: str, ports: Ports, report: SweepReport, share_seconds: float) -> None:
     """Sweep one cluster; an error of its list of pools is raised."""
     swept = open_sweep(cluster, bound_ports(ports, ports.clock.now() + share_seconds), report)
-    listed_at = swept.now()
-    pools = PoolIndex(swept.live.pools.list(cluster))
-    recent = RecentPools(
-        lambda: PoolIndex(swept.live.pools.list(cluster)), ports.clock, first=pools, listed_at=listed_at
-    )
+    recent = RecentPools(lambda: PoolIndex(swept.live.pools.list(cluster)), ports.clock)
+    pools = recent.list()
     swept.figures.note_listed(pools)
     try:
         answers = answer_leaders(swept.within_half(), pools, recent)
