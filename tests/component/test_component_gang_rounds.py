@@ -46,13 +46,14 @@ def _waiting(world: World) -> None:
 
 @pytest.mark.parametrize("late", [True, False])
 def test_a_gang_whose_last_pool_comes_in_the_pause_is_resumed_and_not_given_back(
-    world: World, look: Callable[[World], None], *, late: bool
+    world: World, *, late: bool
 ) -> None:
+    """The sweep does it, because a message in the pause lists no pools."""
     world.sweep()
     run(world, *NAMES[: 1 + late])
     put(world, {labels.CAPACITY_FIRST_ROUND: f"1 from {format_time(NOW + 60)}"})
     world.collect(an_over_event("suspended"))
-    look(world)
+    by_sweep(world)
 
     assert jobset(world).suspended != late
     assert world.pools.count("delete") == (0 if late else 1)
