@@ -11,7 +11,7 @@ from shared.core.times import AHEAD_SECONDS_MAX
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_filling import fits
 from tests.simulation.sim_growth import LIVE
-from tests.simulation.sim_sharing import judge_sharing
+from tests.simulation.sim_sharing import count_chips, is_never_made, judge_sharing
 from tests.simulation.sim_story import DRAIN_SECONDS, GRACE_SECONDS, START
 from tests.simulation.sim_workloads import Workload, list_pods, list_wanted
 
@@ -106,8 +106,7 @@ class Judge:
                         f"which is {other.status} and serves no other slice",
                     )
         if story.limit_chips:
-            held = [each for each in others if each.status != PoolStatus.STOPPING and not is_never_made(each)]
-            chips = sum(each.size * each.units for each in (*held, pool))
+            chips = count_chips(others, pool, run)
             if chips > story.limit_chips:
                 self.report("limits", f"with {pool.name} there are {chips} chips, above {story.limit_chips}")
 
@@ -380,11 +379,6 @@ class Judge:
     def _get_run(self) -> Invocation:
         run = self._world.time.get_owner()
         return run if isinstance(run, Invocation) else Invocation("nothing", 0, self._world.time.now)
-
-
-def is_never_made(pool: Pool) -> bool:
-    """Return whether the creation of a pool failed without a node."""
-    return pool.status == PoolStatus.ERROR and not pool.made_nodes
 
 
 def read_reason(message: str) -> str:

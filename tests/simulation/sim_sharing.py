@@ -1,14 +1,17 @@
-"""Judges elastic pools with a list of capacity: several of one claim may share its nodes."""
+"""Judges how many nodes and chips pools have together: of one claim, and of a cluster."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
+from shared.core.identity.pools import PoolStatus
 from tests.simulation.sim_growth import LIVE
 from tests.simulation.sim_workloads import list_pods
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tests.simulation.sim_faults import Invocation
     from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import Workload
@@ -72,3 +75,22 @@ def _find_excess(world: World, run: Invocation, pool: Pool, nodes: int) -> str:
 def _find_owner(world: World, pool: Pool) -> Workload | None:
     owner = pool.owner
     return world.clusters[pool.cluster].workloads.get((owner.kind, owner.name)) if owner else None
+
+
+def count_chips(others: Iterable[Pool], pool: Pool, run: Invocation) -> int:
+    """Return the chips of a cluster's pools with one that is created now.
+
+    Another program reserves nothing, so what it has made since the list cannot be counted.
+    """
+    read, chips = run.pool_reads.get((pool.cluster, "")), pool.size * pool.units
+    for each in others:
+        ours = each.owner is not None and bool(each.owner.claim_hash)
+        known = ours or read is None or each.made_at <= read.shows
+        if known and each.status != PoolStatus.STOPPING and not is_never_made(each):
+            chips += each.size * each.units
+    return chips
+
+
+def is_never_made(pool: Pool) -> bool:
+    """Return whether the creation of a pool failed without a node."""
+    return pool.status == PoolStatus.ERROR and not pool.made_nodes
