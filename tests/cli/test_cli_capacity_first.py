@@ -146,7 +146,7 @@ def test_status_tells_the_pause_with_the_next_round_and_what_becomes_of_the_pool
 REFUSED = [
     ({labels.CAPACITY_FIRST_SECONDS: "5"}, {}, "valid: 60 to 86400"),
     ({labels.QUEUE_NAME: "q"}, {}, "leaves it to a queue"),
-    ({}, {"limit_chips": 16}, "no slice gets a node pool unless all do"),
+    ({}, {"limit_chips": 16}, "the setting limit_chips is 16"),
 ]
 
 

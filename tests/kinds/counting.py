@@ -62,7 +62,7 @@ def _count(life: Lived) -> LifeOfKind:
     measured = measure(life.calls(), life.describe_end(), seconds=0)
     elastic = any("-any-" in each["pool"] for each in life.calls("CreateNodePool"))
     demands = (each for each in life.cloud.messages(TOPIC) if each["namespace"] == life.namespace)
-    asked = sum(each["kind"] == "Pod" for each in demands) if measured.creates else 0
+    asked = sum(each["observed"] == "unschedulable" for each in demands) if measured.creates else 0
     further = max(0, asked - measured.creates)
     shrinks = measured.calls.get("compute.instanceGroupManagers.deleteInstances OK", 0)
     most = (

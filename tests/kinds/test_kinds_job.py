@@ -84,7 +84,6 @@ def test_the_jobs_of_another_workload_are_spoken_of_as_that_workload_alone(cloud
         return [each for each in cloud.messages(TOPIC) if each["namespace"] == life.namespace]
 
     # A sweep may have been faster than the word of the JobSet's end.
-    wait_for("the word of both", lambda: len({each["kind"] for each in said()}) > 1)
-    assert {each["workload"]["kind"] for each in said() if "workload" in each} == {"JobSet"}
-    assert {each["kind"] for each in said()} == {"Pod", "JobSet"}
+    wait_for("the word of both", lambda: len({each["observed"] for each in said()}) > 1)
+    assert {each["kind"] for each in said()} == {"JobSet"}
     assert life.accepted("CreateNodePool") == 1

@@ -10,8 +10,8 @@ from tests.simulation.sim_process import prepared
 SEEDS = range(2000)
 
 
-def test_there_are_twenty_seven() -> None:
-    assert len({mutation.name for mutation in MUTATIONS}) == 27
+def test_there_are_twenty_six() -> None:
+    assert len({mutation.name for mutation in MUTATIONS}) == 26
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name.replace(" ", "-"))
