@@ -25,8 +25,9 @@ from shared.edges.kueue_objects import KueueQueues
 from shared.edges.pubsub_topic import PubsubTopic, open_publisher_over_rest
 from shared.edges.threads import Threads
 from shared.environment import read_settings
-from shared.perform.fill_place import SharedLists
+from shared.perform.fill_place import LIST_SECONDS
 from shared.perform.places import Places
+from shared.perform.shared_reads import RecentReads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -113,7 +114,7 @@ def build_ports(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
         clock=SYSTEM_CLOCK,
         dead_letters=_build_dead_letters(settings, account) if settings.dead_letter_topic else None,
         threads=Threads(),
-        lists=SharedLists(),
+        lists=RecentReads(SYSTEM_CLOCK, LIST_SECONDS),
         places=Places(),
     )
 

@@ -345,8 +345,8 @@ class OperationPlaces(Protocol):
 class SharedLists(Protocol):
     """Lets deliveries that come at the same time share what they list of a cluster."""
 
-    def share(self, key: str, read: Callable[[], T], now: float) -> T:
-        """Return what `read` returned some seconds ago at most, or returns now (unix seconds)."""
+    def share(self, key: str, read: Callable[[], T]) -> T:
+        """Return what `read` returned for this key some seconds ago at most, or returns now."""
 
 
 @dataclass(frozen=True, slots=True)

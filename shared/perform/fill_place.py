@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 from collections import defaultdict, deque
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from shared.core.decide.demands import find_claim
 from shared.core.decisions import Verdict
 from shared.core.errors import ProvisionerError
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.kinds.table import find_kind_of_pod
-from shared.core.times import measure_seconds
 from shared.perform.answer_waiting import answer_pods
 from shared.perform.creation_list import Creations
-from shared.perform.look import RecentPools
+from shared.perform.look import RecentPools, is_fresh_leader
 from shared.perform.outcome import Outcome
-from shared.perform.shared_reads import OneRead, share_reads
+from shared.perform.shared_reads import share_reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -39,32 +37,14 @@ LEADERS_MAX = 10_000
 """The most waiting leaders that one entry is compared with; the sweep answers the others."""
 LIST_SECONDS = 2.0
 """How long a list of them serves. A leader in it is read again before it is answered."""
-FRESH_SECONDS = 5.0
-"""A leader that has waited for less is left out, because its message is about to be handled."""
 ANSWERS_MAX = 3
 """The most slices that are answered for one place, if the first ones do not need it any more."""
 _LOG = logging.getLogger("places")
 
 
-class SharedLists:
-    """What the deliveries of one process list of a cluster, each kept for `LIST_SECONDS`."""
-
-    def __init__(self) -> None:
-        """Prepare; nothing is read yet."""
-        self._lock, self._known = threading.Lock(), dict[str, OneRead]()
-
-    def share(self, key: str, read: Callable[[], T], now: float) -> T:
-        """Return what was read for a key; who asks while it is being read waits for it."""
-        with self._lock:
-            known = self._known.get(key)
-            if known is None or not 0 <= now - known.begun_at <= LIST_SECONDS:
-                known = self._known[key] = OneRead(read, now)
-        return cast("T", known.get())
-
-
 def share_list(key: str, read: Callable[[], T], ports: Ports) -> T:
     """Return what is read for a key; when many operations end at once, one list serves them all."""
-    return ports.lists.share(key, read, ports.clock.now()) if ports.lists else read()
+    return ports.lists.share(key, read) if ports.lists else read()
 
 
 def list_leaders(cluster: str, ports: Ports) -> Sequence[PodView]:
@@ -119,16 +99,12 @@ def fill_place(cluster: str, ports: Ports, *, apart: str) -> Answers:
 
 def _look(cluster: str, ports: Ports) -> _Waiting:
     now, kinds = ports.clock.now(), ports.settings.kinds
-    pods = [pod for pod in list_leaders(cluster, ports) if pod.unschedulable and not _is_fresh(pod, now)]
-    served = [pod for pod in pods if (kind := find_kind_of_pod(pod)) is not None and kind.name in kinds]
+    pods = (pod for pod in list_leaders(cluster, ports) if pod.unschedulable)
+    old = (pod for pod in pods if not is_fresh_leader(pod, listed_at=now, now=now))
+    served = [pod for pod in old if (kind := find_kind_of_pod(pod)) is not None and kind.name in kinds]
     pools = RecentPools(lambda: PoolIndex(ports.pools.list(cluster)), ports.clock)
     shared, _ = share_reads(cluster, ports)
     return _Waiting(deque(order_by_turns(served)), pools, shared, Creations(cluster, ports))
-
-
-def _is_fresh(pod: PodView, now: float) -> bool:
-    waited = measure_seconds(pod.unschedulable_since, now)
-    return waited is not None and waited < FRESH_SECONDS
 
 
 def _take(waiting: _Waiting, cluster: str, ports: Ports, apart: str) -> PodView | None:

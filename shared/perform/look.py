@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from shared.core.identity.pool_index import PoolIndex
+from shared.core.times import measure_seconds
 from shared.perform.act_within_limits import find_limits
-from shared.perform.shared_reads import OneRead, SharedReads, share_reads
+from shared.perform.shared_reads import RecentReads, share_reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from shared.core.ports import Clock, Ports
+    from shared.core.workloads import PodView
     from shared.perform.act_within_limits import Limits
     from shared.perform.creation_list import Creations
     from shared.perform.deletion_cap import DeletionCap
+    from shared.perform.shared_reads import SharedReads
 
 LIST_SECONDS_MAX = 30.0
 """Leaders are answered from a list of pools that is at most so old. An older one is made again,
 because an attempt whose pool it shows may have failed and be gone."""
+FRESH_SECONDS = 5.0
+"""A leader that has waited for less is left out, because its message is about to be handled."""
 
 
 class RecentPools:
@@ -29,23 +33,17 @@ class RecentPools:
 
     def __init__(self, read: Callable[[], PoolIndex], clock: Clock) -> None:
         """Prepare; nothing is read yet."""
-        self._read, self._clock, self._lock = read, clock, threading.Lock()
+        self._read, self._recent = read, RecentReads(clock, LIST_SECONDS_MAX)
         self.listed_at = clock.now()
-        """When the first list was begun, in unix seconds."""
-        self._recent = OneRead(read, self.listed_at)
+        """Unix seconds; the first list is not older."""
 
     def forget(self) -> None:
         """Let the pools be listed again."""
-        self._recent = OneRead(self._read, self._clock.now())
+        self._recent.forget()
 
     def list(self) -> PoolIndex:
         """Return the pools, as they were at most `LIST_SECONDS_MAX` ago."""
-        with self._lock:
-            now = self._clock.now()
-            if now - self._recent.begun_at > LIST_SECONDS_MAX:
-                self._recent = OneRead(self._read, now)
-            recent = self._recent
-        return cast("PoolIndex", recent.get())
+        return self._recent.share("pools", self._read)
 
 
 @dataclass(slots=True)
@@ -94,3 +92,13 @@ def open_look(cluster: str, ports: Ports, *, had_pool: bool = False) -> tuple[Lo
     shared, reads = share_reads(cluster, ports)
     ports = dataclasses.replace(ports, clusters=ports.clusters | {cluster: shared})
     return Look(cluster=cluster, ports=ports, pools=pools, limits=limits, had_pool=had_pool), reads
+
+
+def is_fresh_leader(pod: PodView, *, listed_at: float, now: float) -> bool:
+    """Return whether a pod began to wait just before the pools were listed, or after that.
+
+    The list does not have a pool that was created since. A time that cannot be true counts as none:
+    the pod is answered.
+    """
+    waited = measure_seconds(pod.unschedulable_since, now)
+    return waited is not None and waited < now - listed_at + FRESH_SECONDS

@@ -81,7 +81,7 @@ class Turn:
     cap: DeletionCap | None
     limits: Limits | None
     creations: Creations | None
-    """None outside a sweep, and if the workload is too young for a failed creation."""
+    """What GKE says of pools that it has created; None if that is not read."""
     replaced: tuple[str, ...] = ()
     """In whose place a pool is created, so that they do not count against limits: the failed pool,
     and the one for which the slice's gang has reserved."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from shared.core.errors import ProvisionerError
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
@@ -17,9 +17,10 @@ from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from shared.core.ports import Cluster, Notice, Ports
+    from shared.core.ports import Clock, Cluster, Notice, Ports
     from shared.core.workloads import Disk, NodeView, Parent, PodView, WorkloadView
 
+T = TypeVar("T")
 SHARED_SECONDS = 10.0
 """A read that is older is made again, so that a long sweep does not create from an old view."""
 LOOK_SECONDS = 3.0
@@ -31,10 +32,9 @@ class SharedReads:
     """The port of one cluster; workloads, parents, pods and node names are read once."""
 
     def __init__(self, cluster: str, ports: Ports, *, seconds: float = SHARED_SECONDS) -> None:
-        self._seconds = seconds
         self._live, self._ports = ports.clusters[cluster], ports
+        self._share = RecentReads(ports.clock, seconds).share
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, ...], OneRead] = {}
         self._notices: dict[Notice, None] = {}
 
     @property
@@ -49,32 +49,32 @@ class SharedReads:
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
         """Return one workload, as it was at most `SHARED_SECONDS` ago."""
         read = partial(self._live.get_workload, kind, namespace, name)
-        return cast("WorkloadView | None", self._share(("workload", kind, namespace, name), read))
+        return self._share(("workload", kind, namespace, name), read)
 
     def get_parent(self, parent: Parent, kind: str) -> Parent | None:
         """Return the parent of a workload, as it was at most `SHARED_SECONDS` ago."""
         read = partial(self._live.get_parent, parent, kind)
-        return cast("Parent | None", self._share(("parent", parent.uid), read))
+        return self._share(("parent", parent.uid), read)
 
     def find_disk(self, namespace: str, claim: str) -> Disk | None:
         """Return where the volume of a claim can be used, as it was `SHARED_SECONDS` ago."""
         read = partial(self._live.find_disk, namespace, claim)
-        return cast("Disk | None", self._share(("disk", namespace, claim), read))
+        return self._share(("disk", namespace, claim), read)
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return a workload's pods, as they were at most `SHARED_SECONDS` ago."""
         key = ("pods", workload.kind, workload.namespace, workload.name, workload.uid)
-        return cast("list[PodView]", self._share(key, partial(self._live.list_workload_pods, workload)))
+        return self._share(key, partial(self._live.list_workload_pods, workload))
 
     def find_pools_of_nodes(self, pool_names: Sequence[str], *, some: bool = False) -> dict[str, str]:
         """Return the nodes of these pools, as they were at most `SHARED_SECONDS` ago."""
         read = partial(self._live.find_pools_of_nodes, pool_names, some=some)
-        return cast("dict[str, str]", self._share(("some nodes" if some else "nodes", *pool_names), read))
+        return self._share(("some nodes" if some else "nodes", *pool_names), read)
 
     def list_pool_nodes(self, pool_name: str) -> list[NodeView]:
         """Return the nodes of a pool, as they were at most `SHARED_SECONDS` ago."""
         read = partial(self._live.list_pool_nodes, pool_name)
-        return cast("list[NodeView]", self._share(("pool nodes", pool_name), read))
+        return self._share(("pool nodes", pool_name), read)
 
     def write_notice(self, notice: Notice) -> None:
         """Keep an Event for `flush`; the same one again is written once."""
@@ -88,14 +88,6 @@ class SharedReads:
         tasks = [partial(self._live.write_notice, notice) for notice in notices]
         done = get_runner(self._ports)(tasks, at_once=CALLS_AT_ONCE, until=self._ports.until)
         return [(notice, each) for notice, each in zip(notices, done, strict=True) if isinstance(each, Exception)]
-
-    def _share(self, key: tuple[str, ...], read: Callable[[], object]) -> object:
-        now = self._ports.clock.now()
-        with self._lock:
-            known = self._known.get(key)
-            if known is None or now - known.begun_at > self._seconds:
-                known = self._known[key] = OneRead(read, now)
-        return known.get()
 
 
 class OneRead:
@@ -121,6 +113,32 @@ class OneRead:
         if self._error is not None:
             raise self._error
         return self._found
+
+
+class RecentReads:
+    """What was read, by key, each kept for some seconds; threads may share it."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        """Prepare; nothing is read yet."""
+        self._clock, self._seconds = clock, seconds
+        self._lock, self._known = threading.Lock(), dict[str | tuple[str, ...], OneRead]()
+
+    def share(self, key: str | tuple[str, ...], read: Callable[[], T]) -> T:
+        """Return what was read for a key; who asks while it is being read waits for it.
+
+        The clock is read under the lock. A thread that reads it and then waits for the lock may
+        have an older time than the read that it finds, and would read once more.
+        """
+        with self._lock:
+            now, known = self._clock.now(), self._known.get(key)
+            if known is None or not 0 <= now - known.begun_at <= self._seconds:
+                known = self._known[key] = OneRead(read, now)
+        return cast("T", known.get())
+
+    def forget(self) -> None:
+        """Let everything be read again."""
+        with self._lock:
+            self._known.clear()
 
 
 def read_live(cluster: str, ports: Ports) -> Ports:

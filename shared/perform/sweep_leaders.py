@@ -12,11 +12,10 @@ from shared.core.decide.warm_pools import choose_displaced, decide_room, find_id
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import OutOfTime, ProvisionerError
 from shared.core.kinds.table import find_kind_of_pod
-from shared.core.times import measure_seconds
 from shared.perform.answer_demand import provision_pod
 from shared.perform.explain import explain
 from shared.perform.followers import judge_followers
-from shared.perform.look import AnsweredClaims, Look
+from shared.perform.look import AnsweredClaims, Look, is_fresh_leader
 from shared.perform.outcome import Outcome, describe_pool_outcome
 from shared.perform.pool_sizes import measure_elastic
 from shared.perform.release_pools import release_pool
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from shared.perform.look import RecentPools
     from shared.perform.swept_cluster import SweptCluster
 
-FRESH_SECONDS = 5.0
-"""The sweep skips a leader that waited for less than this when the pools were listed, because its
-message is about to be handled."""
 LEADERS_MAX = 10_000
 """The most waiting leaders that one sweep looks at. Of more, each sweep takes others."""
 _REFUSED_BY_LIMIT = (Verdict.REFUSE, Reason.LIMIT_REACHED)
@@ -91,7 +87,7 @@ class LeaderAnswers:
         by_workload: defaultdict[tuple[str, str, str], list[PodView]] = defaultdict(list)
         for pod in leaders:
             try:
-                if not _is_fresh(swept, pod, self._listed_at):
+                if not is_fresh_leader(pod, listed_at=self._listed_at, now=swept.now()):
                     by_workload[_find_home(pod)].append(pod)
             except Exception as error:  # noqa: BLE001 -- the net of this pod
                 self._add_failure([pod], error)
@@ -254,16 +250,6 @@ class LeaderAnswers:
             return False
         swept.report.outcomes.append(describe_pool_outcome(swept.name, pool, decision))
         return decision.verdict == Verdict.DELETE
-
-
-def _is_fresh(swept: SweptCluster, pod: PodView, listed_at: float) -> bool:
-    """Return whether a pod began to wait just before the pools were listed, or after that.
-
-    The list does not have a pool that was created during this sweep. A time that cannot be true
-    counts as none: the pod is answered.
-    """
-    waited = measure_seconds(pod.unschedulable_since, swept.now())
-    return waited is not None and waited < swept.now() - listed_at + FRESH_SECONDS
 
 
 def _find_home(pod: PodView) -> tuple[str, str, str]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.component.looks import by_message, by_sweep
+from tests.component.looks import by_message, by_sweep, choose_look
 from tests.component.world import Records, World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 
 @pytest.fixture
@@ -25,10 +25,7 @@ def records() -> Iterator[Records]:
     root.setLevel(level)
 
 
-@pytest.fixture(params=[by_message, by_sweep])
-def look(request: pytest.FixtureRequest) -> Callable[[World], None]:
-    found: Callable[[World], None] = request.param
-    return found
+look = choose_look(by_message, by_sweep)
 
 
 @pytest.fixture

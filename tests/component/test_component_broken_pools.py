@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 
 from shared.core.identity.names import build_pool_name
-from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
+from tests.component.looks import by_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,20 +21,6 @@ GRACE = 300.0
 NODES = [f"n{number}" for number in range(4)]
 
 By: TypeAlias = "Callable[[World], None]"
-
-
-def by_message(world: World) -> None:
-    assert world.deliver(a_demand_event()).status == 200
-
-
-def by_sweep(world: World) -> None:
-    assert world.sweep()[0].status == 200
-
-
-@pytest.fixture(params=[by_message, by_sweep])
-def look(request: pytest.FixtureRequest) -> By:
-    found: By = request.param
-    return found
 
 
 @pytest.fixture(params=["ERROR", "RUNNING_WITH_ERROR"])

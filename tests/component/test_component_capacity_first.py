@@ -13,6 +13,7 @@ from shared.core.identity.names import build_pool_name
 from shared.core.messages import EventType, ObjectName, Observed
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pod, an_over_event
+from tests.component.looks import choose_look
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,17 +39,19 @@ def by_sweep(world: World) -> None:
     world.sweep()
 
 
-@pytest.fixture(params=[by_message, by_sweep])
-def look(request: pytest.FixtureRequest) -> Callable[[World], None]:
-    found: Callable[[World], None] = request.param
-    return found
+look = choose_look(by_message, by_sweep)
+
+
+def start_waiting(world: World) -> None:
+    """Let one suspended JobSet without pods wait for its capacity."""
+    world.use(capacity_first=True)
+    world.cluster.pods.clear()
+    put(world)
 
 
 @pytest.fixture(autouse=True)
 def _waiting(world: World) -> None:
-    world.use(capacity_first=True)
-    world.cluster.pods.clear()
-    put(world)
+    start_waiting(world)
 
 
 def put(world: World, marks: dict[str, str] | None = None, **overrides: Any) -> None:

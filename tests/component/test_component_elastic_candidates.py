@@ -14,6 +14,7 @@ from shared.core.demand.demand import Demand
 from shared.core.errors import NoCapacity
 from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER
+from tests.component.looks import by_sweep, choose_look
 from tests.component.test_component_elastic import a_demand, a_waiting_pod
 from tests.unit.test_elastic import a_gpu_job
 
@@ -48,15 +49,7 @@ def by_message(world: World) -> None:
     assert world.deliver(a_demand(POD)).status == 200
 
 
-def by_sweep(world: World) -> None:
-    answer, counts = world.sweep()
-    assert (answer.status, counts["errors"]) == (200, 0)
-
-
-@pytest.fixture(params=[by_message, by_sweep])
-def look(request: pytest.FixtureRequest) -> Callable[[World], None]:
-    found: Callable[[World], None] = request.param
-    return found
+look = choose_look(by_message, by_sweep)
 
 
 @pytest.fixture(autouse=True)

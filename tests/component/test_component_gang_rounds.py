@@ -12,6 +12,7 @@ from shared.core import labels
 from shared.core.times import format_time
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, an_over_event
+from tests.component.looks import choose_look
 from tests.component.test_component_capacity_first import (
     ASKS,
     NAMES,
@@ -20,6 +21,7 @@ from tests.component.test_component_capacity_first import (
     jobset,
     put,
     run,
+    start_waiting,
 )
 from tests.unit.test_elastic import a_gpu_job
 
@@ -31,17 +33,12 @@ if TYPE_CHECKING:
 POLICY = "[{priorities: [{location: {zones: [us-east5-a, us-east5-b]}}]}]"
 
 
-@pytest.fixture(params=[by_message, by_sweep])
-def look(request: pytest.FixtureRequest) -> Callable[[World], None]:
-    found: Callable[[World], None] = request.param
-    return found
+look = choose_look(by_message, by_sweep)
 
 
 @pytest.fixture(autouse=True)
 def _waiting(world: World) -> None:
-    world.use(capacity_first=True)
-    world.cluster.pods.clear()
-    put(world)
+    start_waiting(world)
 
 
 @pytest.mark.parametrize("late", [True, False])

@@ -10,8 +10,16 @@ import pytest
 from shared.core import labels
 from shared.core.errors import NoCapacity, Unavailable
 from tests.builders import CLUSTER, NOW, settings
+from tests.component.looks import choose_look
 from tests.component.test_component_admission import make_world, statuses
-from tests.component.test_component_capacity_first import NAMES, by_message, by_sweep, jobset, put, run
+from tests.component.test_component_capacity_first import (
+    NAMES,
+    by_message,
+    by_sweep,
+    jobset,
+    run,
+    start_waiting,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,18 +28,21 @@ if TYPE_CHECKING:
     from tests.component.world import Records, World
 
 
-@pytest.fixture(params=[by_message, by_sweep])
-def look(request: pytest.FixtureRequest) -> Callable[[World], None]:
-    found: Callable[[World], None] = request.param
-    return found
+look = choose_look(by_message, by_sweep)
 
 
 @pytest.fixture(name="waiting")
 def wait_for_capacity(world: World) -> World:
-    world.use(capacity_first=True)
-    world.cluster.pods.clear()
-    put(world)
+    start_waiting(world)
     return world
+
+
+def lose_second(world: World, look: Callable[[World], None]) -> None:
+    """Let the first of the two pools run, and the second one be gone without a trace."""
+    look(world)
+    run(world, NAMES[0])
+    world.pools.move(CLUSTER, NAMES[1], "gone")
+    world.pools.creations.clear()
 
 
 def by_limit(world: World) -> None:
@@ -59,10 +70,7 @@ def test_what_we_refuse_ourselves_ends_no_round_and_buys_nothing(
     waiting: World, look: Callable[[World], None], refuse: Callable[[World], None]
 ) -> None:
     world = waiting
-    look(world)
-    run(world, NAMES[0])
-    world.pools.move(CLUSTER, NAMES[1], "gone")
-    world.pools.creations.clear()
+    lose_second(world, look)
     created = world.pools.count("create")
     for _ in range(4):
         refuse(world)
@@ -82,10 +90,7 @@ def test_a_round_ends_in_time_if_gke_refuses_a_slice_at_once(
     waiting: World, look: Callable[[World], None]
 ) -> None:
     world = waiting
-    look(world)
-    run(world, NAMES[0])
-    world.pools.move(CLUSTER, NAMES[1], "gone")
-    world.pools.creations.clear()
+    lose_second(world, look)
     for seconds, deletes in ((1799, 0), (1, 1)):
         world.clock.advance(seconds)
         world.pools.fail_next("create", NoCapacity("Insufficient quota"))

@@ -9,8 +9,9 @@ import pytest
 
 from shared.core.errors import Denied, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
-from shared.perform.fill_place import SharedLists
+from shared.perform.fill_place import LIST_SECONDS
 from shared.perform.places import REMEMBERED_SECONDS, Places
+from shared.perform.shared_reads import RecentReads
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
 from tests.component.test_component_workload_demands import a_workload_demand
@@ -40,7 +41,9 @@ def busy(world: World) -> World:
         create(cluster, node_pool)
 
     world.pools.create = limited  # type: ignore[method-assign]
-    world.ports = dataclasses.replace(world.ports, places=Places(), lists=SharedLists())
+    world.ports = dataclasses.replace(
+        world.ports, places=Places(), lists=RecentReads(world.ports.clock, LIST_SECONDS)
+    )
     world.cluster.pods.clear()
     pods = [
         a_pod(index=index, uid=f"pod-{index}", unschedulable_since=NOW - 100 + index) for index in range(SLICES)

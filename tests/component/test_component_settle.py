@@ -13,7 +13,8 @@ from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.messages import Message
-from shared.perform.fill_place import LIST_SECONDS, SharedLists
+from shared.perform.fill_place import LIST_SECONDS
+from shared.perform.shared_reads import RecentReads
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import (
     CLUSTER,
@@ -133,7 +134,7 @@ def test_a_success_is_told_to_the_workload_alone_when_its_leader_has_a_node(worl
 
 def test_the_successes_of_one_workload_share_one_list_and_none_reads_all_of_its_pods(world: World) -> None:
     """A JobSet has up to 500 slices of many pods each."""
-    world.ports = dataclasses.replace(world.ports, lists=SharedLists())
+    world.ports = dataclasses.replace(world.ports, lists=RecentReads(world.ports.clock, LIST_SECONDS))
     world.cluster.begin = Mock(wraps=world.cluster.begin)  # type: ignore[method-assign]
     claims = [a_claim(slice_key=f"default/train-workers-{index}") for index in range(20)]
     pods = [a_pod(index=index, uid=f"pod-{index}", unschedulable_since=FRESH) for index in range(20)]
@@ -346,7 +347,7 @@ def test_the_mode_stops_settle_as_it_stops_provision(world: World, mode: str) ->
 
 
 def test_ends_at_one_time_share_one_list_and_each_leader_is_read_again(world: World) -> None:
-    world.ports = dataclasses.replace(world.ports, lists=SharedLists())
+    world.ports = dataclasses.replace(world.ports, lists=RecentReads(world.ports.clock, LIST_SECONDS))
     listed: list[float] = []
     live = world.cluster.list_waiting_leaders
     world.cluster.list_waiting_leaders = lambda: listed.append(world.clock.now()) or live()  # type: ignore[method-assign,func-returns-value,misc,assignment]

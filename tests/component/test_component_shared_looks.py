@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from typing import TYPE_CHECKING
 from unittest.mock import Mock
@@ -10,7 +11,7 @@ import pytest
 
 from shared.core.identity.names import build_pool_name
 from shared.core.messages import ObjectName
-from shared.perform.shared_reads import LOOK_SECONDS
+from shared.perform.shared_reads import LOOK_SECONDS, RecentReads
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pool, an_over_event
 
 if TYPE_CHECKING:
@@ -89,3 +90,33 @@ def test_a_workload_that_is_resumed_keeps_the_pools_that_are_looked_at_later(wor
     world.collect(an_over_event("suspended"))
 
     assert world.pools.count("delete") == 2, "the second one was looked at just before that"
+
+
+def test_a_thread_that_is_held_up_beside_another_one_does_not_read_once_more() -> None:
+    """Two threads ask at the same time. The first one is held up right after it read the clock."""
+    asks, other_is_done, reads, times = threading.Event(), threading.Event(), list[float](), iter((1.0, 2.0))
+
+    class HeldUp:
+        def now(self) -> float:
+            found = next(times)
+            if found == 1.0:
+                asks.set()
+                other_is_done.wait(0.2)
+            return found
+
+        def pause(self, seconds: float) -> None:
+            raise AssertionError
+
+    recent = RecentReads(HeldUp(), 10.0)
+    first = threading.Thread(target=recent.share, args=("pools", lambda: reads.append(1.0)))
+    first.start()
+    assert asks.wait(5)
+    other = threading.Thread(target=recent.share, args=("pools", lambda: reads.append(2.0)))
+    other.start()
+    other.join(0.1)
+    if not other.is_alive():
+        other_is_done.set()
+    first.join()
+    other.join()
+
+    assert len(reads) == 1
