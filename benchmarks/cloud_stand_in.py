@@ -7,18 +7,20 @@ possible.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import Counter
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from benchmarks.local_http import Answer, LocalServer
-from benchmarks.sample_objects import CLUSTER, SINCE, running_jobset, waiting_leader
+from benchmarks.sample_objects import CLUSTER, running_jobset, waiting_leader
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+_NUMBER = re.compile(r"\b(\d{9})\b")
+"""In the name of each object: which one it is."""
 _OPERATION = {"name": "operation-1", "operationType": "CREATE_NODE_POOL", "status": "RUNNING"}
 _NAMESPACE = b'{"metadata": {"name": "default", "uid": "of-default"}}'
 _TOKEN = {"access_token": "bench", "expires_in": 3599, "token_type": "Bearer"}
@@ -36,8 +38,8 @@ _METADATA: dict[str, bytes] = {
 class CloudStandIn:
     """All of it on two ports of 127.0.0.1 while its ``with`` block runs."""
 
-    def __init__(self, number: int = 7) -> None:
-        self._pod, self._jobset = waiting_leader().make(number), running_jobset().make(number)
+    def __init__(self) -> None:
+        self._leader, self._jobset = waiting_leader(), running_jobset()
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._http = LocalServer(self._answer)
@@ -79,7 +81,8 @@ class CloudStandIn:
             self._counts[what] += 1
 
     def _answer(self, method: str, path: str, body: bytes) -> Answer:
-        path = path.partition("?")[0]
+        numbers, path = _NUMBER.findall(path), path.partition("?")[0]
+        number = int(numbers[-1]) if numbers else 0
         if path in _METADATA:
             self._count("metadata")
             return 200, _METADATA[path]
@@ -89,9 +92,13 @@ class CloudStandIn:
         if method == "POST" and path.endswith("/events"):
             self._count("event")
             return 201, body
-        kinds = {"pods": self._pod, "jobsets": self._jobset, "namespaces": _NAMESPACE}
-        kind = kinds.get(path.split("/")[-2])
-        self._count("get" if kind else f"unknown {method} {path}")
-        # A pool is created without a look only for a pod of the last seconds.
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return (200, kind.replace(SINCE.encode(), now.encode())) if kind else (404, b"{}")
+        if path.endswith("/pods"):
+            self._count("list")
+            return 200, b'{"metadata": {}, "items": [%s]}' % self._leader.make(number)
+        if path.endswith("/nodePools"):
+            self._count("list")
+            return 200, b'{"nodePools": []}'
+        kind = path.split("/")[-2]
+        found = self._jobset.make(number) if kind == "jobsets" else _NAMESPACE if kind == "namespaces" else None
+        self._count("get" if found else f"unknown {method} {path}")
+        return (200, found) if found else (404, b'{"error": {"message": "no such object"}}')

@@ -107,16 +107,6 @@ def jobset_name(number: int) -> str:
     return f"train-{number:09d}"
 
 
-def pod_name(number: int) -> str:
-    """Return the name of the leader pod of the one slice of JobSet `number`."""
-    return f"{jobset_name(number)}-slice-0-0-x7k2p"
-
-
-def pod_uid(number: int) -> str:
-    """Return the UID of that pod."""
-    return f"9a1f6c1e-55b0-4c1d-8a77-000{number:09d}"
-
-
 def jobset_uid(number: int) -> str:
     """Return the UID of JobSet `number`."""
     return f"3c2e9d44-7f10-4b6a-9e21-000{number:09d}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from benchmarks import packages
 from benchmarks.local_http import HOST
 from benchmarks.metering import Failed, MeteredProcess
-from benchmarks.sample_objects import CLUSTER, NAMESPACE, jobset_name, jobset_uid, pod_name, pod_uid
+from benchmarks.sample_objects import CLUSTER, NAMESPACE, jobset_name, jobset_uid
 from shared.core.messages import Event, EventType, ObjectName, Observed, format_message
 
 if TYPE_CHECKING:
@@ -164,16 +164,14 @@ class ServedFunction:
 
 
 def demand_push(number: int = 7) -> bytes:
-    """Return the body of a push about one unschedulable leader."""
-    subject = ObjectName(kind="Pod", namespace=NAMESPACE, name=pod_name(number), uid=pod_uid(number))
-    workload = ObjectName(kind="JobSet", namespace=NAMESPACE, name=jobset_name(number), uid=jobset_uid(number))
+    """Return the body of a push about a JobSet, the leader of whose one slice is unschedulable."""
+    subject = ObjectName(kind="JobSet", namespace=NAMESPACE, name=jobset_name(number), uid=jobset_uid(number))
     message = format_message(
         Event(
             type=EventType.DEMAND,
             cluster=CLUSTER,
             subject=subject,
             observed=Observed.UNSCHEDULABLE,
-            workload=workload,
         )
     )
     pushed = {

@@ -14,7 +14,7 @@ import functions_framework
 import msgspec
 from flask import Response
 
-from shared.core.kinds.table import get_kind
+from shared.core.kinds.table import get_kind, select_pods_of
 from shared.deliver import deliver
 from shared.edges.event_writer import format_event
 from shared.edges.google_account import GoogleAccount
@@ -26,6 +26,8 @@ from shared.environment import read_settings
 from shared.wiring import build_ports
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from flask import Request
 
     from shared.core.ports import Cluster, Notice
@@ -49,10 +51,13 @@ class OfficialCluster(KubernetesCluster):
         self._custom = official.CustomObjectsApi(self._official)
         super().__init__(KubernetesApi(Connection(url=endpoint)))
 
-    def get_pod(self, namespace: str, name: str) -> PodView | None:
-        """Return one pod."""
-        found = self._official.sanitize_for_serialization(self._core.read_namespaced_pod(name, namespace))
-        return view_pod(msgspec.convert(found, Pod))
+    def list_waiting_leaders(self, workload: WorkloadView | None = None) -> Iterator[PodView]:
+        """Yield the pods of a workload."""
+        if workload is None:
+            return
+        found = self._core.list_namespaced_pod(workload.namespace, label_selector=select_pods_of(workload))
+        for each in self._official.sanitize_for_serialization(found)["items"]:
+            yield view_pod(msgspec.convert(each, Pod))
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
         """Return one workload."""
