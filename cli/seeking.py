@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cli.cli_settings import PUSHED, find_subscription, list_pushed
 from cli.moments import format_exact, format_moment
 from cli.printing import format_age
-from cli.rehearsal import rehearse, rehearse_leaders, rehearse_pools
+from cli.rehearsal import open_rehearsal, rehearse, rehearse_leaders, rehearse_pools
 from shared.core.decisions import Verdict
 from shared.core.errors import NotFound
 from shared.deliver import SETTLE
@@ -139,12 +139,12 @@ def foresee(ports: Ports, functions: Sequence[str]) -> list[Foreseen]:
     wanted = functions or PUSHED
     found: list[Foreseen] = []
     for cluster in ports.clusters:
-        pools = ports.pools.list(cluster)
+        look = open_rehearsal(cluster, ports.pools.list(cluster), ports)
         asking = next((each for each in ("provision", SETTLE) if each in wanted), None)
         if asking:
-            found += [_foresee(asking, each) for _, each in rehearse_leaders(cluster, pools, ports)]
+            found += [_foresee(asking, each) for _, each in rehearse_leaders(look)]
         if "collect" in wanted:
-            found += [_foresee("collect", each) for _, each in rehearse_pools(cluster, pools, ports)]
+            found += [_foresee("collect", each) for _, each in rehearse_pools(look)]
     return [each for each in found if each.decision not in (Verdict.NOTHING, Verdict.KEEP)]
 
 

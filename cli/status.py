@@ -18,7 +18,7 @@ from cli.failed_creations import (
     tell_failures,
 )
 from cli.prices import find_pool_price, find_tier
-from cli.rehearsal import rehearse, rehearse_asking, rehearse_leaders, rehearse_pools
+from cli.rehearsal import open_rehearsal, rehearse, rehearse_asking, rehearse_leaders, rehearse_pools
 from shared.core.decide.failures import classify_failure
 from shared.core.decide.limits import count_pool_chips
 from shared.core.decide.warm_pools import find_idle_bound, find_idle_since
@@ -26,7 +26,7 @@ from shared.core.decisions import FAILURE_REASONS, Reason, Verdict
 from shared.core.errors import ProvisionerError
 from shared.core.identity.pools import PoolStatus
 from shared.core.workloads import PodTemplate, PodView
-from shared.perform.emergency_stop import read_stop
+from shared.perform.guards import read_stop
 from shared.perform.pool_sizes import measure_elastic
 
 if TYPE_CHECKING:
@@ -246,18 +246,19 @@ def _read_cluster(cluster: str, ports: Ports, status: Status, open_logs: OpenLog
         status.stops[cluster] = f"the mode is {stop.mode}: {stop.cause}"
     pools = ports.pools.list(cluster)
     busy = _read_busy_hosts(cluster, pools, ports, status)
-    for pool, outcome in rehearse_pools(cluster, pools, ports):
+    look = open_rehearsal(cluster, pools, ports)
+    for pool, outcome in rehearse_pools(look):
         row = _pool_row(cluster, pool, outcome, ports)
         status.pools.append(replace(row, hosts_busy=busy.get(pool.name, None if row.nodes else 0)))
     waiting: list[Outcome] = []
-    for pod, outcome in rehearse_leaders(cluster, pools, ports):
+    for pod, outcome in rehearse_leaders(look):
         asks = _waiting_row(cluster, pod, outcome, ports)
         if outcome.decision.verdict != Verdict.NOTHING:
             status.waiting.append(asks)
             waiting.append(outcome)
         elif outcome.decision.reason in LEFT_ALONE:
             status.left_alone.append(asks)
-    for workload, outcomes in rehearse_asking(cluster, pools, ports):
+    for workload, outcomes in rehearse_asking(look):
         status.waiting.append(_asking_row(cluster, workload, outcomes, ports))
         waiting += outcomes
     if waiting:

@@ -42,7 +42,8 @@ from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_settings
 from shared.perform.gather import OwnerReader, gather_facts
-from shared.perform.prove_cluster import is_proven
+from shared.perform.guards import is_proven
+from shared.perform.look import open_look
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -128,12 +129,12 @@ class Removal:
         return ""
 
     def _find_use(self, cluster: str, pool: PoolSnapshot) -> str:
-        owner = pool.owner
+        owner, look = pool.owner, open_look(cluster, self.ports)
         try:
-            if not is_proven(cluster, pool, self.ports):
+            if not is_proven(look, pool):
                 return "its workload is unknown, because nothing proves that the endpoint is this cluster's"
-            facts = gather_facts(pool, OwnerReader(cluster, self.ports), pools=()).facts
-            pods = self.ports.clusters[cluster].list_pool_pods(pool.name)
+            facts = gather_facts(pool, OwnerReader(look), pools=()).facts
+            pods = look.live.list_pool_pods(pool.name)
         except ProvisionerError as error:
             return f"its workload cannot be read: {error}"
         if facts.owner == OwnerState.LIVE and owner is not None:

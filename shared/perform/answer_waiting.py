@@ -15,12 +15,10 @@ from shared.core.decisions import Reason
 from shared.core.messages import POD
 from shared.perform.admit_workloads import answer_reserved
 from shared.perform.answer_demand import describe_asking, provision_pod
-from shared.perform.explain import note_unwritten
-from shared.perform.look import open_look
-from shared.perform.outcome import Outcome
+from shared.perform.look import open_look, share_reads
+from shared.perform.outcome import Outcome, name_error
 from shared.perform.resume_workloads import answer_workload
 from shared.perform.side_by_side import run_widening
-from shared.perform.sweep_report import name_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
     from shared.core.messages import Event
     from shared.core.ports import Ports
     from shared.core.workloads import PodView
+    from shared.perform.look import Look
+    from shared.perform.shared_reads import SharedReads
 
     Answers = list[Outcome | ProvisionerError]
 
@@ -46,41 +46,36 @@ def provision(event: Event, ports: Ports) -> Answers:
         Retryable: something could not be read or is in progress; deliver the event again.
         Denied: a permission is missing.
     """
-    cluster, subject = event.cluster, event.subject
-    live = ports.clusters[cluster]
+    subject, look = event.subject, open_look(event.cluster, ports)
     if subject.kind == POD:
-        pod = live.get_pod(subject.namespace, subject.name)
+        pod = look.live.get_pod(subject.namespace, subject.name)
         if pod is None or pod.uid != subject.uid:
             return [_conclude(event, decide_absent_pod(str(subject)))]
-        return answer_pods(cluster, [pod], ports)
+        return answer_pods(look, [pod])
+    shared, reads = share_reads(look)
     workload = None
-    if subject.kind in ports.settings.kinds:
-        workload = live.get_workload(subject.kind, subject.namespace, subject.name)
+    if subject.kind in look.settings.kinds:
+        workload = shared.live.get_workload(subject.kind, subject.namespace, subject.name)
     if workload is None or subject.uid not in ("", workload.uid):
         return [_conclude(event, decide_no_leader(str(subject)))]
     if workload.suspended:
-        return [*(answer_reserved(cluster, workload, ports) or answer_workload(cluster, workload, ports))]
-    pods = list(islice(live.list_waiting_leaders(workload), LEADERS_MAX))
-    return answer_pods(cluster, pods, ports) or [_conclude(event, decide_no_leader(str(subject)))]
+        return [*(answer_reserved(look, workload) or answer_workload(look, workload))]
+    pods = list(islice(look.live.list_waiting_leaders(workload), LEADERS_MAX))
+    return _answer(shared, reads, pods) or [_conclude(event, decide_no_leader(str(subject)))]
 
 
-def answer_pods(cluster: str, pods: Sequence[PodView], ports: Ports, *, had_pool: bool = False) -> Answers:
-    """Answer waiting leaders side by side, each slice once.
+def answer_pods(look: Look, pods: Sequence[PodView]) -> Answers:
+    """Answer waiting leaders, as they were read just now, side by side, each slice once."""
+    return _answer(*share_reads(look), pods)
 
-    Args:
-        cluster: ``projects/P/locations/L/clusters/C``.
-        pods: the leaders, as they were read just now.
-        ports: the outside world.
-        had_pool: their slices are known to have had pools.
-    """
-    look, reads = open_look(cluster, ports, had_pool=had_pool)
+
+def _answer(look: Look, reads: SharedReads, pods: Sequence[PodView]) -> Answers:
     try:
-        done = run_widening([partial(provision_pod, pod, look) for pod in pods], ports)
+        done = run_widening([partial(provision_pod, pod, look) for pod in pods], look.ports)
     finally:
-        for notice, error in reads.flush():
-            note_unwritten(notice, error)
+        reads.write_notices()
     answers = [
-        _name_claim(cluster, pod, each) if isinstance(each, Exception) else each
+        _name_claim(look.cluster, pod, each) if isinstance(each, Exception) else each
         for pod, each in zip(pods, done, strict=True)
     ]
     # The other leaders of a slice, such as all pods of a Deployment, need no answer of their own.

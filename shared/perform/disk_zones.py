@@ -17,31 +17,25 @@ from shared.perform.explain import explain
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.core.ports import Cluster, Ports
+    from shared.core.ports import Cluster
     from shared.core.workloads import WorkloadView
+    from shared.perform.look import Look
 
 _UNREAD = "the disks of its claims cannot be read, so its node pool may be made in a zone without them"
 
 
-def add_disks(
-    cluster: str, workload: WorkloadView, ports: Ports, *, claims: Sequence[str] | None = None
-) -> WorkloadView:
+def add_disks(look: Look, workload: WorkloadView, *, claims: Sequence[str] | None = None) -> WorkloadView:
     """Return a workload with the disks of some claims; without any if they may not be read.
 
-    Args:
-        cluster: ``projects/P/locations/L/clusters/C``.
-        workload: as it was read.
-        ports: the outside world.
-        claims: the names of the claims; None for those of the workload's spec.
+    The claims are those of the workload's spec if they are None.
 
     Raises:
         Retryable: one of them could not be read.
     """
-    live = ports.clusters[cluster]
     try:
-        return read_disks(live, workload, list_claims(workload) if claims is None else claims)
+        return read_disks(look.live, workload, list_claims(workload) if claims is None else claims)
     except Denied as error:
-        explain(live, decide_failure(_UNREAD, error), objects=(workload,))
+        explain(look.live, decide_failure(_UNREAD, error), objects=(workload,))
         return workload
 
 

@@ -1,6 +1,7 @@
 """Writes Kubernetes Events on a workload and its leader pod, which tell the owner why.
 
-If an Event cannot be written, that is logged; it never undoes or repeats what was done.
+If an Event cannot be written, that is logged; it never undoes or repeats what was done. The same
+Event again is counted up at most every ten minutes (`shared.edges.kubernetes_cluster`).
 """
 
 from __future__ import annotations
@@ -8,15 +9,20 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from shared.core.decide.squatters import decide_squatters
 from shared.core.decisions import Decision, find_event_reason, is_warning
 from shared.core.errors import ProvisionerError
+from shared.core.kinds.table import find_kind
+from shared.core.messages import ObjectName
 from shared.core.ports import Cluster, Notice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from shared.core.messages import ObjectName
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import BoundPod
     from shared.core.workloads import Parent, PodView, WorkloadView
+    from shared.perform.look import Look
 
 _LOG = logging.getLogger("explain")
 
@@ -66,3 +72,24 @@ def note_unwritten(notice: Notice, error: Exception) -> None:
     """Log that an Event could not be written."""
     said = {"object": f"{notice.kind} {notice.namespace}/{notice.name}", "error": str(error)}
     _LOG.warning("the Event could not be written on the object", extra=said)
+
+
+def tell_squatters(look: Look, pool: PoolSnapshot, others: Sequence[BoundPod]) -> None:
+    """Write an Event on other workloads that have accelerator pods on a pool, and on the pods.
+
+    The pool's own workload needs it no more. An error is logged and stops nothing.
+    """
+    for decision, workload, pods in decide_squatters(pool, others):
+        named = [ObjectName(kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid) for pod in pods]
+        explain(look.live, decision, objects=(_find_workload(look, *workload), *named))
+
+
+def _find_workload(look: Look, kind: str, namespace: str, name: str) -> WorkloadView | None:
+    if find_kind(kind) is None or kind not in look.settings.kinds:
+        return None
+    try:
+        return look.live.get_workload(kind, namespace, name)
+    except Exception as error:  # noqa: BLE001 -- the net of this workload
+        said = {"object": f"{kind} {namespace}/{name}", "error": str(error)}
+        _LOG.warning("the workload that keeps a node pool could not be read", extra=said)
+        return None

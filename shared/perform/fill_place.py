@@ -17,20 +17,19 @@ from typing import TYPE_CHECKING, TypeVar
 from shared.core.decide.demands import find_claim
 from shared.core.decisions import Verdict
 from shared.core.errors import ProvisionerError
-from shared.core.identity.pool_index import PoolIndex
 from shared.core.kinds.table import find_kind_of_pod
 from shared.perform.answer_waiting import answer_pods
 from shared.perform.creation_list import Creations
-from shared.perform.look import RecentPools, is_fresh_leader
+from shared.perform.look import is_fresh_leader, open_look, share_reads
 from shared.perform.outcome import Outcome
-from shared.perform.shared_reads import share_reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from shared.core.ports import Cluster, Ports
+    from shared.core.ports import Ports
     from shared.core.workloads import PodView
     from shared.perform.answer_waiting import Answers
+    from shared.perform.look import Look
 
 T = TypeVar("T")
 LEADERS_MAX = 10_000
@@ -62,8 +61,7 @@ class _Waiting:
 
     pods: deque[PodView]
     """In their order; each is taken by one delivery."""
-    pools: RecentPools
-    cluster: Cluster
+    look: Look
     """Its reads are shared."""
     creations: Creations
 
@@ -85,7 +83,7 @@ def fill_place(cluster: str, ports: Ports, *, apart: str) -> Answers:
             pod = _take(waiting, cluster, ports, apart)
             if pod is None:
                 continue
-            answers += answer_pods(cluster, [pod], ports)
+            answers += answer_pods(open_look(cluster, ports), [pod])
             if _uses_place(answers[-1]):
                 break
     except IndexError:
@@ -102,18 +100,18 @@ def _look(cluster: str, ports: Ports) -> _Waiting:
     pods = (pod for pod in list_leaders(cluster, ports) if pod.unschedulable)
     old = (pod for pod in pods if not is_fresh_leader(pod, listed_at=now, now=now))
     served = [pod for pod in old if (kind := find_kind_of_pod(pod)) is not None and kind.name in kinds]
-    pools = RecentPools(lambda: PoolIndex(ports.pools.list(cluster)), ports.clock)
-    shared, _ = share_reads(cluster, ports)
-    return _Waiting(deque(order_by_turns(served)), pools, shared, Creations(cluster, ports))
+    look, _ = share_reads(open_look(cluster, ports))
+    return _Waiting(deque(order_by_turns(served)), look, Creations(cluster, ports))
 
 
 def _take(waiting: _Waiting, cluster: str, ports: Ports, apart: str) -> PodView | None:
     """Return the next leader as it is now; None if its slice does not wait for a place only."""
     pod = waiting.pods.popleft()
     kind = find_kind_of_pod(pod)
-    workload = waiting.cluster.get_workload(kind.name, pod.namespace, kind.find_owner(pod)) if kind else None
+    live = waiting.look.live
+    workload = live.get_workload(kind.name, pod.namespace, kind.find_owner(pod)) if kind else None
     claim = find_claim(cluster, pod, workload)
-    if claim is None or claim.hash.startswith(apart) or waiting.pools.list().list_claimed(claim.hash):
+    if claim is None or claim.hash.startswith(apart) or waiting.look.pools.list().list_claimed(claim.hash):
         return None
     if not waiting.creations.is_first(claim):
         return None

@@ -9,25 +9,22 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.core.decide.filling import Filling, decide_trying
-from shared.core.decisions import Decision, Reason
 from shared.core.errors import Denied, ProvisionerError, Throttled
-from shared.core.identity.names import build_pool_name
-from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from shared.core.decide.attempts import AttemptDecision
+    from shared.core.decisions import Decision
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import Ports
+    from shared.core.ports import Machines
     from shared.core.workloads import PodView
+    from shared.perform.look import Look
 
 T = TypeVar("T")
 READS_MAX = 300
@@ -71,49 +68,31 @@ class OptionalReads:
             return None
 
 
-def read_filling(cluster: str, pod: PodView, pool: PoolSnapshot, ports: Ports) -> Filling:
+def read_filling(look: Look, pod: PodView, pool: PoolSnapshot) -> Filling:
     """Return what is known about the nodes that a pool of the pod's slice is to get."""
-    if not ports.reads_fillings:
+    if not look.ports.reads_fillings:
         return Filling()
-    live = ports.clusters[cluster]
-    told = _try_to_read(f"Pod {pod.namespace}/{pod.name}", partial(live.list_scale_ups, pod))
+    told = _try_to_read(f"Pod {pod.namespace}/{pod.name}", partial(look.live.list_scale_ups, pod))
     # The machines come last: no other read is between them and a deletion.
-    machines = _try_to_read(f"node pool {pool.name}", partial(ports.pools.read_machines, pool))
-    return Filling(machines=machines, told=told, looked=True)
+    return Filling(machines=_read_machines(look, pool), told=told, looked=True)
 
 
-def tell_trying(
-    demand: Demand, found: AttemptDecision, ports: Ports, pools: Sequence[PoolSnapshot]
-) -> AttemptDecision:
-    """Return what was decided, with what GKE says while it creates the pool with its nodes.
-
-    Args:
-        demand: what the slice needs.
-        found: what was decided about its pool.
-        ports: the outside world.
-        pools: every pool of the cluster.
-    """
-    pool = PoolIndex.of(pools).find(build_pool_name(demand.claim, found.attempt))
-    if pool is None or found.decision.reason != Reason.POOL_IN_PROGRESS:
-        return found
-    told = read_trying(demand.on_attempt(found.attempt), pool, ports)
-    return replace(found, decision=told) if told else found
-
-
-def read_trying(demand: Demand, pool: PoolSnapshot, ports: Ports) -> Decision | None:
+def read_trying(look: Look, demand: Demand, pool: PoolSnapshot | None) -> Decision | None:
     """Return what GKE says while it creates a pool with its nodes; None if it says nothing.
 
-    Args:
-        demand: what the slice needs, on the attempt of the pool.
-        pool: of the slice, in any status.
-        ports: the outside world.
+    The demand may be on any attempt, and the pool of its slice in any status, or absent.
     """
-    now = ports.clock.now()
-    creates = pool.status == PoolStatus.PROVISIONING and not pool.autoscaled
-    if not (ports.reads_fillings and creates and pool.is_older(TRYING_SECONDS, now)):
+    now = look.now()
+    creates = pool is not None and pool.status == PoolStatus.PROVISIONING and not pool.autoscaled
+    if pool is None or not (look.ports.reads_fillings and creates and pool.is_older(TRYING_SECONDS, now)):
         return None
-    machines = _try_to_read(f"node pool {pool.name}", partial(ports.pools.read_machines, pool))
-    return decide_trying(demand, pool, machines, now=now) if machines else None
+    machines = _read_machines(look, pool)
+    tried = demand.on_attempt(pool.owner.attempt if pool.owner else 0)
+    return decide_trying(tried, pool, machines, now=now) if machines else None
+
+
+def _read_machines(look: Look, pool: PoolSnapshot) -> Machines | None:
+    return _try_to_read(f"node pool {pool.name}", partial(look.ports.pools.read_machines, pool))
 
 
 def _try_to_read(what: str, read: Callable[[], T]) -> T | None:

@@ -41,8 +41,9 @@ if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
     from shared.core.identity.names import PoolOwner
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import Cluster, Ports
+    from shared.core.ports import Cluster
     from shared.core.workloads import Parent, PodView, WorkloadView
+    from shared.perform.look import Look
 
 Read = tuple["WorkloadView | None", "Sequence[PodView] | None"]
 Use = tuple["Occupancy", "PoolPlan"]
@@ -52,9 +53,7 @@ Use = tuple["Occupancy", "PoolPlan"]
 class OwnerReader:
     """Reads the owners of one cluster's pools, each owner once; a new look needs a new reader."""
 
-    cluster: str
-    """``projects/P/locations/L/clusters/C``."""
-    ports: Ports
+    look: Look
     _read: dict[tuple[str, str, str], Read | ProvisionerError] = field(default_factory=dict)
     _parents: dict[str, Parent | None] = field(default_factory=dict)
     _uses: dict[str, Use] = field(default_factory=dict)
@@ -80,7 +79,7 @@ class OwnerReader:
     def read_parent(self, workload: WorkloadView) -> Parent | None:
         """Return the parent of a workload; None without one."""
         if workload.uid not in self._parents:
-            self._parents[workload.uid] = find_parent(self.ports.clusters[self.cluster], workload)
+            self._parents[workload.uid] = find_parent(self.look.live, workload)
         return self._parents[workload.uid]
 
     def read_use(
@@ -91,14 +90,14 @@ class OwnerReader:
         Its pods are read if they are None.
         """
         if workload.uid not in self._uses:
-            seen = read_occupancy(self.cluster, workload, self.ports, pools=pools, pods=pods)
-            self._uses[workload.uid] = (seen, plan_pools(self.cluster, seen, pools, self.ports.settings))
+            seen = read_occupancy(self.look, workload, pools=pools, pods=pods)
+            self._uses[workload.uid] = (seen, plan_pools(self.look.cluster, seen, pools, self.look.settings))
         return self._uses[workload.uid]
 
     def _read_now(self, kind: str, namespace: str, name: str) -> Read:
-        live = self.ports.clusters[self.cluster]
+        live = self.look.live
         workload = live.get_workload(kind, namespace, name)
-        queues = self.ports.queues.get(self.cluster)
+        queues = self.look.ports.queues.get(self.look.cluster)
         if workload is not None and workload.suspended and queues is not None:
             workload = queues.view_admitted(workload) or workload
         needed = workload is not None and get_kind(workload.kind).reads_pods
@@ -115,29 +114,23 @@ class Gathered:
 
 
 def read_occupancy(
-    cluster: str,
+    look: Look,
     workload: WorkloadView,
-    ports: Ports,
     *,
     pools: Sequence[PoolSnapshot],
     pods: Sequence[PodView] | None = None,
 ) -> Occupancy:
-    """Return which pods run on which pools of a workload.
+    """Return which pods run on which pools of a workload, from at least all of its pools.
 
-    Args:
-        cluster: ``projects/P/locations/L/clusters/C``.
-        workload: as it is now.
-        ports: the outside world.
-        pools: every pool of the workload, or of the cluster.
-        pods: the workload's pods; None to read them.
+    Its pods are read if they are None.
 
     Raises:
         Retryable: something could not be read.
         Denied: a permission to read is missing.
     """
-    live, named = ports.clusters[cluster], select_named(workload, pools)
-    found = live.list_workload_pods(workload) if pods is None else pods
-    homes = live.find_pools_of_nodes([pool.name for pool in named])
+    named = select_named(workload, pools)
+    found = look.live.list_workload_pods(workload) if pods is None else pods
+    homes = look.live.find_pools_of_nodes([pool.name for pool in named])
     return measure_occupancy(get_kind(workload.kind), workload, found, homes)
 
 
@@ -149,26 +142,23 @@ def gather_facts(
     They are enough to decide that the pool stays. Which pods run on which pool is read only if the
     owner has more pools than slices, or if the pool's slice is no longer needed.
 
-    Args:
-        pool: the pool.
-        reader: reads the owner, at most once.
-        pools: every pool of workloads of the owner's name, or of the cluster.
-        parents: read what made a live owner, for its Event.
+    `pools` has at least all pools of workloads of the owner's name. With `parents` what made a live
+    owner is read too, for its Event.
 
     Raises:
         Retryable: something could not be read.
         Denied: a permission to read is missing.
     """
-    owner, ports = pool.owner, reader.ports
-    if owner is None or owner.kind not in ports.settings.kinds:
+    owner, look = pool.owner, reader.look
+    if owner is None or owner.kind not in look.settings.kinds:
         return Gathered(PoolFacts(pool=pool, owner=OwnerState.UNKNOWN))
     workload, pods = reader.read_owner(owner)
     state, since = classify_owner(owner, workload, pods)
     if workload is not None and workload.quota_reserved and state == OwnerState.SUSPENDED:
         state, since = OwnerState.LIVE, None  # Kueue is about to resume it
     elif workload is not None and workload.suspended and state == OwnerState.SUSPENDED:
-        seen = see_parent(ports.clusters[reader.cluster], workload)
-        state = find_wait(reader.cluster, seen, pools, ports.settings, now=ports.clock.now()) or state
+        seen = see_parent(look.live, workload)
+        state = find_wait(look.cluster, seen, pools, look.settings, now=look.now()) or state
     if workload is not None and may_depend_on_use(pool, state, workload):
         # Where idle pools are, a slice may run on one, and its own pool came too late.
         many = may_have_surplus(workload, pools) or owner.idle_seconds > 0
@@ -204,46 +194,45 @@ def see_parent(cluster: Cluster, workload: WorkloadView) -> WorkloadView:
 
 
 def gather_again(
-    cluster: str, name: str, ports: Ports, *, pools: Sequence[PoolSnapshot], owners: Ports | None = None
+    look: Look, name: str, *, pools: Sequence[PoolSnapshot], owners: Look | None = None
 ) -> PoolFacts | None:
     """Return the facts before a delete, read now: pool, owner by UID, pods bound to its nodes.
 
-    They are None when the pool no longer exists. With `owners`, from `share_looks`, the owner was
-    read at most `LOOK_SECONDS` ago.
+    They are None when the pool no longer exists. With `owners`, from `Look.share_owners`, the owner
+    was read at most `LOOK_SECONDS` ago.
 
     Raises:
         Retryable: something could not be read.
         Denied: a permission to read is missing.
     """
-    pool = ports.pools.get(cluster, name)
+    pool = look.get_pool(name)
     if pool is None:
         return None
-    seen = gather_facts(pool, OwnerReader(cluster, owners or ports), pools=pools, parents=False)
-    facts = _read_nodes(cluster, seen, ports)
-    if facts.workload_over and find_idle_bound(pool, ports.settings):
-        facts = dataclasses.replace(facts, marks=ports.clusters[cluster].list_surplus_marks(pool.name))
-    bound = ports.clusters[cluster].list_pool_pods(pool.name)
-    now, drain_seconds_max = ports.clock.now(), ports.settings.drain_seconds_max
+    seen = gather_facts(pool, OwnerReader(owners or look), pools=pools, parents=False)
+    facts = _read_nodes(look, seen)
+    if facts.workload_over and find_idle_bound(pool, look.settings):
+        facts = dataclasses.replace(facts, marks=look.live.list_surplus_marks(pool.name))
+    bound = look.live.list_pool_pods(pool.name)
+    now, drain_seconds_max = look.now(), look.settings.drain_seconds_max
     pods = count_pods(pool.owner, bound, now=now, drain_seconds_max=drain_seconds_max)
     others = list_others(pool.owner, bound, now=now, drain_seconds_max=drain_seconds_max)
     return dataclasses.replace(facts, pods=pods, others=tuple(others))
 
 
-def _read_nodes(cluster: str, seen: Gathered, ports: Ports) -> PoolFacts:
+def _read_nodes(look: Look, seen: Gathered) -> PoolFacts:
     """Add what the decision about a live owner's pool with errors needs of nodes and pods."""
     facts, owner = seen.facts, seen.facts.pool.owner
     if owner is None or seen.workload is None or facts.owner != OwnerState.LIVE or facts.pool.status not in BROKEN:
         return facts
-    live = ports.clusters[cluster]
     waiting = WaitingPods(leader_since=0.0)  # a workload that waits for its capacity has no pods
     if not seen.workload.suspended:
-        waiting = measure_waiting(owner, seen.workload, live.list_waiting_pods(owner.kind, owner.namespace))
-    nodes = live.list_pool_nodes(facts.pool.name)
+        waiting = measure_waiting(owner, seen.workload, look.live.list_waiting_pods(owner.kind, owner.namespace))
+    nodes = look.live.list_pool_nodes(facts.pool.name)
     ready_nodes = sum(node.ready for node in nodes)
     return dataclasses.replace(facts, waiting=waiting, nodes=len(nodes), ready_nodes=ready_nodes)
 
 
-def read_namespace_obstacle(demand: Demand, ports: Ports) -> Decision | None:
+def read_namespace_obstacle(look: Look, demand: Demand) -> Decision | None:
     """Return why no pool is created for the demand's namespace; None when a pool may be created.
 
     The namespace is read only when a pool is about to be created or to grow.
@@ -252,5 +241,5 @@ def read_namespace_obstacle(demand: Demand, ports: Ports) -> Decision | None:
         Retryable: the namespace could not be read.
         Denied: the permission to read it is missing.
     """
-    found = ports.clusters[demand.claim.cluster].get_namespace(demand.claim.namespace)
+    found = look.live.get_namespace(demand.claim.namespace)
     return decide_namespace(demand, found.labels if found else {})

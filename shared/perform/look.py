@@ -1,26 +1,32 @@
-"""What the answers to waiting leaders of one delivery, or of one sweep, have in common."""
+"""What one delivery, or one sweep of a cluster, works with, and one turn of answering a slice."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.times import measure_seconds
-from shared.perform.act_within_limits import find_limits
-from shared.perform.shared_reads import RecentReads, share_reads
+from shared.perform.reservations import find_limits
+from shared.perform.shared_reads import LOOK_SECONDS, RecentReads, SharedReads
+from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from shared.core.ports import Clock, Ports
-    from shared.core.workloads import PodView
-    from shared.perform.act_within_limits import Limits
+    from shared.core.decisions import Decision
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import Clock, Cluster, Ports
+    from shared.core.settings import Settings
+    from shared.core.workloads import PodView, WorkloadView
     from shared.perform.creation_list import Creations
-    from shared.perform.deletion_cap import DeletionCap
-    from shared.perform.shared_reads import SharedReads
+    from shared.perform.guards import DeletionCap
+    from shared.perform.reservations import Limits
+    from shared.perform.sweep_report import ClusterFigures
 
+T = TypeVar("T")
 LIST_SECONDS_MAX = 30.0
 """Leaders are answered from a list of pools that is at most so old. An older one is made again,
 because an attempt whose pool it shows may have failed and be gone."""
@@ -64,12 +70,12 @@ class AnsweredClaims:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What the answers to some leaders of one cluster share."""
+    """What one delivery, or one sweep of a cluster, works with."""
 
     cluster: str
     """``projects/P/locations/L/clusters/C``."""
     ports: Ports
-    """What is read once may serve all answers. A look that a deletion rests on is not shared."""
+    """The outside world. What is read of the cluster once may serve all answers (`share_reads`)."""
     pools: RecentPools
     answered: AnsweredClaims = field(default_factory=AnsweredClaims)
     """Another leader of such a slice is skipped."""
@@ -78,20 +84,93 @@ class Look:
     """How many pools this sweep may still delete; None outside a sweep."""
     creations: Creations | None = None
     """What GKE says of pools that it has created; None if that is not read."""
+    figures: ClusterFigures | None = None
+    """What a sweep counts."""
     sweeps: bool = False
     """It is a sweep, which comes every minute: about young demands only changes are told."""
     had_pool: bool = False
     """The slice has had a pool: if it has none now, the sweep creates it, which knows why."""
 
+    @property
+    def live(self) -> Cluster:
+        """Return the port of the cluster."""
+        return self.ports.clusters[self.cluster]
 
-def open_look(cluster: str, ports: Ports, *, had_pool: bool = False) -> tuple[Look, SharedReads]:
-    """Return a look for one delivery, and what holds its Events until they are written."""
+    @property
+    def settings(self) -> Settings:
+        """Return the operator's settings."""
+        return self.ports.settings
+
+    def now(self) -> float:
+        """Return the time, in unix seconds."""
+        return self.ports.clock.now()
+
+    def list_pools(self) -> PoolIndex:
+        """Return every pool of the cluster, listed now."""
+        return PoolIndex(self.ports.pools.list(self.cluster))
+
+    def get_pool(self, name: str) -> PoolSnapshot | None:
+        """Return one pool as it is now; None if there is none."""
+        return self.ports.pools.get(self.cluster, name)
+
+    def run(self, tasks: Sequence[Callable[[], T]]) -> list[T | Exception]:
+        """Return what each task returned or raised, in their order; they run side by side."""
+        return get_runner(self.ports)(tasks, at_once=CALLS_AT_ONCE, until=self.ports.until)
+
+    def with_cluster(self, port: object) -> Look:
+        """Return the same with another port of the cluster."""
+        clusters = self.ports.clusters | {self.cluster: cast("Cluster", port)}
+        return dataclasses.replace(self, ports=dataclasses.replace(self.ports, clusters=clusters))
+
+    def unshared(self) -> Look:
+        """Return the same with unshared reads of the cluster: an act rests on them."""
+        return self.with_cluster(self.live.live) if isinstance(self.live, SharedReads) else self
+
+    def share_owners(self) -> Look:
+        """Return the same for reading the owners of a batch of pools. Nothing is written by it."""
+        return self.with_cluster(SharedReads(self.cluster, self.ports, seconds=LOOK_SECONDS))
+
+
+def open_look(cluster: str, ports: Ports, *, had_pool: bool = False) -> Look:
+    """Return the look of one delivery. Nothing is read yet."""
     limits = find_limits(cluster, ports)
     listing = limits.list_pools if limits else lambda: PoolIndex(ports.pools.list(cluster))
     pools = RecentPools(listing, ports.clock)
-    shared, reads = share_reads(cluster, ports)
-    ports = dataclasses.replace(ports, clusters=ports.clusters | {cluster: shared})
-    return Look(cluster=cluster, ports=ports, pools=pools, limits=limits, had_pool=had_pool), reads
+    return Look(cluster=cluster, ports=ports, pools=pools, limits=limits, had_pool=had_pool)
+
+
+def share_reads(look: Look) -> tuple[Look, SharedReads]:
+    """Return a look that reads each object once, and what holds its Events until the end."""
+    reads = SharedReads(look.cluster, look.ports)
+    return look.with_cluster(reads), reads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One turn of answering one slice: what it needs, and what was read of it."""
+
+    look: Look
+    demand: Demand
+    pools: PoolIndex
+    """Every pool of the cluster, as it was listed for this turn."""
+    looked_at: float
+    """Unix seconds before the owner was read, for the deletion or creation that may come of it."""
+    pod: PodView | None = None
+    """It waits; None for a slice that has no pods yet."""
+    workload: WorkloadView | None = None
+    """The owner as it was read. In a sweep, the read may be older than the turn."""
+    replaced: tuple[str, ...] = ()
+    """In whose place a pool is created, so that they do not count against limits: the failed pool,
+    and the one for which the slice's gang has reserved."""
+    make_room: Callable[[], Decision] | None = None
+    """Deletes that pool before the next one is created; None if it is deleted after that."""
+    since: float = 0.0
+    """Unix seconds of the end of an earlier pause; the failures before it give no other one."""
+
+    @property
+    def own(self) -> list[PoolSnapshot]:
+        """Return the pools of the slice."""
+        return self.pools.list_claimed(self.demand.claim.hash)
 
 
 def is_fresh_leader(pod: PodView, *, listed_at: float, now: float) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from shared.core.errors import Broken, ProvisionerError
 from shared.core.nodepool import describe_placement
 from shared.core.times import format_time
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from shared.core.identity.names import Claim, PoolOwner
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
+
+_LENGTH_MAX = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,3 +99,12 @@ def describe_pool_outcome(cluster: str, pool: PoolSnapshot, decision: Decision) 
 
 def _leave_out_empty(**fields: str | int) -> dict[str, str | int]:
     return {key: value for key, value in fields.items() if value}
+
+
+def name_error(error: Exception) -> ProvisionerError:
+    """Return an error as it is reported: an unexpected one is `Broken`, caused by it."""
+    if isinstance(error, ProvisionerError):
+        return error
+    broken = Broken(f"{type(error).__name__}: {error}"[:_LENGTH_MAX])
+    broken.__cause__ = error
+    return broken

@@ -6,12 +6,12 @@ batch share what they read of owners, for some seconds. These seconds count as i
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from shared.core.errors import ProvisionerError
+from shared.perform.explain import note_unwritten
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 
 if TYPE_CHECKING:
@@ -81,13 +81,15 @@ class SharedReads:
         with self._lock:
             self._notices[notice] = None
 
-    def flush(self) -> list[tuple[Notice, Exception]]:
-        """Write the Events that were kept, side by side; return those that could not be written."""
+    def write_notices(self) -> None:
+        """Write the Events that were kept, side by side; log those that could not be written."""
         with self._lock:
             notices, self._notices = list(self._notices), {}
         tasks = [partial(self._live.write_notice, notice) for notice in notices]
         done = get_runner(self._ports)(tasks, at_once=CALLS_AT_ONCE, until=self._ports.until)
-        return [(notice, each) for notice, each in zip(notices, done, strict=True) if isinstance(each, Exception)]
+        for notice, each in zip(notices, done, strict=True):
+            if isinstance(each, Exception):
+                note_unwritten(notice, each)
 
 
 class OneRead:
@@ -139,23 +141,3 @@ class RecentReads:
         """Let everything be read again."""
         with self._lock:
             self._known.clear()
-
-
-def read_live(cluster: str, ports: Ports) -> Ports:
-    """Return the ports with unshared reads of one cluster, for a look that a deletion rests on."""
-    live = ports.clusters[cluster]
-    if not isinstance(live, SharedReads):
-        return ports
-    return dataclasses.replace(ports, clusters=ports.clusters | {cluster: live.live})
-
-
-def share_looks(cluster: str, ports: Ports) -> Ports:
-    """Return the ports for reading owners in the looks of one batch. Nothing is written by them."""
-    shared = cast("Cluster", SharedReads(cluster, ports, seconds=LOOK_SECONDS))
-    return dataclasses.replace(ports, clusters=ports.clusters | {cluster: shared})
-
-
-def share_reads(cluster: str, ports: Ports) -> tuple[Cluster, SharedReads]:
-    """Return the shared port of a cluster: as `Cluster`, and with `flush`."""
-    shared = SharedReads(cluster, ports)
-    return cast("Cluster", shared), shared

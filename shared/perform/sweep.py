@@ -11,12 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.core.decisions import Verdict
-from shared.core.identity.pool_index import PoolIndex
-from shared.perform.admit_workloads import Admission
+from shared.perform.admit_workloads import answer_queues
 from shared.perform.bounded_ports import bound_ports
-from shared.perform.explain import note_unwritten
-from shared.perform.look import RecentPools
-from shared.perform.resume_workloads import SweepShare, answer_asking
+from shared.perform.resume_workloads import answer_asking
 from shared.perform.side_by_side import CLUSTERS_AT_ONCE, get_runner
 from shared.perform.sweep_leaders import answer_leaders
 from shared.perform.sweep_pools import act_on_pools, judge_pools
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 
     from shared.core.ports import Ports
     from shared.perform.admit_workloads import Answered
-    from shared.perform.swept_cluster import SweptCluster
+    from shared.perform.look import Look
 
 
 def sweep(ports: Ports) -> SweepReport:
@@ -52,61 +49,32 @@ def sweep(ports: Ports) -> SweepReport:
 def _sweep_cluster(cluster: str, ports: Ports, report: SweepReport, share_seconds: float) -> None:
     """Sweep one cluster; an error of its list of pools is raised."""
     swept = open_sweep(cluster, bound_ports(ports, ports.clock.now() + share_seconds), report)
-    recent = RecentPools(lambda: PoolIndex(swept.live.pools.list(cluster)), ports.clock)
-    pools = recent.list()
+    pools = swept.look.pools.list()
     swept.figures.note_listed(pools)
     try:
-        answers = answer_leaders(swept.within_half(), pools, recent)
+        answers = answer_leaders(swept.within_half(), pools)
         if any(each.decision.verdict == Verdict.DELETE for each in report.outcomes):
-            recent.forget()  # no workload is resumed with a pool that this sweep has deleted
-        _add_answers(swept.within_half(), f"Kueue's workloads of {cluster}", partial(_answer_queues, recent))
-        _add_answers(swept.within_half(), f"suspended workloads of {cluster}", partial(_answer_asking, recent))
+            swept.look.pools.forget()  # no workload is resumed with a pool that this sweep has deleted
+        _add_answers(report, f"Kueue's workloads of {cluster}", answer_queues, swept.within_half().look)
+        asking = swept.within_half().look.unshared()
+        _add_answers(report, f"suspended workloads of {cluster}", answer_asking, asking)
         swept.cap.free()
         act_on_pools(swept, judge_pools(swept, pools), listed=pools)
         answers.finish(swept)
     finally:
         report.over_cap = swept.cap.over
-        for notice, error in swept.reads.flush():
-            note_unwritten(notice, error)
+        swept.reads.write_notices()
 
 
-def _add_answers(swept: SweptCluster, about: str, answer: Callable[[SweptCluster], Answered]) -> None:
+def _add_answers(report: SweepReport, about: str, answer: Callable[[Look], Answered], look: Look) -> None:
     """Report what each workload was answered, or the error of its answer or of their list."""
     try:
-        answered = answer(swept)
+        answered = answer(look)
     except Exception as error:  # noqa: BLE001 -- the net of these lists
-        swept.report.add_error(about, error)
+        report.add_error(about, error)
         return
     for workload, done in answered:
         if isinstance(done, Exception):
-            swept.report.add_error(workload, done)
+            report.add_error(workload, done)
         else:
-            swept.report.outcomes.extend(done)
-
-
-def _answer_queues(recent: RecentPools, swept: SweptCluster) -> Answered:
-    """Answer Kueue's workloads that wait for capacity, if that is switched on."""
-    queues = swept.shared.queues.get(swept.name)
-    if queues is None:
-        return []
-    admission = Admission(
-        cluster=swept.name,
-        queues=queues,
-        ports=swept.shared,
-        cap=swept.cap,
-        limits=swept.limits,
-        creations=swept.creations,
-    )
-    return admission.run(recent.list())
-
-
-def _answer_asking(recent: RecentPools, swept: SweptCluster) -> Answered:
-    """Answer the suspended workloads that wait for their capacity, if the setting is on."""
-    share = SweepShare(
-        list_pools=recent.list,
-        cap=swept.cap,
-        limits=swept.limits,
-        creations=swept.creations,
-        figures=swept.figures,
-    )
-    return answer_asking(swept.name, swept.live, share)
+            report.outcomes.extend(done)

@@ -15,7 +15,7 @@ from shared.core.kinds.table import find_kind_of_pod
 from shared.perform.answer_demand import provision_pod
 from shared.perform.explain import explain
 from shared.perform.followers import judge_followers
-from shared.perform.look import AnsweredClaims, Look, is_fresh_leader
+from shared.perform.look import AnsweredClaims, is_fresh_leader
 from shared.perform.outcome import Outcome, describe_pool_outcome
 from shared.perform.pool_sizes import measure_elastic
 from shared.perform.release_pools import release_pool
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.workloads import PodView
-    from shared.perform.look import RecentPools
+    from shared.perform.look import Look
     from shared.perform.swept_cluster import SweptCluster
 
 LEADERS_MAX = 10_000
@@ -37,21 +37,20 @@ LEADERS_MAX = 10_000
 _REFUSED_BY_LIMIT = (Verdict.REFUSE, Reason.LIMIT_REACHED)
 
 
-def answer_leaders(swept: SweptCluster, pools: PoolIndex, recent: RecentPools) -> LeaderAnswers:
+def answer_leaders(swept: SweptCluster, pools: PoolIndex) -> LeaderAnswers:
     """Answer the waiting leaders, those of one workload one after the other; return the answers.
 
     Args:
         swept: the cluster.
         pools: every pool of it.
-        recent: the same, listed again when that is old.
     """
-    answers = LeaderAnswers(swept, pools, recent)
+    answers, look = LeaderAnswers(swept, pools), swept.look
     try:
-        leaders = take_some(swept.live.clusters[swept.name].list_waiting_leaders(), LEADERS_MAX, now=swept.now())
+        leaders = take_some(look.unshared().live.list_waiting_leaders(), LEADERS_MAX, now=look.now())
     except Exception as error:  # noqa: BLE001 -- the net of this list
-        swept.report.add_error(f"waiting leaders of {swept.name}", error)
+        swept.report.add_error(f"waiting leaders of {look.cluster}", error)
         return answers
-    swept.report.figures[swept.name] = swept.figures
+    swept.report.figures[look.cluster] = swept.figures
     answers.run(leaders)
     return answers
 
@@ -59,19 +58,10 @@ def answer_leaders(swept: SweptCluster, pools: PoolIndex, recent: RecentPools) -
 class LeaderAnswers:
     """What the answers to the leaders of one sweep have in common."""
 
-    def __init__(self, swept: SweptCluster, pools: PoolIndex, recent: RecentPools) -> None:
+    def __init__(self, swept: SweptCluster, pools: PoolIndex) -> None:
         """Prepare; nothing is answered yet."""
-        self._swept, self._listed = swept, pools
-        self._listed_at, self._seen_at = recent.listed_at, swept.now()
-        self._look = Look(
-            cluster=swept.name,
-            ports=swept.shared,
-            pools=recent,
-            cap=swept.cap,
-            limits=swept.limits,
-            creations=swept.creations,
-            sweeps=True,
-        )
+        self._swept, self._listed, self._look = swept, pools, swept.look
+        self._listed_at, self._seen_at = swept.look.pools.listed_at, swept.look.now()
         self._refused: list[tuple[PodView, Outcome]] = []
         """The leaders that a limit refuses, with their answers."""
         self._left: list[PodView] | None = []
@@ -87,12 +77,12 @@ class LeaderAnswers:
         by_workload: defaultdict[tuple[str, str, str], list[PodView]] = defaultdict(list)
         for pod in leaders:
             try:
-                if not is_fresh_leader(pod, listed_at=self._listed_at, now=swept.now()):
+                if not is_fresh_leader(pod, listed_at=self._listed_at, now=swept.look.now()):
                     by_workload[_find_home(pod)].append(pod)
             except Exception as error:  # noqa: BLE001 -- the net of this pod
                 self._add_failure([pod], error)
         self._waiting |= by_workload
-        chance = Random(swept.now())  # noqa: S311 -- no secret
+        chance = Random(swept.look.now())  # noqa: S311 -- no secret
         order = {home: (bool(self._listed.list_named(*home)), chance.random()) for home in by_workload}
         self._start_limits()
         for pods, done in swept.for_each(
@@ -104,9 +94,7 @@ class LeaderAnswers:
     def finish(self, swept: SweptCluster) -> None:
         """Answer the leaders that are left, and the followers; make room under a limit."""
         left, self._left, self._swept = self._left or [], None, swept
-        self._look = replace(
-            self._look, ports=swept.shared, answered=AnsweredClaims() if left else self._look.answered
-        )
+        self._look = replace(swept.look, answered=AnsweredClaims()) if left else swept.look
         if left:
             self.run(left)
         self._release_one()
@@ -114,17 +102,15 @@ class LeaderAnswers:
         self._make_room()
 
     def _explain_followers(self) -> None:
-        swept, cluster = self._swept, self._swept.name
+        report = self._swept.report
         try:
-            for pod, found in judge_followers(
-                cluster, swept.shared, pools=self._listed, answered=self._look.answered, cap=swept.cap
-            ):
+            for pod, found in judge_followers(self._look, self._listed):
                 if isinstance(found, Exception):
-                    swept.report.add_error(f"Pod {pod.namespace}/{pod.name}", found)
+                    report.add_error(f"Pod {pod.namespace}/{pod.name}", found)
                 else:
-                    swept.report.outcomes.append(found)
+                    report.outcomes.append(found)
         except Exception as error:  # noqa: BLE001 -- the net of their list
-            swept.report.add_error(f"waiting followers of {cluster}", error)
+            report.add_error(f"waiting followers of {self._look.cluster}", error)
 
     def _start_limits(self) -> None:
         """Let the leaders share what counts against the limits, if any is set.
@@ -132,16 +118,16 @@ class LeaderAnswers:
         A pool that cannot be measured counts with the size that it was created with, until a leader
         reserves.
         """
-        swept = self._swept
-        if swept.limits is None:
+        limits, report = self._look.limits, self._swept.report
+        if limits is None:
             return
-        measured, errors = measure_elastic(self._listed, swept.live)
+        measured, errors = measure_elastic(self._listed, self._look.ports)
         for name, error in errors.items():
-            swept.report.add_error(f"node pool {name}", error)
+            report.add_error(f"node pool {name}", error)
         try:
-            swept.limits.start(measured, listed_at=0.0 if errors else self._listed_at)
+            limits.start(measured, listed_at=0.0 if errors else self._listed_at)
         except Exception as error:  # noqa: BLE001 -- the net of the ledger
-            swept.report.add_error(f"reservations of {swept.name}", error)
+            report.add_error(f"reservations of {self._look.cluster}", error)
 
     def _answer(self, pods: Sequence[PodView]) -> None:
         for pod in pods:
@@ -159,7 +145,7 @@ class LeaderAnswers:
             self._left.append(pod)
             return
         swept.report.outcomes.append(outcome)
-        swept.figures.add_answer(pod, outcome, self._listed.find(outcome.pool), now=swept.now())
+        swept.figures.add_answer(pod, outcome, self._listed.find(outcome.pool), now=swept.look.now())
         if (outcome.decision.verdict, outcome.decision.reason) == _REFUSED_BY_LIMIT:
             self._refused.append((pod, outcome))
         if outcome.demand and outcome.decision.reason in NO_CAPACITY:
@@ -173,15 +159,8 @@ class LeaderAnswers:
         swept = self._swept
         for home in [each for each in self._waiting if each in self._starved]:
             try:
-                released = release_partial(
-                    swept.name,
-                    home,
-                    self._waiting[home],
-                    swept.live,
-                    starved=self._starved[home],
-                    limits=swept.limits,
-                    list_pools=self._look.pools.list,
-                )
+                leaders, look = self._waiting[home], self._look.unshared()
+                released = release_partial(look, home, leaders, starved=self._starved[home])
             except Exception as error:  # noqa: BLE001 -- the net of this workload
                 swept.report.add_error(" ".join(home), error)
                 continue
@@ -191,10 +170,9 @@ class LeaderAnswers:
 
     def _read_recent(self, pod: PodView) -> PodView | None:
         """Return a leader as it was at most `SHARED_SECONDS` ago; None if it no longer waits."""
-        swept = self._swept
-        if swept.now() - self._seen_at <= SHARED_SECONDS:
+        if self._look.now() - self._seen_at <= SHARED_SECONDS:
             return pod
-        seen = swept.live.clusters[swept.name].get_pod(pod.namespace, pod.name)
+        seen = self._look.live.get_pod(pod.namespace, pod.name)
         return None if seen is None or seen.uid != pod.uid or seen.node_name else seen
 
     def _add_failure(self, pods: Sequence[PodView], error: Exception) -> None:
@@ -205,50 +183,49 @@ class LeaderAnswers:
         self._swept.report.add_error(f"Pod {pods[0].namespace}/{pods[0].name}", error)
         for pod in pods:
             claim = error.claim if isinstance(error, ProvisionerError) and len(pods) == 1 else None
-            self._swept.figures.add_unanswered(pod, claim, now=self._swept.now())
+            self._swept.figures.add_unanswered(pod, claim, now=self._swept.look.now())
 
     def _make_room(self) -> None:
         """Delete one idle pool for a leader that a limit refuses; the next sweep creates."""
-        swept, outcomes = self._swept, self._swept.report.outcomes
+        swept, look, outcomes = self._swept, self._look.unshared(), self._swept.report.outcomes
         idle = {each.pool for each in outcomes if each.decision.reason == Reason.POOL_WARM}
-        if not (self._refused and idle and swept.limits):
+        if not (self._refused and idle and look.limits):
             return
         gone = {each.pool for each in outcomes if each.decision.verdict == Verdict.DELETE}
         refused = [(outcome.demand, outcome.pool) for _, outcome in self._refused if outcome.demand]
-        idle_since, now = dict[str, float](), swept.now()
-        for name, read in swept.for_each(swept.live.clusters[swept.name].list_surplus_marks, sorted(idle)):
+        idle_since, now = dict[str, float](), look.now()
+        for name, read in swept.for_each(look.live.list_surplus_marks, sorted(idle)):
             if isinstance(read, Exception):
                 swept.report.add_error(f"node pool {name}", read)
             elif (since := find_idle_since(read, now)) is not None:
                 idle_since[name] = since
         try:
-            pools, reserved = swept.limits.list_pools(), swept.limits.list_reserved()
-            use = swept.live.settings
-            found = choose_displaced(refused, idle_since, pools, reserved, gone=gone, now=now, settings=use)
+            pools, reserved = look.limits.list_pools(), look.limits.list_reserved()
+            found = choose_displaced(
+                refused, idle_since, pools, reserved, gone=gone, now=now, settings=look.settings
+            )
         except Exception as error:  # noqa: BLE001 -- the net of this look
-            swept.report.add_error(f"idle node pools of {swept.name}", error)
+            swept.report.add_error(f"idle node pools of {look.cluster}", error)
             return
         demand, names = found or (None, [])
         for name in names:
-            if demand and self._displace(name, demand):
+            if demand and self._displace(look, name, demand):
                 waits = (pod for pod, outcome in self._refused if outcome.demand == demand)
-                explain(swept.shared.clusters[swept.name], decide_room(name), objects=tuple(waits))
+                explain(self._look.live, decide_room(name), objects=tuple(waits))
                 return
 
-    def _displace(self, name: str, demand: Demand) -> bool:
+    def _displace(self, look: Look, name: str, demand: Demand) -> bool:
         """Delete an idle pool for a demand; return whether that was submitted."""
-        swept, pool = self._swept, self._listed.find(name)
+        report, pool = self._swept.report, self._listed.find(name)
         if pool is None or pool.owner is None:
             return False
         named = self._listed.list_named(pool.owner.kind, pool.owner.namespace, pool.owner.name)
         try:
-            decision = release_pool(
-                swept.name, pool, swept.live, pools=named, cap=swept.cap, displaced_by=str(demand.claim)
-            )
+            decision = release_pool(look, pool, pools=named, displaced_by=str(demand.claim))
         except Exception as error:  # noqa: BLE001 -- the net of this pool
-            swept.report.add_error(f"node pool {name}", error)
+            report.add_error(f"node pool {name}", error)
             return False
-        swept.report.outcomes.append(describe_pool_outcome(swept.name, pool, decision))
+        report.outcomes.append(describe_pool_outcome(look.cluster, pool, decision))
         return decision.verdict == Verdict.DELETE
 
 

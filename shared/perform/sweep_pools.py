@@ -13,20 +13,19 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pools import sort_for_cap
 from shared.perform.explain import explain
 from shared.perform.gather import Gathered, OwnerReader, gather_facts
+from shared.perform.guards import is_other
 from shared.perform.outcome import Outcome, describe_owner, describe_pool_outcome
 from shared.perform.pool_sizes import is_resizable
-from shared.perform.prove_cluster import is_other
 from shared.perform.release_pools import is_due_for_a_look, release_pool
 from shared.perform.resize_pools import shrink_pool
-from shared.perform.shared_reads import share_looks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import Ports
     from shared.core.workloads import WorkloadView
+    from shared.perform.look import Look
     from shared.perform.swept_cluster import SweptCluster
 
 _UNTOLD = (
@@ -71,7 +70,7 @@ def judge_pools(swept: SweptCluster, pools: PoolIndex) -> list[JudgedPool]:
         else:
             judged |= {each.pool.name: each for each in found}
     limited = (each.pool for each in judged.values() if each.is_limited)
-    due = sort_for_cap(limited, swept.live.settings.sweep_deletions_max, now=swept.now())
+    due = sort_for_cap(limited, swept.look.settings.sweep_deletions_max, now=swept.look.now())
     unlimited = [each for each in judged.values() if not each.is_limited]
     _explain_kept(swept, unlimited)
     return [*(judged[pool.name] for pool in due), *unlimited]
@@ -79,10 +78,10 @@ def judge_pools(swept: SweptCluster, pools: PoolIndex) -> list[JudgedPool]:
 
 def act_on_pools(swept: SweptCluster, judged: Sequence[JudgedPool], *, listed: PoolIndex) -> None:
     """Do what was decided."""
-    owners = share_looks(swept.name, swept.live)
+    owners = swept.look.unshared().share_owners()
     for each, outcome in swept.for_each(lambda each: _act(swept, each, listed, owners), judged):
         if isinstance(outcome, Exception):
-            claim = describe_owner(swept.name, each.pool.owner).get("claim")
+            claim = describe_owner(swept.look.cluster, each.pool.owner).get("claim")
             swept.report.add_error(f"node pool {each.pool.name}", outcome, claim=claim)
             swept.figures.add_pool(each.pool, each.decision)
         else:
@@ -95,14 +94,14 @@ def _judge_owned(swept: SweptCluster, owned: Sequence[PoolSnapshot]) -> list[Jud
 
     A pool that cannot be judged stays, as if its owner could not be read.
     """
-    reader, found = OwnerReader(swept.name, swept.shared), []
-    now, settings = swept.now(), swept.live.settings
+    reader, found = OwnerReader(swept.look), []
+    now, settings = swept.look.now(), swept.look.settings
     for pool in owned:
         try:
             seen = gather_facts(pool, reader, pools=owned)
             decision = decide_collect(seen.facts, now=now, settings=settings)
         except Exception as error:  # noqa: BLE001 -- the net of this pool
-            claim = describe_owner(swept.name, pool.owner).get("claim")
+            claim = describe_owner(swept.look.cluster, pool.owner).get("claim")
             swept.report.add_error(_name_owner(pool), error, claim=claim)
             seen = Gathered(PoolFacts(pool=pool, owner=OwnerState.UNKNOWN))
             decision = decide_collect(seen.facts, now=now, settings=settings)
@@ -110,26 +109,26 @@ def _judge_owned(swept: SweptCluster, owned: Sequence[PoolSnapshot]) -> list[Jud
     return found
 
 
-def _act(swept: SweptCluster, judged: JudgedPool, listed: PoolIndex, owners: Ports) -> Outcome:
+def _act(swept: SweptCluster, judged: JudgedPool, listed: PoolIndex, owners: Look) -> Outcome:
     """Delete a pool after a second look, or remove empty nodes; else do nothing."""
     pool, decision, workload = judged.pool, judged.decision, judged.seen.workload
     if judged.is_limited and swept.cap.over:
-        decision = decide_over_cap(pool.name, swept.live.settings)
-    elif decision.verdict == Verdict.DELETE and is_other(swept.cluster, listed):
+        decision = decide_over_cap(pool.name, swept.look.settings)
+    elif decision.verdict == Verdict.DELETE and is_other(swept.look.live, listed):
         decision = decide_unproven(pool.name)  # many pools, and one read for all of them
     elif is_due_for_a_look(decision):
-        decision = release_pool(swept.name, pool, swept.live, pools=judged.owned, owners=owners, cap=swept.cap)
+        decision = release_pool(swept.look.unshared(), pool, pools=judged.owned, owners=owners)
         if (decision.verdict, decision.reason) not in _UNTOLD:
-            explain(swept.cluster, decision, objects=(workload,))
+            explain(swept.look.live, decision, objects=(workload,))
     if (decision.verdict, decision.reason) in _STAYS and workload is not None and is_resizable(pool):
         decision = _shrink(swept, judged, workload) or decision
-    return describe_pool_outcome(swept.name, pool, decision)
+    return describe_pool_outcome(swept.look.cluster, pool, decision)
 
 
 def _shrink(swept: SweptCluster, judged: JudgedPool, workload: WorkloadView) -> Decision | None:
-    found = shrink_pool(swept.name, judged.pool, workload, swept.live, judged.owned, swept.report)
+    found = shrink_pool(swept.look.unshared(), judged.pool, workload, judged.owned, swept.report)
     if found is not None:
-        explain(swept.cluster, found, objects=(workload,))
+        explain(swept.look.live, found, objects=(workload,))
     return found
 
 
@@ -140,7 +139,7 @@ def _explain_kept(swept: SweptCluster, judged: Iterable[JudgedPool]) -> None:
     """
     for each in judged:
         if each.decision.reason == Reason.PARENT_OVER:
-            explain(swept.cluster, each.decision, objects=(each.seen.workload, each.seen.facts.parent))
+            explain(swept.look.live, each.decision, objects=(each.seen.workload, each.seen.facts.parent))
 
 
 def _name_owner(pool: PoolSnapshot) -> str:

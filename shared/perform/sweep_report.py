@@ -1,20 +1,34 @@
-"""What one sweep did, and the errors of single objects, which do not stop the sweep."""
+"""What one sweep did and counted, and the errors of single objects, which do not stop the sweep.
+
+Nothing is read for the counts: they come from the list of pools that the sweep has anyway, and from
+its decisions.
+"""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from shared.core.errors import Broken, KindAbsent, OutOfTime, ProvisionerError, Throttled
+from shared.core.decide.gangs import select_running
+from shared.core.decide.limits import count_pool_chips
+from shared.core.decide.sweep_figures import PAID, is_idle, lacks_capacity
+from shared.core.errors import KindAbsent, OutOfTime, ProvisionerError, Throttled
+from shared.core.identity.pool_index import PoolIndex
+from shared.core.times import measure_seconds
+from shared.perform.outcome import describe_claim, name_error
+from shared.perform.pool_sizes import is_resizable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from shared.perform.cluster_figures import ClusterFigures
+    from shared.core.decide.attempts import AttemptDecision
+    from shared.core.decide.gangs import Gang
+    from shared.core.decisions import Decision
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.workloads import PodView
     from shared.perform.outcome import Outcome
-
-_LENGTH_MAX = 600
 
 
 @dataclass(slots=True)
@@ -66,10 +80,79 @@ class SweepReport:
             self.figures |= other.figures
 
 
-def name_error(error: Exception) -> ProvisionerError:
-    """Return an error as it is reported: an unexpected one is `Broken`, caused by it."""
-    if isinstance(error, ProvisionerError):
-        return error
-    broken = Broken(f"{type(error).__name__}: {error}"[:_LENGTH_MAX])
-    broken.__cause__ = error
-    return broken
+@dataclass(slots=True)
+class ClusterFigures:
+    """The figures of one cluster. Its methods may be called side by side."""
+
+    _waits: dict[object, float] = field(default_factory=dict)
+    """By claim: for how many seconds its leader has waited."""
+    _idle: dict[str, int] = field(default_factory=dict)
+    """By pool: its chips."""
+    _autoscaled: int = 0
+
+    def note_listed(self, pools: Iterable[PoolSnapshot]) -> None:
+        """Note every pool of the cluster, ours and others: each may be one that GKE autoscales."""
+        self._autoscaled = sum(each.autoscaled for each in pools)
+
+    def add_pool(self, pool: PoolSnapshot, decision: Decision) -> None:
+        """Add the decision about one of our pools."""
+        if is_idle(pool, decision):
+            self._idle[pool.name] = count_pool_chips(pool)
+
+    def add_answer(self, pod: PodView, outcome: Outcome, pool: PoolSnapshot | None, *, now: float) -> None:
+        """Add what a waiting leader was answered, with the listed pool that the answer names."""
+        if lacks_capacity(outcome.decision):
+            self._add_wait(outcome.facts.get("claim"), pod, now)
+        elif pool is not None and not is_resizable(pool) and is_idle(pool, outcome.decision):
+            self._idle[pool.name] = count_pool_chips(pool)
+
+    def add_unanswered(self, pod: PodView, claim: Mapping[str, str] | None, *, now: float) -> None:
+        """Add a waiting leader whose answer failed."""
+        self._add_wait(claim, pod, now)
+
+    def add_gang(self, gang: Gang, pools: Sequence[PoolSnapshot], *, since: float | None, now: float) -> None:
+        """Add the slices of a suspended workload that waits for their capacity.
+
+        One without a running pool waits, and the pools of the others are idle.
+
+        Args:
+            gang: the demands of all of its slices.
+            pools: at least all pools of the workload.
+            since: when its round began, in unix seconds; None, or in the future, for no wait yet.
+            now: unix seconds.
+        """
+        index = PoolIndex.of(pools)
+        for demand in gang:
+            paid = [pool for pool in index.list_claimed(demand.claim.hash) if pool.status in PAID]
+            self._idle |= {pool.name: count_pool_chips(pool) for pool in paid}
+        running = select_running(gang, pools)
+        for demand in gang:
+            if demand not in running:
+                self._note_wait(_find_key(describe_claim(demand.claim)), since, now)
+
+    def settle_gang(self, gang: Gang, slices: Iterable[tuple[Demand, AttemptDecision]]) -> None:
+        """Leave out the slices whose answer is no lack of capacity, or that were not answered."""
+        lacking = {demand.claim.hash for demand, made in slices if lacks_capacity(made.decision)}
+        for demand in gang:
+            if demand.claim.hash not in lacking:
+                self._waits.pop(_find_key(describe_claim(demand.claim)), None)
+
+    def _add_wait(self, claim: Mapping[str, str] | None, pod: PodView, now: float) -> None:
+        self._note_wait(_find_key(claim) if claim else pod.uid, pod.unschedulable_since, now)
+
+    def _note_wait(self, key: object, since: float | None, now: float) -> None:
+        waited = measure_seconds(since, now) or 0.0
+        self._waits[key] = max(waited, self._waits.get(key, 0.0))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the fields of the log record, also those that are 0."""
+        return {
+            "waiting_demands": len(self._waits),
+            "oldest_wait_seconds": round(max(self._waits.values(), default=0.0), 1),
+            "idle_chips": sum(self._idle.values()),
+            "autoscaled_pools": self._autoscaled,
+        }
+
+
+def _find_key(claim: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(claim.values())

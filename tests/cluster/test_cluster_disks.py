@@ -14,6 +14,7 @@ from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.perform.disk_zones import add_disks
+from shared.perform.look import open_look
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
 from tests.builders import CLUSTER, ZONE, settings
 from tests.claimed_disks import VOLUMES, list_bound, name_claims
@@ -62,7 +63,7 @@ def decide(ports: Ports, leader: PodView) -> Demand:
     """Return what the functions would want for a leader."""
     workload = ports.clusters[CLUSTER].get_workload("JobSet", leader.namespace, "train")
     assert workload is not None
-    seen = add_disks(CLUSTER, workload, ports, claims=leader.template.disk_claims)
+    seen = add_disks(open_look(CLUSTER, ports), workload, claims=leader.template.disk_claims)
     found = decide_demand(CLUSTER, leader, seen, ports.settings)
     assert isinstance(found, Demand), found
     return found

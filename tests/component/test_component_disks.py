@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from cli.rehearsal import rehearse, rehearse_leaders
+from cli.rehearsal import open_rehearsal, rehearse, rehearse_leaders
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.workloads import Disk
@@ -185,7 +185,7 @@ def test_a_workload_with_quota_of_kueue_gets_its_pools_where_the_disk_is(records
 def test_status_and_why_rehearse_it_without_an_event(world: World) -> None:
     claim(world, A, text=LIST)
 
-    ((_, outcome),) = rehearse_leaders(CLUSTER, [], rehearse(world.ports))
+    ((_, outcome),) = rehearse_leaders(open_rehearsal(CLUSTER, [], rehearse(world.ports)))
 
     assert "the disk of claim data is in" in outcome.decision.message
     assert world.cluster.notices == {}

@@ -12,7 +12,7 @@ from shared.core import labels
 from shared.core.errors import Unavailable
 from shared.core.identity.names import build_owner_labels
 from shared.core.ports import FillError, Machines
-from shared.perform.act_within_limits import Limits, Reserved
+from shared.perform.reservations import Limits, Reserved
 from tests.builders import CLUSTER, NOW, a_claim, a_demand, a_demand_event, a_pod
 from tests.component.empty_pools import POLICY, STOCKOUT, TOLD, begin, name_of, refuse, run_empty, status
 from tests.component.looks import by_message, by_sweep

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shared.core.decide.limits import LISTED_SECONDS, RESERVED_SECONDS, end_listed, keep_current
-from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import (
     Denied,
     InvalidRequest,
@@ -23,7 +22,7 @@ from shared.core.identity.pool_index import PoolIndex
 from shared.core.ports import Ledger, Reservation
 from shared.deliver import deliver
 from shared.edges.threads import Threads
-from shared.perform.act_within_limits import TRIES_MAX, Limits, Reserved, act_within_limits
+from shared.perform.reservations import TRIES_MAX, Limits, Reserved
 from tests.builders import CLUSTER, NOW, a_demand, a_demand_event, a_jobset, a_pod, a_pool, a_push
 from tests.component.crowd import CHIPS, Crowd
 from tests.component.test_component_elastic import a_demand as a_gpu_demand
@@ -315,10 +314,8 @@ def test_a_list_of_more_than_seconds_is_read_again_before_it_counts(
     world: World, age_seconds: float, lists: int
 ) -> None:
     world.use(limit_chips=CHIPS)
-    demand = a_demand()
     limits = Limits(CLUSTER, world.ports)
     limits.start(PoolIndex([]), listed_at=NOW - age_seconds)
-    create = Decision(Verdict.CREATE, Reason.POOL_ABSENT, "creating it")
 
-    assert act_within_limits(demand, "a-pool", create, lambda: None, world.ports, limits) is create
+    assert isinstance(limits.reserve(a_demand(), "a-pool"), Reserved)
     assert world.pools.count("list") == lists

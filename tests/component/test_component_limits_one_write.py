@@ -10,7 +10,7 @@ import pytest
 
 from shared.core.decisions import Decision
 from shared.core.errors import StaleView, Unavailable
-from shared.perform.act_within_limits import Limits, Reserved
+from shared.perform.reservations import Limits, Reserved
 from tests.builders import CLUSTER, a_claim, a_demand
 from tests.component.crowd import CHIPS
 

@@ -19,8 +19,8 @@ from shared.core.settings import Settings
 from shared.deliver import CHARTED
 from shared.edges.threads import CONNECTIONS_MAX
 from shared.environment import PREFIX, read_settings
-from shared.perform.cluster_figures import ClusterFigures
 from shared.perform.side_by_side import CALLS_AT_ONCE, CLUSTERS_AT_ONCE
+from shared.perform.sweep_report import ClusterFigures
 from tests.builders import CLUSTER, NOW, a_pod, an_over_event
 from tests.component.world import Records, World
 from tests.infra.terraform_cli import ROOT, TERRAFORM

@@ -28,8 +28,8 @@ from shared.core.errors import ProvisionerError, StaleView
 from shared.core.identity.names import Claim, PoolOwner, build_owner_labels
 from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
-from shared.perform import gather, leave_pools, make_attempt, prove_cluster, release_pools
-from shared.perform.deletion_cap import DeletionCap
+from shared.perform import acts, gather, guards, make_attempt, release_pools, serving_pools
+from shared.perform.guards import DeletionCap
 from tests.simulation.campaigns import generalise
 from tests.simulation.known_findings import find_known
 from tests.simulation.sim_run import run_story
@@ -38,7 +38,6 @@ from tests.simulation.sim_stories import make_story
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from shared.core.ports import Ports
 
 Function = Any
 """A function of the product, of any signature."""
@@ -96,8 +95,8 @@ def _ignore_uid(plain: Function) -> Function:
 
 
 def _look_once(_plain: Function) -> Function:
-    def release(cluster: str, seen: Any, ports: Ports, **_: Any) -> Decision:
-        ports.pools.delete(cluster, seen.name)
+    def release(look: Any, seen: Any, **_: Any) -> Decision:
+        look.ports.pools.delete(look.cluster, seen.name)
         return Decision(Verdict.DELETE, Reason.OWNER_GONE, f"deleting node pool {seen.name} without a look")
 
     return release
@@ -149,17 +148,17 @@ def _believe_any_claim(plain: Function) -> Function:
 def _believe_stale_views(plain: Function) -> Function:
     """Take a pool that GKE does not show for absent, and make the next one."""
 
-    def look(demand: Any, attempt: int, conflict: Any, ports: Ports, *rest: Any) -> Any:
+    def decide(turn: Any, attempt: int, conflict: Any) -> Any:
         try:
-            return plain(demand, attempt, conflict, ports, *rest)
+            return plain(turn, attempt, conflict)
         except StaleView:
-            now = int(ports.clock.now())
-            body = build_node_pool(demand, attempt=attempt + 1, created_at=now, settings=ports.settings)
-            ports.pools.create(demand.claim.cluster, body)
+            look, now = turn.look, int(turn.look.now())
+            body = build_node_pool(turn.demand, attempt=attempt + 1, created_at=now, settings=look.settings)
+            look.ports.pools.create(look.cluster, body)
             decision = Decision(Verdict.CREATE, Reason.POOL_ABSENT, "the list does not have it")
             return AttemptDecision(attempt=attempt + 1, decision=decision)
 
-    return look
+    return decide
 
 
 def _repeat_candidate(plain: Function) -> Function:
@@ -228,8 +227,10 @@ def _forget_last_look(plain: Function) -> Function:
 def _keep_left(plain: Function) -> Function:
     """Go on to the next way of a list, and leave the pool of the last one."""
 
-    def give_up(demand: Any, pod: Any, lost: Any, ports: Any, turn: Any) -> Any:
-        return plain(demand, pod, lost, dataclasses.replace(ports, pools=_WithoutDeletes(ports.pools)), turn)
+    def give_up(turn: Any, pod: Any, lost: Any) -> Any:
+        ports = dataclasses.replace(turn.look.ports, pools=_WithoutDeletes(turn.look.ports.pools))
+        look = dataclasses.replace(turn.look, ports=ports)
+        return plain(dataclasses.replace(turn, look=look), pod, lost)
 
     return give_up
 
@@ -264,15 +265,15 @@ MUTATIONS = (
     Mutation(
         "no proof of the cluster",
         (
-            (prove_cluster, "is_proven", lambda _: lambda *_: True),
-            (prove_cluster, "is_other", lambda _: lambda *_: False),
+            (guards, "is_proven", lambda _: lambda *_: True),
+            (guards, "is_other", lambda _: lambda *_: False),
         ),
         seed=100,
     ),
     Mutation("no try after a pause", ((attempts, "find_pause", lambda _: lambda *_: float(10**9)),)),
     Mutation("no pause", ((attempts, "find_pause", lambda _: lambda *_: 0.0),)),
     Mutation("the same candidate again", ((attempts, "choose_next", _repeat_candidate),)),
-    Mutation("no list before a candidate", ((make_attempt, "read_again", lambda _: lambda *_: None),)),
+    Mutation("no list before a candidate", ((acts, "_read_again", lambda _: lambda *_: None),)),
     Mutation("idle pools deleted at once", ((warm_pools, "decide_warm", _forget_marks),), seed=131),
     Mutation("stale views believed", ((make_attempt, "_look_and_decide", _believe_stale_views),)),
     Mutation(
@@ -290,6 +291,6 @@ MUTATIONS = (
     ),
     Mutation("an empty pool taken for serving", ((filling, "is_empty", lambda _: lambda *_: False),)),
     Mutation("a pool deleted as its first node comes", ((filling, "decide_empty", _forget_machines),), seed=1236),
-    Mutation("no last look at the machines", ((release_pools, "delete_pool", _forget_last_look),)),
-    Mutation("both ways kept", ((leave_pools, "give_up_lost", _keep_left),)),
+    Mutation("no last look at the machines", ((acts, "delete_pool", _forget_last_look),)),
+    Mutation("both ways kept", ((serving_pools, "give_up_lost", _keep_left),)),
 )

@@ -13,7 +13,7 @@ from unittest.mock import patch
 from shared.core.demand.demand import Demand
 from shared.core.identity import pools
 from shared.core.identity.names import Claim, parse_owner
-from shared.perform import act_within_limits, shared_reads
+from shared.perform import reservations, shared_reads
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.virtual_time import TaskLock, VirtualTime
 
@@ -32,7 +32,7 @@ def prepared() -> Iterator[None]:
     before = logging.root.manager.disable, log.propagate
     with ExitStack() as stack:
         # Locks are held across calls of ports, so tasks need their own.
-        for module in (shared_reads, act_within_limits):
+        for module in (shared_reads, reservations):
             stack.enter_context(patch.object(module, "threading", SimpleNamespace(Lock=TaskLock)))
         stack.enter_context(patch.object(pools, "parse_owner", _remember_owners()))
         stack.enter_context(patch.object(Claim, "hash", property(_remember(_get(Claim, "hash")))))

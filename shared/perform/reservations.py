@@ -1,4 +1,4 @@
-"""Does the acts that give a cluster nodes: the emergency stop is read and the limits hold.
+"""Reserves the chips of pools that are about to be created, so that the limits hold.
 
 Before such an act the pool's chips are reserved in a ledger of the cluster, if a limit is set. The
 ledger is written only if no other process has written since it was read, so of two processes that
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, cast
 
 from shared.core.decide.freshness import is_fresh
 from shared.core.decide.limits import (
-    ACT_SECONDS_MAX,
     CountedPools,
     decide_limit,
     end_listed,
@@ -24,15 +23,14 @@ from shared.core.decide.limits import (
     make_reservations,
     name_pools,
 )
-from shared.core.decisions import Decision, Verdict
-from shared.core.errors import Denied, InvalidRequest, NoCapacity, OldLook, ProvisionerError, StaleView, Throttled
+from shared.core.decisions import Decision
+from shared.core.errors import ProvisionerError, StaleView
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.ports import Ledger
-from shared.perform.emergency_stop import find_stop
 from shared.perform.pool_sizes import measure_elastic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from shared.core.decide.limits import Usage
     from shared.core.demand.demand import Demand
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
 
 TRIES_MAX = 20
 """In each try one process succeeds, so as many can reserve at the same moment."""
-_REFUSED = (NoCapacity, InvalidRequest, Denied, Throttled, OldLook)
-"""With these GKE has surely created nothing: it refused, or was not asked."""
 _LOG = logging.getLogger("limits")
 
 
@@ -226,59 +222,3 @@ class _Wish:
 def find_limits(cluster: str, ports: Ports) -> Limits | None:
     """Return what counts the chips of a cluster; None if no limit is set, so nothing is read."""
     return Limits(cluster, ports) if ports.settings.limited else None
-
-
-def act_within_limits(
-    demand: Demand,
-    pool_name: str,
-    decision: Decision,
-    act: Callable[[], None],
-    ports: Ports,
-    limits: Limits | None,
-    *,
-    instead_of: Collection[str] = (),
-    make_room: Callable[[], Decision] | None = None,
-) -> Decision:
-    """Create or resize a pool, unless a limit or the emergency stop forbids it.
-
-    Args:
-        demand: what the pool is for; its shape is all that the pool will have.
-        pool_name: the pool.
-        decision: what the act is and why; returned when the act was done.
-        act: the one call of GKE.
-        ports: the outside world.
-        limits: what counts against the limits; None if none is set.
-        instead_of: pools without machines that this one replaces, so that they do not count.
-        make_room: deletes a pool before the act, once the limits allow the act: that pool may be
-            the only record of what failed. Any other decision than DELETE is the answer.
-
-    Raises:
-        StaleView: too many processes reserve at the same time, or this one was held up for longer
-            than its reservation or its look at the emergency stop allows. The act was not done; try
-            again.
-        Retryable: something could not be read, so the act was not done; or what `act` or
-            `make_room` raises.
-    """
-    reserved = limits.reserve(demand, pool_name, instead_of=instead_of) if limits else None
-    if isinstance(reserved, Decision):
-        return reserved
-    if make_room and (gone := make_room()).verdict != Verdict.DELETE:
-        if limits and reserved:
-            limits.give_back(reserved)
-        return gone
-    looked_at = ports.clock.now()
-    if stopped := find_stop(demand.claim.cluster, decision, ports):
-        if limits and reserved:
-            limits.give_back(reserved)
-        return stopped
-    if not is_fresh(looked_at, now=ports.clock.now()):
-        raise OldLook(f"the emergency stop was read too long ago for node pool {pool_name}; it is read again")
-    if reserved and not 0 <= ports.clock.now() - reserved.made_at <= ACT_SECONDS_MAX:
-        raise StaleView(f"the limits were counted too long ago for node pool {pool_name}; they are counted again")
-    try:
-        act()
-    except _REFUSED:
-        if limits and reserved:
-            limits.give_back(reserved)
-        raise
-    return decision

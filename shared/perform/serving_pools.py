@@ -1,0 +1,234 @@
+"""Answers a pod that waits although the pool of its slice runs. The tables decide.
+
+Other pods may use the pool, it may have too few nodes, or none yet. A pool that has lost its nodes,
+or that GKE's autoscaler cannot fill, is left for the next way of the list of capacity.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from shared.core.decide.attempts import AttemptDecision, decide_next_attempt, find_newest, record_empty
+from shared.core.decide.error_answers import REFUSED_BY_GKE
+from shared.core.decide.filling import decide_empty, decide_unread, find_error, find_patience, is_empty
+from shared.core.decide.lost_pools import decide_lost
+from shared.core.decide.needed_pools import LOST, plan_pools
+from shared.core.decide.pool_use import decide_holder, decide_taken, find_takers
+from shared.core.decide.provision import decide_provision
+from shared.core.decide.unplaced import decide_unplaced
+from shared.core.decisions import Reason, Verdict
+from shared.core.errors import ProvisionerError, StaleView
+from shared.core.kinds.table import may_swap
+from shared.core.times import measure_seconds
+from shared.perform.fillings import read_filling, read_trying
+from shared.perform.gather import read_occupancy
+from shared.perform.make_attempt import create_allowed, make_attempt, replace_pool
+from shared.perform.pool_sizes import is_resizable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.core.decide.filling import Filling
+    from shared.core.decisions import Decision
+    from shared.core.demand.demand import Demand
+    from shared.core.identity.pool_index import PoolIndex
+    from shared.core.identity.pools import PoolSnapshot
+    from shared.core.workloads import PodView
+    from shared.perform.look import Look, Turn
+
+_LOG = logging.getLogger("holders")
+
+
+def judge_serving(turn: Turn, pod: PodView, found: AttemptDecision, pool_name: str) -> AttemptDecision:
+    """Return what follows if a pod waits although the pool of its slice runs.
+
+    Args:
+        turn: of the slice.
+        pod: it waits.
+        found: the decision that the pool serves.
+        pool_name: the pool.
+
+    Raises:
+        Retryable: something could not be read, has changed, or took too long.
+    """
+    look, pool = turn.look, turn.pools.find(pool_name)
+    held, missing = _judge_holder(turn, pod, pool_name)
+    overdue = is_overdue(look, pod, pool)
+    if held is None and (overdue or (pool is not None and pool.autoscaled)):
+        held = judge_unplaced(look, pod, pool, demand=turn.demand)
+        if pool is not None and held.verdict == Verdict.DELETE:
+            return give_up_lost(turn, pod, pool)
+        if held.reason == Reason.POD_UNPLACED and not overdue:
+            return found  # its nodes are there, and the scheduler is about to place it
+    if held is None or held.verdict != Verdict.CREATE:
+        return replace(found, decision=held) if held else found
+    return make_attempt(turn, missing)
+
+
+def _judge_holder(turn: Turn, pod: PodView, pool_name: str) -> tuple[Decision | None, int]:
+    """Return what to do because of other pods on the slice's own pool; None to wait.
+
+    CREATE means one more pool, with the attempt that is returned too. A free pool of the workload
+    does not count if pods of other workloads use it.
+    """
+    look, workload, pools, taken = turn.look, turn.workload, turn.pools, set[str]()
+    swaps = workload is not None and may_swap(workload) and not turn.demand.elastic
+    seen = read_occupancy(look, workload, pools=pools) if workload is not None and swaps else None
+    while seen is not None and seen.list_on(pool_name):
+        plan = plan_pools(look.cluster, seen, pools, look.settings, taken=taken)
+        held = decide_holder(turn.demand, pod, seen, plan, pool_name=pool_name)
+        if held is None:
+            break
+        slice_name = turn.demand.claim.slice_name
+        serving = plan.serving.get(slice_name)
+        waits = held.verdict == Verdict.WAIT and serving is not None and serving not in taken
+        if not waits or judge_takers(look, pod, pools, str(serving)) is None:
+            tried = read_trying(look, turn.demand, pools.find(str(serving)) if waits else None)
+            return tried or held, plan.missing.get(slice_name, 0)
+        taken.add(str(serving))
+    return judge_takers(look, pod, pools, pool_name), 0
+
+
+def is_overdue(look: Look, pod: PodView, pool: PoolSnapshot | None = None) -> bool:
+    """Return whether a pod has waited for longer than the grace: its owner must know why.
+
+    A time that cannot be true does not hide a wait: then the pod is overdue, unless the pool that
+    it waits for is younger than the grace by our own clock.
+    """
+    if pod.unschedulable_since is None:
+        return False
+    waited = measure_seconds(pod.unschedulable_since, look.now())
+    if waited is None and pool is not None:
+        waited = pool.age_seconds(look.now())
+    return waited is None or waited >= look.settings.grace_seconds
+
+
+def judge_unplaced(
+    look: Look, pod: PodView, pool: PoolSnapshot | None, *, demand: Demand | None = None
+) -> Decision:
+    """Return why a pod waits although the pool of its slice runs and nothing else uses it.
+
+    The nodes of the pool say it, if they can be read, and the scheduler's own words. DELETE means
+    that another candidate is tried, because the pool has had too few nodes for long, or because
+    GKE's autoscaler cannot fill it. Without a demand the pool stays in any case.
+    """
+    if pool is None:
+        return decide_unplaced(pod, None, None)
+    try:
+        nodes = look.live.list_pool_nodes(pool.name)
+    except ProvisionerError as error:
+        said = {"object": f"node pool {pool.name}", "error": str(error)}
+        _LOG.warning("the nodes of a node pool could not be read", extra=said)
+        return decide_unread(pool) if pool.autoscaled else decide_unplaced(pod, pool, None)
+    now, settings = look.now(), look.settings
+    if demand is not None and is_empty(pool, nodes):
+        tried = demand.on_attempt(pool.owner.attempt if pool.owner else 0)
+        return decide_empty(tried, pod, pool, read_filling(look, pod, pool), now=now, settings=settings)
+    lost = decide_lost(demand, pod, pool, nodes, now=now, settings=settings) if demand else None
+    # The size of an elastic pool changes, and its own count does not.
+    return lost or decide_unplaced(pod, pool, nodes, wanted=0 if is_resizable(pool) else pool.node_count)
+
+
+def judge_takers(look: Look, pod: PodView, pools: PoolIndex, pool_name: str) -> Decision | None:
+    """Return the refusal of a pod whose running pool other workloads use; None when it has to wait.
+
+    The pod must have waited longer than the grace, and the pool must not be younger than it, since
+    GKE does not report since when a pool has been running. A pool of unknown age is judged by the
+    pod alone, because nothing is deleted. An error is logged and stops nothing.
+    """
+    now, settings = look.now(), look.settings
+    pool = pools.find(pool_name)
+    waited = measure_seconds(pod.unschedulable_since, now)
+    if pool is None or (waited is not None and waited < settings.grace_seconds):
+        return None
+    age_seconds = pool.age_seconds(now)
+    if age_seconds is not None and age_seconds < settings.grace_seconds:
+        return None
+    try:
+        bound = look.live.list_pool_pods(pool_name)
+    except ProvisionerError as error:
+        said = {"object": f"node pool {pool_name}", "error": str(error)}
+        _LOG.warning("the pods on a node pool could not be read", extra=said)
+        return None
+    takers = find_takers(pool, bound, now=now, drain_seconds_max=settings.drain_seconds_max)
+    return decide_taken(pool, takers, pools=pools)
+
+
+def give_up_lost(turn: Turn, pod: PodView, lost: PoolSnapshot) -> AttemptDecision:
+    """Delete a pool that has too few nodes, after a second look at it and its nodes.
+
+    Their last look is the last read before the deletion, so that as few machines as possible come
+    between the two: those that come while one request is on its way to GKE.
+
+    If it lost them, a later look begins the list of capacity anew. If GKE's autoscaler could not
+    fill it, the next candidate follows at once, or there is a pause before the deletion. If a
+    machine is on its way by now, the pool stays.
+
+    Raises:
+        Retryable: something could not be read, has changed, or took too long.
+    """
+    look, now = turn.look, turn.look.now()
+    turn = replace(turn, pools=look.list_pools())
+    own, pool = turn.own, turn.pools.find(lost.name)
+    if pool is None or pool.labels != lost.labels:
+        raise StaleView(f"node pool {lost.name} changed, so it was not deleted")
+    attempt = pool.owner.attempt if pool.owner else 0
+    tried = turn.demand.on_attempt(attempt)
+    decision, filling = _look_at_nodes(look, tried, pod, pool)
+    found = AttemptDecision(attempt=attempt, decision=decision)
+    if decision.verdict != Verdict.DELETE:
+        return found
+    last_look = partial(_look_again, look, tried, pod, pool, filling)
+    unused = _leave_out_used(turn, pool)
+    others = any(each.name != pool.name and each.status not in LOST for each in unused)
+    if filling is None or others or find_newest(unused) != pool:
+        return replace_pool(turn, pool, found, last_look=last_look)
+    create = decide_provision(turn.demand, None, now=now, settings=look.settings)
+    if create.verdict != Verdict.CREATE:
+        return replace(found, decision=create)
+    used = {each.owner.attempt for each in own if each.owner}
+    error = find_error(tried, pod, pool, filling, now=now)
+    failed = record_empty(pool, error, seconds=find_patience(tried, look.settings))
+    following = decide_next_attempt(turn.demand, create, failed, used=used, now=now)
+    if following.decision.verdict != Verdict.CREATE:
+        return following
+    if look.limits:
+        look.limits.forget()  # this sweep may have deleted pools since it listed them
+    # The pool is the record of its failure: it goes once the limits have room for the next one.
+    leave = partial(replace_pool, turn, pool, found, last_look=last_look)
+    make_room = cache(lambda: leave().decision)
+    made = create_allowed(replace(turn, replaced=(*turn.replaced, pool.name), make_room=make_room), following)
+    sent = made.decision.verdict == Verdict.CREATE or made.decision.reason in REFUSED_BY_GKE
+    return made if sent else replace(made, attempt=attempt)
+
+
+def _leave_out_used(turn: Turn, pool: PoolSnapshot) -> Sequence[PoolSnapshot]:
+    """Return the pools of a slice without those that other slices of its workload use."""
+    own, workload, mine = turn.own, turn.workload, turn.demand.claim.slice_name
+    if own == [pool] or workload is None or not may_swap(workload):
+        return own
+    seen = read_occupancy(turn.look, workload, pools=own)
+    return [each for each in own if not seen.count_slices_on(each.name).keys() - {mine}]
+
+
+def _look_at_nodes(
+    look: Look, demand: Demand, pod: PodView, pool: PoolSnapshot
+) -> tuple[Decision, Filling | None]:
+    """Return what follows from the nodes of a pool, and what keeps it empty; None if it is not."""
+    nodes = look.unshared().live.list_pool_nodes(pool.name)
+    filling = read_filling(look, pod, pool) if is_empty(pool, nodes) else None
+    decide = partial(decide_empty, filling=filling) if filling else partial(decide_lost, nodes=nodes)
+    decision = decide(demand, pod, pool, now=look.now(), settings=look.settings)
+    if decision is None:
+        raise StaleView(f"node pool {pool.name} has its nodes again, so it was not deleted")
+    return decision, filling
+
+
+def _look_again(look: Look, demand: Demand, pod: PodView, pool: PoolSnapshot, before: Filling | None) -> Decision:
+    """Return what follows from the nodes now; if its machines are not known any more, it stays."""
+    decision, filling = _look_at_nodes(look, demand, pod, pool)
+    unread = before and before.machines and filling and not filling.machines
+    return decide_unread(pool) if unread else decision
