@@ -16,6 +16,7 @@ from shared.perform.fillings import OptionalReads
 from shared.perform.followers import judge_followers
 from shared.perform.look import Look, RecentPools
 from shared.perform.release_pools import collect_pool
+from shared.perform.reservations import find_limits
 from shared.perform.resume_workloads import answer_workload, hand_over, list_parents
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def open_rehearsal(cluster: str, pools: Sequence[PoolSnapshot], ports: Ports) ->
         ports: from `rehearse`.
     """
     listed = RecentPools(lambda: PoolIndex.of(pools), ports.clock)
-    return Look(cluster=cluster, ports=ports, pools=listed, sweeps=True)
+    return Look(cluster=cluster, ports=ports, pools=listed, limits=find_limits(cluster, ports), sweeps=True)
 
 
 def rehearse_leaders(look: Look) -> Iterator[tuple[PodView, Outcome]]:

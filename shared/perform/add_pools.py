@@ -23,7 +23,7 @@ from shared.core.decide.attempts import find_newest
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Reason, Verdict
 from shared.core.identity.pools import PoolStatus
-from shared.perform.acts import remove_nodes
+from shared.perform.changes import remove_nodes
 from shared.perform.gather import read_namespace_obstacle
 from shared.perform.make_attempt import create_allowed
 from shared.perform.pool_sizes import measure_pools

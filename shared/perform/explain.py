@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING
 from shared.core.decide.squatters import decide_squatters
 from shared.core.decisions import Decision, find_event_reason, is_warning
 from shared.core.errors import ProvisionerError
-from shared.core.kinds.table import find_kind
 from shared.core.messages import ObjectName
 from shared.core.ports import Cluster, Notice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import BoundPod
     from shared.core.workloads import Parent, PodView, WorkloadView
-    from shared.perform.look import Look
 
 _LOG = logging.getLogger("explain")
 
@@ -74,21 +72,23 @@ def note_unwritten(notice: Notice, error: Exception) -> None:
     _LOG.warning("the Event could not be written on the object", extra=said)
 
 
-def tell_squatters(look: Look, pool: PoolSnapshot, others: Sequence[BoundPod]) -> None:
+def tell_squatters(
+    live: Cluster, pool: PoolSnapshot, others: Sequence[BoundPod], *, kinds: Collection[str]
+) -> None:
     """Write an Event on other workloads that have accelerator pods on a pool, and on the pods.
 
-    The pool's own workload needs it no more. An error is logged and stops nothing.
+    The pool's own workload needs it no more. Only workloads of these kinds are read. An error is
+    logged and stops nothing.
     """
     for decision, workload, pods in decide_squatters(pool, others):
         named = [ObjectName(kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid) for pod in pods]
-        explain(look.live, decision, objects=(_find_workload(look, *workload), *named))
+        found = _find_workload(live, *workload) if workload[0] in kinds else None
+        explain(live, decision, objects=(found, *named))
 
 
-def _find_workload(look: Look, kind: str, namespace: str, name: str) -> WorkloadView | None:
-    if find_kind(kind) is None or kind not in look.settings.kinds:
-        return None
+def _find_workload(live: Cluster, kind: str, namespace: str, name: str) -> WorkloadView | None:
     try:
-        return look.live.get_workload(kind, namespace, name)
+        return live.get_workload(kind, namespace, name)
     except Exception as error:  # noqa: BLE001 -- the net of this workload
         said = {"object": f"{kind} {namespace}/{name}", "error": str(error)}
         _LOG.warning("the workload that keeps a node pool could not be read", extra=said)

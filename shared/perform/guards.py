@@ -1,10 +1,8 @@
-"""What every write needs: the emergency stop, the proof of the cluster, a young look, the cap."""
+"""What every write needs: the emergency stop, the proof of the cluster, and a young look."""
 
 from __future__ import annotations
 
 import logging
-import threading
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shared.core.decide.cluster_proof import is_contradicted, judge_nodes, list_witnesses
@@ -109,41 +107,3 @@ def read_cluster_uid(live: Cluster) -> str:
     """
     found = live.get_namespace("kube-system")
     return found.uid if found else ""
-
-
-@dataclass(slots=True)
-class DeletionCap:
-    """How many pools one sweep of a cluster may still delete without proof from their owners.
-
-    So a mistake of ours cannot delete very many pools. Several threads may share it.
-    """
-
-    left: int
-    """At first ``sweep_deletions_max``."""
-    reserved: int = 0
-    """Of these, so many are not for pools that are replaced for waiting leaders, who come first."""
-    over: bool = False
-    """One more deletion was due: an alarm. The next sweep goes on with the rest."""
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def take(self) -> bool:
-        """Count one deletion that is about to be submitted; return False if it is one too many.
-
-        One that only the reserve could pay for is no alarm yet.
-        """
-        with self._lock:
-            if self.left > self.reserved:
-                self.left -= 1
-                return True
-            self.over = self.reserved == 0
-            return False
-
-    def free(self) -> None:
-        """Let the reserved deletions be for every pool from here on."""
-        with self._lock:
-            self.reserved = 0
-
-    def give_back(self) -> None:
-        """Count one deletion less, because GKE refused it."""
-        with self._lock:
-            self.left += 1

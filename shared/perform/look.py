@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from shared.core.settings import Settings
     from shared.core.workloads import PodView, WorkloadView
     from shared.perform.creation_list import Creations
-    from shared.perform.guards import DeletionCap
     from shared.perform.reservations import Limits
-    from shared.perform.sweep_report import ClusterFigures
+    from shared.perform.sweep_report import ClusterFigures, DeletionCap
 
 T = TypeVar("T")
 LIST_SECONDS_MAX = 30.0

@@ -40,7 +40,7 @@ from shared.core.errors import (
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
-from shared.perform.acts import create_pool, delete_pool, expect_no_other
+from shared.perform.changes import create_pool, delete_pool, expect_no_other
 from shared.perform.explain import tell_squatters
 from shared.perform.gather import gather_again, read_namespace_obstacle
 from shared.perform.guards import is_other, read_cluster_uid
@@ -192,7 +192,7 @@ def replace_pool(
     if decision.verdict != Verdict.DELETE:
         drain_seconds_max = look.settings.drain_seconds_max
         others = list_others(pool.owner, bound, now=look.now(), drain_seconds_max=drain_seconds_max)
-        tell_squatters(look, pool, others)
+        tell_squatters(look.live, pool, others, kinds=look.settings.kinds)
         return _with(found, decision)
     if (was := turn.workload) is not None:
         now = look.live.get_workload(was.kind, was.namespace, was.name)

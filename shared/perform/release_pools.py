@@ -14,7 +14,7 @@ from shared.core.decide.warm_pools import decide_idle_marking, plan_marks
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import Busy, OldLook, Retryable
 from shared.core.identity.pools import PoolStatus
-from shared.perform.acts import delete_pool, mark_nodes
+from shared.perform.changes import delete_pool, mark_nodes
 from shared.perform.explain import explain, tell_squatters
 from shared.perform.gather import OwnerReader, gather_again, gather_facts
 from shared.perform.look import open_look
@@ -150,7 +150,7 @@ def release_pool(
         facts = dataclasses.replace(facts, displaced_by=displaced_by)
         decision = decide_collect(facts, now=look.now(), settings=look.settings)
         if decision.reason == Reason.POOL_IN_USE:
-            tell_squatters(look, facts.pool, facts.others)
+            tell_squatters(look.live, facts.pool, facts.others, kinds=look.settings.kinds)
         marks = plan_marks(facts, now=look.now(), settings=look.settings) if look.cap is not None else {}
         try:
             if marks:

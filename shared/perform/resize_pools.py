@@ -33,7 +33,7 @@ from shared.core.errors import Busy, InvalidRequest, NoCapacity, OldLook, StaleV
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.elastic import list_elastic
 from shared.core.settings import Mode
-from shared.perform.acts import mark_nodes, remove_nodes, resize_pool
+from shared.perform.changes import mark_nodes, remove_nodes, resize_pool
 from shared.perform.gather import read_namespace_obstacle
 from shared.perform.pool_sizes import measure_pools
 

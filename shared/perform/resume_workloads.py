@@ -35,7 +35,7 @@ from shared.core.decisions import Decision, Verdict
 from shared.core.errors import Denied, ProvisionerError
 from shared.core.kinds.table import is_parent_kind
 from shared.core.times import format_time, measure_seconds
-from shared.perform.acts import change_workload
+from shared.perform.changes import change_workload
 from shared.perform.disk_zones import add_disks
 from shared.perform.explain import explain
 from shared.perform.gang_pools import describe_slices, give_back, give_pools, refuse_purchase

@@ -28,8 +28,8 @@ from shared.core.errors import ProvisionerError, StaleView
 from shared.core.identity.names import Claim, PoolOwner, build_owner_labels
 from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
-from shared.perform import acts, gather, guards, make_attempt, release_pools, serving_pools
-from shared.perform.guards import DeletionCap
+from shared.perform import changes, gather, guards, make_attempt, release_pools, serving_pools
+from shared.perform.sweep_report import DeletionCap
 from tests.simulation.campaigns import generalise
 from tests.simulation.known_findings import find_known
 from tests.simulation.sim_run import run_story
@@ -273,7 +273,7 @@ MUTATIONS = (
     Mutation("no try after a pause", ((attempts, "find_pause", lambda _: lambda *_: float(10**9)),)),
     Mutation("no pause", ((attempts, "find_pause", lambda _: lambda *_: 0.0),)),
     Mutation("the same candidate again", ((attempts, "choose_next", _repeat_candidate),)),
-    Mutation("no list before a candidate", ((acts, "_read_again", lambda _: lambda *_: None),)),
+    Mutation("no list before a candidate", ((changes, "_read_again", lambda _: lambda *_: None),)),
     Mutation("idle pools deleted at once", ((warm_pools, "decide_warm", _forget_marks),), seed=131),
     Mutation("stale views believed", ((make_attempt, "_look_and_decide", _believe_stale_views),)),
     Mutation(
@@ -291,6 +291,6 @@ MUTATIONS = (
     ),
     Mutation("an empty pool taken for serving", ((filling, "is_empty", lambda _: lambda *_: False),)),
     Mutation("a pool deleted as its first node comes", ((filling, "decide_empty", _forget_machines),), seed=1236),
-    Mutation("no last look at the machines", ((acts, "delete_pool", _forget_last_look),)),
+    Mutation("no last look at the machines", ((changes, "delete_pool", _forget_last_look),)),
     Mutation("both ways kept", ((serving_pools, "give_up_lost", _keep_left),)),
 )

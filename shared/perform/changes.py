@@ -44,7 +44,7 @@ LOOK_SECONDS_MAX = 30.0
 is gone again, while the next one lives, takes longer than twice this time."""
 _REFUSED = (NoCapacity, InvalidRequest, Denied, Throttled, OldLook)
 """With these GKE has surely created nothing: it refused, or was not asked."""
-_LOG = logging.getLogger("acts")
+_LOG = logging.getLogger("changes")
 
 
 def create_pool(turn: Turn, decision: Decision, body: Mapping[str, Any]) -> Decision:
