@@ -25,9 +25,9 @@ from shared.deliver import (
     SETTLE,
 )
 from shared.perform.answer_waiting import provision
-from shared.perform.outcome import Outcome
 from shared.perform.release_pools import collect
 from shared.perform.settle import settle
+from shared.perform.tell import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cli.endings import say
 from shared.core.demand.disks import list_claims
 from shared.core.errors import ProvisionerError
-from shared.perform.disk_zones import read_disks
+from shared.perform.gather import read_disks
 
 if TYPE_CHECKING:
     from shared.core.ports import Cluster

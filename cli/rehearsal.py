@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from shared.core.errors import AlreadyExists
 from shared.core.identity.pool_index import PoolIndex
-from shared.perform.answer_demand import provision_pod
+from shared.perform.answer_waiting import provision_pod
 from shared.perform.creation_list import Creations
-from shared.perform.fillings import OptionalReads
-from shared.perform.followers import judge_followers
+from shared.perform.limited_ports import OptionalReads
 from shared.perform.look import Look, RecentPools
 from shared.perform.release_pools import collect_pool
 from shared.perform.reservations import find_limits
 from shared.perform.resume_workloads import answer_workload, hand_over, list_parents
+from shared.perform.serving_pools import judge_followers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Cluster, Ledger, NodePools, Notice, Ports
     from shared.core.workloads import PodView, WorkloadView
-    from shared.perform.outcome import Outcome
+    from shared.perform.tell import Outcome
 
 SHOWN_MAX = 50
 """Of so many pools that have no nodes yet an operator is shown why: they are read one by one."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cli.cli_settings import OperatorSettings
     from cli.subscriptions import PubsubAdmin
     from shared.core.ports import Ports
-    from shared.perform.outcome import Outcome
+    from shared.perform.tell import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

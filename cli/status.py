@@ -26,7 +26,7 @@ from shared.core.decisions import FAILURE_REASONS, Reason, Verdict
 from shared.core.errors import ProvisionerError
 from shared.core.identity.pools import PoolStatus
 from shared.core.workloads import PodTemplate, PodView
-from shared.perform.guards import read_stop
+from shared.perform.changes import read_stop
 from shared.perform.pool_sizes import measure_elastic
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Ports
     from shared.core.workloads import WorkloadView
-    from shared.perform.outcome import Outcome
+    from shared.perform.tell import Outcome
 
 STUCK = FAILURE_REASONS | frozenset(
     {

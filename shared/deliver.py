@@ -14,11 +14,11 @@ from shared.core.messages import Event, EventType, Message, parse_message
 from shared.core.operations import parse_entry
 from shared.edges.google_errors import find_request
 from shared.perform.answer_waiting import provision
-from shared.perform.bounded_ports import bound_ports
-from shared.perform.outcome import Outcome, name_error
+from shared.perform.limited_ports import bound_ports
 from shared.perform.release_pools import collect
 from shared.perform.settle import settle
 from shared.perform.sweep import sweep
+from shared.perform.tell import Outcome, name_error
 from shared.push import Push, parse_push
 from shared.traces import LOG_FIELD, build_log_field, read_trace_id
 

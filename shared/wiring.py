@@ -25,8 +25,8 @@ from shared.edges.kueue_objects import KueueQueues
 from shared.edges.pubsub_topic import PubsubTopic, open_publisher_over_rest
 from shared.edges.threads import Threads
 from shared.environment import read_settings
-from shared.perform.fill_place import LIST_SECONDS
 from shared.perform.places import Places
+from shared.perform.settle import LIST_SECONDS
 from shared.perform.shared_reads import RecentReads
 
 if TYPE_CHECKING:

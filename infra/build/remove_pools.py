@@ -41,8 +41,8 @@ from shared.edges.google_account import GoogleAccount
 from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_settings
+from shared.perform.changes import is_proven
 from shared.perform.gather import OwnerReader, gather_facts
-from shared.perform.guards import is_proven
 from shared.perform.look import open_look
 
 if TYPE_CHECKING:

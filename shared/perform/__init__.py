@@ -1,11 +1,7 @@
-"""The thin shell around the rules: gather, decide, read again, act, explain. It uses ports only.
+"""The shell: look, decide, look again, change, tell.
 
-- `gather`: reads what is known about a pool, its owner and the pods on it, and about namespaces.
-- `answer_demand`: from a waiting leader pod to its pool. `release_pools`: from an ended workload to
-  its deleted pools. `resize_pools`: elastic pools. `sweep`: all of it, every minute.
-- `holders`, `followers`: find why a pod waits although its pool is running.
-- `side_by_side`: independent tasks at the same time.
-- `explain`: Events. `outcome`: what is logged of each decision.
-
-No module knows HTTP, the environment or credentials, and none constructs a `Decision`.
+Entries: `answer_waiting` (a message about a workload), `release_pools` (a workload is over),
+`settle` (an operation has ended), `sweep`. A `look` is what one of them works with, and a turn is
+what one slice needs. `make_attempt`, `serving_pools` and `elastic_pools` answer a slice,
+`gang_pools` all slices at once. Each write is in `changes`, behind its guards.
 """

@@ -23,11 +23,10 @@ from shared.core.decisions import Decision, Reason
 from shared.core.errors import Rejected
 from shared.core.kueue import find_seconds
 from shared.core.times import format_time
-from shared.perform.disk_zones import add_disks
-from shared.perform.explain import explain
 from shared.perform.gang_pools import describe_slices, give_pools
-from shared.perform.outcome import Outcome
+from shared.perform.gather import add_disks
 from shared.perform.side_by_side import take_some
+from shared.perform.tell import Outcome, explain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -1,33 +1,49 @@
 """Answers all waiting leaders of one workload in one delivery, or the leader that a message names.
 
 A message is only a hint to look. One of a version before 0.3, and one about a pod without a
-workload, names the pod.
+workload, names the pod. The slice of each leader gets a pool, or a reason. The pools are listed
+before, once for all slices of a delivery.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from shared.core.decide.demands import decide_absent_pod, decide_no_leader
-from shared.core.decisions import Reason
+from shared.core.decide.demands import (
+    decide_absent_pod,
+    decide_answered_slice,
+    decide_demand,
+    decide_no_leader,
+    find_slice_name,
+)
+from shared.core.decide.error_answers import decide_failure
+from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
+from shared.core.errors import Denied, ProvisionerError, Throttled
+from shared.core.identity.names import build_pool_name
+from shared.core.kinds.table import find_kind_of_pod
 from shared.core.messages import POD
+from shared.core.times import measure_seconds
 from shared.perform.admit_workloads import answer_reserved
-from shared.perform.answer_demand import describe_asking, provision_pod
-from shared.perform.look import open_look, share_reads
-from shared.perform.outcome import Outcome, name_error
+from shared.perform.elastic_pools import add_pool, share_nodes
+from shared.perform.gather import add_disks, read_trying
+from shared.perform.look import Turn, open_look, share_reads
+from shared.perform.make_attempt import FIRST_ATTEMPT, list_attempts, make_attempt
 from shared.perform.resume_workloads import answer_workload
+from shared.perform.serving_pools import is_overdue, judge_serving
 from shared.perform.side_by_side import run_widening
+from shared.perform.tell import Outcome, describe_attempt, describe_claim, describe_demand, explain, name_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.core.decisions import Decision
-    from shared.core.errors import ProvisionerError
+    from shared.core.decide.attempts import AttemptDecision
+    from shared.core.demand.demand import Demand
     from shared.core.messages import Event
     from shared.core.ports import Ports
-    from shared.core.workloads import PodView
+    from shared.core.workloads import PodView, WorkloadView
     from shared.perform.look import Look
     from shared.perform.shared_reads import SharedReads
 
@@ -94,3 +110,125 @@ def _is_repeated(answer: Outcome | ProvisionerError) -> bool:
 
 def _conclude(event: Event, decision: Decision) -> Outcome:
     return Outcome(decision=decision, cluster=event.cluster, subject=str(event.subject))
+
+
+def provision_pod(pod: PodView, look: Look) -> Outcome:
+    """Give the slice of one live leader pod a pool, or a reason why it gets none.
+
+    Raises:
+        Retryable: something could not be read or is in progress; try again.
+        Denied: a permission is missing.
+    """
+    overdue, looked_at = is_overdue(look, pod), look.now()
+    workload, found = _decide(pod, look, overdue=overdue)
+    subject = f"Pod {pod.namespace}/{pod.name}"
+    if isinstance(found, Decision):
+        # The pod belongs to an earlier workload of that name: the present one gets no Event.
+        told = (pod,) if found.reason == Reason.OWNER_GONE else (workload, pod)
+        explain(look.live, found, objects=told)
+        facts = describe_asking(look.cluster, pod, workload)
+        return Outcome(decision=found, cluster=look.cluster, subject=subject, facts=facts)
+    if not look.answered.add(found.claim.hash):
+        return Outcome(decision=decide_answered_slice(), cluster=look.cluster, subject=subject)
+    try:
+        pools = look.pools.list()
+        turn = Turn(look=look, demand=found, pools=pools, looked_at=looked_at, pod=pod, workload=workload)
+        made = _satisfy(turn, pod)
+    except ProvisionerError as error:
+        if overdue or isinstance(error, Denied | Throttled):
+            name = build_pool_name(found.claim, FIRST_ATTEMPT)
+            failed = decide_failure(f"node pool {name} cannot be created", error)
+            explain(look.live, failed, objects=(workload, pod))
+        error.claim = error.claim or describe_claim(found.claim)
+        raise
+    decision = made.decision
+    # The sweep runs every minute: on young demands it writes only changes. It also says why a pool
+    # that is gone is not created yet.
+    changes = decision.verdict not in (Verdict.KEEP, Verdict.WAIT) or decision.reason in FAILURE_REASONS
+    if (overdue or not look.sweeps or changes) and decision.reason != Reason.POOL_GONE:
+        explain(look.live, decision, objects=(workload, pod))
+    name, facts = build_pool_name(found.claim, made.attempt), _describe_answered(look, found, made, pod)
+    return Outcome(decision=decision, cluster=look.cluster, pool=name, subject=subject, demand=found, facts=facts)
+
+
+def _satisfy(turn: Turn, pod: PodView) -> AttemptDecision:
+    """Decide about one demand and do it."""
+    look, wanted = turn.look, turn.demand.shape.node_count
+    demand, attempts = share_nodes(look, turn.demand, list_attempts(turn), turn.pools)
+    for attempt in attempts:
+        turn = replace(turn, demand=demand, pools=look.pools.list())
+        found = _answer_attempt(turn, pod, attempt, wanted=wanted)
+        if found.decision.reason != Reason.POOL_IN_USE:
+            break  # else other pods keep this pool, and the next one may be empty
+    return found
+
+
+def _answer_attempt(turn: Turn, pod: PodView, attempt: int, *, wanted: int) -> AttemptDecision:
+    """Decide about one pool of a slice and do it; if it runs, also about what runs on it."""
+    found = make_attempt(turn, attempt)
+    name = build_pool_name(turn.demand.claim, found.attempt)
+    if found.decision.reason == Reason.POOL_IN_PROGRESS:
+        told = read_trying(turn.look, turn.demand, turn.pools.find(name))
+        found = replace(found, decision=told or found.decision)
+    if added := add_pool(turn, pod, found, wanted=wanted):
+        return added
+    serves = found.decision.reason == Reason.POOL_SERVES and turn.workload is not None
+    return judge_serving(turn, pod, found, name) if serves else found
+
+
+def _decide(pod: PodView, look: Look, *, overdue: bool) -> tuple[WorkloadView | None, Demand | Decision]:
+    """Return the workload of a pod and its demand, or why it has none.
+
+    Disks are read only for a pod that has claims and asks for a pool.
+    """
+    unread = "the workload of this pod cannot be read"
+    try:
+        workload = _find_workload(look, pod)
+        found = decide_demand(look.cluster, pod, workload, look.settings)
+        if workload is not None and pod.template.disk_claims and not _is_settled(found, look):
+            unread = "the zone of this pod's disks cannot be read"
+            workload = add_disks(look, workload, claims=pod.template.disk_claims)
+            found = decide_demand(look.cluster, pod, workload, look.settings)
+    except ProvisionerError as error:
+        if overdue:
+            explain(look.live, decide_failure(unread, error), objects=(pod,))
+        error.claim = error.claim or describe_asking(look.cluster, pod, None)["claim"]
+        raise
+    return workload, found
+
+
+def _is_settled(found: Demand | Decision, look: Look) -> bool:
+    """Return whether disks change nothing: the pod asks for no pool, or its slice was handled."""
+    if isinstance(found, Decision):
+        return found.verdict != Verdict.REFUSE
+    return found.claim.hash in look.answered
+
+
+def _find_workload(look: Look, pod: PodView) -> WorkloadView | None:
+    kind = find_kind_of_pod(pod)
+    if kind is None or kind.name not in look.settings.kinds:
+        return None
+    return look.live.get_workload(kind.name, pod.namespace, kind.find_owner(pod))
+
+
+def _describe_answered(look: Look, demand: Demand, made: AttemptDecision, pod: PodView) -> dict[str, Any]:
+    facts = describe_demand(demand.on_attempt(made.attempt), look.settings) | describe_attempt(made)
+    waited = measure_seconds(pod.unschedulable_since, look.now())
+    if made.decision.verdict == Verdict.CREATE and waited is not None:
+        facts["waited_seconds"] = round(waited, 1)
+    return facts
+
+
+def describe_asking(cluster: str, pod: PodView, workload: WorkloadView | None) -> dict[str, Any]:
+    """Return the claim of a leader for the log, as far as the pod tells it."""
+    kind = find_kind_of_pod(pod)
+    return {
+        "claim": {
+            "cluster": cluster,
+            "kind": kind.name if kind else "",
+            "namespace": pod.namespace,
+            "name": kind.find_owner(pod) if kind else "",
+            "owner_uid": workload.uid if workload else "",
+            "slice": find_slice_name(pod, workload),
+        }
+    }

@@ -1,7 +1,7 @@
-"""Every change of node pools, nodes and workloads: what is read right before it, and the change.
+"""Every change of node pools, nodes and workloads, and what is read right before it.
 
-The guards are read in one order: proof of the cluster, limits, the emergency stop, the age of the
-look. Nothing else is between them and the call.
+The guards come in one order: proof of the cluster, limits, the emergency stop, the age of the look.
+Nothing else is between them and the call.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import find_newest
 from shared.core.decide.capacity_first import decide_mode
-from shared.core.decide.cluster_proof import decide_unproven
+from shared.core.decide.cluster_proof import decide_unproven, is_contradicted, judge_nodes, list_witnesses
 from shared.core.decide.collect import decide_over_cap
 from shared.core.decide.error_answers import decide_failure
+from shared.core.decide.freshness import is_fresh
 from shared.core.decide.limits import ACT_SECONDS_MAX
+from shared.core.decide.mode_label import decide_stop, read_mode_label
 from shared.core.decisions import Decision, Verdict
 from shared.core.errors import (
     Denied,
@@ -26,25 +28,115 @@ from shared.core.errors import (
     Throttled,
     Unavailable,
 )
-from shared.perform.explain import explain
-from shared.perform.guards import expect_fresh, find_stop, is_proven
+from shared.perform.tell import explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from shared.core.decide.mode_label import Stop
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import Cluster, Ports
     from shared.core.workloads import WorkloadView
     from shared.perform.look import Look, Turn
     from shared.perform.reservations import Reserved
+
+_LOG = logging.getLogger("emergency_stop")
+
 
 LOOK_SECONDS_MAX = 30.0
 """How long after the first look of a turn it may create a slice's pool. A failed attempt whose pool
 is gone again, while the next one lives, takes longer than twice this time."""
 _REFUSED = (NoCapacity, InvalidRequest, Denied, Throttled, OldLook)
 """With these GKE has surely created nothing: it refused, or was not asked."""
-_LOG = logging.getLogger("changes")
+
+
+def expect_fresh(look: Look, looked_at: float, act: str, *, objects: int = 0) -> None:
+    """Expect that a look is young enough for an act.
+
+    Args:
+        look: has the clock.
+        looked_at: when its first read began, in unix seconds.
+        act: what is not done otherwise, as ``node pool x was not deleted``.
+        objects: how many objects were read one by one.
+
+    Raises:
+        OldLook: it took too long.
+    """
+    if not is_fresh(looked_at, now=look.now(), objects=objects):
+        raise OldLook(f"{act}, because the look at it took too long")
+
+
+def find_stop(look: Look, act: Decision) -> Decision | None:
+    """Return the decision that replaces an act which the cluster's mode label stops; else None.
+
+    Raises:
+        Retryable: the label could not be read, so the act must not be done.
+        Denied: the permission to read the label is missing, so the act must not be done.
+    """
+    stopped = decide_stop(act, read_stop(look.cluster, look.ports))
+    if stopped is not None:
+        fields = {"cluster": look.cluster, "decision": str(stopped.verdict), "reason": str(stopped.reason)}
+        _LOG.warning("%s", stopped.message, extra=fields)
+    return stopped
+
+
+def read_stop(cluster: str, ports: Ports) -> Stop | None:
+    """Return what the label of the provisioner's own namespace stops now; None: nothing.
+
+    Raises:
+        Retryable: the namespace could not be read.
+        Denied: the permission to read it is missing.
+    """
+    name = ports.settings.own_namespace
+    return read_mode_label(name, ports.clusters[cluster].get_namespace(name))
+
+
+def is_proven(look: Look, pool: PoolSnapshot) -> bool:
+    """Return whether the API surely shows what runs on a pool; asked before each deletion.
+
+    A node of the pool is enough, because its pods are seen there. Else a node of any other pool of
+    the cluster shows that this one has no nodes. Only if no node tells, the label of the pool does.
+
+    Raises:
+        Retryable: something could not be read.
+        Denied: a permission to read is missing.
+    """
+    if look.live.find_pools_of_nodes([pool.name], some=True):
+        return True
+    judged = _judge(look.live, look.list_pools())
+    if judged is None:
+        said = pool.owner.cluster_uid if pool.owner else ""
+        return bool(said) and said == read_cluster_uid(look.live)
+    return judged
+
+
+def is_other(live: Cluster, pools: Sequence[PoolSnapshot]) -> bool:
+    """Return whether an API is surely not that of the cluster whose pools these all are.
+
+    Raises:
+        Retryable: something could not be read.
+        Denied: a permission to read is missing.
+    """
+    judged = _judge(live, pools)
+    return is_contradicted(pools, read_cluster_uid(live)) if judged is None else not judged
+
+
+def _judge(live: Cluster, pools: Sequence[PoolSnapshot]) -> bool | None:
+    witnesses = list_witnesses(pools)
+    return judge_nodes(witnesses, live.find_pools_of_nodes(witnesses.names, some=True))
+
+
+def read_cluster_uid(live: Cluster) -> str:
+    """Return the UID of the namespace ``kube-system``; empty if there is none.
+
+    Raises:
+        Retryable: it could not be read.
+        Denied: the permission to read it is missing.
+    """
+    found = live.get_namespace("kube-system")
+    return found.uid if found else ""
 
 
 def create_pool(turn: Turn, decision: Decision, body: Mapping[str, Any]) -> Decision:
@@ -285,3 +377,14 @@ def change_workload(
     except Denied as error:
         explain(look.live, decide_failure("the workload cannot be changed", error), objects=(workload,))
         raise
+
+
+def expect_owner(look: Look, pool: PoolSnapshot) -> None:
+    """Read a pool again: a list may be minutes old, and a person may have removed our labels since.
+
+    Raises:
+        StaleView: the pool is gone, or its labels name another owner, or none.
+    """
+    found = look.get_pool(pool.name)
+    if found is None or found.owner != pool.owner:
+        raise StaleView(f"the labels of node pool {pool.name} have changed since they were read")

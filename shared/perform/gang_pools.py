@@ -29,15 +29,13 @@ from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
 from shared.core.errors import Denied, ProvisionerError, Retryable, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolStatus
-from shared.perform.answer_demand import list_attempts
-from shared.perform.explain import explain
-from shared.perform.fillings import read_trying
-from shared.perform.guards import read_stop
+from shared.perform.changes import read_stop
+from shared.perform.gather import read_trying
 from shared.perform.look import Turn
-from shared.perform.make_attempt import make_attempt
-from shared.perform.outcome import Outcome, describe_attempt, describe_claim, describe_demand, name_error
+from shared.perform.make_attempt import list_attempts, make_attempt
 from shared.perform.release_pools import collect_pools
 from shared.perform.side_by_side import run_paced
+from shared.perform.tell import Outcome, describe_attempt, describe_claim, describe_demand, explain, name_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

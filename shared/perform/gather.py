@@ -1,18 +1,26 @@
-"""Reads what a decision about a pool needs: its owner, the owner's pods and the pods on the pool.
+"""Reads what a decision needs: owners of pools, their pods, nodes, disks, what keeps a pool empty.
 
-This is the only place that gathers facts about a pool. Collector, sweep and CLI use it.
+This is the only place that gathers facts about a pool. Functions and CLI use it. What keeps a pool
+empty is read by the sweep only, because its account has the rights and it comes once a minute, and
+by what shows an operator the present state. If it cannot be read, that is logged, because a time
+decides without it, only later. Disks are read only for pods with a PersistentVolumeClaim. Without
+the right to read them a pool is created as if there were no disks, and an Event says so.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from shared.core.decide.attempts import is_superseded
 from shared.core.decide.broken_pools import BROKEN
 from shared.core.decide.capacity_first import find_wait, is_asking
 from shared.core.decide.demands import decide_namespace
+from shared.core.decide.error_answers import decide_failure
+from shared.core.decide.filling import Filling, decide_trying
 from shared.core.decide.needed_pools import may_have_surplus, plan_pools, select_named
 from shared.core.decide.occupancy import measure_occupancy
 from shared.core.decide.pool_facts import (
@@ -28,12 +36,14 @@ from shared.core.decide.pool_facts import (
 )
 from shared.core.decide.pool_use import judge_use, may_depend_on_use
 from shared.core.decide.warm_pools import find_idle_bound
-from shared.core.errors import ProvisionerError
+from shared.core.demand.disks import list_claims
+from shared.core.errors import Denied, ProvisionerError
+from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import get_kind, may_swap
-from shared.perform.explain import find_parent
+from shared.perform.tell import explain, find_parent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from shared.core.decide.needed_pools import PoolPlan
     from shared.core.decide.occupancy import Occupancy
@@ -41,12 +51,19 @@ if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
     from shared.core.identity.names import PoolOwner
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import Cluster
+    from shared.core.ports import Cluster, Machines
     from shared.core.workloads import Parent, PodView, WorkloadView
     from shared.perform.look import Look
 
 Read = tuple["WorkloadView | None", "Sequence[PodView] | None"]
 Use = tuple["Occupancy", "PoolPlan"]
+
+
+T = TypeVar("T")
+TRYING_SECONDS = 30.0
+"""GKE makes the instance groups of a pool about so long after it has accepted it."""
+_LOG = logging.getLogger("fillings")
+_UNREAD = "the disks of its claims cannot be read, so its node pool may be made in a zone without them"
 
 
 @dataclass(slots=True)
@@ -243,3 +260,64 @@ def read_namespace_obstacle(look: Look, demand: Demand) -> Decision | None:
     """
     found = look.live.get_namespace(demand.claim.namespace)
     return decide_namespace(demand, found.labels if found else {})
+
+
+def read_filling(look: Look, pod: PodView, pool: PoolSnapshot) -> Filling:
+    """Return what is known about the nodes that a pool of the pod's slice is to get."""
+    if not look.ports.reads_fillings:
+        return Filling()
+    told = _try_to_read(f"Pod {pod.namespace}/{pod.name}", partial(look.live.list_scale_ups, pod))
+    # The machines come last: no other read is between them and a deletion.
+    return Filling(machines=_read_machines(look, pool), told=told, looked=True)
+
+
+def read_trying(look: Look, demand: Demand, pool: PoolSnapshot | None) -> Decision | None:
+    """Return what GKE says while it creates a pool with its nodes; None if it says nothing.
+
+    The demand may be on any attempt, and the pool of its slice in any status, or absent.
+    """
+    now = look.now()
+    creates = pool is not None and pool.status == PoolStatus.PROVISIONING and not pool.autoscaled
+    if pool is None or not (look.ports.reads_fillings and creates and pool.is_older(TRYING_SECONDS, now)):
+        return None
+    machines = _read_machines(look, pool)
+    tried = demand.on_attempt(pool.owner.attempt if pool.owner else 0)
+    return decide_trying(tried, pool, machines, now=now) if machines else None
+
+
+def _read_machines(look: Look, pool: PoolSnapshot) -> Machines | None:
+    return _try_to_read(f"node pool {pool.name}", partial(look.ports.pools.read_machines, pool))
+
+
+def _try_to_read(what: str, read: Callable[[], T]) -> T | None:
+    try:
+        return read()
+    except ProvisionerError as error:
+        _LOG.warning("what keeps a node pool empty could not be read", extra={"object": what, "error": str(error)})
+        return None
+
+
+def add_disks(look: Look, workload: WorkloadView, *, claims: Sequence[str] | None = None) -> WorkloadView:
+    """Return a workload with the disks of some claims; without any if they may not be read.
+
+    The claims are those of the workload's spec if they are None.
+
+    Raises:
+        Retryable: one of them could not be read.
+    """
+    try:
+        return read_disks(look.live, workload, list_claims(workload) if claims is None else claims)
+    except Denied as error:
+        explain(look.live, decide_failure(_UNREAD, error), objects=(workload,))
+        return workload
+
+
+def read_disks(live: Cluster, workload: WorkloadView, claims: Sequence[str]) -> WorkloadView:
+    """Return a workload with the disks of some claims.
+
+    Raises:
+        Retryable: one of them could not be read.
+        Denied: they may not be read.
+    """
+    found = [live.find_disk(workload.namespace, claim) for claim in claims]
+    return dataclasses.replace(workload, disks=tuple(disk for disk in found if disk)) if found else workload

@@ -6,10 +6,15 @@ as the record of the failure until the next one was submitted, and is deleted th
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from shared.core.decide.added_pools import (
+    list_sharing,
+    may_add_pools,
+)
 from shared.core.decide.attempts import (
     AttemptDecision,
     decide_after_creation,
@@ -24,9 +29,14 @@ from shared.core.decide.cluster_proof import decide_other_cluster
 from shared.core.decide.collect import decide_collect
 from shared.core.decide.ended import decide_left
 from shared.core.decide.error_answers import decide_gke_answer
+from shared.core.decide.freshness import LOOKS_MAX, is_fresh
+from shared.core.decide.needed_pools import sort_own_attempts
 from shared.core.decide.pool_facts import list_others
 from shared.core.decide.pool_use import decide_replacement
 from shared.core.decide.provision import decide_created, decide_provision, limit_autoscaled
+from shared.core.decide.resize import (
+    decide_growth,
+)
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import (
     AlreadyExists,
@@ -34,28 +44,39 @@ from shared.core.errors import (
     InvalidRequest,
     LabelBudgetExceeded,
     NoCapacity,
+    OldLook,
     ProvisionerError,
     StaleView,
 )
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
-from shared.perform.changes import create_pool, delete_pool, expect_no_other
-from shared.perform.explain import tell_squatters
+from shared.perform.changes import (
+    create_pool,
+    delete_pool,
+    expect_no_other,
+    expect_owner,
+    is_other,
+    read_cluster_uid,
+    resize_pool,
+)
 from shared.perform.gather import gather_again, read_namespace_obstacle
-from shared.perform.guards import is_other, read_cluster_uid
 from shared.perform.release_pools import release_pool
-from shared.perform.resize_pools import grow_pool
+from shared.perform.tell import tell_squatters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from shared.core.decisions import Decision
     from shared.core.identity.pools import PoolSnapshot
     from shared.perform.look import Turn
 
 _RECORD = (Verdict.KEEP, Reason.POOL_FAILED)
 """What is decided about a pool that is only the record of a failed creation."""
 _LOG = logging.getLogger("attempts")
+
+
+FIRST_ATTEMPT = 0
 
 
 def make_attempt(turn: Turn, attempt: int) -> AttemptDecision:
@@ -258,3 +279,64 @@ def _delete_record(turn: Turn, failed: str, following: str, known: list[PoolSnap
         _LOG.info("a failed node pool is left to the sweep", extra={"pool": failed, "error": str(error)})
         return
     _LOG.info(said.message, extra={"pool": failed, "decision": said.verdict, "reason": said.reason})
+
+
+def grow_pool(turn: Turn, pool: PoolSnapshot, *, read_at: float | None) -> Decision:
+    """Give a running elastic pool nodes for all of its pods.
+
+    GKE refuses a resize while another one is in progress, and accepts a smaller size. So the size
+    is measured again when the measurement is too old, and the pool never becomes smaller. If the
+    claim may have several pools, they are listed after that: a pool gives nodes up only when a
+    later one follows, and then it does not grow.
+
+    Args:
+        turn: of the pods.
+        pool: their running pool.
+        read_at: when the pool itself was read, in unix seconds; None if it comes from a list.
+
+    Raises:
+        Retryable: GKE could not be asked, each look took too long, or a person changed the owner.
+    """
+    look, demand = turn.look, turn.demand
+    turn = dataclasses.replace(turn, replaced=(), make_room=None)
+    for _ in range(LOOKS_MAX):
+        looked_at = look.now()
+        size = look.ports.pools.measure(pool)
+        usage = look.limits.measure(demand, pool.name) if look.limits else None
+        decision = decide_growth(demand, pool.name, size=size, settings=look.settings, usage=usage)
+        if decision.verdict != Verdict.RESIZE:
+            return decision
+        if obstacle := read_namespace_obstacle(look, demand):
+            return obstacle
+        if may_add_pools(demand):
+            _expect_newest(turn, pool)
+        elif read_at is None or not is_fresh(read_at, now=look.now()):
+            expect_owner(look, pool)
+        try:
+            return resize_pool(turn, pool.name, decision, looked_at=looked_at)
+        except OldLook:
+            continue
+        except (Busy, NoCapacity, InvalidRequest) as error:
+            return decide_gke_answer(pool.name, "resized", error)
+    raise OldLook(f"node pool {pool.name} was not resized, because each look at it took too long")
+
+
+def _expect_newest(turn: Turn, pool: PoolSnapshot) -> None:
+    """List the pools again: another function may have added one since.
+
+    Raises:
+        StaleView: the pool is gone, not ours any more, or not the newest of its claim.
+    """
+    pools, claim = turn.look.list_pools(), turn.demand.claim
+    sharing, newest = list_sharing(turn.demand, pools), find_newest(pools.list_claimed(claim.hash))
+    later = newest is not None and newest.status == PoolStatus.ERROR and newest.name != pool.name
+    if later or not sharing or sharing[-1].name != pool.name:
+        raise StaleView(f"node pool {pool.name} is not the newest one of {claim}, so it does not grow")
+
+
+def list_attempts(turn: Turn, first: int = FIRST_ATTEMPT) -> Sequence[int]:
+    """Return the attempts of a slice in the order of the looks; the first one without a pool."""
+    demand = turn.demand
+    if demand.elastic and demand.choices == 1:
+        return [first]  # there is one name
+    return sort_own_attempts(demand.claim.hash, turn.pools, fingerprint=demand.fingerprint) or [first]

@@ -15,12 +15,11 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import Busy, OldLook, Retryable
 from shared.core.identity.pools import PoolStatus
 from shared.perform.changes import delete_pool, mark_nodes
-from shared.perform.explain import explain, tell_squatters
 from shared.perform.gather import OwnerReader, gather_again, gather_facts
 from shared.perform.look import open_look
-from shared.perform.outcome import Outcome, describe_pool_outcome, name_error
 from shared.perform.shared_reads import LOOK_SECONDS
 from shared.perform.side_by_side import run_paced
+from shared.perform.tell import Outcome, describe_pool_outcome, explain, name_error, tell_squatters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -36,12 +36,10 @@ from shared.core.errors import Denied, ProvisionerError
 from shared.core.kinds.table import is_parent_kind
 from shared.core.times import format_time, measure_seconds
 from shared.perform.changes import change_workload
-from shared.perform.disk_zones import add_disks
-from shared.perform.explain import explain
 from shared.perform.gang_pools import describe_slices, give_back, give_pools, refuse_purchase
-from shared.perform.gather import read_occupancy, see_parent
-from shared.perform.outcome import Outcome
+from shared.perform.gather import add_disks, read_occupancy, see_parent
 from shared.perform.side_by_side import take_some
+from shared.perform.tell import Outcome, explain
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,10 @@
 """Answers a pod that waits although the pool of its slice runs. The tables decide.
 
 Other pods may use the pool, it may have too few nodes, or none yet. A pool that has lost its nodes,
-or that GKE's autoscaler cannot fill, is left for the next way of the list of capacity.
+or that GKE's autoscaler cannot fill, is left for the next way of the list of capacity. Followers
+wait although their leader runs: no pool is created for them, and a pool that has lost hosts for
+long is left for them too. An error of one follower is logged, or the caller gets it; the others go
+on.
 """
 
 from __future__ import annotations
@@ -9,37 +12,46 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import cache, partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import AttemptDecision, decide_next_attempt, find_newest, record_empty
+from shared.core.decide.demands import find_claim, find_demand
 from shared.core.decide.error_answers import REFUSED_BY_GKE
 from shared.core.decide.filling import decide_empty, decide_unread, find_error, find_patience, is_empty
 from shared.core.decide.lost_pools import decide_lost
 from shared.core.decide.needed_pools import LOST, plan_pools
-from shared.core.decide.pool_use import decide_holder, decide_taken, find_takers
+from shared.core.decide.pool_use import decide_holder, decide_shared, decide_taken, find_takers
 from shared.core.decide.provision import decide_provision
 from shared.core.decide.unplaced import decide_unplaced
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import ProvisionerError, StaleView
-from shared.core.kinds.table import may_swap
+from shared.core.identity.pools import PoolStatus
+from shared.core.kinds.table import find_kind_of_pod, may_swap
 from shared.core.times import measure_seconds
-from shared.perform.fillings import read_filling, read_trying
-from shared.perform.gather import read_occupancy
+from shared.perform.gather import OwnerReader, add_disks, read_filling, read_occupancy, read_trying
+from shared.perform.look import Turn
 from shared.perform.make_attempt import create_allowed, make_attempt, replace_pool
 from shared.perform.pool_sizes import is_resizable
+from shared.perform.tell import Outcome, describe_claim, explain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from shared.core.decide.filling import Filling
     from shared.core.decisions import Decision
     from shared.core.demand.demand import Demand
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.workloads import PodView
-    from shared.perform.look import Look, Turn
+    from shared.core.workloads import PodView, WorkloadView
+    from shared.perform.look import Look
 
-_LOG = logging.getLogger("holders")
+_LOG = logging.getLogger("serving_pools")
+
+
+Known = dict[tuple[str, str, str], "WorkloadView | None"]
+FOLLOWERS_MAX = 10_000
+"""The most waiting followers that one sweep looks at."""
 
 
 def judge_serving(turn: Turn, pod: PodView, found: AttemptDecision, pool_name: str) -> AttemptDecision:
@@ -232,3 +244,66 @@ def _look_again(look: Look, demand: Demand, pod: PodView, pool: PoolSnapshot, be
     decision, filling = _look_at_nodes(look, demand, pod, pool)
     unread = before and before.machines and filling and not filling.machines
     return decide_unread(pool) if unread else decision
+
+
+def judge_followers(look: Look, pools: PoolIndex) -> Iterator[tuple[PodView, Outcome | Exception]]:
+    """Yield one follower of each slice that has waited longer than the grace, with its outcome.
+
+    Slices that the look has answered are skipped. An error that is no `ProvisionerError` takes the
+    outcome's place. One of these is logged.
+
+    Args:
+        look: of a sweep.
+        pools: every pool of the cluster.
+    """
+    known, reader = Known(), OwnerReader(look)
+    try:
+        followers = list(islice(look.live.list_waiting_followers(), FOLLOWERS_MAX))
+    except ProvisionerError as error:
+        said = {"object": look.cluster, "error": str(error)}
+        _LOG.warning("the waiting follower pods could not be read", extra=said)
+        return
+    for pod in followers:
+        outcome: Outcome | Exception | None
+        try:
+            outcome = _judge(pod, reader, pools, known)
+        except ProvisionerError as error:
+            said = {"object": f"Pod {pod.namespace}/{pod.name}", "error": str(error)}
+            _LOG.warning("a follower pod could not be answered", extra=said)
+            continue
+        except Exception as error:  # noqa: BLE001 -- the net of this pod
+            outcome = error
+        if outcome is not None:
+            yield pod, outcome
+
+
+def _judge(pod: PodView, reader: OwnerReader, pools: PoolIndex, known: Known) -> Outcome | None:
+    look, kind = reader.look, find_kind_of_pod(pod)
+    waited = measure_seconds(pod.unschedulable_since, look.now())
+    young = not pod.unschedulable or (waited is not None and waited < look.settings.grace_seconds)
+    if young or pod.deleting or kind is None or kind.name not in look.settings.kinds:
+        return None
+    home = (kind.name, pod.namespace, kind.find_owner(pod))
+    if home not in known:
+        known[home] = look.live.get_workload(*home)
+    workload = known[home]
+    claim = find_claim(look.cluster, pod, workload)
+    if workload is None or claim is None or not look.answered.add(claim.hash):
+        return None
+    own = pools.list_claimed(claim.hash)
+    running = [pool for pool in own if pool.status == PoolStatus.RUNNING]
+    pool = next(iter((*running, *own)), None)
+    decision = judge_takers(look, pod, pools, pool.name) if pool else None
+    if decision is None and may_swap(workload):
+        decision = decide_shared(pod, *reader.read_use(workload, None, pools=pools))
+    if decision is None:
+        demand = find_demand(look.cluster, pod, add_disks(look, workload), look.settings)
+        looked_at = look.now()
+        decision = judge_unplaced(look, pod, pool, demand=demand)
+        if demand is not None and running and decision.verdict == Verdict.DELETE:
+            turn = Turn(look=look, demand=demand, pools=pools, looked_at=looked_at, pod=pod, workload=workload)
+            decision = give_up_lost(turn, pod, running[0]).decision
+    explain(look.live, decision, objects=(workload, pod))
+    subject, facts = f"Pod {pod.namespace}/{pod.name}", {"claim": describe_claim(claim)}
+    name = pool.name if pool else ""
+    return Outcome(decision=decision, cluster=look.cluster, pool=name, subject=subject, facts=facts)

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from shared.core.errors import ProvisionerError
-from shared.perform.explain import note_unwritten
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
+from shared.perform.tell import note_unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from shared.core.decisions import Verdict
 from shared.perform.admit_workloads import answer_queues
-from shared.perform.bounded_ports import bound_ports
+from shared.perform.limited_ports import bound_ports
 from shared.perform.resume_workloads import answer_asking
 from shared.perform.side_by_side import CLUSTERS_AT_ONCE, get_runner
 from shared.perform.sweep_leaders import answer_leaders

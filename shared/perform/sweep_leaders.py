@@ -12,16 +12,15 @@ from shared.core.decide.warm_pools import choose_displaced, decide_room, find_id
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import OutOfTime, ProvisionerError
 from shared.core.kinds.table import find_kind_of_pod
-from shared.perform.answer_demand import provision_pod
-from shared.perform.explain import explain
-from shared.perform.followers import judge_followers
+from shared.perform.answer_waiting import provision_pod
 from shared.perform.look import AnsweredClaims, is_fresh_leader
-from shared.perform.outcome import Outcome, describe_pool_outcome
 from shared.perform.pool_sizes import measure_elastic
 from shared.perform.release_pools import release_pool
 from shared.perform.resume_workloads import release_partial
+from shared.perform.serving_pools import judge_followers
 from shared.perform.shared_reads import SHARED_SECONDS
 from shared.perform.side_by_side import take_some
+from shared.perform.tell import Outcome, describe_pool_outcome, explain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

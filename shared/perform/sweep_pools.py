@@ -11,13 +11,12 @@ from shared.core.decide.collect import decide_collect, decide_over_cap, needs_ca
 from shared.core.decide.pool_facts import OwnerState, PoolFacts
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pools import sort_for_cap
-from shared.perform.explain import explain
+from shared.perform.changes import is_other
+from shared.perform.elastic_pools import shrink_pool
 from shared.perform.gather import Gathered, OwnerReader, gather_facts
-from shared.perform.guards import is_other
-from shared.perform.outcome import Outcome, describe_owner, describe_pool_outcome
 from shared.perform.pool_sizes import is_resizable
 from shared.perform.release_pools import is_due_for_a_look, release_pool
-from shared.perform.resize_pools import shrink_pool
+from shared.perform.tell import Outcome, describe_owner, describe_pool_outcome, explain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -16,8 +16,8 @@ from shared.core.decide.sweep_figures import PAID, is_idle, lacks_capacity
 from shared.core.errors import KindAbsent, OutOfTime, ProvisionerError, Throttled
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.times import measure_seconds
-from shared.perform.outcome import describe_claim, name_error
 from shared.perform.pool_sizes import is_resizable
+from shared.perform.tell import describe_claim, name_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.workloads import PodView
-    from shared.perform.outcome import Outcome
+    from shared.perform.tell import Outcome
 
 
 @dataclass(slots=True)

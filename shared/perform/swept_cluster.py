@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from shared.core.identity.pool_index import PoolIndex
 from shared.perform.creation_list import Creations
-from shared.perform.fillings import OptionalReads
+from shared.perform.limited_ports import OptionalReads, RestingPools
 from shared.perform.look import Look, RecentPools, share_reads
 from shared.perform.reservations import find_limits
-from shared.perform.resting_pools import RestingPools
 from shared.perform.sweep_report import ClusterFigures, DeletionCap
 
 if TYPE_CHECKING:

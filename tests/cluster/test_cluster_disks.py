@@ -13,7 +13,7 @@ from shared.core.ports import Ports
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_cluster import KubernetesCluster
-from shared.perform.disk_zones import add_disks
+from shared.perform.gather import add_disks
 from shared.perform.look import open_look
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
 from tests.builders import CLUSTER, ZONE, settings

@@ -23,7 +23,7 @@ from demo.stack.stack import Stack
 from shared.core import labels
 from shared.core.decide.filling import CREATION_TRIES_SECONDS
 from shared.core.times import format_time, parse_time
-from shared.perform.fillings import TRYING_SECONDS
+from shared.perform.gather import TRYING_SECONDS
 from tests.cli.cli_world import run
 from tests.kinds.living import LONG, Life
 from tests.lives.cloud import Cloud, wait_for

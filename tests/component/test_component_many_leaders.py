@@ -11,7 +11,7 @@ from shared.core.errors import Throttled
 from shared.core.identity.names import build_pool_name
 from shared.edges.threads import Threads
 from shared.perform import sweep_leaders
-from shared.perform.resting_pools import RestingPools
+from shared.perform.limited_ports import RestingPools
 from shared.perform.side_by_side import CALLS_AT_ONCE, PAUSE_SECONDS
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_template
 from tests.component.fakes import FakeNodePools, StepClock

@@ -112,7 +112,7 @@ def test_a_list_of_leaders_that_fails_in_any_way_stops_no_pool(world: World) -> 
     assert world.sweep()[1] == {"delete": 1, "errors": 1}
 
 
-@pytest.mark.parametrize("where", ["sweep_leaders", "followers"])
+@pytest.mark.parametrize("where", ["sweep_leaders", "serving_pools"])
 def test_a_pod_whose_kind_cannot_be_told_stops_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from shared.core.errors import Denied, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
-from shared.perform.fill_place import LIST_SECONDS
 from shared.perform.places import REMEMBERED_SECONDS, Places
+from shared.perform.settle import LIST_SECONDS
 from shared.perform.shared_reads import RecentReads
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool

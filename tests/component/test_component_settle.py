@@ -13,7 +13,7 @@ from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.messages import Message
-from shared.perform.fill_place import LIST_SECONDS
+from shared.perform.settle import LIST_SECONDS
 from shared.perform.shared_reads import RecentReads
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import (

@@ -28,7 +28,7 @@ from shared.core.errors import ProvisionerError, StaleView
 from shared.core.identity.names import Claim, PoolOwner, build_owner_labels
 from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
-from shared.perform import changes, gather, guards, make_attempt, release_pools, serving_pools
+from shared.perform import changes, gather, make_attempt, release_pools, serving_pools
 from shared.perform.sweep_report import DeletionCap
 from tests.simulation.campaigns import generalise
 from tests.simulation.known_findings import find_known
@@ -265,8 +265,8 @@ MUTATIONS = (
     Mutation(
         "no proof of the cluster",
         (
-            (guards, "is_proven", lambda _: lambda *_: True),
-            (guards, "is_other", lambda _: lambda *_: False),
+            (changes, "is_proven", lambda _: lambda *_: True),
+            (changes, "is_other", lambda _: lambda *_: False),
         ),
         seed=100,
     ),

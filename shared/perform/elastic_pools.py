@@ -1,115 +1,63 @@
-"""Gives an elastic pool the size that its pods need: more nodes by GKE's resize, fewer one by one.
+"""Shrinks elastic pools node by node, and gives one that cannot grow a second pool beside it.
 
 The taint on a node is the only record that the node is not needed.
+
+The second pool is of the next candidate of the list. The size of the first pool is reduced by the
+nodes that GKE has not created. So both pools together have no more nodes than the pods need. Only
+the sweep does this. The other functions see the second pool and do not change the first one. If the
+sweep ends between the two steps, the first pool grows again.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shared.core.decide.added_pools import (
     count_missing,
+    decide_addition,
     decide_giving_up,
+    is_short,
     list_sharing,
     may_add_pools,
 )
 from shared.core.decide.attempts import find_newest
 from shared.core.decide.demands import decide_planned_demand
-from shared.core.decide.error_answers import decide_gke_answer
 from shared.core.decide.freshness import LOOKS_MAX, is_fresh
+from shared.core.decide.provision import decide_provision
 from shared.core.decide.resize import (
     NodeState,
     Shrink,
-    decide_growth,
     decide_marking,
     decide_shrink,
     plan_shrink,
 )
-from shared.core.decisions import Verdict
+from shared.core.decisions import Reason, Verdict
 from shared.core.demand.demand import Demand
-from shared.core.errors import Busy, InvalidRequest, NoCapacity, OldLook, StaleView
+from shared.core.errors import OldLook
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.elastic import list_elastic
 from shared.core.settings import Mode
-from shared.perform.changes import mark_nodes, remove_nodes, resize_pool
+from shared.perform.changes import expect_owner, mark_nodes, remove_nodes
 from shared.perform.gather import read_namespace_obstacle
+from shared.perform.make_attempt import create_allowed
 from shared.perform.pool_sizes import measure_pools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from shared.core.decide.attempts import AttemptDecision
     from shared.core.decisions import Decision
+    from shared.core.identity.pool_index import PoolIndex
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import SurplusMark
-    from shared.core.workloads import WorkloadView
+    from shared.core.workloads import PodView, WorkloadView
     from shared.perform.look import Look, Turn
     from shared.perform.sweep_report import SweepReport
 
 
-def grow_pool(turn: Turn, pool: PoolSnapshot, *, read_at: float | None) -> Decision:
-    """Give a running elastic pool nodes for all of its pods.
-
-    GKE refuses a resize while another one is in progress, and accepts a smaller size. So the size
-    is measured again when the measurement is too old, and the pool never becomes smaller. If the
-    claim may have several pools, they are listed after that: a pool gives nodes up only when a
-    later one follows, and then it does not grow.
-
-    Args:
-        turn: of the pods.
-        pool: their running pool.
-        read_at: when the pool itself was read, in unix seconds; None if it comes from a list.
-
-    Raises:
-        Retryable: GKE could not be asked, each look took too long, or a person changed the owner.
-    """
-    look, demand = turn.look, turn.demand
-    turn = dataclasses.replace(turn, replaced=(), make_room=None)
-    for _ in range(LOOKS_MAX):
-        looked_at = look.now()
-        size = look.ports.pools.measure(pool)
-        usage = look.limits.measure(demand, pool.name) if look.limits else None
-        decision = decide_growth(demand, pool.name, size=size, settings=look.settings, usage=usage)
-        if decision.verdict != Verdict.RESIZE:
-            return decision
-        if obstacle := read_namespace_obstacle(look, demand):
-            return obstacle
-        if may_add_pools(demand):
-            _expect_newest(turn, pool)
-        elif read_at is None or not is_fresh(read_at, now=look.now()):
-            _expect_owner(look, pool)
-        try:
-            return resize_pool(turn, pool.name, decision, looked_at=looked_at)
-        except OldLook:
-            continue
-        except (Busy, NoCapacity, InvalidRequest) as error:
-            return decide_gke_answer(pool.name, "resized", error)
-    raise OldLook(f"node pool {pool.name} was not resized, because each look at it took too long")
-
-
-def _expect_newest(turn: Turn, pool: PoolSnapshot) -> None:
-    """List the pools again: another function may have added one since.
-
-    Raises:
-        StaleView: the pool is gone, not ours any more, or not the newest of its claim.
-    """
-    pools, claim = turn.look.list_pools(), turn.demand.claim
-    sharing, newest = list_sharing(turn.demand, pools), find_newest(pools.list_claimed(claim.hash))
-    later = newest is not None and newest.status == PoolStatus.ERROR and newest.name != pool.name
-    if later or not sharing or sharing[-1].name != pool.name:
-        raise StaleView(f"node pool {pool.name} is not the newest one of {claim}, so it does not grow")
-
-
-def _expect_owner(look: Look, pool: PoolSnapshot) -> None:
-    """Read a pool again: a list may be minutes old, and a person may have removed our labels since.
-
-    Raises:
-        StaleView: the pool is gone, or its labels name another owner, or none.
-    """
-    found = look.get_pool(pool.name)
-    if found is None or found.owner != pool.owner:
-        raise StaleView(f"the labels of node pool {pool.name} have changed since they were read")
+_MAY_BE_SHORT = (Reason.POOL_SERVES, Reason.POOL_DEGRADED)
 
 
 def shrink_pool(
@@ -138,7 +86,7 @@ def shrink_pool(
     seen = _look(look, pool, workload, owned)
     if seen is None or (seen.plan == Shrink() and not seen.missing):
         return None
-    _expect_owner(look, pool)
+    expect_owner(look, pool)
     if seen.missing:  # another pool of the claim has them
         decision = decide_giving_up(pool.name, seen.missing, wanted=seen.wanted)
         objects = len(seen.marks)
@@ -212,7 +160,7 @@ def _remove(
         seen = _look(look, pool, fresh, owned)
         if seen is None or not seen.plan.remove:
             return None
-        _expect_owner(look, pool)
+        expect_owner(look, pool)
         if not is_fresh(looked_at, now=look.now(), objects=len(seen.marks)):
             continue
         allowed = budget.take_removals(len(seen.plan.remove), look.settings.sweep_deletions_max)
@@ -258,3 +206,134 @@ def _state(name: str, mark: SurplusMark | None, used: frozenset[str]) -> NodeSta
         surplus_since=mark.since if mark else None,
         closed=bool(mark and mark.closed),
     )
+
+
+def share_nodes(
+    look: Look, demand: Demand, attempts: Sequence[int], pools: PoolIndex
+) -> tuple[Demand, Sequence[int]]:
+    """Return the nodes that the newest pool of a claim should have, and its attempt.
+
+    The earlier ones keep what they have. A failed attempt is followed only if nodes are missing.
+
+    Args:
+        look: at the cluster.
+        demand: all nodes that the pods need.
+        attempts: to look at if the claim does not have several pools.
+        pools: every pool of the cluster.
+
+    Raises:
+        Retryable: GKE could not be asked.
+    """
+    sharing = list_sharing(demand, pools)
+    if not may_add_pools(demand) or not sharing:
+        return demand, attempts
+    last, sizes = sharing[-1], dict[str, int]()
+    newest = find_newest([each for each in pools.list_claimed(demand.claim.hash) if _is_known(each)])
+    if newest is not None and newest.status == PoolStatus.ERROR and newest != last:
+        sizes = measure_pools(sharing, look.ports)
+        if count_missing(demand, sizes):
+            return demand.with_nodes(count_missing(demand, sizes)), [_get_attempt(newest)]
+    sizes = sizes or measure_pools(sharing[:-1], look.ports)
+    return demand.with_nodes(count_missing(demand, sizes, apart=last.name)), [_get_attempt(last)]
+
+
+def _is_known(pool: PoolSnapshot) -> bool:
+    return pool.status != PoolStatus.STOPPING
+
+
+@dataclass(frozen=True, slots=True)
+class _Short:
+    """A pool that has been asked for more nodes, and has got none for long."""
+
+    pool: PoolSnapshot
+    nodes: int
+    missing: Sequence[str]
+    sharing: Sequence[PoolSnapshot]
+
+    @property
+    def is_newest(self) -> bool:
+        return self.pool is self.sharing[-1]
+
+
+def add_pool(turn: Turn, pod: PodView, found: AttemptDecision, *, wanted: int) -> AttemptDecision | None:
+    """Create a pool on the next candidate if the newest one could not grow; None if it need not be.
+
+    The pools, their sizes and the nodes are read now. The sizes are read again after the nodes that
+    are missing were given up, so a node that came meanwhile is not asked for twice. What an earlier
+    pool gives up, the newest one gets at a later look.
+
+    Args:
+        turn: of the pods, with the nodes that the newest pool should have.
+        pod: it waits.
+        found: what was decided about that pool.
+        wanted: all nodes that the pods need.
+
+    Raises:
+        Retryable: something could not be read, has changed, or took too long.
+    """
+    look, demand = turn.look, turn.demand
+    if look.cap is None or not may_add_pools(demand) or found.decision.reason not in _MAY_BE_SHORT:
+        return None
+    turn = replace(turn, looked_at=look.now(), pools=look.list_pools())
+    short = _find_short(turn, found, pod)
+    if short is None:
+        return None
+    following = _decide_following(turn, short, found, pod)
+    act = following.decision
+    done = _give_up_missing(turn, short, act)
+    if done is not act or act.verdict != Verdict.CREATE:
+        return replace(following, decision=done)
+    left = count_missing(demand.with_nodes(wanted), measure_pools(short.sharing, look.ports))
+    if not left:
+        return None  # they came meanwhile, or their machines are there and GKE repairs them
+    if look.limits:
+        look.limits.forget()
+    return create_allowed(replace(turn, demand=demand.with_nodes(left)), following)
+
+
+def _give_up_missing(turn: Turn, short: _Short, act: Decision) -> Decision:
+    """Give up the nodes that GKE has not made, if that follows; return what came of it."""
+    look = turn.look.unshared()
+    if act.verdict not in (Verdict.CREATE, Verdict.RESIZE):
+        return act
+    if stopped := read_namespace_obstacle(look, turn.demand):
+        return stopped
+    return remove_nodes(look, short.pool, short.missing, act, looked_at=turn.looked_at) if short.missing else act
+
+
+def _find_short(turn: Turn, found: AttemptDecision, pod: PodView) -> _Short | None:
+    """Return the first pool of the claim that is short of nodes.
+
+    An earlier one counts only if it can give nodes up.
+    """
+    look, demand = turn.look.unshared(), turn.demand
+    sharing, newest = list_sharing(demand, turn.pools), find_newest(turn.own)
+    if not sharing or newest != sharing[-1] or _get_attempt(newest) != found.attempt:
+        return None
+    for pool in sharing:
+        if pool.status == PoolStatus.PROVISIONING:
+            continue
+        size, nodes = look.ports.pools.measure(pool), look.live.list_pool_nodes(pool.name)
+        wants = demand if pool is sharing[-1] else demand.with_nodes(size)
+        if not is_short(wants, pod, pool, nodes, size=size, now=turn.looked_at, settings=look.settings):
+            continue
+        missing = look.ports.pools.list_missing(pool)
+        if missing or pool is sharing[-1]:
+            return _Short(pool, len(nodes), missing, sharing)
+    return None
+
+
+def _decide_following(turn: Turn, short: _Short, found: AttemptDecision, pod: PodView) -> AttemptDecision:
+    demand, now = turn.demand, turn.looked_at
+    create = decide_provision(demand, None, now=now, settings=turn.look.settings)
+    if create.verdict != Verdict.CREATE:
+        return replace(found, decision=create)
+    if not short.is_newest:
+        given_up = decide_giving_up(short.pool.name, short.missing, wanted=short.nodes)
+        return replace(found, decision=given_up)
+    used = {_get_attempt(each) for each in turn.own}
+    return decide_addition(demand, create, pod, short.pool, short.nodes, used=used, now=now)
+
+
+def _get_attempt(pool: PoolSnapshot) -> int:
+    return pool.owner.attempt if pool.owner else 0
