@@ -242,7 +242,13 @@ class SimCluster:
 
     def _leave(self, pod: SimPod, node: Node) -> None:
         node.pods.remove(pod)
-        node.pool.used_at = self.world.time.now
+        self._note_use(pod, node.pool)
+
+    def _note_use(self, pod: SimPod, pool: Pool) -> None:
+        owner, now = pool.owner, self.world.time.now
+        pool.used_at = now
+        if owner and (pod.workload.uid, pod.plan.slice_name) != (owner.owner_uid, owner.slice_name):
+            pool.lent_at = now
 
     # --- nodes ------------------------------------------------------------------------------------
 
@@ -311,7 +317,7 @@ class SimCluster:
         self.world.tell(f"pod {pod.view.name} is bound to {node.name}")
         pod.node, pod.bound_at = node, now
         node.pods.append(pod)
-        node.pool.used_at = now
+        self._note_use(pod, node.pool)
         self.world.judge.see_binding(node.pool, pod.workload)
         pod.view = replace(
             pod.view, node_name=node.name, phase="Running", unschedulable=False, unschedulable_since=None

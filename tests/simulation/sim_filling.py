@@ -141,7 +141,8 @@ class FillJudge:
             for pool in self._world.gke.pools[cluster.name].values():
                 if pool.owner and pool.owner.claim_hash and self._keeps_nodes(pool, run.began - BOTH_SECONDS):
                     found.setdefault(pool.owner.claim_hash, []).append(pool)
-            for claim, both in found.items():
+            for claim, several in found.items():
+                both = select_ways(several)
                 if len(both) > 1 and not cluster.stop_mode and claim not in self.late_claims:
                     names = " and ".join(each.name for each in both)
                     self._world.judge.report("one way", f"{names} of one slice have nodes for a minute")
@@ -189,6 +190,15 @@ class FillJudge:
             pod.live and pod.workload is made and pod.plan.slice_name == pool.owner.slice_name for pod in pods
         )
         return made if waits else None
+
+
+def select_ways(pools: list[Pool]) -> list[Pool]:
+    """Return the pools of a claim but for those that other slices used when the newest was made.
+
+    Such a pool was the reason to make the newest one: it is no earlier way.
+    """
+    newest = max(pools, key=lambda each: each.made_at)
+    return [each for each in pools if each is newest or each.lent_at < newest.made_at]
 
 
 def fits(pool: Pool, made: Workload) -> bool:

@@ -51,6 +51,8 @@ class Pool:
     """Since when GKE says that it runs."""
     used_at: float = 0.0
     """When a pod with accelerators was last on it."""
+    lent_at: float = 0.0
+    """When a pod of another slice than its own was last on it."""
     relabelled_at: float = 0.0
     """When a person last changed its labels."""
     made_nodes: int = 0

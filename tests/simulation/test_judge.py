@@ -8,6 +8,7 @@ import pytest
 
 from shared.core.identity.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation
+from tests.simulation.sim_filling import select_ways
 from tests.simulation.sim_pool_bodies import Pool
 from tests.simulation.sim_process import prepared
 from tests.simulation.sim_run import run_story
@@ -118,3 +119,18 @@ def test_nodes_are_counted_only_if_they_come_after_a_young_look(
 
     assert world.fills.count_late_nodes(pool, run) is counted
     assert world.fills.late_machines == int(counted)
+
+
+@pytest.mark.parametrize(("used", "lent", "ways"), [(0, 0, 2), (500, 0, 2), (500, 90, 2), (500, 500, 1)])
+def test_a_pool_that_another_slice_used_is_no_way_that_was_left(used: int, lent: int, ways: int) -> None:
+    """Seed 7005724: a slice ran on the pool of another one, which got a second pool.
+
+    Then the spec changed, and both pools were idle until the next sweep.
+    """
+    pools = [
+        Pool("c", name, {}, PoolStatus.RUNNING, 2, "ct4p-hightpu-4t", "2x2x2", START + at)
+        for name, at in (("first", 10), ("second", 100))
+    ]
+    pools[0].used_at, pools[0].lent_at = START + used, START + lent
+
+    assert len(select_ways(pools)) == ways
