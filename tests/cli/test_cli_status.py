@@ -72,6 +72,16 @@ def test_looking_changes_nothing(world: World) -> None:
     assert world.cluster.notices == {}
 
 
+def test_a_slice_that_a_limit_refuses_is_shown_so(world: World) -> None:
+    world.pools.pools.clear()
+    world.pools.add(CLUSTER, a_pool(age_seconds=300))
+    world.use(limit_chips=16)
+
+    (row,) = read_status(world.ports).waiting
+
+    assert (row.decision, row.reason) == ("refuse", "limit_reached")
+
+
 def test_a_warm_pool_is_shown_with_its_idle_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.use(idle_seconds=1800)
     world.pools.pools.clear()
