@@ -6,7 +6,10 @@ https://github.com/ai-on-gke/tpu-provisioner.
 
 from __future__ import annotations
 
+import base64
 import difflib
+import functools
+import hashlib
 import re
 
 # --- the owner of a pool (node labels, written once at creation) ---
@@ -96,6 +99,7 @@ _OWN_DOMAIN = "tpu-provisioner.cloud.google.com/"
 _ALIKE = 0.8
 
 
+@functools.lru_cache(maxsize=1024)
 def resembles_own_key(key: str) -> bool:
     """Return whether a key is of our domain, or is written almost like one of ours."""
     if key.startswith(_OWN_DOMAIN):
@@ -171,3 +175,10 @@ def is_reserved(key: str) -> bool:
     """Return whether a label's domain is one of Google or Kubernetes, whose labels GKE sets."""
     domain, slash, _ = key.rpartition("/")
     return bool(slash) and bool(_RESERVED.fullmatch(domain))
+
+
+def hash_text(text: str, characters: int) -> str:
+    """Return the first characters of a hash in lower-case base 32, at most 48, for labels."""
+    digest = hashlib.sha256(text.encode()).digest()
+    # Five bytes make eight characters, and the encoder is slow.
+    return base64.b32encode(digest[: -(-characters // 8) * 5]).decode().lower()[:characters]

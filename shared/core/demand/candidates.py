@@ -7,8 +7,6 @@ policy is left out, because a policy is for many workloads.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -65,8 +63,7 @@ class Candidate:
         """Return 40 bits over its fields, which tell it from the others of a list."""
         capacity = self.capacity
         said = (capacity.tier, capacity.reservation_path, str(capacity.max_run_duration_seconds), self.zone)
-        digest = hashlib.sha256("\n".join(said).encode()).digest()
-        return base64.b32encode(digest).decode().lower()[:_DIGEST_CHARACTERS]
+        return labels.hash_text("\n".join(said), _DIGEST_CHARACTERS)
 
 
 def read_candidates(

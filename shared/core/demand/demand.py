@@ -6,9 +6,7 @@ pod against that spec. Free text is used only within the operator's allow-lists.
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -115,6 +113,8 @@ class Demand:
         index = attempt % self.choices
         chosen = self.candidates[index]
         source = chosen.nodes_from or self.nodes_from
+        if (index, source) == (self.index, self.nodes_from):
+            return self
         return dataclasses.replace(
             self, index=index, capacity=chosen.capacity, zone=chosen.zone, nodes_from=source
         )
@@ -157,8 +157,7 @@ class Demand:
         )
         if self.shape.gpus:
             asked += (self.shape.accelerator, _write_gpus(self.shape.gpus))
-        digest = hashlib.sha256("\n".join(asked).encode()).digest()
-        text = base64.b32encode(digest).decode().lower()[:_FINGERPRINT_CHARACTERS]
+        text = labels.hash_text("\n".join(asked), _FINGERPRINT_CHARACTERS)
         return f"{FINGERPRINT_VERSION}-{text}"
 
 

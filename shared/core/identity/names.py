@@ -6,8 +6,6 @@ same in full, and a pool that is found by name is always checked by its labels.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,9 +58,7 @@ class Claim:
         """Return 120 bits over every field, in lower-case base 32."""
         parts = (self.cluster, self.kind, self.namespace, self.name, self.owner_uid, self.slice_key)
         # Each part has its length before it, so that two claims never have the same text.
-        text = "".join(f"{len(part)}:{part}" for part in parts)
-        digest = hashlib.sha256(text.encode()).digest()
-        return base64.b32encode(digest).decode().lower()[:CLAIM_CHARACTERS]
+        return labels.hash_text("".join(f"{len(part)}:{part}" for part in parts), CLAIM_CHARACTERS)
 
     @property
     def slice_name(self) -> str:

@@ -6,9 +6,7 @@ workload's spec give the same name. `shared.core.decide.resize` decides the size
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import hashlib
 import re
 from typing import TYPE_CHECKING
 
@@ -64,9 +62,7 @@ def name_shape(template: PodTemplate) -> str:
     asked += [f"{key}~{template.labels[key]}" for key in sorted(set(copied)) if key in template.labels]
     asked += sorted({f"topology {each.key}" for each in template.topology_terms if each.needs_label})
     asked += ["claims"] * template.claims_devices
-    text = "".join(f"{len(part)}:{part}" for part in asked)
-    digest = hashlib.sha256(text.encode()).digest()
-    return base64.b32encode(digest).decode().lower()[:_DIGEST_CHARACTERS]
+    return labels.hash_text("".join(f"{len(part)}:{part}" for part in asked), _DIGEST_CHARACTERS)
 
 
 def name_elastic(workload_name: str, template: PodTemplate) -> str:
@@ -119,7 +115,8 @@ def merge_requests(one: PodTemplate, other: PodTemplate) -> PodTemplate:
 
 def leave_out_elastic(workload: WorkloadView) -> WorkloadView:
     """Return the workload with only the groups that are slices."""
-    return dataclasses.replace(workload, groups=tuple(group for group in workload.groups if not is_elastic(group)))
+    slices = tuple(group for group in workload.groups if not is_elastic(group))
+    return workload if len(slices) == len(workload.groups) else dataclasses.replace(workload, groups=slices)
 
 
 def find_slice(kind: Kind, pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
@@ -128,9 +125,9 @@ def find_slice(kind: Kind, pod: PodView, workload: WorkloadView) -> SliceOfPod |
     Raises:
         SliceUnknown: the spec has no pods of its shape; or as `Kind.find_slice`.
     """
-    name = name_elastic(workload.name, pod.template)
     group = kind.find_group(pod, workload)
     wanted = list_elastic(workload) if group is None or is_elastic(group) else []
+    name = name_elastic(workload.name, pod.template) if wanted else ""
     for each in wanted:
         if each.name == name:
             return each
