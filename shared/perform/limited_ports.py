@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from shared.core.errors import Denied, OutOfTime, Throttled
 from shared.perform.side_by_side import PAUSE_SECONDS
 
 if TYPE_CHECKING:
-    from shared.core.ports import Clock, Cluster, NodePools, Ports, Queues
+    from shared.core.ports import Clock, NodePools, Ports
 
 
 READS_MAX = 300
@@ -47,14 +47,17 @@ def bound_ports(ports: Ports, until: float) -> Ports:
     time.
     """
     until = min(until, ports.until)
+
+    def bound(port: object) -> Any:
+        inner = port.port if isinstance(port, _Bounded) else port  # which was bound to a later time
+        return _Bounded(inner, ports.clock, until)
+
     return dataclasses.replace(
         ports,
         until=until,
-        pools=cast("NodePools", _Bounded(ports.pools, ports.clock, until)),
-        clusters={
-            name: cast("Cluster", _Bounded(live, ports.clock, until)) for name, live in ports.clusters.items()
-        },
-        queues={name: cast("Queues", _Bounded(each, ports.clock, until)) for name, each in ports.queues.items()},
+        pools=bound(ports.pools),
+        clusters={name: bound(live) for name, live in ports.clusters.items()},
+        queues={name: bound(each) for name, each in ports.queues.items()},
     )
 
 

@@ -123,7 +123,8 @@ class RecentReads:
     def __init__(self, clock: Clock, seconds: float) -> None:
         """Prepare; nothing is read yet."""
         self._clock, self._seconds = clock, seconds
-        self._lock, self._known = threading.Lock(), dict[str | tuple[str, ...], OneRead]()
+        self._lock = threading.Lock()
+        self._known: dict[str | tuple[str, ...], OneRead] = {}
 
     def share(self, key: str | tuple[str, ...], read: Callable[[], T]) -> T:
         """Return what was read for a key; who asks while it is being read waits for it.

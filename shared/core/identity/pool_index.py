@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, overload
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar, overload
 
 if TYPE_CHECKING:
+    from shared.core.identity.names import PoolOwner
     from shared.core.identity.pools import PoolSnapshot
+
+T = TypeVar("T")
 
 
 class PoolIndex(Sequence["PoolSnapshot"]):
@@ -17,15 +21,29 @@ class PoolIndex(Sequence["PoolSnapshot"]):
         self._pools = tuple(pools)
         self._sums: dict[Callable[[PoolSnapshot], int], Counter[str]] = {}
         self._chosen: dict[Callable[[PoolSnapshot], bool], PoolIndex] = {}
-        self._by_name = {pool.name: pool for pool in self._pools}
-        self._by_owner: defaultdict[str, list[PoolSnapshot]] = defaultdict(list)
-        self._by_claim: defaultdict[str, list[PoolSnapshot]] = defaultdict(list)
-        self._by_home: defaultdict[tuple[str, str, str], list[PoolSnapshot]] = defaultdict(list)
+
+    @cached_property
+    def _by_name(self) -> dict[str, PoolSnapshot]:
+        return {pool.name: pool for pool in self._pools}
+
+    @cached_property
+    def _by_owner(self) -> dict[str, list[PoolSnapshot]]:
+        return self._group(lambda owner: owner.owner_uid)
+
+    @cached_property
+    def _by_claim(self) -> dict[str, list[PoolSnapshot]]:
+        return self._group(lambda owner: owner.claim_hash)
+
+    @cached_property
+    def _by_home(self) -> dict[tuple[str, str, str], list[PoolSnapshot]]:
+        return self._group(lambda owner: (owner.kind, owner.namespace, owner.name))
+
+    def _group(self, name: Callable[[PoolOwner], T]) -> dict[T, list[PoolSnapshot]]:
+        found: dict[T, list[PoolSnapshot]] = {}
         for pool in self._pools:
             if pool.owner is not None:
-                self._by_home[pool.owner.kind, pool.owner.namespace, pool.owner.name].append(pool)
-                self._by_owner[pool.owner.owner_uid].append(pool)
-                self._by_claim[pool.owner.claim_hash].append(pool)
+                found.setdefault(name(pool.owner), []).append(pool)
+        return found
 
     @classmethod
     def of(cls, pools: Sequence[PoolSnapshot]) -> PoolIndex:
