@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import logging
+import sys
+from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+from shared.core.decide.demands import decide_demand, decide_planned_demand
+from shared.core.decide.failures import classify_failure
 from shared.core.demand.demand import Demand
-from shared.core.identity import pools
-from shared.core.identity.names import Claim, parse_owner
+from shared.core.identity.names import build_pool_name, parse_owner
+from shared.core.kinds.elastic import find_slice, leave_out_elastic, list_elastic
+from shared.core.kinds.table import list_slices
 from shared.perform import reservations, shared_reads
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.virtual_time import TaskLock, VirtualTime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator
 
-    from shared.core.identity.names import PoolOwner
-
+Function = Callable[..., Any]
+PURE: tuple[Function, ...] = (
+    parse_owner,
+    build_pool_name,
+    leave_out_elastic,
+    list_elastic,
+    list_slices,
+    find_slice,
+    decide_demand,
+    decide_planned_demand,
+    classify_failure,
+)
+"""Functions of the product that a story asks again and again about the same values."""
 MEMORY_MAX = 10_000
 
 
@@ -34,9 +49,13 @@ def prepared() -> Iterator[None]:
         # Locks are held across calls of ports, so tasks need their own.
         for module in (shared_reads, reservations):
             stack.enter_context(patch.object(module, "threading", SimpleNamespace(Lock=TaskLock)))
-        stack.enter_context(patch.object(pools, "parse_owner", _remember_owners()))
-        stack.enter_context(patch.object(Claim, "hash", property(_remember(_get(Claim, "hash")))))
-        stack.enter_context(patch.object(Demand, "fingerprint", property(_choose(_get(Demand, "fingerprint")))))
+        for plain in PURE:
+            remembering, name = _remember(plain), plain.__name__
+            for module in [each for known, each in sys.modules.items() if known.startswith("shared.")]:
+                if vars(module).get(name) is plain:
+                    stack.enter_context(patch.object(module, name, remembering))
+        fingerprint = _choose(_remember(vars(Demand)["fingerprint"].fget))
+        stack.enter_context(patch.object(Demand, "fingerprint", property(fingerprint)))
         log.addHandler(watch)
         log.propagate = False
         logging.disable(logging.ERROR)
@@ -61,31 +80,24 @@ class _Bugs(logging.Handler):
             run.bugs.append(trace[-1] if trace else record.getMessage())
 
 
-def _get(kind: type, name: str) -> Callable[[Any], str]:
-    """Return the function of a property."""
-    found = vars(kind)[name]
-    plain: Callable[[Any], str] = found.func if isinstance(found, functools.cached_property) else found.fget
-    return plain
+def _remember(plain: Function) -> Function:
+    """Return a pure function with a memory, which knows what it was given by identity.
 
+    It keeps what it was given, so that no other value can have that identity. Nothing changes a
+    value in place: neither the product, nor a story.
+    """
+    known: dict[tuple[int, ...], tuple[tuple[Any, ...], Any]] = {}
 
-def _remember(plain: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Return the same function of a frozen value, with a memory."""
-    return functools.lru_cache(MEMORY_MAX)(plain)
-
-
-def _remember_owners() -> Callable[[Mapping[str, str]], PoolOwner | None]:
-    """Return `parse_owner` with a memory: no story changes labels in place."""
-    known: dict[int, tuple[Mapping[str, str], PoolOwner | None]] = {}
-
-    def read(found: Mapping[str, str]) -> PoolOwner | None:
-        entry = known.get(id(found))
-        if entry is None or entry[0] is not found:
-            if len(known) > MEMORY_MAX:
+    def call(*given: Any) -> Any:
+        key = tuple(map(id, given))
+        entry = known.get(key)
+        if entry is None:
+            if len(known) >= MEMORY_MAX:
                 known.clear()
-            entry = known[id(found)] = (found, parse_owner(found))
+            entry = known[key] = (given, plain(*given))
         return entry[1]
 
-    return read
+    return call
 
 
 def _choose(plain: Callable[[Demand], str]) -> Callable[[Demand], str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import functools
-from collections import defaultdict
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
@@ -122,7 +121,7 @@ class World:
         self.calls = 0
         self._uids = 0
         self.ports = self._build_ports()
-        self._places: defaultdict[str, Places] = defaultdict(Places)
+        self._ports_of: dict[str, Ports] = {}
         """By function, since each one runs in processes of its own."""
 
     def _build_ports(self) -> Ports:
@@ -146,6 +145,11 @@ class World:
             dead_letters=self.dead_letters,
             threads=self.time.run_side_by_side,
         )
+
+    def _get_ports(self, function: str) -> Ports:
+        if function not in self._ports_of:
+            self._ports_of[function] = dataclasses.replace(self.ports, places=Places())
+        return self._ports_of[function]
 
     # --- words for others -------------------------------------------------------------------------
 
@@ -225,9 +229,7 @@ class World:
         def work() -> None:
             status = 0
             try:
-                ports = dataclasses.replace(self.ports, places=self._places[sent.function])
-                answer = deliver(sent.function, sent.body, ports, {})
-                status = answer.status
+                status = deliver(sent.function, sent.body, self._get_ports(sent.function), {}).status
             except Crash:
                 self.tell("crashes")
             except GreenletExit:
@@ -267,8 +269,7 @@ class World:
 
         def work() -> None:
             try:
-                ports = dataclasses.replace(self.ports, places=self._places["sweep"])
-                answer, counts = deliver_sweep(ports, {})
+                answer, counts = deliver_sweep(self._get_ports("sweep"), {})
                 if self.settled and counts.get("errors"):
                     self.judge.errors_at_rest += 1
                 elif self.settled and not run.swapped:

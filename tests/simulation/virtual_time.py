@@ -55,6 +55,7 @@ class VirtualTime:
         self.now = start
         self._queue: list[tuple[float, int, Callable[[], object]]] = []
         self._count = 0
+        self._until = start
         self._main = getcurrent()
         self._tasks: list[Task] = []
 
@@ -91,7 +92,11 @@ class VirtualTime:
     def pause(self, seconds: float) -> None:
         """Let others go on for so long. Only tasks may call it."""
         self._count += 1
-        heappush(self._queue, (self.now + seconds, self._count, getcurrent().switch))
+        when, queue = self.now + seconds, self._queue
+        if when <= self._until and not (queue and queue[0][0] <= when):
+            self.now = when  # nothing else is due before
+            return
+        heappush(queue, (when, self._count, getcurrent().switch))
         self._main.switch()
 
     def run_side_by_side(
@@ -137,7 +142,7 @@ class VirtualTime:
 
     def run_until(self, until: float) -> None:
         """Let everything happen that is due by a moment, then be there."""
-        queue = self._queue
+        queue, self._until = self._queue, until
         while queue and queue[0][0] <= until:
             self.now, _, action = heappop(queue)
             action()
