@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from shared.core.counts import bound_count
-from shared.core.errors import Unavailable
+from shared.core.errors import NotFound, Unavailable
+from shared.core.identity.pools import PoolStatus
 from shared.core.ports import FillError, Machines
 from shared.core.times import parse_time
 from shared.json_text import JSON_ERRORS
@@ -102,10 +103,20 @@ class InstanceGroups:
     def measure(self, pool: PoolSnapshot) -> int:
         """Return how many machines the groups should have.
 
+        GKE may name a group that does not exist (Terraform leaves such a group out). A failed pool
+        has no machines there.
+
         Raises:
             ProvisionerError: a group could not be read.
         """
-        return sum(max(0, bound_count(self._get(group).target_size)) for group in _list_groups(pool))
+        size = 0
+        for group in _list_groups(pool):
+            try:
+                size += max(0, bound_count(self._get(group).target_size))
+            except NotFound:
+                if pool.status != PoolStatus.ERROR:
+                    raise
+        return size
 
     def list_missing(self, pool: PoolSnapshot) -> list[str]:
         """Return the names of the machines that the groups are creating, again and again.

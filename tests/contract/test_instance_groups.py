@@ -5,6 +5,7 @@ https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,13 @@ def test_nodes_of_a_pool_with_two_instance_groups_are_removed_from_their_own_gro
             {"instances": ["zones/us-a/instances/gke-c-p-11111111-bbbb"]},
         ),
     ]
+
+
+def test_only_a_failed_pool_may_name_a_group_that_does_not_exist() -> None:
+    groups, pool = InstanceGroups(_Compute(get=NotFound("gone"))), a_pool_in("us-a/g")
+    assert groups.measure(dataclasses.replace(pool, status=PoolStatus.ERROR)) == 0
+    with pytest.raises(NotFound):
+        groups.measure(pool)
 
 
 def test_the_instances_that_a_group_creates_are_missing() -> None:
