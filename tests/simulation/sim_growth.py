@@ -37,7 +37,7 @@ def choose_end(gke: GkePools, pool: Pool) -> tuple[PoolStatus, str]:
 def name_missing(gke: GkePools, pool: Pool) -> list[str]:
     """Return names for the nodes of a pool that GKE tries to make."""
     nodes = gke.world.clusters[pool.cluster].list_nodes_of(pool.name)
-    count = pool.size - len(nodes) if pool.status in RESTING else 0
+    count = pool.size - len(nodes) if pool.status in (*RESTING, PoolStatus.ERROR) else 0
     return [f"{pool.name}-missing{index}" for index in range(count)]
 
 

@@ -60,16 +60,23 @@ def _find_excess(world: World, run: Invocation, pool: Pool, nodes: int) -> str:
         and each.owner
         and owner
         and each.owner.claim_hash == owner.claim_hash
-        and each.status in LIVE
+        and _count_nodes(world, each)
     ]
     if not others or made is None or world.faults.stale_seconds:
         return ""
     asked = run.find_call_began() - 1
     late = any(each.made_at > asked for each in others) or now - made.changed_at < CHANGED_SECONDS
-    total, wanted = nodes + sum(each.size for each in others), count_wanted(made)
+    total, wanted = nodes + sum(_count_nodes(world, each) for each in others), count_wanted(made)
     if late or total <= wanted:
         return ""
     return f"{pool.name} with {nodes} nodes makes {total} of {made.kind} {made.name}, which wants {wanted}"
+
+
+def _count_nodes(world: World, pool: Pool) -> int:
+    """Return how many nodes a pool is to have; of one whose creation failed, how many it has."""
+    if pool.status == PoolStatus.ERROR:
+        return len(world.clusters[pool.cluster].list_nodes_of(pool.name))
+    return pool.size if pool.status in LIVE else 0
 
 
 def _find_owner(world: World, pool: Pool) -> Workload | None:
