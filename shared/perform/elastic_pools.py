@@ -227,18 +227,10 @@ def share_nodes(
     sharing = list_sharing(demand, pools)
     if not may_add_pools(demand) or not sharing:
         return demand, attempts
-    last, sizes = sharing[-1], dict[str, int]()
-    newest = find_newest([each for each in pools.list_claimed(demand.claim.hash) if _is_known(each)])
-    if newest is not None and newest.status == PoolStatus.ERROR and newest != last:
-        sizes = measure_pools(sharing, look.ports)
-        if count_missing(demand, sizes):
-            return demand.with_nodes(count_missing(demand, sizes)), [_get_attempt(newest)]
-    sizes = sizes or measure_pools(sharing[:-1], look.ports)
+    last, sizes = sharing[-1], measure_pools(sharing[:-1], look.ports)
+    if last.status == PoolStatus.ERROR and not count_missing(demand, sizes):
+        last = next((each for each in reversed(sharing) if sizes.get(each.name)), last)
     return demand.with_nodes(count_missing(demand, sizes, apart=last.name)), [_get_attempt(last)]
-
-
-def _is_known(pool: PoolSnapshot) -> bool:
-    return pool.status != PoolStatus.STOPPING
 
 
 @dataclass(frozen=True, slots=True)

@@ -327,11 +327,9 @@ def _expect_newest(turn: Turn, pool: PoolSnapshot) -> None:
     Raises:
         StaleView: the pool is gone, not ours any more, or not the newest of its claim.
     """
-    pools, claim = turn.look.list_pools(), turn.demand.claim
-    sharing, newest = list_sharing(turn.demand, pools), find_newest(pools.list_claimed(claim.hash))
-    later = newest is not None and newest.status == PoolStatus.ERROR and newest.name != pool.name
-    if later or not sharing or sharing[-1].name != pool.name:
-        raise StaleView(f"node pool {pool.name} is not the newest one of {claim}, so it does not grow")
+    sharing = list_sharing(turn.demand, turn.look.list_pools())
+    if not sharing or sharing[-1].name != pool.name:
+        raise StaleView(f"node pool {pool.name} is not the newest one of {turn.demand.claim}, so it does not grow")
 
 
 def list_attempts(turn: Turn, first: int = FIRST_ATTEMPT) -> Sequence[int]:

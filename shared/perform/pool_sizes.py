@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from shared.core.decide.broken_pools import BROKEN
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
@@ -39,23 +40,32 @@ def measure_elastic(
 
 
 def measure_pools(pools: Iterable[PoolSnapshot], ports: Ports) -> dict[str, int]:
-    """Return how many nodes GKE keeps in each pool; of one that it creates, how many are asked.
+    """Return how many nodes GKE keeps in each pool.
+
+    Of one that it creates, those that are asked count, and of one whose creation failed those that
+    are made.
 
     Raises:
         Retryable: GKE could not be asked.
     """
-    return {
-        each.name: each.node_count if each.status == PoolStatus.PROVISIONING else ports.pools.measure(each)
-        for each in pools
-    }
+    return {each.name: _measure(each, ports) for each in pools}
+
+
+def _measure(pool: PoolSnapshot, ports: Ports) -> int:
+    if pool.status == PoolStatus.PROVISIONING:
+        return pool.node_count
+    size = ports.pools.measure(pool)
+    if pool.status != PoolStatus.ERROR or not size:
+        return size
+    return max(0, size - len(ports.pools.list_missing(pool)))
 
 
 def is_resizable(pool: PoolSnapshot) -> bool:
-    """Return whether a pool is a running elastic pool of ours.
+    """Return whether a pool is an elastic pool of ours that may have nodes.
 
-    With a list of capacity it may run with errors, because it keeps its nodes when it cannot grow.
+    With a list of capacity it may have errors, because it keeps its nodes when it cannot grow.
     """
     if pool.owner is None or not pool.owner.elastic:
         return False
-    short = pool.status == PoolStatus.RUNNING_WITH_ERROR and pool.owner.candidates[1] > 1
+    short = pool.status in BROKEN and pool.owner.candidates[1] > 1
     return short or pool.status == PoolStatus.RUNNING

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from tests.component.world import World
 
 PATIENCE = 600
-STATUSES = ["RUNNING", "RUNNING_WITH_ERROR"]
+STATUSES = ["RUNNING", "RUNNING_WITH_ERROR", "ERROR"]
 
 
 class Growth:
     """A Job whose pool has three nodes in use, and which wants five."""
 
     def __init__(self, world: World, *, status: str = "RUNNING", policy: str = POLICY) -> None:
-        self.world = world
+        self.world, self.status = world, status
         if policy:
             world.use(capacity_policies=read_policies(policy))
         world.cluster.pods.clear()
@@ -103,9 +103,10 @@ def test_only_the_sweep_adds_a_pool(world: World, growth: Growth) -> None:
     assert (zones(world), growth.sizes, world.pools.removed) == (["a"], [5], [])
 
 
+@pytest.mark.parametrize("status", ["RUNNING", "ERROR"])
 @pytest.mark.parametrize("policy", ["", "[{priorities: [{location: {zones: [us-east5-a]}}]}]"])
-def test_without_a_choice_the_pool_waits_as_before(world: World, policy: str) -> None:
-    growth = Growth(world, policy=policy)
+def test_without_a_choice_the_pool_waits_as_before(world: World, policy: str, status: str) -> None:
+    growth = Growth(world, policy=policy, status=status)
     growth.sweep()
     assert (len(zones(world)), growth.sizes, world.pools.count("list_missing")) == (1, [5], 0)
 
@@ -181,8 +182,7 @@ def test_what_stops_creations_stops_both_steps(world: World, value: str) -> None
     assert (zones(world), world.pools.removed) == (["a"], [])
 
 
-def test_a_limit_counts_the_nodes_of_both(world: World) -> None:
-    growth = Growth(world)
+def test_a_limit_counts_the_nodes_of_both(world: World, growth: Growth) -> None:
     world.use(capacity_policies=read_policies(POLICY), limit_chips=5)
     growth.sweep()
     assert (zones(world), growth.sizes) == (["a", "b"], [3, 2])
@@ -196,6 +196,29 @@ def test_when_the_second_candidate_fails_the_third_follows(world: World) -> None
     fail(world, 1)
     growth.sweep(after=1)
     assert (zones(world), growth.sizes[0], growth.sizes[-1]) == (["a", "b", "c"], 3, 2)
+
+
+def test_of_a_failed_creation_only_the_nodes_that_are_made_count(world: World) -> None:
+    """No node was made, and the pool stays for a while beside the next one."""
+    growth = Growth(world, status="ERROR")
+    growth.sweep()
+    fail(world, 1)
+    growth.sweep(after=1)
+    growth.run(name_of(world, 2), 2)
+    fail(world, 1)
+    world.pools.missing[name_of(world, 1)] = ["m8", "m9"]
+    growth.want(6)
+    assert world.deliver(a_demand(growth.pod)).status == 200
+    assert (zones(world), growth.sizes) == (["a", "b", "c"], [3, 2, 3])
+
+
+def test_when_the_last_candidate_failed_and_nothing_is_missing_the_pools_stay(world: World) -> None:
+    growth = Growth(world, status="ERROR")
+    growth.sweep()
+    fail(world, 1)
+    growth.want(3)
+    growth.sweep(after=1)
+    assert zones(world) == ["a", "b"]
 
 
 def test_a_candidate_that_gke_refuses_at_once_is_followed_in_the_same_turn(world: World) -> None:
@@ -255,6 +278,7 @@ def test_nodes_of_the_later_pool_go_first(world: World, growth: Growth) -> None:
 def test_of_the_earlier_pool_go_those_that_the_later_one_has_in_use(world: World, growth: Growth) -> None:
     second = _settle(growth)
     growth.run(growth.first, 3, used=1)
+    world.pools.move(CLUSTER, growth.first, growth.status)
     growth.run(second, 2, used=1)
     growth.want(2)
     for _ in range(8):

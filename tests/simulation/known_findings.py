@@ -28,17 +28,7 @@ class Known:
         return re.search(self.pattern, f"{violation.invariant}: {violation.text}") is not None
 
 
-KNOWN: tuple[Known, ...] = (
-    Known(
-        name="part of an elastic pool",
-        pattern=r"served when there is capacity: \[pool_degraded\].*ERROR, \d+ of \d+ nodes used by own",
-        sentence=(
-            "GKE made a part of the nodes and gave up. The pods that wait get no pool of the next way, because "
-            "only pools without errors share the nodes of an elastic pool."
-        ),
-        seed=202,
-    ),
-)
+KNOWN: tuple[Known, ...] = ()
 
 
 def find_known(violation: Violation) -> Known | None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import FailedAttempt, decide_next_attempt, rank_attempt
+from shared.core.decide.broken_pools import BROKEN
 from shared.core.decide.lost_pools import LOST_GRACES
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pool_index import PoolIndex
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from shared.core.settings import Settings
     from shared.core.workloads import NodeView, PodView
 
-_RESTING = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
+_RESTING = (PoolStatus.RUNNING, *BROKEN)
 _SHARING = (*_RESTING, PoolStatus.PROVISIONING, PoolStatus.RECONCILING)
 _RESOURCE_EXHAUSTED = 8
 """``google.rpc.Code`` of a stockout: what counts where GKE has said nothing that is known."""
@@ -37,9 +38,9 @@ def may_add_pools(demand: Demand) -> bool:
 
 
 def list_sharing(demand: Demand, pools: Sequence[PoolSnapshot]) -> list[PoolSnapshot]:
-    """Return the living pools of a claim and of the wanted shape, the oldest first.
+    """Return the pools of a claim and of the wanted shape that stay, the oldest first.
 
-    Pools whose creation failed do not count.
+    One whose creation failed has the nodes that GKE has made, which may be none.
     """
     own = PoolIndex.of(pools).list_claimed(demand.claim.hash)
     found = [each for each in own if each.owner and each.owner.was_made_for(demand.fingerprint)]
@@ -82,7 +83,7 @@ def is_short(
         now: unix seconds.
         settings: the operator's settings.
     """
-    asked = pool.status == PoolStatus.RUNNING_WITH_ERROR or size >= demand.shape.node_count
+    asked = pool.status in BROKEN or size >= demand.shape.node_count
     lacks = asked and pool.status in _RESTING and len(nodes) < demand.shape.node_count
     if not lacks or pool.flex_start:
         return False
