@@ -37,13 +37,7 @@ def decide_lost(
     pool must have lost all of them. An autoscaled pool without nodes may get all of them again:
     `shared.core.decide.filling` decides about it.
 
-    Args:
-        demand: what the slice of the pod needs.
-        pod: a pod of the slice that waits. Its wait is the proof that the pool does not serve.
-        pool: of the slice.
-        nodes: that the cluster has of the pool.
-        now: unix seconds.
-        settings: the operator's settings.
+    The wait of the pod is the proof that the pool of its slice does not serve.
     """
     active = settings.find_mode(demand.claim.namespace) == Mode.ACTIVE
     if demand.elastic or pool.status != PoolStatus.RUNNING or not active or is_empty(pool, nodes):

@@ -51,11 +51,8 @@ def judge_use(pool: PoolSnapshot, state: OwnerState, seen: Occupancy, plan: Pool
     - The slice was scaled away and its pool is empty: the pool stays for a slice of the workload
       that waits for the same shape, because its pods are about to be scheduled there.
 
-    Args:
-        pool: one for which `may_depend_on_use` is true.
-        state: of its owner, by the pool's labels alone.
-        seen: the workload's pods.
-        plan: the pools that the workload needs.
+    The pool is one for which `may_depend_on_use` is true. Its owner has that state by the pool's
+    labels alone.
     """
     if pool.name in plan.surplus:
         return OwnerState.SURPLUS if state == OwnerState.LIVE else state
@@ -68,14 +65,7 @@ def decide_holder(
 ) -> Decision | None:
     """Return what to do when a pod waits although the pool of its slice runs; None to wait.
 
-    CREATE means one more pool.
-
-    Args:
-        demand: what the slice of the pod needs.
-        asking: the pod that waits.
-        seen: the workload's pods.
-        plan: the pools that the workload needs.
-        pool_name: the slice's own pool.
+    CREATE means one more pool. `pool_name` is the slice's own pool.
     """
     mine, here = seen.slices.get(asking.name), seen.list_on(pool_name)
     if mine is None or not here:
@@ -171,12 +161,7 @@ def decide_shared(asking: PodView, seen: Occupancy, plan: PoolPlan) -> Decision 
 
     Neither slice has all of its hosts, and neither can end, because each waits for the nodes that
     the other one uses. Only a waiting leader gets a pool, so a person must let one leader start
-    again.
-
-    Args:
-        asking: the pod that waits. Its leader runs.
-        seen: the workload's pods.
-        plan: the pools that the workload needs.
+    again. The leader of the pod that asks runs.
     """
     mine = seen.slices.get(asking.name)
     if mine is None or mine.name in seen.placed:
