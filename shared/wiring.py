@@ -12,6 +12,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from shared.core.decide.freshness import SHARED_SECONDS
 from shared.core.errors import ProvisionerError
 from shared.core.kinds.table import choose_kinds
 from shared.core.ports import Ports
@@ -26,7 +27,6 @@ from shared.edges.pubsub_topic import PubsubTopic, open_publisher_over_rest
 from shared.edges.threads import Threads
 from shared.environment import read_settings
 from shared.perform.places import Places
-from shared.perform.settle import LIST_SECONDS
 from shared.perform.shared_reads import RecentReads
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def build_ports(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
         clock=SYSTEM_CLOCK,
         dead_letters=_build_dead_letters(settings, account) if settings.dead_letter_topic else None,
         threads=Threads(),
-        lists=RecentReads(SYSTEM_CLOCK, LIST_SECONDS),
+        lists=RecentReads(SYSTEM_CLOCK, SHARED_SECONDS),
         places=Places(),
     )
 

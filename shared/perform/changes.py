@@ -14,8 +14,7 @@ from shared.core.decide.capacity_first import decide_mode
 from shared.core.decide.cluster_proof import decide_unproven, is_contradicted, judge_nodes, list_witnesses
 from shared.core.decide.collect import decide_over_cap
 from shared.core.decide.error_answers import decide_failure
-from shared.core.decide.freshness import is_fresh
-from shared.core.decide.limits import ACT_SECONDS_MAX
+from shared.core.decide.freshness import TURN_SECONDS, is_fresh
 from shared.core.decide.mode_label import decide_stop, read_mode_label
 from shared.core.decisions import Decision, Verdict
 from shared.core.errors import (
@@ -45,9 +44,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("emergency_stop")
 
 
-LOOK_SECONDS_MAX = 30.0
-"""How long after the first look of a turn it may create a slice's pool. A failed attempt whose pool
-is gone again, while the next one lives, takes longer than twice this time."""
 _REFUSED = (NoCapacity, InvalidRequest, Denied, Throttled, OldLook)
 """With these GKE has surely created nothing: it refused, or was not asked."""
 
@@ -160,7 +156,7 @@ def create_pool(turn: Turn, decision: Decision, body: Mapping[str, Any]) -> Deci
     def submit() -> None:
         if not demand.elastic or demand.choices > 1:
             _read_again(turn, name)
-            if not 0 <= look.now() - turn.looked_at <= LOOK_SECONDS_MAX:
+            if not 0 <= look.now() - turn.looked_at <= TURN_SECONDS:
                 raise OldLook(f"node pool {name} was not created, because the look at its slice took too long")
         if look.ports.places:
             look.ports.places.send(create, look.cluster, name, turn.pools, now=look.now())
@@ -202,7 +198,7 @@ def _act_within_limits(turn: Turn, name: str, decision: Decision, act: Callable[
         _give_back(look, reserved)
         return stopped
     expect_fresh(look, looked_at, f"node pool {name} got no nodes")
-    if reserved and not 0 <= look.now() - reserved.made_at <= ACT_SECONDS_MAX:
+    if reserved and not 0 <= look.now() - reserved.made_at <= TURN_SECONDS:
         raise StaleView(f"the limits were counted too long ago for node pool {name}; they are counted again")
     try:
         act()

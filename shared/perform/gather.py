@@ -216,7 +216,7 @@ def gather_again(
     """Return the facts before a delete, read now: pool, owner by UID, pods bound to its nodes.
 
     They are None when the pool no longer exists. With `owners`, from `Look.share_owners`, the owner
-    was read at most `LOOK_SECONDS` ago.
+    was read at most `SHARED_SECONDS` ago.
 
     Raises:
         Retryable: something could not be read.

@@ -6,10 +6,11 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from shared.core.decide.freshness import FRESH_SECONDS, SHARED_SECONDS, TURN_SECONDS
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.times import measure_seconds
 from shared.perform.reservations import find_limits
-from shared.perform.shared_reads import LOOK_SECONDS, RecentReads, SharedReads
+from shared.perform.shared_reads import RecentReads, SharedReads
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 
 if TYPE_CHECKING:
@@ -26,11 +27,6 @@ if TYPE_CHECKING:
     from shared.perform.sweep_report import ClusterFigures, DeletionCap
 
 T = TypeVar("T")
-LIST_SECONDS_MAX = 30.0
-"""Leaders are answered from a list of pools that is at most so old. An older one is made again,
-because an attempt whose pool it shows may have failed and be gone."""
-FRESH_SECONDS = 5.0
-"""A leader that has waited for less is left out, because its message is about to be handled."""
 
 
 class RecentPools:
@@ -38,7 +34,7 @@ class RecentPools:
 
     def __init__(self, read: Callable[[], PoolIndex], clock: Clock) -> None:
         """Prepare; nothing is read yet."""
-        self._read, self._recent = read, RecentReads(clock, LIST_SECONDS_MAX)
+        self._read, self._recent = read, RecentReads(clock, TURN_SECONDS)
         self.listed_at = clock.now()
         """Unix seconds; the first list is not older."""
 
@@ -47,7 +43,7 @@ class RecentPools:
         self._recent.forget()
 
     def list(self) -> PoolIndex:
-        """Return the pools, as they were at most `LIST_SECONDS_MAX` ago."""
+        """Return the pools, as they were at most `TURN_SECONDS` ago."""
         return self._recent.share("pools", self._read)
 
 
@@ -127,7 +123,7 @@ class Look:
 
     def share_owners(self) -> Look:
         """Return the same for reading the owners of a batch of pools. Nothing is written by it."""
-        return self.with_cluster(SharedReads(self.cluster, self.ports, seconds=LOOK_SECONDS))
+        return self.with_cluster(SharedReads(self.cluster, self.ports, seconds=SHARED_SECONDS))
 
 
 def open_look(cluster: str, ports: Ports, *, had_pool: bool = False) -> Look:

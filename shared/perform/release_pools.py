@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.collect import decide_absent_pool, decide_collect, decide_without_pools, needs_cap
 from shared.core.decide.error_answers import decide_gke_answer
-from shared.core.decide.freshness import LOOKS_MAX
+from shared.core.decide.freshness import LOOKS_MAX, SHARED_SECONDS
 from shared.core.decide.warm_pools import decide_idle_marking, plan_marks
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import Busy, OldLook, Retryable
@@ -17,7 +17,6 @@ from shared.core.identity.pools import PoolStatus
 from shared.perform.changes import delete_pool, mark_nodes
 from shared.perform.gather import OwnerReader, gather_again, gather_facts
 from shared.perform.look import open_look
-from shared.perform.shared_reads import LOOK_SECONDS
 from shared.perform.side_by_side import run_paced
 from shared.perform.tell import Outcome, describe_pool_outcome, explain, name_error, tell_squatters
 
@@ -142,7 +141,7 @@ def release_pool(
     """
     old = OldLook(f"node pool {seen.name} was not deleted, because its nodes change")
     for _ in range(LOOKS_MAX):
-        looked_at = look.now() - (LOOK_SECONDS if owners else 0.0)
+        looked_at = look.now() - (SHARED_SECONDS if owners else 0.0)
         facts = gather_again(look, seen.name, pools=pools, owners=owners)
         if facts is None:
             return decide_absent_pool(seen.name)

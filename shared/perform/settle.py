@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LEADERS_MAX = 10_000
 """The most waiting leaders that one entry is compared with; the sweep answers the others."""
-LIST_SECONDS = 2.0
-"""How long a list of them serves. A leader in it is read again before it is answered."""
 ANSWERS_MAX = 3
 """The most slices that are answered for one place, if the first ones do not need it any more."""
 _LOG = logging.getLogger("places")
@@ -60,7 +58,7 @@ def share_list(key: str, read: Callable[[], T], ports: Ports) -> T:
 
 
 def list_leaders(cluster: str, ports: Ports) -> Sequence[PodView]:
-    """Return the waiting leaders of a cluster, as they were at most `LIST_SECONDS` ago."""
+    """Return the waiting leaders of a cluster, as they were at most `SHARED_SECONDS` ago."""
 
     def read() -> Sequence[PodView]:
         return tuple(islice(ports.clusters[cluster].list_waiting_leaders(), LEADERS_MAX))

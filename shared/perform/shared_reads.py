@@ -10,6 +10,7 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from shared.core.decide.freshness import LOOK_SECONDS
 from shared.core.errors import ProvisionerError
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 from shared.perform.tell import note_unwritten
@@ -21,17 +22,12 @@ if TYPE_CHECKING:
     from shared.core.workloads import Disk, NodeView, Parent, PodView, WorkloadView
 
 T = TypeVar("T")
-SHARED_SECONDS = 10.0
-"""A read that is older is made again, so that a long sweep does not create from an old view."""
-LOOK_SECONDS = 3.0
-"""How long what is read of an owner serves the looks at its other pools. 16 looks side by side at
-one workload of 4,000 pods would hold 600 MiB."""
 
 
 class SharedReads:
     """The port of one cluster; workloads, parents, pods and node names are read once."""
 
-    def __init__(self, cluster: str, ports: Ports, *, seconds: float = SHARED_SECONDS) -> None:
+    def __init__(self, cluster: str, ports: Ports, *, seconds: float = LOOK_SECONDS) -> None:
         self._live, self._ports = ports.clusters[cluster], ports
         self._share = RecentReads(ports.clock, seconds).share
         self._lock = threading.Lock()
@@ -47,32 +43,32 @@ class SharedReads:
         return getattr(self._live, name)
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
-        """Return one workload, as it was at most `SHARED_SECONDS` ago."""
+        """Return one workload, as it was at most `LOOK_SECONDS` ago."""
         read = partial(self._live.get_workload, kind, namespace, name)
         return self._share(("workload", kind, namespace, name), read)
 
     def get_parent(self, parent: Parent, kind: str) -> Parent | None:
-        """Return the parent of a workload, as it was at most `SHARED_SECONDS` ago."""
+        """Return the parent of a workload, as it was at most `LOOK_SECONDS` ago."""
         read = partial(self._live.get_parent, parent, kind)
         return self._share(("parent", parent.uid), read)
 
     def find_disk(self, namespace: str, claim: str) -> Disk | None:
-        """Return where the volume of a claim can be used, as it was `SHARED_SECONDS` ago."""
+        """Return where the volume of a claim can be used, as it was `LOOK_SECONDS` ago."""
         read = partial(self._live.find_disk, namespace, claim)
         return self._share(("disk", namespace, claim), read)
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
-        """Return a workload's pods, as they were at most `SHARED_SECONDS` ago."""
+        """Return a workload's pods, as they were at most `LOOK_SECONDS` ago."""
         key = ("pods", workload.kind, workload.namespace, workload.name, workload.uid)
         return self._share(key, partial(self._live.list_workload_pods, workload))
 
     def find_pools_of_nodes(self, pool_names: Sequence[str], *, some: bool = False) -> dict[str, str]:
-        """Return the nodes of these pools, as they were at most `SHARED_SECONDS` ago."""
+        """Return the nodes of these pools, as they were at most `LOOK_SECONDS` ago."""
         read = partial(self._live.find_pools_of_nodes, pool_names, some=some)
         return self._share(("some nodes" if some else "nodes", *pool_names), read)
 
     def list_pool_nodes(self, pool_name: str) -> list[NodeView]:
-        """Return the nodes of a pool, as they were at most `SHARED_SECONDS` ago."""
+        """Return the nodes of a pool, as they were at most `LOOK_SECONDS` ago."""
         read = partial(self._live.list_pool_nodes, pool_name)
         return self._share(("pool nodes", pool_name), read)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
+from shared.core.decide.freshness import LOOK_SECONDS
 from shared.core.decide.gangs import NO_CAPACITY
 from shared.core.decide.warm_pools import choose_displaced, decide_room, find_idle_since
 from shared.core.decisions import Reason, Verdict
@@ -18,7 +19,6 @@ from shared.perform.pool_sizes import measure_elastic
 from shared.perform.release_pools import release_pool
 from shared.perform.resume_workloads import release_partial
 from shared.perform.serving_pools import judge_followers
-from shared.perform.shared_reads import SHARED_SECONDS
 from shared.perform.side_by_side import take_some
 from shared.perform.tell import Outcome, describe_pool_outcome, explain
 
@@ -168,8 +168,8 @@ class LeaderAnswers:
                 return
 
     def _read_recent(self, pod: PodView) -> PodView | None:
-        """Return a leader as it was at most `SHARED_SECONDS` ago; None if it no longer waits."""
-        if self._look.now() - self._seen_at <= SHARED_SECONDS:
+        """Return a leader as it was at most `LOOK_SECONDS` ago; None if it no longer waits."""
+        if self._look.now() - self._seen_at <= LOOK_SECONDS:
             return pod
         seen = self._look.live.get_pod(pod.namespace, pod.name)
         return None if seen is None or seen.uid != pod.uid or seen.node_name else seen

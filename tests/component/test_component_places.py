@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from shared.core.decide.freshness import SHARED_SECONDS
 from shared.core.errors import Denied, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.perform.places import REMEMBERED_SECONDS, Places
-from shared.perform.settle import LIST_SECONDS
 from shared.perform.shared_reads import RecentReads
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
@@ -42,7 +42,7 @@ def busy(world: World) -> World:
 
     world.pools.create = limited  # type: ignore[method-assign]
     world.ports = dataclasses.replace(
-        world.ports, places=Places(), lists=RecentReads(world.ports.clock, LIST_SECONDS)
+        world.ports, places=Places(), lists=RecentReads(world.ports.clock, SHARED_SECONDS)
     )
     world.cluster.pods.clear()
     pods = [

@@ -10,10 +10,10 @@ from unittest.mock import Mock
 import pytest
 
 from shared.core import labels
+from shared.core.decide.freshness import SHARED_SECONDS
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.messages import Message
-from shared.perform.settle import LIST_SECONDS
 from shared.perform.shared_reads import RecentReads
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import (
@@ -134,7 +134,7 @@ def test_a_success_is_told_to_the_workload_alone_when_its_leader_has_a_node(worl
 
 def test_the_successes_of_one_workload_share_one_list_and_none_reads_all_of_its_pods(world: World) -> None:
     """A JobSet has up to 500 slices of many pods each."""
-    world.ports = dataclasses.replace(world.ports, lists=RecentReads(world.ports.clock, LIST_SECONDS))
+    world.ports = dataclasses.replace(world.ports, lists=RecentReads(world.ports.clock, SHARED_SECONDS))
     world.cluster.begin = Mock(wraps=world.cluster.begin)  # type: ignore[method-assign]
     claims = [a_claim(slice_key=f"default/train-workers-{index}") for index in range(20)]
     pods = [a_pod(index=index, uid=f"pod-{index}", unschedulable_since=FRESH) for index in range(20)]
@@ -347,7 +347,7 @@ def test_the_mode_stops_settle_as_it_stops_provision(world: World, mode: str) ->
 
 
 def test_ends_at_one_time_share_one_list_and_each_leader_is_read_again(world: World) -> None:
-    world.ports = dataclasses.replace(world.ports, lists=RecentReads(world.ports.clock, LIST_SECONDS))
+    world.ports = dataclasses.replace(world.ports, lists=RecentReads(world.ports.clock, SHARED_SECONDS))
     listed: list[float] = []
     live = world.cluster.list_waiting_leaders
     world.cluster.list_waiting_leaders = lambda: listed.append(world.clock.now()) or live()  # type: ignore[method-assign,func-returns-value,misc,assignment]
@@ -359,7 +359,7 @@ def test_ends_at_one_time_share_one_list_and_each_leader_is_read_again(world: Wo
     world.cluster.pods.clear()
     assert settle(world, DELETED) == 200
     assert world.pools.calls == [], "the leader of the list no longer exists"
-    world.clock.advance(LIST_SECONDS + 1)
+    world.clock.advance(SHARED_SECONDS + 1)
     world.cluster.add(a_pod())
     assert settle(world, DELETED) == 200
     assert len(listed) == 2

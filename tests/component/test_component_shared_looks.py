@@ -9,9 +9,10 @@ from unittest.mock import Mock
 
 import pytest
 
+from shared.core.decide.freshness import SHARED_SECONDS
 from shared.core.identity.names import build_pool_name
 from shared.core.messages import ObjectName
-from shared.perform.shared_reads import LOOK_SECONDS, RecentReads
+from shared.perform.shared_reads import RecentReads
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pool, an_over_event
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def test_the_pods_of_a_workload_are_read_once_for_the_first_looks_and_once_for_t
 def test_what_is_older_than_some_seconds_is_read_again_for_the_next_pool(world: World) -> None:
     world.use(timeout_seconds=540)
     for _ in range(POOLS):
-        world.cluster.before_next("list_pool_pods", lambda: world.clock.advance(LOOK_SECONDS + 0.1))
+        world.cluster.before_next("list_pool_pods", lambda: world.clock.advance(SHARED_SECONDS + 0.1))
     collect(world)
 
     assert count_reads(world)["list_workload_pods"] == 2 * POOLS
@@ -83,7 +84,7 @@ def test_a_workload_that_is_resumed_keeps_the_pools_that_are_looked_at_later(wor
         world.pools.add(CLUSTER, a_pool(claim=claim, name=build_pool_name(claim)))
 
     def resume() -> None:
-        world.clock.advance(LOOK_SECONDS + 0.1)
+        world.clock.advance(SHARED_SECONDS + 0.1)
         world.cluster.add(a_jobset(replicas=POOLS))
 
     world.cluster.before_next("list_pool_pods", resume, skip=1)

@@ -35,8 +35,6 @@ RESERVED_SECONDS = 900.0 + LISTED_SECONDS
 """How long a reservation counts without that. A process that is frozen in the moment before its
 create goes on within the first part or never, because Cloud Run stops an idle instance after 15
 minutes: https://cloud.google.com/run/docs/about-instance-autoscaling#idle-instances."""
-ACT_SECONDS_MAX = 30.0
-"""A process that has not begun to create by then must reserve again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
