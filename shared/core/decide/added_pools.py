@@ -105,14 +105,9 @@ def decide_addition(
 ) -> AttemptDecision:
     """Return what follows a pool that could not grow: CREATE with the next candidate, or a pause.
 
-    Args:
-        demand: the nodes that the pool should have.
-        create: the decision that a pool may be created.
-        pod: it waits. The pause after a round counts from the begin of its wait.
-        pool: the newest of its claim.
-        nodes: how many it has.
-        used: attempts of the claim whose pools exist.
-        now: unix seconds.
+    The pool is the newest of its claim, has so many nodes, and should have those of the demand. The
+    pause after a round counts from the begin of the wait of the pod. `used` are the attempts of the
+    claim whose pools exist.
     """
     attempt, candidate = (pool.owner.attempt, pool.owner.candidate) if pool.owner else (0, "")
     short = FailedAttempt(

@@ -130,13 +130,8 @@ def decide_trying(demand: Demand, pool: PoolSnapshot, machines: Machines, *, now
     """Return what to tell while GKE tries to make the nodes of a pool that it creates with them.
 
     It is None while GKE reports no error. Both times follow from the creation, because GKE lists
-    only the last errors: their times move on, and each sweep would write another Event.
-
-    Args:
-        demand: what the slice needs, on the attempt of the pool.
-        pool: GKE creates it.
-        machines: as its instance groups report them.
-        now: unix seconds.
+    only the last errors: their times move on, and each sweep would write another Event. The demand
+    is on the attempt of the pool.
     """
     created_at = (pool.owner.created_at if pool.owner else None) or 0.0
     error = min(_list_since(machines.errors, created_at, now), key=lambda each: each.at or now, default=None)
