@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from shared.core.decide.error_answers import decide_letter_error
+from shared.core.decide.failures import decide_letter_error
 from shared.core.errors import ProvisionerError, UnknownCluster
 from shared.core.messages import EventType, Message, parse_message
 from shared.core.operations import parse_entry

@@ -19,7 +19,7 @@ from shared.core.decide.demands import (
     decide_no_leader,
     find_slice_name,
 )
-from shared.core.decide.error_answers import decide_failure
+from shared.core.decide.failures import decide_failure
 from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
 from shared.core.errors import Denied, ProvisionerError, Throttled
 from shared.core.identity.names import build_pool_name

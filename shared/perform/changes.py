@@ -13,7 +13,7 @@ from shared.core.decide.attempts import find_newest
 from shared.core.decide.capacity_first import decide_mode
 from shared.core.decide.cluster_proof import decide_unproven, is_contradicted, judge_nodes, list_witnesses
 from shared.core.decide.collect import decide_over_cap
-from shared.core.decide.error_answers import decide_failure
+from shared.core.decide.failures import decide_failure
 from shared.core.decide.freshness import TURN_SECONDS, is_fresh
 from shared.core.decide.mode_label import decide_stop, read_mode_label
 from shared.core.decisions import Decision, Verdict

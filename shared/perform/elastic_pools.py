@@ -14,25 +14,23 @@ import dataclasses
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from shared.core.decide.added_pools import (
+from shared.core.decide.attempts import find_newest
+from shared.core.decide.demands import decide_planned_demand
+from shared.core.decide.elastic_sizes import (
+    NodeState,
+    Shrink,
     count_missing,
     decide_addition,
     decide_giving_up,
+    decide_marking,
+    decide_shrink,
     is_short,
     list_sharing,
     may_add_pools,
-)
-from shared.core.decide.attempts import find_newest
-from shared.core.decide.demands import decide_planned_demand
-from shared.core.decide.freshness import LOOKS_MAX, is_fresh
-from shared.core.decide.provision import decide_provision
-from shared.core.decide.resize import (
-    NodeState,
-    Shrink,
-    decide_marking,
-    decide_shrink,
     plan_shrink,
 )
+from shared.core.decide.freshness import LOOKS_MAX, is_fresh
+from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.errors import OldLook

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import find_newest
-from shared.core.decide.error_answers import decide_failure
+from shared.core.decide.failures import decide_failure
 from shared.core.decide.gangs import (
     GangAnswer,
     GangState,

@@ -19,7 +19,7 @@ from shared.core.decide.attempts import is_superseded
 from shared.core.decide.broken_pools import BROKEN
 from shared.core.decide.capacity_first import find_wait, is_asking
 from shared.core.decide.demands import decide_namespace
-from shared.core.decide.error_answers import decide_failure
+from shared.core.decide.failures import decide_failure
 from shared.core.decide.filling import Filling, decide_trying
 from shared.core.decide.needed_pools import may_have_surplus, plan_pools, select_named
 from shared.core.decide.occupancy import measure_occupancy

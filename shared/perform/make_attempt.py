@@ -11,10 +11,6 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shared.core.decide.added_pools import (
-    list_sharing,
-    may_add_pools,
-)
 from shared.core.decide.attempts import (
     AttemptDecision,
     decide_after_creation,
@@ -27,16 +23,18 @@ from shared.core.decide.attempts import (
 from shared.core.decide.broken_pools import BROKEN
 from shared.core.decide.cluster_proof import decide_other_cluster
 from shared.core.decide.collect import decide_collect
-from shared.core.decide.ended import decide_left
-from shared.core.decide.error_answers import decide_gke_answer
+from shared.core.decide.demands import decide_left
+from shared.core.decide.elastic_sizes import (
+    decide_growth,
+    list_sharing,
+    may_add_pools,
+)
+from shared.core.decide.failures import decide_gke_answer
 from shared.core.decide.freshness import LOOKS_MAX, is_fresh
 from shared.core.decide.needed_pools import sort_own_attempts
 from shared.core.decide.pool_facts import list_others
 from shared.core.decide.pool_use import decide_replacement
 from shared.core.decide.provision import decide_created, decide_provision, limit_autoscaled
-from shared.core.decide.resize import (
-    decide_growth,
-)
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import (
     AlreadyExists,

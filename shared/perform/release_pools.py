@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.core.decide.collect import decide_absent_pool, decide_collect, decide_without_pools, needs_cap
-from shared.core.decide.error_answers import decide_gke_answer
+from shared.core.decide.failures import decide_gke_answer
 from shared.core.decide.freshness import LOOKS_MAX, SHARED_SECONDS
 from shared.core.decide.warm_pools import decide_idle_marking, plan_marks
 from shared.core.decisions import Decision, Reason, Verdict

@@ -28,7 +28,7 @@ from shared.core.decide.capacity_first import (
     write_round,
     write_waiting,
 )
-from shared.core.decide.error_answers import decide_failure
+from shared.core.decide.failures import decide_failure
 from shared.core.decide.gangs import GangState, is_complete, list_missing, plan_gang
 from shared.core.decide.needed_pools import plan_pools
 from shared.core.decisions import Decision, Verdict

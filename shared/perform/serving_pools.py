@@ -17,9 +17,15 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import AttemptDecision, decide_next_attempt, find_newest, record_empty
 from shared.core.decide.demands import find_claim, find_demand
-from shared.core.decide.error_answers import REFUSED_BY_GKE
-from shared.core.decide.filling import decide_empty, decide_unread, find_error, find_patience, is_empty
-from shared.core.decide.lost_pools import decide_lost
+from shared.core.decide.failures import REFUSED_BY_GKE
+from shared.core.decide.filling import (
+    decide_empty,
+    decide_lost,
+    decide_unread,
+    find_error,
+    find_patience,
+    is_empty,
+)
 from shared.core.decide.needed_pools import LOST, plan_pools
 from shared.core.decide.pool_use import decide_holder, decide_shared, decide_taken, find_takers
 from shared.core.decide.provision import decide_provision

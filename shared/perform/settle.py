@@ -18,8 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from shared.core.decide.capacity_first import is_asking
-from shared.core.decide.demands import find_claim
-from shared.core.decide.ended import decide_succeeded, decide_unclaimed, decide_unrelated
+from shared.core.decide.demands import decide_succeeded, decide_unclaimed, decide_unrelated, find_claim
 from shared.core.decide.pool_facts import is_owner
 from shared.core.decisions import Verdict
 from shared.core.errors import ProvisionerError

@@ -10,7 +10,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shared.core.decide.squatters import decide_squatters
+from shared.core.decide.pool_use import decide_squatters
 from shared.core.decisions import Decision, find_event_reason, is_warning
 from shared.core.errors import Broken, ProvisionerError
 from shared.core.messages import ObjectName

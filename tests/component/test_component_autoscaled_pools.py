@@ -9,7 +9,7 @@ import pytest
 
 from shared.capacity_lists import UnreadableList, read_policies, read_priorities
 from shared.core import labels
-from shared.core.decide.ended import decide_succeeded
+from shared.core.decide.demands import decide_succeeded
 from shared.core.errors import Denied
 from shared.core.ports import FillError, Machines
 from shared.core.priorities import NodeSource

@@ -9,8 +9,8 @@ import pytest
 
 from shared.capacity_lists import read_policies
 from shared.core import labels
-from shared.core.decide.added_pools import count_missing, decide_addition, is_short, list_sharing, may_add_pools
 from shared.core.decide.demands import decide_demand
+from shared.core.decide.elastic_sizes import count_missing, decide_addition, is_short, list_sharing, may_add_pools
 from shared.core.decide.provision import decide_provision
 from shared.core.demand.demand import Demand
 from shared.core.identity.names import build_owner_labels, build_pool_name

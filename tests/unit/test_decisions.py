@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from shared.core.decide.collect import decide_collect, needs_cap
-from shared.core.decide.ended import decide_succeeded
+from shared.core.decide.demands import decide_succeeded
 from shared.core.decide.limits import CountedPools, Usage
 from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods, WaitingPods
 from shared.core.decide.provision import decide_provision

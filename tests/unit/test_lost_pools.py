@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from shared.capacity_lists import read_policies
-from shared.core.decide.lost_pools import LOST_GRACES, decide_lost
+from shared.core.decide.filling import LOST_GRACES, decide_lost
 from shared.core.shapes.shape import GpuSharing
 from shared.core.workloads import NodeView
 from tests.builders import NOW, a_demand, a_pod, a_pool, settings

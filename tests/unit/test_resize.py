@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
+from shared.core.decide.elastic_sizes import NodeState, decide_growth, plan_shrink
 from shared.core.decide.limits import Usage
-from shared.core.decide.resize import NodeState, decide_growth, plan_shrink
 from shared.core.decisions import Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.settings import Mode

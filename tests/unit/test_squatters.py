@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shared.core.decide.pool_use import decide_replacement
-from shared.core.decide.squatters import decide_squatters
+from shared.core.decide.pool_use import decide_replacement, decide_squatters
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.ports import BoundPod
 from tests.builders import NOW, a_foreign_pool, a_pool

@@ -15,8 +15,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shared.core.decide.error_answers import REFUSED_BY_GKE, leave_out_operations
-from shared.core.decide.failures import RULES, Failure, classify_failure
+from shared.core.decide.failures import REFUSED_BY_GKE, RULES, Failure, classify_failure, leave_out_operations
 from shared.core.decide.provision import describe_creation
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.names import ATTEMPTS_MAX, parse_pool_name

@@ -10,6 +10,7 @@ from shared.core.demand.demand import Demand, build_demand, claim_slice
 from shared.core.demand.dynamic_slices import find_dynamic_slice
 from shared.core.demand.spec_agreement import check_pod, check_size
 from shared.core.errors import Rejected
+from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.elastic import find_slice, is_leader, merge_requests
 from shared.core.kinds.table import find_kind_of_pod, get_kind
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from shared.core.identity.names import Claim
+    from shared.core.identity.pools import PoolSnapshot
     from shared.core.kinds.kind import Kind, SliceOfPod
     from shared.core.settings import Settings
     from shared.core.workloads import PodTemplate, PodView, WorkloadView
@@ -26,6 +28,9 @@ _DYNAMIC = (
     "{0} leaves the slice to GKE's dynamic slicing, which forms it from node pools that an operator creates; "
     f"for a node pool of its own, remove {{0}} and select {labels.TOPOLOGY}"
 )
+
+
+_MADE = (PoolStatus.RUNNING, PoolStatus.RECONCILING)
 
 
 def decide_demand(
@@ -284,3 +289,31 @@ def _refuse(reason: Reason, message: str) -> Decision:
 
 def _nothing(reason: Reason, message: str) -> Decision:
     return Decision(Verdict.NOTHING, reason, message)
+
+
+def decide_succeeded(pool: PoolSnapshot | None) -> Decision | None:
+    """Return what to tell the owner of a pool whose creation is said to have succeeded.
+
+    It is None when the pool, as it is now, does not bear that out: then the leader that waits for
+    it is answered, as after any other end.
+    """
+    if pool is None or pool.owner is None or pool.status not in _MADE:
+        return None
+    nodes = f"; its autoscaler adds {pool.node_count} nodes when there is capacity" if pool.autoscaled else ""
+    return Decision(Verdict.KEEP, Reason.POOL_CREATED, f"GKE has created node pool {pool.name}{nodes}")
+
+
+def decide_left(pool_name: str) -> Decision:
+    """Return the decision about a slice without a pool: only the sweep reads what GKE created."""
+    message = f"node pool {pool_name} does not exist; the next sweep creates it, or waits if its creation failed"
+    return Decision(Verdict.WAIT, Reason.POOL_GONE, message)
+
+
+def decide_unrelated(what: str) -> Decision:
+    """Return the decision about an entry of the log that concerns no pool of this deployment."""
+    return Decision(Verdict.NOTHING, Reason.ENTRY_NOT_OURS, f"{what}; nothing was looked up")
+
+
+def decide_unclaimed(pool_name: str) -> Decision:
+    """Return the decision when no leader pod waits for the pool whose operation has ended."""
+    return Decision(Verdict.NOTHING, Reason.DEMAND_GONE, f"no leader pod waits for node pool {pool_name}")

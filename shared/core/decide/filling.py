@@ -1,11 +1,15 @@
-"""Decides about a pool that GKE's autoscaler fills, and that has no node yet. Pure.
+"""Decides about a pool that has no node yet, or has lost nodes of its slice. Pure.
 
-GKE creates such a pool empty, in seconds, so that it runs says nothing. The autoscaler adds nodes
-for the pods that wait. If there is no capacity, the instance groups of the pool and an Event on the
-pod say so within a minute or two. The autoscaler also takes away nodes that no pod uses for ten
-minutes, and adds them again for the next pods.
+GKE creates a pool that its autoscaler fills empty, in seconds, so that it runs says nothing. The
+autoscaler adds nodes for the pods that wait. If there is no capacity, the instance groups of the
+pool and an Event on the pod say so within a minute or two. The autoscaler also takes away nodes
+that no pod uses for ten minutes, and adds them again for the next pods.
 
 A pool that GKE creates together with its nodes has the same groups, which tell the same early.
+
+If a running pool has lost nodes, GKE adds them again when there is capacity, for spot perhaps
+never. If the demand has a list of capacity, another candidate may have room, so the pool counts as
+failed after a time.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from typing import TYPE_CHECKING
 from shared.core.decide.failures import RULES, classify_failure
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.capacity import Tier
+from shared.core.identity.pools import PoolStatus
 from shared.core.settings import Mode
 from shared.core.times import format_time, measure_seconds
 
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import FillError, Machines
     from shared.core.settings import Settings
-    from shared.core.workloads import PodView
+    from shared.core.workloads import NodeView, PodView
 
 TOLD_SECONDS = 60.0
 """What the autoscaler tells of a pod so soon after a pool was created is about an earlier pool."""
@@ -37,6 +42,10 @@ CREATION_TRIES_SECONDS = 2100.0
 """So long GKE tries to make the nodes of a pool that it creates with them. Quoted messages say
 "after 35m4s" to "after 35m11s"."""
 _ZONE = re.compile(r"\b[a-z]+-[a-z]+[0-9]+-[a-z]\b")
+
+
+LOST_GRACES = 2
+"""A pool is kept for so many graces without its nodes: GKE creates those of a slice in minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,3 +184,35 @@ def _is_late(
     waits = pool.is_older(max(patience, UNTRIED_SECONDS) if untried else patience, now)
     waited = measure_seconds(pod.unschedulable_since, now)
     return waited is not None and waited >= patience and (max(ages) >= patience if ages else waits)
+
+
+def decide_lost(
+    demand: Demand, pod: PodView, pool: PoolSnapshot, nodes: Sequence[NodeView], *, now: float, settings: Settings
+) -> Decision | None:
+    """Return what follows if a running pool has had too few nodes for long; None if it has not.
+
+    Those that are left must be as old: a younger one shows that GKE is adding them again. DELETE
+    means that the list of capacity is tried from the beginning. A TPU slice needs all of its hosts,
+    so pods on the other hosts lose nothing. Jobs on GPUs may continue with fewer nodes, so such a
+    pool must have lost all of them. An autoscaled pool without nodes may get all of them again:
+    `shared.core.decide.filling` decides about it.
+
+    The wait of the pod is the proof that the pool of its slice does not serve.
+    """
+    active = settings.find_mode(demand.claim.namespace) == Mode.ACTIVE
+    if demand.elastic or pool.status != PoolStatus.RUNNING or not active or is_empty(pool, nodes):
+        return None
+    patience = LOST_GRACES * settings.grace_seconds
+    waits = [
+        measure_seconds(since, now) for since in (pod.unschedulable_since, *(each.created_at for each in nodes))
+    ]
+    if not pool.is_older(patience, now) or any(each is None or each < patience for each in waits):
+        return None
+    missing = pool.node_count - len(nodes)
+    if missing <= 0 or demand.choices == 1 or (nodes and demand.shape.gpus):
+        return None
+    message = (
+        f"node pool {pool.name} has lost {missing} of its {pool.node_count} nodes, and its pods wait for more "
+        f"than {patience} s; it is deleted, and the list of capacity is tried from the beginning"
+    )
+    return Decision(Verdict.DELETE, Reason.POOL_DEGRADED, message)

@@ -8,8 +8,10 @@ whose leaders share a pool.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from shared.core.decide.limits import count_pool_chips
 from shared.core.decide.needed_pools import LOST
 from shared.core.decide.pool_facts import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
@@ -17,6 +19,7 @@ from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.elastic import is_leader
 from shared.core.kinds.table import find_kind
+from shared.core.times import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +33,13 @@ if TYPE_CHECKING:
 
 TAKERS_NAMED_MAX = 3
 _COMING = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING)
+
+
+WORKLOADS_TOLD_MAX = 20
+"""The most workloads that are told about one pool."""
+PODS_TOLD_MAX = 5
+"""The most pods of each of them that are told, beside the workload."""
+_NAMED_MAX = 3
 
 
 def may_depend_on_use(pool: PoolSnapshot, state: OwnerState, workload: WorkloadView | None) -> bool:
@@ -191,3 +201,38 @@ def _name_first(names: Sequence[str]) -> str:
 
 def _name_some(pods: Sequence[PodView]) -> str:
     return ", ".join(sorted(pod.name for pod in pods)[:TAKERS_NAMED_MAX])
+
+
+def decide_squatters(
+    pool: PoolSnapshot, others: Sequence[BoundPod]
+) -> list[tuple[Decision, tuple[str, str, str], list[BoundPod]]]:
+    """Return what to tell each workload that keeps a pool, with its kind, namespace, name and pods.
+
+    Args:
+        pool: one whose own workload is gone, over or suspended, or needs another shape.
+        others: the accelerator pods of other workloads on it.
+    """
+    found: defaultdict[tuple[str, str, str], list[BoundPod]] = defaultdict(list)
+    for pod in sorted(others, key=lambda each: each.name):
+        found[pod.kind or "Pod", pod.namespace, pod.workload or pod.name].append(pod)
+    told = sorted(found.items())[:WORKLOADS_TOLD_MAX]
+    return [(_decide(pool, workload, pods), workload, pods[:PODS_TOLD_MAX]) for workload, pods in told]
+
+
+def _decide(pool: PoolSnapshot, workload: tuple[str, str, str], pods: Sequence[BoundPod]) -> Decision:
+    kind, namespace, name = workload
+    owner, chips = pool.owner, sum(pod.chips for pod in pods)
+    made_for = f"{owner.kind} {owner.namespace}/{owner.name}" if owner else "another workload"
+    size = f"{pool.node_count} nodes, {count_pool_chips(pool)} chips or GPUs"
+    names = ", ".join(pod.name for pod in pods[:_NAMED_MAX])
+    more = f" and {len(pods) - _NAMED_MAX} more" if len(pods) > _NAMED_MAX else ""
+    since = min((pod.created_at for pod in pods if pod.created_at is not None), default=None)
+    created = f", created at {format_time(since)}" if since is not None else ""
+    return Decision(
+        Verdict.KEEP,
+        Reason.POOL_IN_USE,
+        f"{kind} {namespace}/{name} keeps node pool {pool.name} ({size}) with {chips} chips or GPUs (pod {names}"
+        f"{more}{created}); {made_for}, for which the pool was created, does not need it any more, and the pool "
+        "is deleted when these pods end. Delete them, or select a node label of their own for them, so that they "
+        "run elsewhere",
+    )

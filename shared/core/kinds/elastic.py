@@ -1,7 +1,7 @@
 """Pools for pods that need no slice: one per workload and shape, whose size follows the spec.
 
 The pod template alone determines the pool and its name, so that every pod of a shape and the live
-workload's spec give the same name. `shared.core.decide.resize` decides the size.
+workload's spec give the same name. `shared.core.decide.elastic_sizes` decides the size.
 """
 
 from __future__ import annotations
