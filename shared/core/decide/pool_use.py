@@ -39,7 +39,6 @@ WORKLOADS_TOLD_MAX = 20
 """The most workloads that are told about one pool."""
 PODS_TOLD_MAX = 5
 """The most pods of each of them that are told, beside the workload."""
-_NAMED_MAX = 3
 
 
 def may_depend_on_use(pool: PoolSnapshot, state: OwnerState, workload: WorkloadView | None) -> bool:
@@ -224,8 +223,8 @@ def _decide(pool: PoolSnapshot, workload: tuple[str, str, str], pods: Sequence[B
     owner, chips = pool.owner, sum(pod.chips for pod in pods)
     made_for = f"{owner.kind} {owner.namespace}/{owner.name}" if owner else "another workload"
     size = f"{pool.node_count} nodes, {count_pool_chips(pool)} chips or GPUs"
-    names = ", ".join(pod.name for pod in pods[:_NAMED_MAX])
-    more = f" and {len(pods) - _NAMED_MAX} more" if len(pods) > _NAMED_MAX else ""
+    names = ", ".join(pod.name for pod in pods[:TAKERS_NAMED_MAX])
+    more = f" and {len(pods) - TAKERS_NAMED_MAX} more" if len(pods) > TAKERS_NAMED_MAX else ""
     since = min((pod.created_at for pod in pods if pod.created_at is not None), default=None)
     created = f", created at {format_time(since)}" if since is not None else ""
     return Decision(
