@@ -10,7 +10,7 @@ import pytest
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
-from shared.core.kinds.jobset import JOBSET_UID_ON_POD
+from shared.core.kinds.jobset import EXCLUSIVE_TOPOLOGY, JOBSET_UID_ON_POD, NODE_SELECTOR_STRATEGY
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
 from tests.component.test_component_capacity_first import NAMES, jobset, run
 from tests.component.test_component_slow_creations import refuse
@@ -27,16 +27,17 @@ def _empty(world: World) -> None:
 SETTINGS: dict[str, Any] = {"capacity_first": True, "release_partial_gang_seconds": 600}
 
 
-def hold_a_part(world: World, **marks: str) -> None:
+def hold_a_part(world: World, *, pinned: bool = False, marks: dict[str, str] | None = None) -> None:
     """Let slice 0 run and slice 1 wait for capacity, of a JobSet that nobody suspended."""
     world.use(**SETTINGS)
+    said = {EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, NODE_SELECTOR_STRATEGY: "true"} if pinned else {}
     waiting = [a_pod(index=index, uid=f"uid-{index}", unschedulable_since=NOW - 20) for index in range(2)]
-    world.cluster.add(a_jobset(version="1"), *waiting)
+    world.cluster.add(a_jobset(version="1", annotations=said), *waiting)
     world.sweep()
     run(world, NAMES[0])
     refuse(world, NAMES[1])
     bound = a_pod(index=0, uid="uid-0", node_name=f"{NAMES[0]}-node")
-    world.cluster.add(a_jobset(marks=dict(marks), version="2"), bound)
+    world.cluster.add(a_jobset(marks=marks or {}, version="2", annotations=said), bound)
 
 
 def test_a_partial_gang_is_suspended_and_waits_for_all(world: World) -> None:
@@ -62,7 +63,7 @@ def test_a_partial_gang_is_suspended_and_waits_for_all(world: World) -> None:
 def test_a_partial_gang_of_a_queue_or_of_one_who_does_not_want_it_stays(
     world: World, marks: dict[str, str]
 ) -> None:
-    hold_a_part(world, **marks)
+    hold_a_part(world, marks=marks)
     world.clock.advance(5000)
     world.sweep()
 
@@ -90,10 +91,10 @@ def test_a_partial_gang_whose_slices_swapped_pools_is_judged_by_their_sum(world:
     assert bool(lines) == (running == 1)
 
 
-@pytest.mark.parametrize("spread", [False, True])
-def test_a_pool_with_hosts_of_another_slice_is_not_to_spare(world: World, *, spread: bool) -> None:
-    """Two pools of slice 0 run, and its hosts are on one of them or on both."""
-    hold_a_part(world)
+@pytest.mark.parametrize(("spread", "pinned"), [(False, False), (True, False), (False, True)])
+def test_a_pool_that_no_other_slice_can_use_is_not_to_spare(world: World, *, spread: bool, pinned: bool) -> None:
+    """Two pools of slice 0 run. Its hosts are on both, or it is pinned to its own pools."""
+    hold_a_part(world, pinned=pinned)
     first, second = NAMES[0], build_pool_name(a_claim(), 1)
     world.pools.add(CLUSTER, a_pool(name=second, extra_labels={labels.ATTEMPT: "1"}))
     run(world, first, second)
@@ -103,7 +104,7 @@ def test_a_pool_with_hosts_of_another_slice_is_not_to_spare(world: World, *, spr
     world.clock.advance(601)
     world.sweep()
 
-    assert jobset(world).suspended == spread
+    assert jobset(world).suspended == (spread or pinned)
 
 
 def test_a_slice_that_has_just_lost_its_pool_does_not_end_the_others(world: World) -> None:

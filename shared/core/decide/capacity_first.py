@@ -23,7 +23,7 @@ from shared.core.decide.pool_facts import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import NotAllowed
 from shared.core.identity.pools import PoolStatus
-from shared.core.kinds.table import SUSPENDABLE, get_kind, is_parent_kind
+from shared.core.kinds.table import SUSPENDABLE, get_kind, is_parent_kind, may_swap
 from shared.core.kueue import SECONDS, SECONDS_MAX, SECONDS_MIN
 from shared.core.settings import Mode
 from shared.core.times import AHEAD_SECONDS_MAX, format_minute, format_time, parse_time
@@ -254,7 +254,8 @@ def decide_partial(
 
     A slice lacks its pool while its leader waits, no pool that runs serves it, and none is to
     spare. Which pool serves which slice follows from use, because slices may have swapped pools. A
-    pool is not to spare while hosts of another slice, which is spread over two pools, run on it.
+    pool is not to spare while hosts of another slice, which is spread over two pools, run on it, or
+    if no slice can run on the pool of another.
     Each slice that lacks one must lack it because GKE has no capacity, which a release may mend.
 
     Args:
@@ -289,7 +290,8 @@ def decide_partial(
         if pool.status == PoolStatus.RUNNING and not is_empty(pool, seen.list_nodes_of(pool.name))
     }
     names = [each.claim.slice_name for each in gang]
-    spare = [name for name in running if name not in plan.serving.values() and not seen.list_on(name)]
+    idle = running.keys() - set(plan.serving.values()) if may_swap(workload) else ()
+    spare = [name for name in idle if not seen.list_on(name)]
     held = {name: running[pool] for name in names if (pool := plan.serving.get(name, "")) in running}
     lacking = [name for name in names if name in waits and name not in held]
     lacks_since = sorted(waits[name] or now for name in lacking)[len(spare) :]  # the first ones have the spare
