@@ -180,7 +180,10 @@ class GangJudge:
                 self._world.judge.report("gangs", text)
 
     def _starves(self, cluster: SimCluster, waiting: SimPod, began: float) -> bool:
-        """Return whether GKE told before a sweep that it has no capacity for a slice's pool."""
+        """Return whether GKE told before a sweep that it has no capacity for a slice's pool.
+
+        It has not, while the autoscaler tries again.
+        """
         made, name = waiting.workload, waiting.plan.slice_name
         pools = self._world.gke.pools[cluster.name].values()
         owned = [pool for pool in pools if _is_of(pool, made) and pool.owner and pool.owner.slice_name == name]
@@ -189,6 +192,10 @@ class GangJudge:
             return False
         tries = PoolStatus.RUNNING if newest.autoscaled else PoolStatus.PROVISIONING
         told = newest.short == newest.size and newest.recall_machines(began - CHANGE_SECONDS).errors
+        # The autoscaler tries again every few minutes, and that may bring a machine.
+        shown = [newest.recall_machines(began), *(said for at, said in newest.machines if at > began)]
+        if newest.autoscaled and any(said.coming for said in shown):
+            return False
         return newest.status == PoolStatus.ERROR or (newest.status == tries and bool(told))
 
     def _is_swapped(self, cluster: SimCluster, waiting: SimPod, began: float) -> bool:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shared.core.identity.pools import PoolStatus
+from shared.perform import resume_workloads
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_filling import select_ways
 from tests.simulation.sim_pool_bodies import Pool
 from tests.simulation.sim_process import prepared
 from tests.simulation.sim_run import run_story
-from tests.simulation.sim_story import START, Act, Fault, Story
+from tests.simulation.sim_story import START, Act, Fault, Stock, Story
 from tests.simulation.sim_world import World
 
 if TYPE_CHECKING:
@@ -134,3 +135,39 @@ def test_a_pool_that_another_slice_used_is_no_way_that_was_left(used: int, lent:
     pools[0].used_at, pools[0].lent_at = START + used, START + lent
 
     assert len(select_ways(pools)) == ways
+
+
+def a_starving_slice(sweep: float) -> Story:
+    """Return a story in which one of two slices has its pool, and GKE has no machine for the other.
+
+    The second zone says so after 165 s. The autoscaler tries again from 466 to 488 s.
+    """
+    acts = (Act(5.0, "create", 0, "train", "JobSet", "one", 2, flag=True),)
+    stock, sweeps = (Stock(0.0, "a", 1), Stock(0.0, "b", 0)), (65.0, 115.0, sweep)
+    return Story(
+        seed=1,
+        acts=acts,
+        faults=(),
+        sweeps=sweeps,
+        candidates=2,
+        stock=stock,
+        gang_seconds=300,
+        release_seconds=120,
+    )
+
+
+def test_a_part_is_kept_while_the_autoscaler_tries_again() -> None:
+    """Seed 3003515: a machine may come of the try that goes on while the sweep looks."""
+    result = run_story(a_starving_slice(475.0), tell=True)
+
+    assert result.violations == []
+    tries = [float(line.split()[0]) for line in result.lines if "the autoscaler finds no machines" in line]
+    assert any(480 < at < 500 for at in tries), "\n".join(result.lines)
+
+
+def test_a_part_that_is_kept_between_two_tries_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run_story(a_starving_slice(200.0)).violations == []
+    monkeypatch.setattr(resume_workloads, "decide_partial", lambda *_, **__: None)
+    found = run_story(a_starving_slice(200.0)).violations
+
+    assert "train-w-1 has no pool for 120 s, and train keeps 1" in {each.text for each in found if each.at < 210}
