@@ -268,14 +268,17 @@ class GangJudge:
         )
 
     def _has_room(self, cluster: SimCluster, made: Workload) -> bool:
-        """Return whether one zone has room for all slices, whatever zone each would take first."""
-        story, gke = self._world.story, self._world.gke
+        """Return whether one zone has room for all slices, whatever zone each would take first.
+
+        A workload without slices waits for none, and its owner is told so.
+        """
+        story, gke, slices = self._world.story, self._world.gke, len(list_wanted(made))
         zones = [f"us-east5-{letter}" for letter in "abc"[: story.candidates] if not made.spot] or [ZONE]
         own = dict.fromkeys(zones, 0)
         for pool in gke.pools[cluster.name].values():
             if _is_of(pool, made):
                 own[pool.zone] += pool.size - pool.short
-        return any(gke.find_room(cluster.name, zone) + own[zone] >= len(list_wanted(made)) for zone in zones)
+        return any(gke.find_room(cluster.name, zone) + own[zone] >= slices > 0 for zone in zones)
 
 
 def _read_bound(made: Workload) -> float:

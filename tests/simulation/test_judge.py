@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
 
+from shared.core.decide.gangs import plan_gang
 from shared.core.identity.pools import PoolStatus
 from shared.perform import resume_workloads
 from tests.simulation.sim_faults import Invocation
@@ -18,6 +20,11 @@ from tests.simulation.sim_world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from shared.core.decide.gangs import Gang
+    from shared.core.decisions import Decision
+    from shared.core.settings import Settings
+    from shared.core.workloads import WorkloadView
 
 
 @pytest.fixture(autouse=True)
@@ -171,3 +178,28 @@ def test_a_part_that_is_kept_between_two_tries_is_reported(monkeypatch: pytest.M
     found = run_story(a_starving_slice(200.0)).violations
 
     assert "train-w-1 has no pool for 120 s, and train keeps 1" in {each.text for each in found if each.at < 210}
+
+
+def a_gang(*more: Act) -> Story:
+    """Return a story in which a workload waits for the capacity of its slices."""
+    acts = (Act(5.0, "ask", 0, "gang", "RayCluster", "one", 1, flag=True), *more)
+    return Story(seed=1, acts=acts, faults=(), sweeps=(300.0, 360.0), gang_seconds=300)
+
+
+def test_a_gang_without_slices_waits_for_no_capacity() -> None:
+    """Seed 1006033: it is scaled to none while it waits."""
+    scaled = run_story(a_gang(Act(20.0, "scale", 0, "gang", count=0)), tell=True)
+    assert scaled.violations == []
+    assert any("GKE begins to delete gang-g-0" in line for line in scaled.lines), "\n".join(scaled.lines)
+
+
+def test_a_gang_with_slices_that_is_taken_for_one_without_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find_none(cluster: str, made: WorkloadView, settings: Settings) -> Gang | Decision:
+        return plan_gang(cluster, dataclasses.replace(made, groups=()), settings)
+
+    assert run_story(a_gang()).violations == []
+    monkeypatch.setattr(resume_workloads, "plan_gang", find_none)
+    found = run_story(a_gang()).violations
+
+    assert {each.invariant for each in found} == {"served when there is capacity"}
+    assert all("[not_an_accelerator_demand]" in each.text for each in found)
