@@ -7,6 +7,7 @@ which only a part has its pools.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from shared.core import labels
@@ -77,7 +78,7 @@ class GangJudge:
             self._ended_at[made.uid] = self._world.time.now
             if cluster.stop_mode and isinstance(run, Invocation) and cluster.stopped_at < run.began:
                 report("gangs", f"{made.name} is suspended under the emergency stop")
-            if slices <= running:
+            if slices <= running and not self._is_spread(cluster, made):
                 report("gangs", f"{made.name} is suspended, and all {len(slices)} slices have their pools")
         elif suspended is False:
             self.resumes += 1
@@ -206,22 +207,34 @@ class GangJudge:
         if ceased or any(each.plan.slice_name == name for each in bound):
             return False
         used = {each.node.pool.name for each in bound if each.node and each.bound_at < began - CHANGE_SECONDS}
-        pools = self._world.gke.pools[cluster.name].values()
-        return all(each.name in used for each in pools if _is_of(each, made) and each.status == PoolStatus.RUNNING)
+        return all(each.name in used for each in self._list_running(cluster, made))
+
+    def _is_spread(self, cluster: SimCluster, made: Workload) -> bool:
+        """Return whether slices that have all of their pods leave too few pools for the others."""
+        hosts = Counter(plan.slice_name for plan in list_wanted(made))
+        bound = [pod for pod in cluster.list_pods_of(made) if pod.live and pod.units and pod.node]
+        placed = Counter(pod.plan.slice_name for pod in bound)
+        whole = {name for name, count in hosts.items() if placed[name] >= count}
+        taken = {pod.node.pool.name for pod in bound if pod.node and pod.plan.slice_name in whole}
+        free = [pool for pool in self._list_running(cluster, made) if pool.name not in taken]
+        return len(free) < len(hosts) - len(whole)
 
     def _find_running(self, cluster: SimCluster, made: Workload) -> dict[str, Pool]:
-        """Return a pool that runs of each slice that has one.
+        """Return a pool that runs of each slice that has one."""
+        return {pool.owner.slice_name: pool for pool in self._list_running(cluster, made) if pool.owner}
+
+    def _list_running(self, cluster: SimCluster, made: Workload) -> list[Pool]:
+        """Return the pools that run.
 
         One that the autoscaler fills must have nodes, and keeps them only while there are pods.
         """
-        return {
-            pool.owner.slice_name: pool
+        return [
+            pool
             for pool in self._world.gke.pools[cluster.name].values()
-            if pool.owner is not None
-            and _is_of(pool, made)
+            if _is_of(pool, made)
             and pool.status == PoolStatus.RUNNING
             and (not pool.autoscaled or (cluster.list_nodes_of(pool.name) and not made.waits))
-        }
+        ]
 
     def _is_used(self, cluster: SimCluster, pool: Pool) -> bool:
         return any(pod.units for node in cluster.nodes.values() if node.pool is pool for pod in node.pods)

@@ -10,6 +10,7 @@ import pytest
 from shared.core.decide.gangs import plan_gang
 from shared.core.identity.pools import PoolStatus
 from shared.perform import resume_workloads
+from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_filling import select_ways
 from tests.simulation.sim_pool_bodies import Pool
@@ -203,3 +204,32 @@ def test_a_gang_with_slices_that_is_taken_for_one_without_is_reported(monkeypatc
 
     assert {each.invariant for each in found} == {"served when there is capacity"}
     assert all("[not_an_accelerator_demand]" in each.text for each in found)
+
+
+@pytest.mark.parametrize(
+    ("waits", "spread", "reported"),
+    [(False, False, True), (True, False, True), (True, True, False)],
+    ids=["all run", "one waits beside its free pool", "another slice is spread over both pools"],
+)
+def test_a_jobset_is_suspended_only_if_a_slice_can_have_no_pool(
+    *, waits: bool, spread: bool, reported: bool
+) -> None:
+    """Seed 1002948: two of three slices are spread over all pools."""
+    world = World(Story(seed=1, acts=(), faults=(), sweeps=()))
+    act = Act(5.0, "create", 0, "train", "JobSet", "two", 2)
+    world.time.at(START + act.at, lambda: apply_act(world, act))
+    world.time.run_until(START + 400)
+    (cluster,) = world.clusters.values()
+    (made,) = cluster.workloads.values()
+    first, second = (
+        [pod for pod in cluster.list_pods_of(made) if pod.plan.slice_name.endswith(end)] for end in "01"
+    )
+    if spread:
+        first[0].node = second[0].node
+    for pod in second if waits else ():
+        pod.node = None
+    world.gangs.see_change(cluster, made, suspended=True)
+    world.time.close()
+
+    said = ["train is suspended, and all 2 slices have their pools"]
+    assert [each.text for each in world.judge.violations] == said * reported
