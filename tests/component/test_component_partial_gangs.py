@@ -11,7 +11,7 @@ from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.kinds.jobset import EXCLUSIVE_TOPOLOGY, JOBSET_UID_ON_POD, NODE_SELECTOR_STRATEGY
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
+from tests.builders import CLUSTER, NOW, a_claim, a_go_pool, a_jobset, a_pod, a_pool
 from tests.component.test_component_capacity_first import NAMES, jobset, run
 from tests.component.test_component_slow_creations import refuse
 
@@ -105,6 +105,20 @@ def test_a_pool_that_no_other_slice_can_use_is_not_to_spare(world: World, *, spr
     world.sweep()
 
     assert jobset(world).suspended == (spread or pinned)
+
+
+def test_a_pool_on_which_the_slice_cannot_run_does_not_serve_it(world: World) -> None:
+    """Seed 3003515: the Go provisioner made a pool of that name, which has no label of the pin."""
+    others = a_go_pool()
+    labelled = {**others.labels, labels.PARENT_NAME: "train-workers-1"}
+    world.pools.add(CLUSTER, replace(others, labels=labelled))
+    hold_a_part(world, pinned=True)
+    run(world, NAMES[0], others.name)
+
+    world.clock.advance(601)
+    world.sweep()
+
+    assert jobset(world).suspended
 
 
 def test_a_slice_that_has_just_lost_its_pool_does_not_end_the_others(world: World) -> None:

@@ -255,8 +255,9 @@ def decide_partial(
     A slice lacks its pool while its leader waits, no pool that runs serves it, and none is to
     spare. Which pool serves which slice follows from use, because slices may have swapped pools. A
     pool is not to spare while hosts of another slice, which is spread over two pools, run on it, or
-    if no slice can run on the pool of another.
-    Each slice that lacks one must lack it because GKE has no capacity, which a release may mend.
+    if no slice can run on the pool of another. A pool that is named for a slice does not serve it
+    if GKE was just asked for another one: its pods may not fit there. Each slice that lacks one
+    must lack it because GKE has no capacity, which a release may mend.
 
     Args:
         cluster: ``projects/P/locations/L/clusters/C``.
@@ -292,7 +293,8 @@ def decide_partial(
     names = [each.claim.slice_name for each in gang]
     idle = running.keys() - set(plan.serving.values()) if may_swap(workload) else ()
     spare = [name for name in idle if not seen.list_on(name)]
-    held = {name: running[pool] for name in names if (pool := plan.serving.get(name, "")) in running}
+    served = {name: plan.serving.get(name, "") for name in names if name not in starved}
+    held = {name: running[pool] for name, pool in served.items() if pool in running}
     lacking = [name for name in names if name in waits and name not in held]
     lacks_since = sorted(waits[name] or now for name in lacking)[len(spare) :]  # the first ones have the spare
     held_since = min((owner.created_at for owner in held.values() if owner and owner.created_at), default=now)
