@@ -22,13 +22,13 @@ def measure_elastic(
 ) -> tuple[PoolIndex, dict[str, Exception]]:
     """Return the pools, elastic pools with the size that they have now, read side by side.
 
-    Autoscaled pools keep the size that they may grow to, unless `autoscaled` asks for theirs.
-
-    A pool that cannot be measured keeps the size that it was created with; its error is returned
-    by its name.
+    An elastic pool is measured in every status in which it may have grown since it was created.
+    Autoscaled pools keep the size that they may grow to, unless `autoscaled` asks for theirs. A
+    pool that cannot be measured keeps the size that it was created with; its error is returned by
+    its name.
     """
     found, errors = {pool.name: pool for pool in pools}, dict[str, Exception]()
-    elastic = [pool for pool in pools if is_resizable(pool) or (autoscaled and pool.autoscaled)]
+    elastic = [pool for pool in pools if _may_have_grown(pool) or (autoscaled and pool.autoscaled)]
     tasks = [partial(ports.pools.measure, pool) for pool in elastic]
     done = get_runner(ports)(tasks, at_once=CALLS_AT_ONCE, until=ports.until)
     for pool, size in zip(elastic, done, strict=True):
@@ -58,6 +58,11 @@ def _measure(pool: PoolSnapshot, ports: Ports) -> int:
     if pool.status != PoolStatus.ERROR or not size:
         return size
     return max(0, size - len(ports.pools.list_missing(pool)))
+
+
+def _may_have_grown(pool: PoolSnapshot) -> bool:
+    created = pool.status not in (PoolStatus.PROVISIONING, PoolStatus.STOPPING)
+    return pool.owner is not None and pool.owner.elastic and created
 
 
 def is_resizable(pool: PoolSnapshot) -> bool:

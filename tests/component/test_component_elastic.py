@@ -11,6 +11,7 @@ from shared.core import labels
 from shared.core.errors import Busy
 from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.core.ports import SurplusMark
+from shared.perform.pool_sizes import measure_elastic
 from tests.builders import CLUSTER, NOW
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
@@ -86,6 +87,18 @@ def test_a_namespace_that_leaves_gpus_to_others_gets_no_pool_and_no_node_more(wo
 
     assert world.says() == ("nothing", "demand_opted_out")
     assert (world.pools.count("create"), world.pools.count("resize")) == (1, 0)
+
+
+@pytest.mark.parametrize("status", ["RUNNING", "RUNNING_WITH_ERROR", "RECONCILING", "ERROR"])
+def test_a_grown_pool_counts_against_a_limit_with_the_size_that_it_has(world: World, status: str) -> None:
+    """Seed 7103177: a pool that had grown ran with errors, and counted as it was created."""
+    elastic = Elastic(world, pods=1)
+    world.pools.sizes[elastic.pool] = 4
+    world.pools.move(CLUSTER, elastic.pool, status)
+
+    (found,), errors = measure_elastic(world.pools.list(CLUSTER), world.ports)
+
+    assert (found.node_count, errors) == (4, {})
 
 
 def test_it_grows_when_the_spec_wants_more(world: World) -> None:
