@@ -158,8 +158,8 @@ def _satisfy(turn: Turn, pod: PodView) -> AttemptDecision:
     for attempt in attempts:
         turn = replace(turn, demand=demand, pools=look.pools.list())
         found = _answer_attempt(turn, pod, attempt, wanted=wanted)
-        if found.decision.reason != Reason.POOL_IN_USE:
-            break  # else other pods keep this pool, and the next one may be empty
+        if found.decision.reason not in (Reason.POOL_IN_USE, Reason.POD_UNPLACED):
+            break  # else others keep this pool, or pods of the slice are on the next one
     return found
 
 

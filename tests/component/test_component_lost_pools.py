@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -82,6 +83,21 @@ def test_a_pool_that_lost_nodes_for_long_goes_and_the_list_begins_anew(
     world.pools.move(CLUSTER, name_of(1), "gone")
     look(world)
     assert zones(world) == ["a", "b", "a"]
+
+
+def test_a_pool_that_lost_nodes_goes_beside_a_whole_one_of_its_slice(
+    world: World, look: Callable[[World], None]
+) -> None:
+    """Seed 1141: two messages at once made both, and the other pods are on the lost one."""
+    run_with_nodes(world, nodes=["n1"])
+    lost, names = world.pools.pools[CLUSTER, name_of(1)], [f"whole-{each}" for each in HOSTS]
+    world.pools.add(CLUSTER, replace(lost, name=name_of(0), labels={**lost.labels, labels.ATTEMPT: "0"}))
+    world.cluster.nodes[name_of(0)] = names
+    world.cluster.node_views |= {each: NodeView(name=each, ready=True, created_at=NOW) for each in names}
+    look(world)
+
+    states = [world.pools.pools[CLUSTER, name_of(attempt)].status for attempt in range(2)]
+    assert states == ["RUNNING", "STOPPING"]
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,6 @@ class FillJudge:
         """Creations that found machines while GKE tried again."""
         self.late_machines = 0
         """Machines and nodes that came between the last look at them and the delete."""
-        self.late_claims: set[str] = set()
-        """Claims that got a second pool whose request was on its way, which is counted."""
         self._left: dict[tuple[str, str], _Left] = {}
         """The pool that was given up last, by cluster and claim."""
 
@@ -141,9 +139,9 @@ class FillJudge:
             for pool in self._world.gke.pools[cluster.name].values():
                 if pool.owner and pool.owner.claim_hash and self._keeps_nodes(pool, run.began - BOTH_SECONDS):
                     found.setdefault(pool.owner.claim_hash, []).append(pool)
-            for claim, several in found.items():
+            for several in found.values():
                 both = select_ways(several)
-                if len(both) > 1 and not cluster.stop_mode and claim not in self.late_claims:
+                if len(both) > 1 and not cluster.stop_mode:
                     names = " and ".join(each.name for each in both)
                     self._world.judge.report("one way", f"{names} of one slice have nodes for a minute")
 

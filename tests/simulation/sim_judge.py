@@ -98,7 +98,6 @@ class Judge:
             for other in [each for each in own if each.status in LIVE]:
                 if self._known_from.get((other.cluster, other.name), other.made_at) > run.find_call_began():
                     self.late_creates += 1  # nothing can recall a request that is on its way
-                    self._world.fills.late_claims.add(owner.claim_hash)
                 elif not self._serves_others(other, now) and not self._mixes(pool):
                     self.report(
                         "one pool per claim",

@@ -9,7 +9,7 @@ import pytest
 
 from shared.core.decide.gangs import plan_gang
 from shared.core.identity.pools import PoolStatus
-from shared.perform import resume_workloads
+from shared.perform import resume_workloads, serving_pools
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_filling import select_ways
@@ -233,3 +233,32 @@ def test_a_jobset_is_suspended_only_if_a_slice_can_have_no_pool(
 
     said = ["train is suspended, and all 2 slices have their pools"]
     assert [each.text for each in world.judge.violations] == said * reported
+
+
+def two_pools_after_a_duplicate() -> Story:
+    """Return a story of two messages at once, of which GKE refuses the first create of one.
+
+    The pool of the other one gets its machines late, when the slice has lost a host for good.
+    """
+    acts = (
+        Act(49.1, "create", 0, "w0", "RayCluster", "two", 1, flag=True),
+        Act(780.5, "preempt", 0, "w0", flag=True),
+    )
+    faults = (Fault(49.1, "duplicate", seconds=3.0), Fault(49.1, "quota", "create"))
+    stock = (Stock(0.0, "a", 0), Stock(1231.3, "a", 2))
+    sweeps = tuple(range(840, 3000, 120))
+    ways = ("creation", "creation", "reservation")
+    return Story(seed=1141, acts=acts, faults=faults, sweeps=sweeps, candidates=3, sources=ways, stock=stock)
+
+
+def test_two_pools_of_one_slice_are_reported_also_if_both_were_on_their_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seed 1141: the pod that is left keeps the slice off the pool that is whole."""
+    result = run_story(two_pools_after_a_duplicate(), tell=True)
+    assert result.violations == []
+    assert result.figures["second pools on their way"] == 1, "\n".join(result.lines)
+    monkeypatch.setattr(serving_pools, "decide_lost", lambda *_, **__: None)
+    found = run_story(two_pools_after_a_duplicate()).violations
+
+    assert {each.invariant for each in found} == {"one way"}
