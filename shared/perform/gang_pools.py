@@ -157,8 +157,8 @@ def _make_pools(
     that no two gangs get a part each. What is not created then is given back.
 
     A round may end without a failed creation, which would lead to the next candidate: what is given
-    back is room for the slice that lacked it. So each round begins with a later candidate, and the
-    order shifts after each cycle, because a pool that comes late may end every second round.
+    back is room for the slice that lacked it. So each round begins with the next candidate. A pool
+    that comes late may end every second round. So a cycle has an odd number of rounds.
     """
     look, pools = turns[0].look, turns[0].pools
     reserved = look.limits.reserve(*_join(missing, pools)) if look.limits and missing else None
@@ -168,7 +168,7 @@ def _make_pools(
     tasks = []
     for turn in turns:
         name, choices = names.get(turn.demand.claim), turn.demand.choices
-        begin = (ended + ended // choices) % choices
+        begin = ended % (choices | 1) % choices
         tasks.append(partial(_give_pool, replace(turn, replaced=(name,)) if name else turn, begin))
     done = [(turn.demand, made) for turn, made in zip(turns, run_paced(tasks, look.ports), strict=True)]
     if look.limits and reserved:
