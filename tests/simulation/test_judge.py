@@ -5,12 +5,18 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from shared.core.decide.gangs import plan_gang
 from shared.core.identity.pools import PoolStatus
 from shared.perform import resume_workloads, serving_pools
 from tests.simulation.sim_acts import apply_act
+
+
+from shared.perform import gang_pools, resume_workloads
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_filling import select_ways
 from tests.simulation.sim_pool_bodies import Pool
@@ -26,6 +32,9 @@ if TYPE_CHECKING:
     from shared.core.decisions import Decision
     from shared.core.settings import Settings
     from shared.core.workloads import WorkloadView
+
+
+    from shared.core.decide import gangs
 
 
 @pytest.fixture(autouse=True)
@@ -262,3 +271,34 @@ def test_two_pools_of_one_slice_are_reported_also_if_both_were_on_their_way(
     found = run_story(two_pools_after_a_duplicate()).violations
 
     assert {each.invariant for each in found} == {"one way"}
+
+
+@pytest.mark.parametrize("moves_on", [True, False])
+def test_a_gang_is_served_by_the_one_zone_with_room_for_all_of_it(
+    monkeypatch: pytest.MonkeyPatch, *, moves_on: bool
+) -> None:
+    """Seed 7004175: zone b has room again right after a round has tried it.
+
+    A product whose rounds all begin with the first candidate is still caught.
+    """
+
+    def give_pools(*args: Any, **facts: Any) -> gangs.GangAnswer:
+        return gang_pools.give_pools(*args, **(facts if moves_on else facts | {"ended": 0}))
+
+    monkeypatch.setattr(resume_workloads, "give_pools", give_pools)
+    rows = ((0.0, "a", 0), (819.1, "a", 2), (1603.7, "b", 0), (2035.8, "c", 2), (2042.6, "b", 4))
+    acts = (
+        Act(90.6, "create", 0, "w2", "Deployment", "gpu", 1),
+        Act(162.8, "ask", 0, "gang", "JobSet", "one", 3, flag=True),
+        Act(654.2, "replay", 0, ""),
+    )
+    sweeps = (1380.5, 1620.2, 1984.4)
+    stock = tuple(Stock(*row) for row in rows)
+    story = Story(seed=7004175, acts=acts, faults=(), sweeps=sweeps, candidates=3, stock=stock, gang_seconds=300)
+
+    result = run_story(story, tell=True)
+
+    assert [each.invariant for each in result.violations] == (
+        [] if moves_on else ["served when there is capacity"]
+    )
+    assert result.figures["workloads resumed with their capacity"] == int(moves_on), "\n".join(result.lines)
