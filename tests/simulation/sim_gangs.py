@@ -116,6 +116,10 @@ class GangJudge:
             text = f"{pool.name} is given back {now - oldest:.0f} s after the first creation"
             self._world.judge.report("gangs", text)
 
+    def has_ended(self, uid: str, since: float) -> bool:
+        """Return whether a round of a workload ended without success after some moment."""
+        return self._ended_at.get(uid, -math.inf) > since
+
     # --- sweeps -----------------------------------------------------------------------------------
 
     def see_sweep(self, run: Invocation, *, clean: bool) -> None:

@@ -114,7 +114,8 @@ class Judge:
 
         The pause is for a creation that failed without a node, whose pool is there and is of the
         shape that is wanted. It doubles from one minute to thirty. Between the candidates of a list
-        there is none, and the next one follows. Of two with the same second, the later counts.
+        there is none, and the next one follows. Of two with the same second, the later counts. A
+        gang's round ends with its records, so the tries of an hour are then those of two rounds.
         """
         now, owner, ways = self._world.time.now, pool.owner, max(self._world.story.candidates, 1)
         if owner is None or not owner.claim_hash:
@@ -123,7 +124,8 @@ class Judge:
         made.append(pool)
         lately = [each for each in made if now - each.made_at < HOUR_SECONDS]
         in_vain = [each for each in lately if not each.made_nodes]
-        if len(lately) > CREATES_PER_HOUR_MAX * ways or len(in_vain) > FAILURES_PER_HOUR_MAX * ways:
+        tries = FAILURES_PER_HOUR_MAX * (1 + self._world.gangs.has_ended(owner.owner_uid, now - HOUR_SECONDS))
+        if len(lately) > max(CREATES_PER_HOUR_MAX, tries) * ways or len(in_vain) > tries * ways:
             self.report("creates per hour", f"{pool.name} is create {len(lately)}, {len(in_vain)} without a node")
         pools = self._world.gke.pools[pool.cluster].values()
         own = [each for each in pools if each.owner and each.owner.claim_hash == owner.claim_hash]

@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING
 
 from typing import TYPE_CHECKING, Any
 
+
+import math
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
 import pytest
 
 from shared.core.decide.gangs import plan_gang
@@ -17,12 +22,13 @@ from tests.simulation.sim_acts import apply_act
 
 
 from shared.perform import gang_pools, resume_workloads
+from tests.builders import a_pool
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_filling import select_ways
 from tests.simulation.sim_pool_bodies import Pool
 from tests.simulation.sim_process import prepared
 from tests.simulation.sim_run import run_story
-from tests.simulation.sim_story import START, Act, Fault, Stock, Story
+from tests.simulation.sim_story import CLUSTERS, START, Act, Fault, Stock, Story
 from tests.simulation.sim_world import World
 
 if TYPE_CHECKING:
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
 
 
     from shared.core.decide import gangs
+    from tests.simulation.sim_cluster import SimPod
 
 
 @pytest.fixture(autouse=True)
@@ -271,6 +278,30 @@ def test_two_pools_of_one_slice_are_reported_also_if_both_were_on_their_way(
     found = run_story(two_pools_after_a_duplicate()).violations
 
     assert {each.invariant for each in found} == {"one way"}
+
+
+def a_gang_world() -> tuple[World, Pool, SimPod]:
+    """Return a world, the pool of a slice in it, and the slice's pod, which waits."""
+    world = World(Story(seed=1, acts=(), faults=(), sweeps=()))
+    pool = Pool(CLUSTERS[0], "p0", dict(a_pool().labels), PoolStatus.RUNNING, 1, "ct4p-hightpu-4t", "2x2x1", START)
+    world.gke.add(pool)
+    made = SimpleNamespace(uid=pool.owner and pool.owner.owner_uid, kind="JobSet", name="train")
+    plan = SimpleNamespace(slice_name=pool.owner and pool.owner.slice_name)
+    return world, pool, cast("SimPod", SimpleNamespace(workload=made, plan=plan))
+
+
+@pytest.mark.parametrize(("ago", "most"), [(math.inf, 9), (4000.0, 9), (3000.0, 18)])
+def test_a_round_of_a_gang_that_ends_lets_an_hour_have_the_tries_of_two(ago: float, most: int) -> None:
+    """Seed 8305805: the pools of all slices are given back, and so are the records of failures."""
+    world, pool, waiting = a_gang_world()
+    world.gangs._ended_at[waiting.workload.uid] = START - ago
+    for number in range(most):
+        world.judge.see_create(dataclasses.replace(pool, name=f"p{number}"))
+    reported = {each.invariant for each in world.judge.violations}
+    world.judge.see_create(dataclasses.replace(pool, name=f"p{most}"))
+
+    assert "creates per hour" not in reported
+    assert "creates per hour" in {each.invariant for each in world.judge.violations}
 
 
 @pytest.mark.parametrize("moves_on", [True, False])
