@@ -188,6 +188,9 @@ class GangJudge:
         """Return whether GKE told before a sweep that it has no capacity for a slice's pool.
 
         It has not, while the autoscaler tries again.
+
+
+        Not if it has tried again since then: while machines come, it does not tell.
         """
         made, name = waiting.workload, waiting.plan.slice_name
         pools = self._world.gke.pools[cluster.name].values()
@@ -201,6 +204,11 @@ class GangJudge:
         shown = [newest.recall_machines(began), *(said for at, said in newest.machines if at > began)]
         if newest.autoscaled and any(said.coming for said in shown):
             return False
+
+
+        said = newest.recall_machines(before := began - CHANGE_SECONDS)
+        again = any(each.coming for each in (said, *(later for at, later in newest.machines if at > before)))
+        told = newest.short == newest.size and said.errors and not again
         return newest.status == PoolStatus.ERROR or (newest.status == tries and bool(told))
 
     def _is_swapped(self, cluster: SimCluster, waiting: SimPod, began: float) -> bool:

@@ -304,6 +304,21 @@ def test_a_round_of_a_gang_that_ends_lets_an_hour_have_the_tries_of_two(ago: flo
     assert "creates per hour" in {each.invariant for each in world.judge.violations}
 
 
+@pytest.mark.parametrize(("again_at", "starves"), [(None, True), (5.0, True), (60.0, False), (100.0, False)])
+def test_a_slice_does_not_starve_while_the_autoscaler_tries_again(
+    again_at: float | None, *, starves: bool
+) -> None:
+    """Seed 8308749: it tried again right before the sweep, and failed right after it."""
+    world, pool, waiting = a_gang_world()
+    pool.autoscaled, pool.size, pool.short = True, 1, 1
+    pool.note_machines(START + 1, error="GCE_STOCKOUT")
+    if again_at is not None:
+        pool.note_machines(START + again_at, coming=1)
+        pool.note_machines(START + again_at + 10, error="GCE_STOCKOUT")
+
+    assert world.gangs._starves(world.clusters[CLUSTERS[0]], waiting, START + 95) is starves
+
+
 @pytest.mark.parametrize("moves_on", [True, False])
 def test_a_gang_is_served_by_the_one_zone_with_room_for_all_of_it(
     monkeypatch: pytest.MonkeyPatch, *, moves_on: bool
