@@ -187,9 +187,6 @@ class GangJudge:
     def _starves(self, cluster: SimCluster, waiting: SimPod, began: float) -> bool:
         """Return whether GKE told before a sweep that it has no capacity for a slice's pool.
 
-        It has not, while the autoscaler tries again.
-
-
         Not if it has tried again since then: while machines come, it does not tell.
         """
         made, name = waiting.workload, waiting.plan.slice_name
@@ -199,13 +196,6 @@ class GangJudge:
         if newest is None or newest.made_at > began - CHANGE_SECONDS:
             return False
         tries = PoolStatus.RUNNING if newest.autoscaled else PoolStatus.PROVISIONING
-        told = newest.short == newest.size and newest.recall_machines(began - CHANGE_SECONDS).errors
-        # The autoscaler tries again every few minutes, and that may bring a machine.
-        shown = [newest.recall_machines(began), *(said for at, said in newest.machines if at > began)]
-        if newest.autoscaled and any(said.coming for said in shown):
-            return False
-
-
         said = newest.recall_machines(before := began - CHANGE_SECONDS)
         again = any(each.coming for each in (said, *(later for at, later in newest.machines if at > before)))
         told = newest.short == newest.size and said.errors and not again

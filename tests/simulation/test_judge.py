@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
-
-
-from typing import TYPE_CHECKING, Any
-
-
 import math
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -17,12 +11,9 @@ import pytest
 
 from shared.core.decide.gangs import plan_gang
 from shared.core.identity.pools import PoolStatus
-from shared.perform import resume_workloads, serving_pools
-from tests.simulation.sim_acts import apply_act
-
-
-from shared.perform import gang_pools, resume_workloads
+from shared.perform import gang_pools, resume_workloads, serving_pools
 from tests.builders import a_pool
+from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_filling import select_ways
 from tests.simulation.sim_pool_bodies import Pool
@@ -34,13 +25,11 @@ from tests.simulation.sim_world import World
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from shared.core.decide import gangs
     from shared.core.decide.gangs import Gang
     from shared.core.decisions import Decision
     from shared.core.settings import Settings
     from shared.core.workloads import WorkloadView
-
-
-    from shared.core.decide import gangs
     from tests.simulation.sim_cluster import SimPod
 
 
