@@ -140,7 +140,8 @@ class GangJudge:
                     held |= self._judge_held(cluster, made, run.began)
                 elif not made.suspended and made.changed_at < run.began - CHANGE_SECONDS:
                     self._note_awake(made)
-                    self._judge_running(cluster, made, run.began)
+                    if run.doubtful[cluster.name] < story.cap:  # else the next ways are left to the next sweep
+                        self._judge_running(cluster, made, run.began)
         self._held = held
 
     def _note_awake(self, made: Workload) -> None:

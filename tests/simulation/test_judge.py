@@ -178,12 +178,30 @@ def test_a_part_is_kept_while_the_autoscaler_tries_again() -> None:
     assert any(480 < at < 500 for at in tries), "\n".join(result.lines)
 
 
-def test_a_part_that_is_kept_between_two_tries_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run_story(a_starving_slice(200.0)).violations == []
+@pytest.mark.parametrize("cap", [50, 1])
+def test_a_part_that_is_kept_between_two_tries_is_reported(monkeypatch: pytest.MonkeyPatch, cap: int) -> None:
+    story = dataclasses.replace(a_starving_slice(200.0), cap=cap)
+    assert run_story(story).violations == []
     monkeypatch.setattr(resume_workloads, "decide_partial", lambda *_, **__: None)
-    found = run_story(a_starving_slice(200.0)).violations
+    found = run_story(story).violations
 
     assert any("has no pool for 120 s, and train keeps 1" in each.text for each in found if each.at < 210)
+
+
+def test_a_part_is_kept_while_the_cap_leaves_its_next_way_to_the_next_sweep() -> None:
+    """Seed 8201441: slice 1 of w0 lacks a pool, and the sweep has deleted one of another JobSet."""
+    acts = (
+        Act(57.7, "create", 0, "w0", "JobSet", "one", 2),
+        Act(58.2, "take-name", 0, "w0", flag=True),
+        Act(127.1, "ask", 0, "gang", "JobSet", "one", 2, flag=True),
+        Act(365.3, "create", 0, "part", "JobSet", "one", 3),
+    )
+    story = dataclasses.replace(a_starving_slice(540.7), seed=8201441, acts=acts, stock=(Stock(0.0, "a", 3),))
+    story = dataclasses.replace(story, sweeps=(540.7,), cap=1, gang_seconds=700, release_seconds=400)
+    result = run_story(story, tell=True)
+
+    assert result.violations == []
+    assert any("the autoscaler finds no machines for w0-w-1" in line for line in result.lines)
 
 
 def a_gang(*more: Act) -> Story:
