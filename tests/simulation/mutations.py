@@ -51,8 +51,8 @@ class Mutation:
     places: tuple[tuple[object, str, Callable[[Function], Function]], ...]
     """Module or class, name in it, and what replaces the function there."""
     seed: int = 0
-    """A seed that shows it, if the first hundred do not: it saves the search. When stories have
-    changed and this seed shows nothing any more, the search finds another one."""
+    """A seed that shows it: it saves the search. When stories have changed and this seed shows nothing
+    any more, the search finds another one."""
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -236,16 +236,17 @@ def _keep_left(plain: Function) -> Function:
 
 
 MUTATIONS = (
-    Mutation("no UID check", ((pool_facts, "classify_owner", _ignore_uid),)),
-    Mutation("no second look", ((release_pools, "release_pool", _look_once),)),
+    Mutation("no UID check", ((pool_facts, "classify_owner", _ignore_uid),), seed=1),
+    Mutation("no second look", ((release_pools, "release_pool", _look_once),), seed=1),
     Mutation(
         "ERROR pool deleted with pods",
         (
             (collect, "decide_collect", _delete_used_errors),
             (pool_use, "decide_replacement", lambda _: lambda decision, _pods, **_lost: decision),
         ),
+        seed=16,
     ),
-    Mutation("fingerprints ignored", ((PoolOwner, "was_made_for", lambda _: lambda *_: True),)),
+    Mutation("fingerprints ignored", ((PoolOwner, "was_made_for", lambda _: lambda *_: True),), seed=16),
     Mutation(
         "name without UID",
         (
@@ -255,10 +256,11 @@ MUTATIONS = (
                 lambda plain: property(lambda self: plain.func(dataclasses.replace(self, owner_uid="-"))),
             ),
         ),
+        seed=21,
     ),
-    Mutation("unknown owner taken for gone", ((gather.OwnerReader, "read_owner", _hide_owner_errors),), seed=179),
-    Mutation("no next attempt", ((needed_pools, "plan_pools", _forget_missing),)),
-    Mutation("STOPPING taken for serving", ((provision, "decide_provision", _let_stopping_serve),)),
+    Mutation("unknown owner taken for gone", ((gather.OwnerReader, "read_owner", _hide_owner_errors),), seed=211),
+    Mutation("no next attempt", ((needed_pools, "plan_pools", _forget_missing),), seed=10),
+    Mutation("STOPPING taken for serving", ((provision, "decide_provision", _let_stopping_serve),), seed=9),
     Mutation("no check of the claim label", ((provision, "decide_provision", _believe_any_claim),), seed=465),
     Mutation("bound pods ignored", ((pool_facts, "count_pods", lambda _: lambda *_, **__: PoolPods()),)),
     Mutation("no cap", ((DeletionCap, "take", lambda _: lambda _self: True),), seed=102),
@@ -270,12 +272,12 @@ MUTATIONS = (
         ),
         seed=100,
     ),
-    Mutation("no try after a pause", ((attempts, "find_pause", lambda _: lambda *_: float(10**9)),)),
+    Mutation("no try after a pause", ((attempts, "find_pause", lambda _: lambda *_: float(10**9)),), seed=2),
     Mutation("no pause", ((attempts, "find_pause", lambda _: lambda *_: 0.0),)),
-    Mutation("the same candidate again", ((attempts, "choose_next", _repeat_candidate),)),
-    Mutation("no list before a candidate", ((changes, "_read_again", lambda _: lambda *_: None),)),
+    Mutation("the same candidate again", ((attempts, "choose_next", _repeat_candidate),), seed=2),
+    Mutation("no list before a candidate", ((changes, "_read_again", lambda _: lambda *_: None),), seed=19),
     Mutation("idle pools deleted at once", ((warm_pools, "decide_warm", _forget_marks),), seed=131),
-    Mutation("stale views believed", ((make_attempt, "_look_and_decide", _believe_stale_views),)),
+    Mutation("stale views believed", ((make_attempt, "_look_and_decide", _believe_stale_views),), seed=41),
     Mutation(
         "part of a gang held for ever",
         (
@@ -284,13 +286,13 @@ MUTATIONS = (
         ),
         seed=241,
     ),
-    Mutation("resumed with a part", ((gangs, "judge_gang", _resume_with_a_part),)),
-    Mutation("resume forgotten", ((capacity_first, "write_resumed", _forget_resume),)),
+    Mutation("resumed with a part", ((gangs, "judge_gang", _resume_with_a_part),), seed=128),
+    Mutation("resume forgotten", ((capacity_first, "write_resumed", _forget_resume),), seed=27),
     Mutation(
-        "part of a JobSet kept", ((capacity_first, "decide_partial", lambda _: lambda *_, **__: None),), seed=651
+        "part of a JobSet kept", ((capacity_first, "decide_partial", lambda _: lambda *_, **__: None),), seed=1755
     ),
-    Mutation("an empty pool taken for serving", ((filling, "is_empty", lambda _: lambda *_: False),)),
+    Mutation("an empty pool taken for serving", ((filling, "is_empty", lambda _: lambda *_: False),), seed=23),
     Mutation("a pool deleted as its first node comes", ((filling, "decide_empty", _forget_machines),), seed=1236),
-    Mutation("no last look at the machines", ((changes, "delete_pool", _forget_last_look),)),
-    Mutation("both ways kept", ((serving_pools, "give_up_lost", _keep_left),)),
+    Mutation("no last look at the machines", ((changes, "delete_pool", _forget_last_look),), seed=2),
+    Mutation("both ways kept", ((serving_pools, "give_up_lost", _keep_left),), seed=2),
 )
