@@ -51,8 +51,8 @@ class Mutation:
     places: tuple[tuple[object, str, Callable[[Function], Function]], ...]
     """Module or class, name in it, and what replaces the function there."""
     seed: int = 0
-    """A seed that shows it: it saves the search. When stories have changed and this seed shows nothing
-    any more, the search finds another one."""
+    """A seed that shows it: it saves the search. When stories have changed and this seed shows
+    nothing any more, the search finds another one."""
 
     @contextmanager
     def applied(self) -> Iterator[None]:

@@ -19,9 +19,12 @@ DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli", "terminal")
 CODE_ROOMS = (*DEPLOYED_ROOMS, "standins", "demo", "infra", "benchmarks", "tests")
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
-CORE_LINES_MAX = 11_245
+CORE_LINES_MAX = 11_185
 """Without the entries of kinds, each of which its file's limit bounds
 (docs/decisions/0036-room-and-hosts.md)."""
+SHELL_LINES_MAX = 4_990
+"""A budget that is never raised: a change that needs more takes something else away
+(docs/decisions/0052-one-look-and-one-module-of-changes.md)."""
 ENTRY_MODULES = {Path(sys.modules[kind.read.__module__].__file__ or "") for kind in KINDS}
 NAMES_OF_KINDS = re.compile(r"jobset|raycluster|ray\.io|leaderworkerset", re.IGNORECASE)
 ENTRY_LINES_MAX = 100
@@ -88,6 +91,12 @@ def test_the_core_stays_readable_in_an_evening() -> None:
     lines = sum(len(path.read_text().splitlines()) for path in rules)
 
     assert lines <= CORE_LINES_MAX, "growth of shared/core needs a decision record"
+
+
+def test_the_shell_does_not_grow() -> None:
+    lines = sum(len(path.read_text().splitlines()) for path in (ROOT / "shared/perform").rglob("*.py"))
+
+    assert lines <= SHELL_LINES_MAX, "take something else out of shared/perform"
 
 
 def test_no_kind_of_workload_is_named_outside_its_entry() -> None:
