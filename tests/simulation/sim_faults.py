@@ -229,6 +229,10 @@ class FaultTable:
             for each in self._open
         )
 
+    def lacks_quota(self, cluster: str) -> bool:
+        """Return whether GKE refuses each create and resize now."""
+        return any(each.kind == "no-quota" and CLUSTERS[each.cluster] == cluster for each in self._open)
+
     def fails_soon(self, cluster: str) -> bool:
         """Return whether a quota of Compute Engine lets each creation fail within a minute."""
         return any(each.kind == "no-chips" and CLUSTERS[each.cluster] == cluster for each in self._open)

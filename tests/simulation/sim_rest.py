@@ -126,7 +126,7 @@ def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: st
         for zone in zones
     )
     ahead = world.story.skew_seconds > AHEAD_SECONDS_MAX  # a wait counts when its begin can be true
-    if world.story.limit_chips or ahead or missing <= 0:
+    if world.story.limit_chips or world.faults.lacks_quota(cluster.name) or ahead or missing <= 0:
         return False
     return stocked and read_reason(latest) in ("stockout", "pool_serves", "pod_unplaced", "pool_degraded")
 

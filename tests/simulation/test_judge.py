@@ -11,7 +11,7 @@ import pytest
 
 from shared.core.decide.gangs import plan_gang
 from shared.core.identity.pools import PoolStatus
-from shared.perform import gang_pools, resume_workloads, serving_pools
+from shared.perform import answer_waiting, gang_pools, resume_workloads, serving_pools
 from tests.builders import a_pool
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_faults import Invocation
@@ -355,3 +355,20 @@ def test_a_gang_is_served_by_the_one_zone_with_room_for_all_of_it(
         [] if moves_on else ["served when there is capacity"]
     )
     assert result.figures["workloads resumed with their capacity"] == int(moves_on), "\n".join(result.lines)
+
+
+def a_half_made_pool(*faults: Fault) -> Story:
+    """Return a story in which GKE makes two of three nodes, and another zone has room."""
+    acts = (Act(18.4, "create", 0, "w0", "Job", "gpu", 3, flag=True),)
+    stock = (Stock(0.0, "a", 0), Stock(2016.3, "a", 2))
+    sweeps = tuple(range(60, 2400, 120))
+    return Story(seed=7303498, acts=acts, faults=faults, sweeps=sweeps, candidates=2, stock=stock)
+
+
+def test_a_slice_is_left_without_only_if_gke_would_create_its_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run_story(a_half_made_pool(Fault(646.1, "no-quota", seconds=1e6))).violations == []
+    assert run_story(a_half_made_pool()).violations == []
+    monkeypatch.setattr(answer_waiting, "add_pool", lambda *_, **__: None)
+    found = run_story(a_half_made_pool()).violations
+
+    assert {each.invariant for each in found} == {"served when there is capacity"}
