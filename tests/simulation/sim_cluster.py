@@ -340,10 +340,12 @@ class SimCluster:
         if node.pool.pinned and not (key and pod.workload.kind == "JobSet"):
             return False
         closed = node.mark is not None and node.mark.closed
-        return not closed and (not key or self._may_share(pod, node.pool.name))
+        return not closed and self.may_share(pod, node.pool.name)
 
-    def _may_share(self, pod: SimPod, pool_name: str) -> bool:
-        """Return whether a pod with a pool key may use a pool, by its own key and those on it."""
+    def may_share(self, pod: SimPod, pool_name: str) -> bool:
+        """Return whether a pod may use a pool, by its own pool key and those on it."""
+        if not pod.plan.pool_key:
+            return True
         for other in self.pods.values():
             if other.node is None or not other.plan.pool_key or other.view.finished:
                 continue

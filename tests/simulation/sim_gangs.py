@@ -171,6 +171,8 @@ class GangJudge:
         story, seconds = self._world.story, self._world.story.release_seconds
         if not seconds or made.kind != "JobSet" or made.over or made.shape.gpu or story.skew_seconds:
             return
+        if story.limit_chips:
+            return  # what a limit refuses gives nothing back
         running = self._find_running(cluster, made)
         long = [pool for pool in running.values() if pool.made_at < began - seconds - CHANGE_SECONDS]
         if not any(pool.runs_since is not None and pool.runs_since < began for pool in long):

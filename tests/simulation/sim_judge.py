@@ -206,7 +206,7 @@ class Judge:
             self._judge_bound(pool, pod, run)
         if pool.owner is not None:
             self._judge_need(pool, run)
-            self._judge_warmth(pool)
+            self._judge_warmth(pool, run)
             self._world.fills.see_delete(pool, run)
             self._count_doubtful(pool, run)
 
@@ -272,7 +272,7 @@ class Judge:
                 f"{made.kind} {made.name} needs{self._describe_doubt()}",
             )
 
-    def _judge_warmth(self, pool: Pool) -> None:
+    def _judge_warmth(self, pool: Pool, run: Invocation) -> None:
         """Report the delete of a whole, marked pool before its idle time is over."""
         owner, story, now = pool.owner, self._world.story, self._world.time.now
         truth = self._world.clusters[pool.cluster]
@@ -287,6 +287,8 @@ class Judge:
         idle = now - since >= min(owner.idle_seconds, story.idle_seconds) - 1
         if not idle and story.limit_chips and now - since >= GRACE_SECONDS - 1:
             self.displaced += 1
+        elif self._world.fills.count_late_nodes(pool, run):
+            return
         elif not idle or not all(mark and mark.closed for mark in marks):
             text = f"delete of {pool.name}, idle for {now - since:.0f} s"
             self.report("idle time", f"{text}{'' if all(marks) else ', with nodes that were not closed'}")

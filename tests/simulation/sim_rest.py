@@ -79,7 +79,7 @@ def _judge_demands(world: World, cluster: SimCluster) -> None:
                 "served when there is capacity", f"[{read_reason(latest)}] is the last word for {what}"
             )
         elif _promises(
-            latest, what, empty=_has_empty(world, cluster, pods), looked=told_at < world.swept_at
+            latest, what, empty=bool(_list_empty(world, cluster, pods)), looked=told_at < world.swept_at
         ) and not world.faults.is_out_of_stock(cluster.name):
             world.judge.report(
                 "every demand answered", f"[{read_reason(latest)}] is the last word for {what}, {who} waits"
@@ -103,15 +103,16 @@ def _is_left_without(world: World, cluster: SimCluster, pods: list[SimPod], late
         return not moves and _is_left_short(world, cluster, made, latest, zones)
     if not stocked or moves or "PROVISIONING" in what:
         return False
-    empty = _has_empty(world, cluster, pods) and read_reason(latest) in EMPTY_REASONS
-    return empty or read_reason(latest) == "stockout"
+    # Where other pods of the slice run elsewhere, their affinity keeps the rest off an empty pool.
+    usable = any(cluster.may_share(pod, pool.name) for pool in _list_empty(world, cluster, pods) for pod in pods)
+    return (usable and read_reason(latest) in EMPTY_REASONS) or read_reason(latest) == "stockout"
 
 
-def _has_empty(world: World, cluster: SimCluster, pods: list[SimPod]) -> bool:
-    """Return whether a slice has a pool to which the autoscaler has added no machine."""
+def _list_empty(world: World, cluster: SimCluster, pods: list[SimPod]) -> list[Pool]:
+    """Return the pools of a slice to which the autoscaler has added no machine."""
     made, name = pods[0].workload, pods[0].plan.slice_name
     owned = [each for each in world.gke.pools[cluster.name].values() if _is_of(each, made)]
-    return any(each.waits_empty and each.owner and each.owner.slice_name == name for each in owned)
+    return [each for each in owned if each.waits_empty and each.owner and each.owner.slice_name == name]
 
 
 def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: str, zones: list[str]) -> bool:

@@ -19,6 +19,7 @@ from tests.simulation.sim_filling import select_ways
 from tests.simulation.sim_pool_bodies import Pool
 from tests.simulation.sim_process import prepared
 from tests.simulation.sim_run import run_story
+from tests.simulation.sim_stories import make_story
 from tests.simulation.sim_story import CLUSTERS, START, Act, Fault, Stock, Story
 from tests.simulation.sim_world import World
 
@@ -372,3 +373,17 @@ def test_a_slice_is_left_without_only_if_gke_would_create_its_pool(monkeypatch: 
     found = run_story(a_half_made_pool()).violations
 
     assert {each.invariant for each in found} == {"served when there is capacity"}
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(7407618, id="a creation of 75 minutes succeeds between the look and the delete"),
+        pytest.param(7504162, id="the first node of an idle pool comes between the look and the delete"),
+        pytest.param(7407650, id="the leader runs on a foreign pool, and keeps the others off its own"),
+        pytest.param(7409756, id="a limit refuses the pool of the slice that lacks one"),
+    ],
+)
+def test_what_the_product_cannot_prevent_is_no_violation(seed: int) -> None:
+    """The mutations show that the same promises are still judged."""
+    assert run_story(make_story(seed)).violations == []
