@@ -122,7 +122,8 @@ class Judge:
             return
         made = self._created.setdefault((pool.cluster, owner.claim_hash), [])
         made.append(pool)
-        lately = [each for each in made if now - each.made_at < HOUR_SECONDS]
+        erased_at = max(each.relabelled_at for each in made)  # a person took the record of failures away
+        lately = [each for each in made if now - each.made_at < HOUR_SECONDS and each.made_at > erased_at]
         in_vain = [each for each in lately if not each.made_nodes]
         tries = FAILURES_PER_HOUR_MAX * (1 + self._world.gangs.has_ended(owner.owner_uid, now - HOUR_SECONDS))
         if len(lately) > max(CREATES_PER_HOUR_MAX, tries) * ways or len(in_vain) > tries * ways:

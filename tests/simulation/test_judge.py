@@ -381,6 +381,7 @@ def test_a_slice_is_left_without_only_if_gke_would_create_its_pool(monkeypatch: 
         pytest.param(7407618, id="a creation of 75 minutes succeeds between the look and the delete"),
         pytest.param(7504162, id="the first node of an idle pool comes between the look and the delete"),
         pytest.param(7407650, id="the leader runs on a foreign pool, and keeps the others off its own"),
+        pytest.param(7600676, id="a person takes the labels off the record of the failures"),
         pytest.param(7409756, id="a limit refuses the pool of the slice that lacks one"),
     ],
 )
