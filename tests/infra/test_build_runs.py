@@ -285,6 +285,7 @@ def test_the_destroy_build_stops_makers_before_it_removes_pools_and_terraform_co
     assert "gs://a-project-tpu-provisioner-state" in build_cloud.read(bench.world)["buckets"]
 
 
+@pytest.mark.timeout(900)  # some hundred runs of scripts, which a busy machine does in five minutes
 @pytest.mark.slow
 @pytest.mark.parametrize("build_file", [PROVISION, DESTROY], ids=["provision", "destroy"])
 def test_a_failure_at_any_call_ends_its_step_and_a_second_run_mends_it(
