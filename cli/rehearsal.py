@@ -31,17 +31,21 @@ SHOWN_MAX = 50
 """Of so many pools that have no nodes yet an operator is shown why: they are read one by one."""
 
 
-class RehearsedPools:
-    """`shared.core.ports.NodePools` that reads and never writes."""
+class _Reads:
+    """A port that reads."""
 
-    def __init__(self, real: NodePools) -> None:
+    def __init__(self, real: Any) -> None:
         self._real = real
 
     def __getattr__(self, name: str) -> Any:
         """Return a method of the port that reads."""
-        if name in ("get", "measure") or name.startswith(("list", "read_")):
+        if name.startswith(("get", "find_", "list", "measure", "read_")):
             return getattr(self._real, name)
         raise AttributeError(f"a rehearsal does not know how to do without {name}")
+
+
+class RehearsedPools(_Reads):
+    """`shared.core.ports.NodePools` that reads and never writes."""
 
     def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
         """Accept a pool that GKE would accept as far as can be seen; nothing is sent."""
@@ -59,17 +63,8 @@ class RehearsedPools:
         """Accept that nodes go; nothing is sent."""
 
 
-class RehearsedCluster:
+class RehearsedCluster(_Reads):
     """`shared.core.ports.Cluster` that reads and writes nothing."""
-
-    def __init__(self, real: Cluster) -> None:
-        self._real = real
-
-    def __getattr__(self, name: str) -> Any:
-        """Return a method of the port that reads."""
-        if name.startswith(("get_", "find_", "list_", "read_")):
-            return getattr(self._real, name)
-        raise AttributeError(f"a rehearsal does not know how to do without {name}")
 
     def write_ledger(self, namespace: str, ledger: Ledger) -> Ledger:  # noqa: ARG002 -- as the port has it
         """Write nothing."""
