@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from shared.core.decide.attempts import AttemptDecision
-    from shared.core.decisions import Decision
     from shared.core.demand.demand import Demand
     from shared.core.identity.names import Claim, PoolOwner
     from shared.core.identity.pools import PoolSnapshot
@@ -75,29 +74,22 @@ def describe_attempt(made: AttemptDecision) -> dict[str, Any]:
 
 def describe_claim(claim: Claim) -> dict[str, str]:
     """Return a claim for a log record."""
-    return {
-        "cluster": claim.cluster,
-        "kind": claim.kind,
-        "namespace": claim.namespace,
-        "name": claim.name,
-        "owner_uid": claim.owner_uid,
-        "slice": claim.slice_name,
-    }
+    return _describe_claim(claim.cluster, claim)
 
 
 def describe_owner(cluster: str, owner: PoolOwner | None) -> dict[str, Any]:
     """Return a pool's owner for a log record; empty for a pool that is not ours."""
-    if owner is None:
-        return {}
+    return {"claim": _describe_claim(cluster, owner)} if owner else {}
+
+
+def _describe_claim(cluster: str, named: Claim | PoolOwner) -> dict[str, str]:
     return {
-        "claim": {
-            "cluster": cluster,
-            "kind": owner.kind,
-            "namespace": owner.namespace,
-            "name": owner.name,
-            "owner_uid": owner.owner_uid,
-            "slice": owner.slice_name,
-        }
+        "cluster": cluster,
+        "kind": named.kind,
+        "namespace": named.namespace,
+        "name": named.name,
+        "owner_uid": named.owner_uid,
+        "slice": named.slice_name,
     }
 
 
