@@ -126,12 +126,12 @@ class Look:
         return self.with_cluster(SharedReads(self.cluster, self.ports, seconds=SHARED_SECONDS))
 
 
-def open_look(cluster: str, ports: Ports, *, had_pool: bool = False) -> Look:
+def open_look(cluster: str, ports: Ports) -> Look:
     """Return the look of one delivery. Nothing is read yet."""
     limits = find_limits(cluster, ports)
     listing = limits.list_pools if limits else lambda: PoolIndex(ports.pools.list(cluster))
     pools = RecentPools(listing, ports.clock)
-    return Look(cluster=cluster, ports=ports, pools=pools, limits=limits, had_pool=had_pool)
+    return Look(cluster=cluster, ports=ports, pools=pools, limits=limits)
 
 
 def share_reads(look: Look) -> tuple[Look, SharedReads]:

@@ -166,7 +166,7 @@ def settle(ended: EndedOperation | None, ports: Ports) -> Answers:
         return [_conclude(ended, decide_unrelated(f"this deployment does not serve {ended.cluster}"))]
     if name is None:
         return [_conclude(ended, decide_unrelated(f"{ended.pool} is not the name of a pool of this provisioner"))]
-    look = open_look(ended.cluster, ports, had_pool=True)
+    look = open_look(ended.cluster, ports)
     answers = _answer_own(look, ended, name)
     if not any(isinstance(each, Outcome) and each.decision.verdict == Verdict.CREATE for each in answers):
         answers += fill_place(ended.cluster, ports, apart=name.hash)
@@ -185,7 +185,7 @@ def _answer_own(look: Look, ended: EndedOperation, name: ParsedName) -> Answers:
     for seen in _find_leaders(look, name):
         pod = look.live.get_pod(seen.namespace, seen.name)
         if pod is not None and pod.uid == seen.uid:
-            answers += answer_pods(look, [pod])
+            answers += answer_pods(replace(look, had_pool=True), [pod])
         if any(not isinstance(each, Outcome) or each.demand for each in answers):
             break
     if not answers and not ended.deleted and _may_wait_without_pods(look):
@@ -198,7 +198,6 @@ def _answer_owner(look: Look, workload: WorkloadView | None) -> list[Outcome]:
     """Answer the owner of a pool if it is suspended and waits for its capacity."""
     if workload is None or not workload.suspended or not _may_wait_without_pods(look):
         return []
-    look = replace(look, had_pool=False)
     asks = look.settings.capacity_first and is_asking(workload)
     return answer_reserved(look, workload) or (answer_workload(look, workload) if asks else [])
 
