@@ -1,7 +1,8 @@
 """Every change of node pools, nodes and workloads, and what is read right before it.
 
 The guards come in one order: proof of the cluster, limits, the emergency stop, the age of the look.
-Nothing else is between them and the call.
+Between them and the call comes only what must be as young as possible: the slice's pools before a
+create, and the machines of a pool that is left for another one.
 """
 
 from __future__ import annotations
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from shared.perform.reservations import Reserved
 
 _LOG = logging.getLogger("emergency_stop")
-
-
 _REFUSED = (NoCapacity, InvalidRequest, Denied, Throttled, OldLook)
 """With these GKE has surely created nothing: it refused, or was not asked."""
 

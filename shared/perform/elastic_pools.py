@@ -10,7 +10,6 @@ sweep ends between the two steps, the first pool grows again.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
     from shared.core.workloads import PodView, WorkloadView
     from shared.perform.look import Look, Turn
     from shared.perform.sweep_report import SweepReport
-
-
 _MAY_BE_SHORT = (Reason.POOL_SERVES, Reason.POOL_DEGRADED)
 
 
@@ -162,7 +159,7 @@ def _remove(
         if not is_fresh(looked_at, now=look.now(), objects=len(seen.marks)):
             continue
         allowed = budget.take_removals(len(seen.plan.remove), look.settings.sweep_deletions_max)
-        plan = dataclasses.replace(seen.plan, remove=seen.plan.remove[:allowed])
+        plan = replace(seen.plan, remove=seen.plan.remove[:allowed])
         decision = decide_shrink(pool.name, plan, wanted=seen.wanted, size=seen.size)
         if decision is None:
             return None

@@ -6,7 +6,6 @@ as the record of the failure until the next one was submitted, and is deleted th
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -65,15 +64,12 @@ from shared.perform.tell import tell_squatters
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from shared.core.decisions import Decision
     from shared.core.identity.pools import PoolSnapshot
     from shared.perform.look import Turn
 
 _RECORD = (Verdict.KEEP, Reason.POOL_FAILED)
 """What is decided about a pool that is only the record of a failed creation."""
 _LOG = logging.getLogger("attempts")
-
-
 FIRST_ATTEMPT = 0
 
 
@@ -296,7 +292,7 @@ def grow_pool(turn: Turn, pool: PoolSnapshot, *, read_at: float | None) -> Decis
         Retryable: GKE could not be asked, each look took too long, or a person changed the owner.
     """
     look, demand = turn.look, turn.demand
-    turn = dataclasses.replace(turn, replaced=(), make_room=None)
+    turn = replace(turn, replaced=(), make_room=None)
     for _ in range(LOOKS_MAX):
         looked_at = look.now()
         size = look.ports.pools.measure(pool)

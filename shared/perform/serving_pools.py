@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from shared.perform.look import Look
 
 _LOG = logging.getLogger("serving_pools")
-
-
 Known = dict[tuple[str, str, str], "WorkloadView | None"]
 FOLLOWERS_MAX = 10_000
 """The most waiting followers that one sweep looks at."""
