@@ -37,7 +37,7 @@ PURE: tuple[Function, ...] = (
     classify_failure,
 )
 """Functions of the product that a story asks again and again about the same values."""
-MEMORY_MAX = 10_000
+_MEMORIES: list[dict[tuple[int, ...], tuple[tuple[Any, ...], Any]]] = []
 
 
 @contextmanager
@@ -70,6 +70,12 @@ def prepared() -> Iterator[None]:
             log.removeHandler(watch)
 
 
+def forget() -> None:
+    """Empty the memories: values of a story that is over never come again."""
+    for known in _MEMORIES:
+        known.clear()
+
+
 class _Bugs(logging.Handler):
     """Notes on a run that it met an error which the product does not know."""
 
@@ -87,13 +93,12 @@ def _remember(plain: Function) -> Function:
     value in place: neither the product, nor a story.
     """
     known: dict[tuple[int, ...], tuple[tuple[Any, ...], Any]] = {}
+    _MEMORIES.append(known)
 
     def call(*given: Any) -> Any:
         key = tuple(map(id, given))
         entry = known.get(key)
         if entry is None:
-            if len(known) >= MEMORY_MAX:
-                known.clear()
             entry = known[key] = (given, plain(*given))
         return entry[1]
 

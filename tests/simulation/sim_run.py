@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from shared.core.identity.pools import PoolStatus
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_growth import refill
+from tests.simulation.sim_process import forget
 from tests.simulation.sim_rest import judge_rest, take_truth
 from tests.simulation.sim_story import START
 from tests.simulation.sim_world import World
@@ -53,6 +54,7 @@ def run_story(story: Story, *, tell: bool = False) -> Result:
         _replay(world)
     finally:
         world.time.close()
+        forget()
     result.violations = world.judge.violations
     result.figures = {
         "messages": len(world.sent),
