@@ -6,7 +6,6 @@ it. After one that was given up comes a later way of the list, and after the las
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -92,12 +91,15 @@ class FillJudge:
         self._world.judge.report("machines kept", f"{pool.name} is deleted as its nodes come: {why}")
 
     def count_late_nodes(self, pool: Pool, run: Invocation) -> bool:
-        """Count a pool whose nodes came after the last look at it or them; return if it is one."""
+        """Count a pool whose nodes came after the last look at them; return whether it is one.
+
+        GKE's answer that the pool does not run yet is such a look too.
+        """
         key = pool.cluster, pool.name
-        read = run.pool_reads.get(key)
-        looks = (run.node_looks.get(key), read.shows if read else None)
-        look = max((each for each in looks if each is not None), default=-math.inf)
-        if (pool.healthy_since or 0.0) <= look or run.find_call_began() - look > LOOK_SECONDS_MAX:
+        look, read = run.node_looks.get(key), run.pool_reads.get(key)
+        if look is None and read is not None and (pool.runs_since or 0.0) > read.shows:
+            look = read.shows
+        if look is None or (pool.healthy_since or 0.0) <= look or run.find_call_began() - look > LOOK_SECONDS_MAX:
             return False
         self.late_machines += 1
         return True

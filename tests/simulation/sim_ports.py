@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from shared.core.messages import Message
     from shared.core.ports import Notice
     from shared.core.workloads import Disk, Parent, PodView, WorkloadView
-    from tests.simulation.sim_cluster import SimCluster, SimPod
+    from tests.simulation.sim_cluster import Node, SimCluster, SimPod
     from tests.simulation.sim_faults import Invocation
     from tests.simulation.sim_world import World
 
@@ -155,14 +155,16 @@ class ClusterPort:
 
     def list_pool_nodes(self, pool_name: str) -> list[NodeView]:
         """Return the nodes of a pool, and remember the look."""
-        nodes = self._begin("list_pool_nodes").nodes.values()
-        run: Invocation = self.world.time.get_owner()  # type: ignore[assignment]  # only invocations call ports
-        run.node_looks[self.name, pool_name] = self.world.time.now
         return [
             NodeView(name=node.name, ready=node.ready, units=node.units, created_at=node.created_at)
-            for node in nodes
-            if node.pool.name == pool_name
+            for node in self._look_at_nodes("list_pool_nodes", pool_name)
         ]
+
+    def _look_at_nodes(self, method: str, pool_name: str) -> list[Node]:
+        nodes = self._begin(method).nodes.values()
+        run: Invocation = self.world.time.get_owner()  # type: ignore[assignment]  # only invocations call ports
+        run.node_looks[self.name, pool_name] = self.world.time.now
+        return [node for node in nodes if node.pool.name == pool_name]
 
     def find_pools_of_nodes(self, pool_names: Sequence[str], *, some: bool = False) -> dict[str, str]:
         """Return the nodes of some pools, each with its pool."""
@@ -188,9 +190,8 @@ class ClusterPort:
         return [said for said in found.values() if said.at and said.at > oldest]
 
     def list_surplus_marks(self, pool_name: str) -> dict[str, SurplusMark | None]:
-        """Return the marks of a pool's nodes."""
-        nodes = self._begin("list_surplus_marks").nodes.values()
-        return {node.name: node.mark for node in nodes if node.pool.name == pool_name}
+        """Return the marks of a pool's nodes, and remember the look."""
+        return {node.name: node.mark for node in self._look_at_nodes("list_surplus_marks", pool_name)}
 
     def mark_surplus(self, node: str, since: float | None, *, closed: bool = False) -> None:
         """Set or remove the mark of a node."""
