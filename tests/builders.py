@@ -173,7 +173,7 @@ def a_pool(
             attempt=0,
             created_at=int(NOW - (age_seconds or 0)),
             fingerprint=a_demand().fingerprint if fingerprint is None else fingerprint,
-            cluster_uid="uid-of-kube-system",
+            optional={labels.CLUSTER_UID: "uid-of-kube-system"},
         )
     )
     if age_seconds is None:

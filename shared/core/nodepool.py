@@ -180,9 +180,11 @@ def build_labels(demand: Demand, attempt: int, created_at: int, cluster_uid: str
         attempt=attempt,
         created_at=created_at,
         fingerprint=demand.fingerprint,
-        candidate=demand.candidate_mark,
-        cluster_uid=cluster_uid,
-        idle_seconds=demand.idle_seconds,
+        optional={
+            labels.CANDIDATE: demand.candidate_mark,
+            labels.CLUSTER_UID: cluster_uid,
+            labels.IDLE: demand.idle_seconds,
+        },
     )
     # Owner labels last, so that no label of a pod can overwrite them.
     merged = demand.operator_labels | demand.node_labels | owner

@@ -329,12 +329,12 @@ class SideBySide(Protocol):
 class OperationPlaces(Protocol):
     """Knows how many operations GKE runs for a cluster's node pools at one time.
 
-    Both methods take every pool of the cluster, as listed for the create. They raise `Throttled` if
-    there is no free place.
+    Both methods take every pool of the cluster, as listed for the create, and unix seconds. They
+    raise `Throttled` if there is no free place.
     """
 
-    def expect_free(self, cluster: str, pools: Iterable[PoolSnapshot], *, now: float) -> None:
-        """Expect a free place; `now` is in unix seconds."""
+    def is_sent(self, cluster: str, name: str, pools: Iterable[PoolSnapshot], *, now: float) -> bool:
+        """Return whether the create was sent a moment ago, which the list may not show yet."""
 
     def send(
         self, create: Callable[[], None], cluster: str, name: str, pools: Iterable[PoolSnapshot], *, now: float

@@ -17,6 +17,7 @@ from shared.core.decide.attempts import find_newest
 from shared.core.decide.demands import decide_planned_demand
 from shared.core.decide.elastic_sizes import (
     NodeState,
+    ShortPool,
     Shrink,
     count_missing,
     decide_addition,
@@ -228,20 +229,6 @@ def share_nodes(
     return demand.with_nodes(count_missing(demand, sizes, apart=last.name)), [_get_attempt(last)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Short:
-    """A pool that has been asked for more nodes, and has got none for long."""
-
-    pool: PoolSnapshot
-    nodes: int
-    missing: Sequence[str]
-    sharing: Sequence[PoolSnapshot]
-
-    @property
-    def is_newest(self) -> bool:
-        return self.pool is self.sharing[-1]
-
-
 def add_pool(turn: Turn, pod: PodView, found: AttemptDecision, *, wanted: int) -> AttemptDecision | None:
     """Create a pool on the next candidate if the newest one could not grow; None if it need not be.
 
@@ -262,7 +249,8 @@ def add_pool(turn: Turn, pod: PodView, found: AttemptDecision, *, wanted: int) -
     if look.cap is None or not may_add_pools(demand) or found.decision.reason not in _MAY_BE_SHORT:
         return None
     turn = replace(turn, looked_at=look.now(), pools=look.list_pools())
-    short = _find_short(turn, found, pod)
+    sharing = list_sharing(demand, turn.pools)
+    short = _find_short(turn, found, pod, sharing)
     if short is None:
         return None
     following = _decide_following(turn, short, found, pod)
@@ -270,7 +258,7 @@ def add_pool(turn: Turn, pod: PodView, found: AttemptDecision, *, wanted: int) -
     done = _give_up_missing(turn, short, act)
     if done is not act or act.verdict != Verdict.CREATE:
         return replace(following, decision=done)
-    left = count_missing(demand.with_nodes(wanted), measure_pools(short.sharing, look.ports))
+    left = count_missing(demand.with_nodes(wanted), measure_pools(sharing, look.ports))
     if not left:
         return None  # they came meanwhile, or their machines are there and GKE repairs them
     if look.limits:
@@ -278,7 +266,7 @@ def add_pool(turn: Turn, pod: PodView, found: AttemptDecision, *, wanted: int) -
     return create_allowed(replace(turn, demand=demand.with_nodes(left)), following)
 
 
-def _give_up_missing(turn: Turn, short: _Short, act: Decision) -> Decision:
+def _give_up_missing(turn: Turn, short: ShortPool, act: Decision) -> Decision:
     """Give up the nodes that GKE has not made, if that follows; return what came of it."""
     look = turn.look.unshared()
     if act.verdict not in (Verdict.CREATE, Verdict.RESIZE):
@@ -288,13 +276,14 @@ def _give_up_missing(turn: Turn, short: _Short, act: Decision) -> Decision:
     return remove_nodes(look, short.pool, short.missing, act, looked_at=turn.looked_at) if short.missing else act
 
 
-def _find_short(turn: Turn, found: AttemptDecision, pod: PodView) -> _Short | None:
+def _find_short(
+    turn: Turn, found: AttemptDecision, pod: PodView, sharing: Sequence[PoolSnapshot]
+) -> ShortPool | None:
     """Return the first pool of the claim that is short of nodes.
 
     An earlier one counts only if it can give nodes up.
     """
-    look, demand = turn.look.unshared(), turn.demand
-    sharing, newest = list_sharing(demand, turn.pools), find_newest(turn.own)
+    look, demand, newest = turn.look.unshared(), turn.demand, find_newest(turn.own)
     if not sharing or newest != sharing[-1] or _get_attempt(newest) != found.attempt:
         return None
     for pool in sharing:
@@ -302,24 +291,24 @@ def _find_short(turn: Turn, found: AttemptDecision, pod: PodView) -> _Short | No
             continue
         size, nodes = look.ports.pools.measure(pool), look.live.list_pool_nodes(pool.name)
         wants = demand if pool is sharing[-1] else demand.with_nodes(size)
-        if not is_short(wants, pod, pool, nodes, size=size, now=turn.looked_at, settings=look.settings):
+        if not is_short(wants, pod, pool.resized(size), nodes, now=turn.looked_at, settings=look.settings):
             continue
         missing = look.ports.pools.list_missing(pool)
         if missing or pool is sharing[-1]:
-            return _Short(pool, len(nodes), missing, sharing)
+            return ShortPool(pool, len(nodes), missing)
     return None
 
 
-def _decide_following(turn: Turn, short: _Short, found: AttemptDecision, pod: PodView) -> AttemptDecision:
+def _decide_following(turn: Turn, short: ShortPool, found: AttemptDecision, pod: PodView) -> AttemptDecision:
     demand, now = turn.demand, turn.looked_at
     create = decide_provision(demand, None, now=now, settings=turn.look.settings)
     if create.verdict != Verdict.CREATE:
         return replace(found, decision=create)
-    if not short.is_newest:
+    if _get_attempt(short.pool) != found.attempt:
         given_up = decide_giving_up(short.pool.name, short.missing, wanted=short.nodes)
         return replace(found, decision=given_up)
     used = {_get_attempt(each) for each in turn.own}
-    return decide_addition(demand, create, pod, short.pool, short.nodes, used=used, now=now)
+    return decide_addition(demand, create, pod, short, used=used, now=now)
 
 
 def _get_attempt(pool: PoolSnapshot) -> int:

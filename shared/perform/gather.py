@@ -10,10 +10,9 @@ the right to read them a pool is created as if there were no disks, and an Event
 from __future__ import annotations
 
 import dataclasses
-import logging
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import is_superseded
 from shared.core.decide.broken_pools import BROKEN
@@ -40,10 +39,10 @@ from shared.core.demand.disks import list_claims
 from shared.core.errors import Denied, ProvisionerError
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import get_kind, may_swap
-from shared.perform.tell import explain, find_parent
+from shared.perform.tell import explain, find_parent, try_to_read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from shared.core.decide.needed_pools import PoolPlan
     from shared.core.decide.occupancy import Occupancy
@@ -59,10 +58,10 @@ Read = tuple["WorkloadView | None", "Sequence[PodView] | None"]
 Use = tuple["Occupancy", "PoolPlan"]
 
 
-T = TypeVar("T")
-TRYING_SECONDS = 30.0
-"""GKE makes the instance groups of a pool about so long after it has accepted it."""
-_LOG = logging.getLogger("fillings")
+TRYING_SECONDS = 60.0
+"""GKE makes the instance groups of a pool some 30 s after it has accepted it. Their errors come
+within the next 30 s."""
+_KEEPS_EMPTY = "what keeps a node pool empty"
 _UNREAD = "the disks of its claims cannot be read, so its node pool may be made in a zone without them"
 
 
@@ -211,21 +210,21 @@ def see_parent(cluster: Cluster, workload: WorkloadView) -> WorkloadView:
 
 
 def gather_again(
-    look: Look, name: str, *, pools: Sequence[PoolSnapshot], owners: Look | None = None
+    look: Look, name: str, *, pools: Sequence[PoolSnapshot], batch: Look | None = None
 ) -> PoolFacts | None:
     """Return the facts before a delete, read now: pool, owner by UID, pods bound to its nodes.
 
-    They are None when the pool no longer exists. With `owners`, from `Look.share_owners`, the owner
-    was read at most `SHARED_SECONDS` ago.
+    They are None when the pool no longer exists. With `batch`, from `Look.share_batch`, the pool
+    and its owner were read at most `SHARED_SECONDS` ago.
 
     Raises:
         Retryable: something could not be read.
         Denied: a permission to read is missing.
     """
-    pool = look.get_pool(name)
+    pool = batch.pools.list().find(name) if batch else look.get_pool(name)
     if pool is None:
         return None
-    seen = gather_facts(pool, OwnerReader(owners or look), pools=pools, parents=False)
+    seen = gather_facts(pool, OwnerReader(batch or look), pools=pools, parents=False)
     facts = _read_nodes(look, seen)
     if facts.workload_over and find_idle_bound(pool, look.settings):
         facts = dataclasses.replace(facts, marks=look.live.list_surplus_marks(pool.name))
@@ -266,7 +265,7 @@ def read_filling(look: Look, pod: PodView, pool: PoolSnapshot) -> Filling:
     """Return what is known about the nodes that a pool of the pod's slice is to get."""
     if not look.ports.reads_fillings:
         return Filling()
-    told = _try_to_read(f"Pod {pod.namespace}/{pod.name}", partial(look.live.list_scale_ups, pod))
+    told = try_to_read(_KEEPS_EMPTY, partial(look.live.list_scale_ups, pod), of=f"Pod {pod.namespace}/{pod.name}")
     # The machines come last: no other read is between them and a deletion.
     return Filling(machines=_read_machines(look, pool), told=told, looked=True)
 
@@ -286,15 +285,7 @@ def read_trying(look: Look, demand: Demand, pool: PoolSnapshot | None) -> Decisi
 
 
 def _read_machines(look: Look, pool: PoolSnapshot) -> Machines | None:
-    return _try_to_read(f"node pool {pool.name}", partial(look.ports.pools.read_machines, pool))
-
-
-def _try_to_read(what: str, read: Callable[[], T]) -> T | None:
-    try:
-        return read()
-    except ProvisionerError as error:
-        _LOG.warning("what keeps a node pool empty could not be read", extra={"object": what, "error": str(error)})
-        return None
+    return try_to_read(_KEEPS_EMPTY, partial(look.ports.pools.read_machines, pool), of=f"node pool {pool.name}")
 
 
 def add_disks(look: Look, workload: WorkloadView, *, claims: Sequence[str] | None = None) -> WorkloadView:

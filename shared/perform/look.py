@@ -32,9 +32,9 @@ T = TypeVar("T")
 class RecentPools:
     """Every pool of a cluster, listed when first asked for and when the list is too old."""
 
-    def __init__(self, read: Callable[[], PoolIndex], clock: Clock) -> None:
-        """Prepare; nothing is read yet."""
-        self._read, self._recent = read, RecentReads(clock, TURN_SECONDS)
+    def __init__(self, read: Callable[[], PoolIndex], clock: Clock, *, seconds: float = TURN_SECONDS) -> None:
+        """Prepare; nothing is read yet. After so many seconds a list is too old."""
+        self._read, self._recent = read, RecentReads(clock, seconds)
         self.listed_at = clock.now()
         """Unix seconds; the first list is not older."""
 
@@ -43,7 +43,7 @@ class RecentPools:
         self._recent.forget()
 
     def list(self) -> PoolIndex:
-        """Return the pools, as they were at most `TURN_SECONDS` ago."""
+        """Return the pools, from a list that is not too old."""
         return self._recent.share("pools", self._read)
 
 
@@ -121,9 +121,11 @@ class Look:
         """Return the same with unshared reads of the cluster: an act rests on them."""
         return self.with_cluster(self.live.live) if isinstance(self.live, SharedReads) else self
 
-    def share_owners(self) -> Look:
-        """Return the same for reading the owners of a batch of pools. Nothing is written by it."""
-        return self.with_cluster(SharedReads(self.cluster, self.ports, seconds=SHARED_SECONDS))
+    def share_batch(self) -> Look:
+        """Return the same for reading a batch of pools and their owners. It writes nothing."""
+        pools = RecentPools(self.list_pools, self.ports.clock, seconds=SHARED_SECONDS)
+        shared = SharedReads(self.cluster, self.ports, seconds=SHARED_SECONDS)
+        return dataclasses.replace(self.with_cluster(shared), pools=pools)
 
 
 def open_look(cluster: str, ports: Ports) -> Look:

@@ -33,7 +33,7 @@ from shared.core.decide.freshness import LOOKS_MAX, is_fresh
 from shared.core.decide.needed_pools import sort_own_attempts
 from shared.core.decide.pool_facts import list_others
 from shared.core.decide.pool_use import decide_replacement
-from shared.core.decide.provision import decide_created, decide_provision, limit_autoscaled
+from shared.core.decide.provision import decide_created, decide_provision, decide_sent, limit_autoscaled
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import (
     AlreadyExists,
@@ -144,8 +144,8 @@ def _create(turn: Turn, found: AttemptDecision, cluster_uid: str) -> AttemptDeci
     look, name, decision = turn.look, build_pool_name(turn.demand.claim, found.attempt), found.decision
     demand = limit_autoscaled(turn.demand.on_attempt(found.attempt), turn.pools, look.settings)
     turn, now = replace(turn, demand=demand), look.now()
-    if look.ports.places:
-        look.ports.places.expect_free(look.cluster, turn.pools, now=now)
+    if look.ports.places and look.ports.places.is_sent(look.cluster, name, turn.pools, now=now):
+        return _with(found, decide_sent(name))
     try:
         body = build_node_pool(
             demand,

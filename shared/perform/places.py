@@ -12,7 +12,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shared.core.errors import ProvisionerError, Throttled, Unavailable
+from shared.core.decide.freshness import TURN_SECONDS
+from shared.core.errors import Busy, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.pools import PoolStatus
 
 if TYPE_CHECKING:
@@ -26,30 +27,43 @@ _UNDER_WAY = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPI
 
 
 @dataclass(slots=True)
+class _Sent:
+    """A create that this process has sent."""
+
+    at: float
+    """Unix seconds."""
+    lost: bool = False
+    """GKE did not answer, so it may have created nothing."""
+
+
+@dataclass(slots=True)
 class Places:
     """The places of each cluster's operations, as one process knows them; threads may share it."""
 
     _most: dict[str, tuple[int, float]] = field(default_factory=dict)
     """By cluster: how many operations were under way when GKE refused one more, and when that was
     in unix seconds."""
-    _sent: dict[str, dict[str, float]] = field(default_factory=dict)
-    """By cluster and pool: when this process sent a create that was not refused, the oldest
-    first."""
+    _sent: dict[str, dict[str, _Sent]] = field(default_factory=dict)
+    """By cluster and pool: the creates of this process that were not refused, the oldest first."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def expect_free(self, cluster: str, pools: Iterable[PoolSnapshot], *, now: float) -> None:
-        """Expect that GKE would accept one more create, as far as that is known.
+    def is_sent(self, cluster: str, name: str, pools: Iterable[PoolSnapshot], *, now: float) -> bool:
+        """Return whether the create of a pool was sent a moment ago; else expect a free place.
+
+        Several messages about one workload may be answered at the same time, from lists that do not
+        have the pool yet.
 
         Args:
             cluster: ``projects/P/locations/L/clusters/C``.
+            name: the pool's.
             pools: every pool of the cluster, as they were listed for this create.
             now: unix seconds.
 
         Raises:
-            Throttled: there is no free place.
+            Throttled: there is no free place, as far as that is known.
         """
         with self._lock:
-            self._expect_free(cluster, pools, now)
+            return self._is_sent(cluster, name, pools, now)
 
     def send(
         self, create: Callable[[], None], cluster: str, name: str, pools: Iterable[PoolSnapshot], *, now: float
@@ -58,18 +72,21 @@ class Places:
 
         Raises:
             Throttled: there is no free place.
+            Busy: the same create was sent a moment ago.
             ProvisionerError: what `create` raises.
         """
         with self._lock:
-            self._expect_free(cluster, pools, now)
+            if self._is_sent(cluster, name, pools, now):
+                raise Busy(f"the create of node pool {name} was sent a moment ago")
             sent = self._sent.setdefault(cluster, {})
-            while sent and not 0 <= now - next(iter(sent.values())) <= REMEMBERED_SECONDS:
+            while sent and not 0 <= now - next(iter(sent.values())).at <= REMEMBERED_SECONDS:
                 del sent[next(iter(sent))]
             sent.pop(name, None)
-            sent[name] = now
+            sent[name] = mine = _Sent(now)
         try:
             create()
         except Unavailable:
+            mine.lost = True
             raise  # GKE may create it all the same
         except ProvisionerError as error:
             with self._lock:
@@ -78,17 +95,19 @@ class Places:
                     self._most[cluster] = max(1, self._count(cluster, pools)), now
             raise
 
-    def _expect_free(self, cluster: str, pools: Iterable[PoolSnapshot], now: float) -> None:
+    def _is_sent(self, cluster: str, name: str, pools: Iterable[PoolSnapshot], now: float) -> bool:
+        sent = self._sent.get(cluster, {}).get(name)
+        if sent is not None and not sent.lost and 0 <= now - sent.at <= TURN_SECONDS:
+            return True
         most, refused_at = self._most.get(cluster, (0, 0.0))
-        if not most:
-            return
-        if not 0 <= now - refused_at <= REMEMBERED_SECONDS:
+        if most and not 0 <= now - refused_at <= REMEMBERED_SECONDS:
             del self._most[cluster]
-        elif self._count(cluster, pools) >= most:
+        elif most and self._count(cluster, pools) >= most:
             raise Throttled(
                 f"GKE runs {most} operations on node pools of this cluster at one time, as many as it allows; the "
                 "create is sent when one of them ends"
             )
+        return False
 
     def _count(self, cluster: str, pools: Iterable[PoolSnapshot]) -> int:
         """Return how many operations are under way: those that are listed, and those sent since."""

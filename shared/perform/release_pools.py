@@ -64,7 +64,7 @@ def collect_pools(look: Look, found: Sequence[PoolSnapshot], *, named: Sequence[
         Retryable: something could not be read. The other pools were looked at.
         Denied: a permission is missing.
     """
-    first, again = look.share_owners(), look.share_owners()
+    first, again = look.share_batch(), look.share_batch() if len(found) > 1 else None
     tasks = [partial(collect_pool, look, pool, pools=named, first=first, again=again) for pool in found]
     done = run_paced(tasks, look.ports)
     errors = [name_error(each) for each in done if isinstance(each, Exception)]
@@ -91,7 +91,7 @@ def collect_pool(
     """Decide about one of our pools and do it.
 
     `pools` has at least all pools of workloads of its owner's name. `first` and `again`, from
-    `Look.share_owners`, read the owner for the first look and for the one before the delete.
+    `Look.share_batch`, read for the first look and for the one before the delete.
 
     Raises:
         Retryable: something could not be read, or another operation is in progress.
@@ -99,7 +99,7 @@ def collect_pool(
     seen = gather_facts(pool, OwnerReader(first or look), pools=pools)
     decision = decide_collect(seen.facts, now=look.now(), settings=look.settings)
     if is_due_for_a_look(decision):
-        decision = release_pool(look, pool, pools=pools, owners=again)
+        decision = release_pool(look, pool, pools=pools, batch=again)
     explain(look.live, decision, objects=(seen.workload, *list_parents(decision, seen.facts)))
     return describe_pool_outcome(look.cluster, pool, decision)
 
@@ -119,7 +119,7 @@ def release_pool(
     seen: PoolSnapshot,
     *,
     pools: Sequence[PoolSnapshot],
-    owners: Look | None = None,
+    batch: Look | None = None,
     displaced_by: str = "",
 ) -> Decision:
     """Delete a pool after one more look at the pool, its owner by UID and the pods bound to it.
@@ -132,8 +132,8 @@ def release_pool(
         look: with unshared reads.
         seen: the pool.
         pools: at least all pools of workloads of its owner's name.
-        owners: reads owners for the looks of a batch, from `Look.share_owners`. The time for which
-            a read may be shared counts as the age of the look.
+        batch: reads the pools of a batch and their owners, from `Look.share_batch`. The time for
+            which a read may be shared counts as the age of the look.
         displaced_by: the demand for which an idle pool makes room; empty without one.
 
     Raises:
@@ -141,8 +141,8 @@ def release_pool(
     """
     old = OldLook(f"node pool {seen.name} was not deleted, because its nodes change")
     for _ in range(LOOKS_MAX):
-        looked_at = look.now() - (SHARED_SECONDS if owners else 0.0)
-        facts = gather_again(look, seen.name, pools=pools, owners=owners)
+        looked_at = look.now() - (SHARED_SECONDS if batch else 0.0)
+        facts = gather_again(look, seen.name, pools=pools, batch=batch)
         if facts is None:
             return decide_absent_pool(seen.name)
         facts = dataclasses.replace(facts, displaced_by=displaced_by)

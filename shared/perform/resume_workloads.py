@@ -14,6 +14,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from shared.core.decide.capacity_first import (
+    WaitingLeaders,
     Wish,
     decide_begun,
     decide_handed,
@@ -30,7 +31,6 @@ from shared.core.decide.capacity_first import (
 )
 from shared.core.decide.failures import decide_failure
 from shared.core.decide.gangs import GangState, is_complete, list_missing, plan_gang
-from shared.core.decide.needed_pools import plan_pools
 from shared.core.decisions import Decision, Verdict
 from shared.core.errors import Denied, ProvisionerError
 from shared.core.kinds.table import is_parent_kind
@@ -42,11 +42,11 @@ from shared.perform.side_by_side import take_some
 from shared.perform.tell import Outcome, explain
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from shared.core.decide.gangs import Gang
     from shared.core.ports import Cluster
-    from shared.core.workloads import PodView, WorkloadView
+    from shared.core.workloads import WorkloadView
     from shared.perform.admit_workloads import Answered
     from shared.perform.look import Look
 
@@ -195,16 +195,12 @@ def hand_over(look: Look, parent: WorkloadView) -> Outcome:
     """
     decision = read_wish(parent, look.settings) or decide_unasked(str(parent))
     if isinstance(decision, Wish):
-        decision = decide_handed(parent)
-        changed = change_workload(look, parent, decision, write_resumed(parent, look.now()), suspended=False)
-        decision = changed if isinstance(changed, Decision) else decision
+        return _change(look, parent, decide_handed(parent), write_resumed(parent, look.now()), suspended=False)
     explain(look.live, decision, objects=(parent,))
     return _conclude(look, parent, decision)
 
 
-def release_partial(
-    look: Look, home: tuple[str, str, str], leaders: Sequence[PodView], *, starved: Collection[str]
-) -> Outcome | None:
+def release_partial(look: Look, home: tuple[str, str, str], waiting: WaitingLeaders) -> Outcome | None:
     """Suspend a workload of which only a part has had its pools for too long; None if it stays.
 
     Its pools are given back, and it waits for the capacity of all slices from then on. It stays if
@@ -213,9 +209,7 @@ def release_partial(
     Args:
         look: with unshared reads.
         home: kind, namespace and name of the workload; no kind for pods without one.
-        leaders: those of its leader pods that wait.
-        starved: the names of its slices for which GKE finds no capacity, as they were just
-            answered.
+        waiting: those of its leaders that wait.
 
     Raises:
         Retryable: something could not be read, or the workload has changed; try again.
@@ -223,7 +217,7 @@ def release_partial(
     """
     settings, now = look.settings, look.now()
     seconds = settings.release_partial_gang_seconds
-    waited = max((measure_seconds(pod.unschedulable_since, now) or 0.0 for pod in leaders), default=0.0)
+    waited = max((measure_seconds(pod.unschedulable_since, now) or 0.0 for pod in waiting.pods), default=0.0)
     if not seconds or waited < seconds or home[0] not in settings.kinds:
         return None
     workload = look.live.get_workload(*home)
@@ -231,14 +225,20 @@ def release_partial(
         return None
     pools = look.pools.list()
     seen = read_occupancy(look, workload, pools=pools)
-    plan = plan_pools(look.cluster, seen, pools, settings)
     gang = plan_gang(look.cluster, workload, settings)
     if isinstance(gang, Decision):
         return None
-    decision = decide_partial(look.cluster, seen, leaders, plan, gang, pools, settings, starved=starved, now=now)
+    decision = decide_partial(seen, waiting, gang, pools, settings=settings, now=now)
     if decision is None or refuse_purchase(look, workload, gang, pools):
         return None
-    changed = change_workload(look, workload, decision, write_waiting(workload, now), suspended=True)
+    return _change(look, workload, decision, write_waiting(workload, now), suspended=True)
+
+
+def _change(
+    look: Look, workload: WorkloadView, decision: Decision, marks: Mapping[str, str | None], *, suspended: bool
+) -> Outcome:
+    """Suspend or resume a workload, tell it, and return what came of that."""
+    changed = change_workload(look, workload, decision, marks, suspended=suspended)
     decision = changed if isinstance(changed, Decision) else decision
     explain(look.live, decision, objects=(workload,))
     return _conclude(look, workload, decision)

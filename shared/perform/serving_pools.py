@@ -39,7 +39,7 @@ from shared.perform.gather import OwnerReader, add_disks, read_filling, read_occ
 from shared.perform.look import Turn
 from shared.perform.make_attempt import create_allowed, make_attempt, replace_pool
 from shared.perform.pool_sizes import is_resizable
-from shared.perform.tell import Outcome, describe_claim, explain
+from shared.perform.tell import Outcome, describe_claim, explain, try_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -133,11 +133,9 @@ def judge_unplaced(
     """
     if pool is None:
         return decide_unplaced(pod, None, None)
-    try:
-        nodes = look.live.list_pool_nodes(pool.name)
-    except ProvisionerError as error:
-        said = {"object": f"node pool {pool.name}", "error": str(error)}
-        _LOG.warning("the nodes of a node pool could not be read", extra=said)
+    read = partial(look.live.list_pool_nodes, pool.name)
+    nodes = try_to_read("the nodes of a node pool", read, of=f"node pool {pool.name}")
+    if nodes is None:
         return decide_unread(pool) if pool.autoscaled else decide_unplaced(pod, pool, None)
     now, settings = look.now(), look.settings
     if demand is not None and is_empty(pool, nodes):
@@ -163,11 +161,9 @@ def judge_takers(look: Look, pod: PodView, pools: PoolIndex, pool_name: str) -> 
     age_seconds = pool.age_seconds(now)
     if age_seconds is not None and age_seconds < settings.grace_seconds:
         return None
-    try:
-        bound = look.live.list_pool_pods(pool_name)
-    except ProvisionerError as error:
-        said = {"object": f"node pool {pool_name}", "error": str(error)}
-        _LOG.warning("the pods on a node pool could not be read", extra=said)
+    read = partial(look.live.list_pool_pods, pool_name)
+    bound = try_to_read("the pods on a node pool", read, of=f"node pool {pool_name}")
+    if bound is None:
         return None
     takers = find_takers(pool, bound, now=now, drain_seconds_max=settings.drain_seconds_max)
     return decide_taken(pool, takers, pools=pools)
@@ -261,13 +257,11 @@ def judge_followers(look: Look, pools: PoolIndex) -> Iterator[tuple[PodView, Out
         pools: every pool of the cluster.
     """
     known, reader = Known(), OwnerReader(look)
-    try:
-        followers = list(islice(look.live.list_waiting_followers(), FOLLOWERS_MAX))
-    except ProvisionerError as error:
-        said = {"object": look.cluster, "error": str(error)}
-        _LOG.warning("the waiting follower pods could not be read", extra=said)
-        return
-    for pod in followers:
+
+    def read() -> list[PodView]:
+        return list(islice(look.live.list_waiting_followers(), FOLLOWERS_MAX))
+
+    for pod in try_to_read("the waiting follower pods", read, of=look.cluster) or ():
         outcome: Outcome | Exception | None
         try:
             outcome = _judge(pod, reader, pools, known)

@@ -175,7 +175,7 @@ def settle(ended: EndedOperation | None, ports: Ports) -> Answers:
 
 def _answer_own(look: Look, ended: EndedOperation, name: ParsedName) -> Answers:
     """Answer the slice, or the suspended workload, that a pool was for."""
-    pool = look.get_pool(ended.pool) if ended.created else None
+    pool = _read_made(look, ended.pool) if ended.created else None
     told = decide_succeeded(pool)
     if pool is not None and told is not None:
         workload = _find_owner(look, pool)
@@ -192,6 +192,12 @@ def _answer_own(look: Look, ended: EndedOperation, name: ParsedName) -> Answers:
         pool = pool or look.get_pool(ended.pool)
         answers = [*_answer_owner(look, _find_owner(look, pool))] if pool else []
     return answers or [_conclude(ended, decide_unclaimed(ended.pool))]
+
+
+def _read_made(look: Look, name: str) -> PoolSnapshot | None:
+    """Return a pool whose creation has ended; one list serves the ends that come at one time."""
+    listed = share_list(f"pools {look.cluster}", look.list_pools, look.ports).find(name)
+    return listed if decide_succeeded(listed) else look.get_pool(name)
 
 
 def _answer_owner(look: Look, workload: WorkloadView | None) -> list[Outcome]:

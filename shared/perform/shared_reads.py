@@ -1,7 +1,7 @@
 """One cluster's live objects during one sweep, each of them read only once.
 
 The check before a deletion does not use the reads of a sweep. Only the checks of the pools of one
-batch share what they read of owners, for some seconds. These seconds count as its age.
+batch share what they read of pools and owners, for some seconds. These seconds count as its age.
 """
 
 from __future__ import annotations

@@ -7,8 +7,10 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
+from shared.core.decide.capacity_first import WaitingLeaders
 from shared.core.decide.freshness import LOOK_SECONDS
 from shared.core.decide.gangs import NO_CAPACITY
+from shared.core.decide.limits import CountedPools
 from shared.core.decide.warm_pools import choose_displaced, decide_room, find_idle_since
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import OutOfTime, ProvisionerError
@@ -158,8 +160,8 @@ class LeaderAnswers:
         swept = self._swept
         for home in [each for each in self._waiting if each in self._starved]:
             try:
-                leaders, look = self._waiting[home], self._look.unshared()
-                released = release_partial(look, home, leaders, starved=self._starved[home])
+                waiting = WaitingLeaders(self._waiting[home], self._starved[home])
+                released = release_partial(self._look.unshared(), home, waiting)
             except Exception as error:  # noqa: BLE001 -- the net of this workload
                 swept.report.add_error(" ".join(home), error)
                 continue
@@ -199,10 +201,8 @@ class LeaderAnswers:
             elif (since := find_idle_since(read, now)) is not None:
                 idle_since[name] = since
         try:
-            pools, reserved = look.limits.list_pools(), look.limits.list_reserved()
-            found = choose_displaced(
-                refused, idle_since, pools, reserved, gone=gone, now=now, settings=look.settings
-            )
+            counted = CountedPools(look.limits.list_pools(), look.limits.list_reserved())
+            found = choose_displaced(refused, idle_since, counted, gone=gone, now=now, settings=look.settings)
         except Exception as error:  # noqa: BLE001 -- the net of this look
             swept.report.add_error(f"idle node pools of {look.cluster}", error)
             return

@@ -77,8 +77,9 @@ def judge_pools(swept: SweptCluster, pools: PoolIndex) -> list[JudgedPool]:
 
 def act_on_pools(swept: SweptCluster, judged: Sequence[JudgedPool], *, listed: PoolIndex) -> None:
     """Do what was decided."""
-    owners = swept.look.unshared().share_owners()
-    for each, outcome in swept.for_each(lambda each: _act(swept, each, listed, owners), judged):
+    many = sum(is_due_for_a_look(each.decision) for each in judged) > 1
+    batch = swept.look.unshared().share_batch() if many else None
+    for each, outcome in swept.for_each(lambda each: _act(swept, each, listed, batch), judged):
         if isinstance(outcome, Exception):
             claim = describe_owner(swept.look.cluster, each.pool.owner).get("claim")
             swept.report.add_error(f"node pool {each.pool.name}", outcome, claim=claim)
@@ -108,7 +109,7 @@ def _judge_owned(swept: SweptCluster, owned: Sequence[PoolSnapshot]) -> list[Jud
     return found
 
 
-def _act(swept: SweptCluster, judged: JudgedPool, listed: PoolIndex, owners: Look) -> Outcome:
+def _act(swept: SweptCluster, judged: JudgedPool, listed: PoolIndex, batch: Look | None) -> Outcome:
     """Delete a pool after a second look, or remove empty nodes; else do nothing."""
     pool, decision, workload = judged.pool, judged.decision, judged.seen.workload
     if judged.is_limited and swept.cap.over:
@@ -116,7 +117,7 @@ def _act(swept: SweptCluster, judged: JudgedPool, listed: PoolIndex, owners: Loo
     elif decision.verdict == Verdict.DELETE and is_other(swept.look.live, listed):
         decision = decide_unproven(pool.name)  # many pools, and one read for all of them
     elif is_due_for_a_look(decision):
-        decision = release_pool(swept.look.unshared(), pool, pools=judged.owned, owners=owners)
+        decision = release_pool(swept.look.unshared(), pool, pools=judged.owned, batch=batch)
         if (decision.verdict, decision.reason) not in _UNTOLD:
             explain(swept.look.live, decision, objects=(workload,))
     if (decision.verdict, decision.reason) in _STAYS and workload is not None and is_resizable(pool):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.core.decide.pool_use import decide_squatters
 from shared.core.decisions import Decision, find_event_reason, is_warning
@@ -19,7 +20,7 @@ from shared.core.ports import Cluster, Notice
 from shared.core.times import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from shared.core.decide.attempts import AttemptDecision
     from shared.core.demand.demand import Demand
@@ -29,9 +30,8 @@ if TYPE_CHECKING:
     from shared.core.settings import Settings
     from shared.core.workloads import Parent, PodView, WorkloadView
 
+T = TypeVar("T")
 _LENGTH_MAX = 600
-
-
 _LOG = logging.getLogger("explain")
 
 
@@ -118,6 +118,15 @@ def name_error(error: Exception) -> ProvisionerError:
     return broken
 
 
+def try_to_read(what: str, read: Callable[[], T], *, of: str) -> T | None:
+    """Return what was read of an object; None if it could not be, which is logged."""
+    try:
+        return read()
+    except ProvisionerError as error:
+        _LOG.warning("%s could not be read", what, extra={"object": of, "error": str(error)})
+        return None
+
+
 def find_parent(cluster: Cluster, workload: WorkloadView) -> Parent | None:
     """Return the parent of a workload, and whether it keeps the workload; None without parent.
 
@@ -125,14 +134,8 @@ def find_parent(cluster: Cluster, workload: WorkloadView) -> Parent | None:
     """
     if workload.parent is None:
         return None
-    try:
-        return cluster.get_parent(workload.parent, workload.kind)
-    except ProvisionerError as error:
-        _LOG.warning(
-            "the parent of a workload could not be read",
-            extra={"object": str(workload.parent), "error": str(error)},
-        )
-        return None
+    read = partial(cluster.get_parent, workload.parent, workload.kind)
+    return try_to_read("the parent of a workload", read, of=str(workload.parent))
 
 
 def explain(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from shared.core.decide.freshness import SHARED_SECONDS
+from shared.core.decide.freshness import SHARED_SECONDS, TURN_SECONDS
 from shared.core.errors import Denied, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.perform.places import REMEMBERED_SECONDS, Places
@@ -145,7 +146,50 @@ def test_a_create_without_an_answer_keeps_its_place(world: World) -> None:
     with pytest.raises(Throttled, match="too many operations"):
         places.send(refuse, CLUSTER, "two", [], now=NOW)
     with pytest.raises(Throttled, match="runs 1 operations"):
-        places.expect_free(CLUSTER, [], now=NOW)
-    places.expect_free(CLUSTER, [a_pool("RUNNING", name="one")], now=NOW)
-    places.expect_free("another", [], now=NOW)
+        places.is_sent(CLUSTER, "three", [], now=NOW)
+    assert not places.is_sent(CLUSTER, "three", [a_pool("RUNNING", name="one")], now=NOW)
+    assert not places.is_sent("another", "three", [], now=NOW)
     assert world.pools.calls == []
+
+
+def test_what_one_delivery_creates_is_not_asked_for_by_another_one_at_the_same_time(world: World) -> None:
+    """The exporter sends a second message while the first one is answered."""
+    world.ports = dataclasses.replace(world.ports, places=Places())
+    world.cluster.pods.clear()
+    world.cluster.add(
+        a_jobset(replicas=3),
+        *(a_pod(index=index, uid=f"pod-{index}", unschedulable_since=NOW) for index in range(3)),
+    )
+    create, listed = world.pools.create, list[str]()
+
+    def create_slowly(cluster: str, node_pool: Mapping[str, Any]) -> None:
+        listed.append(str(node_pool["name"]))
+        if len(listed) == 1:
+            assert world.deliver(a_workload_demand()).status == 200
+        create(cluster, node_pool)
+
+    world.pools.create = create_slowly  # type: ignore[method-assign]
+
+    assert world.deliver(a_workload_demand()).status == 200
+    assert sorted(listed) == [name_of(index) for index in range(3)]
+    assert not world.pools.count("get")
+
+
+@pytest.mark.parametrize(
+    ("answer", "seconds", "known"),
+    [(None, 0, True), (None, TURN_SECONDS + 1, False), (Unavailable("lost"), 0, False), (Denied("no"), 0, False)],
+)
+def test_a_create_is_known_as_sent_while_a_list_may_lack_its_pool(
+    answer: Exception | None, seconds: float, known: bool
+) -> None:
+    places = Places()
+
+    def create() -> None:
+        if answer is not None:
+            raise answer
+
+    with contextlib.suppress(Unavailable, Denied):
+        places.send(create, CLUSTER, "one", [], now=NOW)
+
+    assert places.is_sent(CLUSTER, "one", [], now=NOW + seconds) is known
+    assert not places.is_sent("another", "one", [], now=NOW + seconds)

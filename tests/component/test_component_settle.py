@@ -110,7 +110,7 @@ def test_a_success_is_told_to_the_workload_and_its_leader(world: World) -> None:
     world.cluster.add(*(a_pod(**each, unschedulable_since=FRESH) for each in others))
 
     assert settle(world, CREATED) == 200
-    assert world.pools.calls == [("get", NAME)]
+    assert world.pools.calls == [("list", "")]
     assert world.says() == ("keep", "pool_created")
     assert world.last["claim"]["name"] == "train"
     assert [(each.kind, each.name, each.reason, each.message) for each in world.cluster.notices] == [
@@ -326,7 +326,7 @@ def test_without_this_right_the_entry_comes_back_and_the_log_is_loud(
     assert world.pools.count("delete") + len(world.pools.bodies) == 0
 
 
-@pytest.mark.parametrize(("entry", "method"), [(CREATED, "get"), (FAILED, "create"), (FAILED, "delete")])
+@pytest.mark.parametrize(("entry", "method"), [(CREATED, "list"), (FAILED, "create"), (FAILED, "delete")])
 def test_without_a_right_to_pools_the_entry_comes_back(world: World, entry: object, method: str) -> None:
     status = "RUNNING" if entry is CREATED else "ERROR"
     add_old_pool(world, status, reserved=method == "delete")

@@ -10,7 +10,14 @@ import pytest
 from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.decide.demands import decide_demand
-from shared.core.decide.elastic_sizes import count_missing, decide_addition, is_short, list_sharing, may_add_pools
+from shared.core.decide.elastic_sizes import (
+    ShortPool,
+    count_missing,
+    decide_addition,
+    is_short,
+    list_sharing,
+    may_add_pools,
+)
 from shared.core.decide.provision import decide_provision
 from shared.core.demand.demand import Demand
 from shared.core.identity.names import build_owner_labels, build_pool_name
@@ -40,7 +47,7 @@ def a_pool(attempt: int = 0, *, status: str = "RUNNING", made: float | None = OL
         attempt=attempt,
         created_at=int(made or 0),
         fingerprint=other.pop("fingerprint", demand.fingerprint),
-        candidate=demand.candidate_mark,
+        optional={labels.CANDIDATE: demand.candidate_mark},
     )
     if made is None:  # a person has removed the label
         said = {key: value for key, value in said.items() if key != labels.CREATED_AT}
@@ -88,9 +95,8 @@ def test_a_pool_is_short_if_it_was_asked_for_more_and_nothing_came(change: dict[
     found = is_short(
         a_demand(),
         dataclasses.replace(POD, unschedulable_since=row["waits"]),
-        a_pool(status=row["status"], made=row["made"], flex_start=row["flex_start"]),
+        a_pool(status=row["status"], made=row["made"], flex_start=row["flex_start"], node_count=row["size"]),
         some_nodes(row["nodes"], row["since"]),
-        size=row["size"],
         now=NOW,
         settings=SETTINGS,
     )
@@ -131,15 +137,15 @@ def test_a_round_that_is_over_is_followed_by_a_pause_and_the_event_says_so() -> 
     demand = a_demand()
     create = decide_provision(demand, None, now=NOW, settings=SETTINGS)
     pod = dataclasses.replace(POD, unschedulable_since=NOW - 30)
-    first = decide_addition(demand, create, pod, a_pool(0), 3, used={0}, now=NOW)
+    first = decide_addition(demand, create, pod, ShortPool(a_pool(0), 3), used={0}, now=NOW)
     assert (first.attempt, first.decision.verdict) == (1, "create")
     assert "has 3 of 5 nodes: attempt 0 (candidate 1 of 2" in first.decision.message
     assert "no capacity in us-east5-a (GKE: it adds no nodes); attempt 1: creating 2 x " in first.decision.message
 
-    last = decide_addition(demand, create, pod, a_pool(1), 3, used={0, 1}, now=NOW)
+    last = decide_addition(demand, create, pod, ShortPool(a_pool(1), 3), used={0, 1}, now=NOW)
     assert (last.decision.verdict, last.decision.reason) == ("wait", "stockout")
     assert last.next_at is not None
     assert last.next_at > NOW
 
-    after = decide_addition(demand, create, pod, a_pool(1), 3, used={0, 1}, now=NOW + 90)
+    after = decide_addition(demand, create, pod, ShortPool(a_pool(1), 3), used={0, 1}, now=NOW + 90)
     assert (after.attempt, after.decision.verdict) == (2, "create")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shared.core import labels
+from shared.core.decide.limits import CountedPools
 from shared.core.decide.warm_pools import choose_displaced, find_idle_since
 from shared.core.identity.names import build_owner_labels, build_pool_name, parse_owner
 from shared.core.ports import Reservation, SurplusMark
@@ -39,7 +40,7 @@ def test_the_oldest_mark_that_can_be_true_counts() -> None:
 
 
 def test_the_idle_time_is_written_once_and_read_from_the_label() -> None:
-    said = build_owner_labels(a_claim(), attempt=0, created_at=1, fingerprint="1-a", idle_seconds=900)
+    said = build_owner_labels(a_claim(), attempt=0, created_at=1, fingerprint="1-a", optional={labels.IDLE: 900})
 
     owner = parse_owner(said)
     assert owner is not None
@@ -89,8 +90,7 @@ def choose(
     found = choose_displaced(
         [(demand, build_pool_name(demand.claim)) for demand in wanted],
         idle,
-        pools,
-        reserved or {},
+        CountedPools(pools, reserved or {}),
         gone=gone,
         now=NOW,
         settings=settings(**limits),

@@ -18,7 +18,7 @@ from shared.core.decide.attempts import JITTER_SHARE, PAUSE_SECONDS_MAX, find_pa
 from shared.core.decide.demands import find_claim
 from shared.core.decide.filling import is_empty
 from shared.core.decide.gangs import is_complete, plan_gang
-from shared.core.decide.needed_pools import select_pools_of
+from shared.core.decide.needed_pools import plan_pools, select_pools_of
 from shared.core.decide.pool_facts import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import NotAllowed
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from shared.core.decide.gangs import Gang
-    from shared.core.decide.needed_pools import PoolPlan
     from shared.core.decide.occupancy import Occupancy
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
@@ -238,16 +237,22 @@ def write_waiting(workload: WorkloadView, now: float) -> dict[str, str | None]:
     return asks | end_round(workload, number, now)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class WaitingLeaders:
+    """The leaders of one workload that wait in a sweep."""
+
+    pods: Sequence[PodView]
+    starved: Collection[str]
+    """The slices for which GKE finds no capacity, as they were just answered."""
+
+
 def decide_partial(
-    cluster: str,
     seen: Occupancy,
-    leaders: Sequence[PodView],
-    plan: PoolPlan,
+    waiting: WaitingLeaders,
     gang: Gang,
     pools: Sequence[PoolSnapshot],
-    settings: Settings,
     *,
-    starved: Collection[str],
+    settings: Settings,
     now: float,
 ) -> Decision | None:
     """Return that a part of a running workload's pools was held for too long; None if not.
@@ -260,17 +265,14 @@ def decide_partial(
     must lack it because GKE has no capacity, which a release may mend.
 
     Args:
-        cluster: ``projects/P/locations/L/clusters/C``.
         seen: the workload as it is now, and its pods.
-        leaders: those of its leader pods that wait.
-        plan: the pools that the workload needs.
+        waiting: those of its leaders that wait.
         gang: the demands of all of its slices.
         pools: every pool of the cluster.
         settings: the operator's.
-        starved: the names of slices for which GKE finds no capacity, as they were just answered.
         now: unix seconds.
     """
-    workload = seen.workload
+    workload, starved, cluster = seen.workload, waiting.starved, gang[0].claim.cluster
     seconds, marks = settings.release_partial_gang_seconds, workload.marks
     opted_out = marks.get(labels.CAPACITY_FIRST) == "false"
     if not seconds or not get_kind(workload.kind).gang or workload.suspended or opted_out:
@@ -282,9 +284,10 @@ def decide_partial(
         return None
     waits = {
         claim.slice_name: pod.created_at if pod.unschedulable_since is None else pod.unschedulable_since
-        for pod in leaders
+        for pod in waiting.pods
         if (claim := find_claim(cluster, pod, workload)) is not None
     }
+    plan = plan_pools(cluster, seen, pools, settings)
     running = {
         pool.name: pool.owner
         for pool in select_pools_of(workload, pools)

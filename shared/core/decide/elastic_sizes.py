@@ -162,7 +162,6 @@ def is_short(
     pool: PoolSnapshot,
     nodes: Sequence[NodeView],
     *,
-    size: int,
     now: float,
     settings: Settings,
 ) -> bool:
@@ -175,13 +174,12 @@ def is_short(
     Args:
         demand: the nodes that the pool should have.
         pod: it waits.
-        pool: the newest of its claim.
+        pool: the newest of its claim, with as many nodes as GKE keeps in it.
         nodes: that the cluster has of the pool.
-        size: how many nodes GKE keeps in the pool.
         now: unix seconds.
         settings: the operator's settings.
     """
-    asked = pool.status in BROKEN or size >= demand.shape.node_count
+    asked = pool.status in BROKEN or pool.node_count >= demand.shape.node_count
     lacks = asked and pool.status in _RESTING and len(nodes) < demand.shape.node_count
     if not lacks or pool.flex_start:
         return False
@@ -191,24 +189,29 @@ def is_short(
     return (age is None or age >= patience) and all(each is not None and each >= patience for each in waits)
 
 
+@dataclass(frozen=True, slots=True)
+class ShortPool:
+    """A pool that has been asked for more nodes, and has got none for long."""
+
+    pool: PoolSnapshot
+    nodes: int
+    """How many the cluster has of it."""
+    missing: Sequence[str] = ()
+    """Those that GKE has not made."""
+
+
 def decide_addition(
-    demand: Demand,
-    create: Decision,
-    pod: PodView,
-    pool: PoolSnapshot,
-    nodes: int,
-    *,
-    used: Collection[int],
-    now: float,
+    demand: Demand, create: Decision, pod: PodView, short: ShortPool, *, used: Collection[int], now: float
 ) -> AttemptDecision:
     """Return what follows a pool that could not grow: CREATE with the next candidate, or a pause.
 
-    The pool is the newest of its claim, has so many nodes, and should have those of the demand. The
-    pause after a round counts from the begin of the wait of the pod. `used` are the attempts of the
-    claim whose pools exist.
+    The pool is the newest of its claim, and should have the nodes of the demand. The pause after a
+    round counts from the begin of the wait of the pod. `used` are the attempts of the claim whose
+    pools exist.
     """
+    pool, nodes = short.pool, short.nodes
     attempt, candidate = (pool.owner.attempt, pool.owner.candidate) if pool.owner else (0, "")
-    short = FailedAttempt(
+    failed = FailedAttempt(
         pool=pool.name,
         attempt=attempt,
         candidate=candidate,
@@ -218,7 +221,7 @@ def decide_addition(
         binding=False,
     )
     rest = demand.with_nodes(demand.shape.node_count - nodes)
-    found = decide_next_attempt(rest, create, short, used=used, now=now)
+    found = decide_next_attempt(rest, create, failed, used=used, now=now)
     message = f"node pool {pool.name} has {nodes} of {demand.shape.node_count} nodes: {found.decision.message}"
     return replace(found, decision=Decision(found.decision.verdict, found.decision.reason, message))
 

@@ -81,6 +81,11 @@ def decide_created(decision: Decision, pool_name: str) -> Decision:
     return Decision(decision.verdict, decision.reason, f"{decision.message}: node pool {pool_name}")
 
 
+def decide_sent(pool_name: str) -> Decision:
+    """Return what is told of a pool whose create another delivery of this process has sent."""
+    return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, f"another delivery creates node pool {pool_name}")
+
+
 def refuse_by_mode(act: str, mode: Mode) -> Decision:
     """Return the refusal of an act that adds nodes, because the settings are not to add any."""
     reason = Reason.MODE_REPORT_ONLY if mode == Mode.REPORT_ONLY else Reason.MODE_NO_CREATE

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.limits import CountedPools, decide_limit
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 from shared.core.settings import Mode
 from shared.core.times import format_minute, format_time, measure_seconds
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from shared.core.decide.pool_facts import PoolFacts
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import Reservation, SurplusMark
+    from shared.core.ports import SurplusMark
     from shared.core.settings import Settings
 
 _SERVING = (PoolStatus.RUNNING, PoolStatus.RECONCILING)
@@ -116,8 +115,7 @@ def decide_idle_marking(pool_name: str) -> Decision:
 def choose_displaced(
     refused: Sequence[tuple[Demand, str]],
     idle: Mapping[str, float],
-    pools: Sequence[PoolSnapshot],
-    reserved: Mapping[str, Reservation],
+    counted: CountedPools,
     *,
     gone: Collection[str],
     now: float,
@@ -131,14 +129,12 @@ def choose_displaced(
     Args:
         refused: the demands that a limit refuses, each with the name of its pool.
         idle: since when each idle pool is idle, in unix seconds, by its name.
-        pools: every pool of the cluster.
-        reserved: the reservations of the cluster.
+        counted: every pool of the cluster, and its reservations.
         gone: names of pools whose deletion this sweep has submitted.
         now: unix seconds.
         settings: the operator's settings.
     """
-    index, of_cluster = PoolIndex.of(pools), replace(settings, limit_chips_per_namespace=0)
-    counted = CountedPools(pools, reserved)
+    index, of_cluster = counted.pools, replace(settings, limit_chips_per_namespace=0)
     for demand, pool_name in refused:
         failed = (pool.name for pool in index.list_claimed(demand.claim.hash) if pool.status == PoolStatus.ERROR)
         apart = {*failed, *gone}

@@ -162,13 +162,12 @@ def build_owner_labels(
     attempt: int,
     created_at: int,
     fingerprint: str,
-    candidate: str = "",
-    cluster_uid: str = "",
-    idle_seconds: int = 0,
+    optional: Mapping[str, str | int] | None = None,
 ) -> dict[str, str]:
     """Return the labels that name the owner of a pool; the inverse of `parse_owner`.
 
-    Without a choice of candidates, the UID of the cluster or idle time there is no label for it.
+    The optional ones are the candidate, the UID of the cluster and the idle time, by their keys.
+    What is empty gets no label.
 
     Raises:
         NameUnfit: a name is not a valid label value. It is never cut, because pools are found by
@@ -188,13 +187,7 @@ def build_owner_labels(
         labels.ATTEMPT: str(attempt),
         labels.CREATED_AT: str(created_at),
         labels.FINGERPRINT: fingerprint,
-    }
-    if candidate:
-        found[labels.CANDIDATE] = candidate
-    if cluster_uid:
-        found[labels.CLUSTER_UID] = cluster_uid
-    if idle_seconds:
-        found[labels.IDLE] = str(idle_seconds)
+    } | {key: str(value) for key, value in (optional or {}).items() if value}
     if kind.namespace_label:
         found[kind.namespace_label] = claim.namespace
     if kind.name_label == labels.WORKLOAD_NAME:
