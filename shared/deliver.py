@@ -75,8 +75,7 @@ def deliver(function: str, body: bytes, ports: Ports, trace: Trace) -> Answer:
         kept = push.message if push else Message(body[:_RAW_BYTES_MAX], {})
         return _keep(function, error, kept, push, ports, trace)
     except Exception as error:  # noqa: BLE001 -- an unexpected error is answered and logged too
-        found = name_error(error)
-        found.claim = found.claim or (_describe_event(event) if event else None)
+        found = name_error(error, _describe_event(event) if event else None)
         answer = answer_error(found)
         _log(answer.severity, str(found), function, push, trace, _describe_error(found))
         return answer

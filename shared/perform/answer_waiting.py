@@ -91,17 +91,11 @@ def _answer(look: Look, reads: SharedReads, pods: Sequence[PodView]) -> Answers:
     finally:
         reads.write_notices()
     answers = [
-        _name_claim(look.cluster, pod, each) if isinstance(each, Exception) else each
-        for pod, each in zip(pods, done, strict=True)
+        name_error(it, describe_asking(look.cluster, pod, None)["claim"]) if isinstance(it, Exception) else it
+        for pod, it in zip(pods, done, strict=True)
     ]
     # The other leaders of a slice, such as all pods of a Deployment, need no answer of their own.
     return [each for each in answers if len(answers) == 1 or not _is_repeated(each)]
-
-
-def _name_claim(cluster: str, pod: PodView, error: Exception) -> ProvisionerError:
-    found = name_error(error)
-    found.claim = found.claim or describe_asking(cluster, pod, None)["claim"]
-    return found
 
 
 def _is_repeated(answer: Outcome | ProvisionerError) -> bool:

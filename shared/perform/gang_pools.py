@@ -26,7 +26,7 @@ from shared.core.decide.gangs import (
 )
 from shared.core.decide.limits import decide_limit, name_pool
 from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
-from shared.core.errors import Denied, ProvisionerError, Retryable, Throttled, Unavailable
+from shared.core.errors import Denied, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolStatus
 from shared.perform.changes import read_stop
@@ -35,7 +35,7 @@ from shared.perform.look import Turn
 from shared.perform.make_attempt import list_attempts, make_attempt
 from shared.perform.release_pools import collect_pools
 from shared.perform.side_by_side import run_paced
-from shared.perform.tell import Outcome, describe_attempt, describe_claim, describe_demand, explain, name_error
+from shared.perform.tell import Outcome, describe_attempt, describe_claim, describe_demand, explain, get_results
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,10 +88,8 @@ def _judge_trying(look: Look, gang: Gang, pools: PoolIndex, *, since: float) -> 
     if not look.ports.reads_fillings:
         return decide_unread(gang, pools, since=since)
     newest = {each.claim.slice_name: find_newest(pools.list_claimed(each.claim.hash)) for each in gang}
-    done = look.run([partial(read_trying, look, each, newest[each.claim.slice_name]) for each in gang])
-    if broken := next((each for each in done if isinstance(each, Exception)), None):
-        raise broken
-    told = {name: said for name, said in zip(newest, done, strict=True) if isinstance(said, Decision)}
+    reads = [partial(read_trying, look, each, newest[each.claim.slice_name]) for each in gang]
+    told = {name: said for name, said in zip(newest, get_results(look.run(reads)), strict=True) if said}
     return decide_starved(gang, pools, told)
 
 
@@ -170,30 +168,13 @@ def _make_pools(
         name, choices = names.get(turn.demand.claim), turn.demand.choices
         begin = ended % (choices | 1) % choices
         tasks.append(partial(_give_pool, replace(turn, replaced=(name,)) if name else turn, begin))
-    done = [(turn.demand, made) for turn, made in zip(turns, run_paced(tasks, look.ports), strict=True)]
+    demands, done = [turn.demand for turn in turns], run_paced(tasks, look.ports)
     if look.limits and reserved:
-        kept = {names.get(demand.claim) for demand, made in done if _may_come(made)}
+        kept = {names.get(each.claim) for each, made in zip(demands, done, strict=True) if _may_come(made)}
         left = {name: each for name, each in reserved.first.items() if name not in kept}
         look.limits.give_back(replace(reserved, first=left))
-    return _split(done)
-
-
-def _split(
-    done: Sequence[tuple[Demand, AttemptDecision | Exception]],
-) -> list[tuple[Demand, AttemptDecision]]:
-    """Return what was decided for each slice, or raise the worst error."""
-    slices: list[tuple[Demand, AttemptDecision]] = []
-    errors: list[ProvisionerError] = []
-    for demand, made in done:
-        if isinstance(made, Exception):
-            error = name_error(made)
-            error.claim = error.claim or describe_claim(demand.claim)
-            errors.append(error)
-        else:
-            slices.append((demand, made))
-    if errors:  # an error that a person must repair comes before one that a retry repairs
-        raise min(errors, key=lambda each: isinstance(each, Retryable))
-    return slices
+    claims = [describe_claim(each.claim) for each in demands]
+    return list(zip(demands, get_results(done, claims), strict=True))
 
 
 def _may_come(done: AttemptDecision | Exception) -> bool:

@@ -12,13 +12,13 @@ from shared.core.decide.failures import decide_gke_answer
 from shared.core.decide.freshness import LOOKS_MAX, SHARED_SECONDS
 from shared.core.decide.warm_pools import decide_idle_marking, plan_marks
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.errors import Busy, OldLook, Retryable
+from shared.core.errors import Busy, OldLook
 from shared.core.identity.pools import PoolStatus
 from shared.perform.changes import delete_pool, mark_nodes
 from shared.perform.gather import OwnerReader, gather_again, gather_facts
 from shared.perform.look import open_look
 from shared.perform.side_by_side import run_paced
-from shared.perform.tell import Outcome, describe_pool_outcome, explain, name_error, tell_squatters
+from shared.perform.tell import Outcome, describe_pool_outcome, explain, get_results, tell_squatters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,11 +66,7 @@ def collect_pools(look: Look, found: Sequence[PoolSnapshot], *, named: Sequence[
     """
     first, again = look.share_batch(), look.share_batch() if len(found) > 1 else None
     tasks = [partial(collect_pool, look, pool, pools=named, first=first, again=again) for pool in found]
-    done = run_paced(tasks, look.ports)
-    errors = [name_error(each) for each in done if isinstance(each, Exception)]
-    if errors:  # an error that a person must repair comes before one that a retry repairs
-        raise min(errors, key=lambda each: isinstance(each, Retryable))
-    return [each for each in done if not isinstance(each, Exception)]
+    return get_results(run_paced(tasks, look.ports))
 
 
 def _is_named(pool: PoolSnapshot, subject: ObjectName) -> bool:

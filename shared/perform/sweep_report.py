@@ -53,8 +53,7 @@ class SweepReport:
 
     def add_error(self, about: str, error: Exception, *, claim: dict[str, str] | None = None) -> None:
         """Add the error of one object. An error that several objects share is added once."""
-        found = name_error(error)
-        found.claim = found.claim or claim
+        found = name_error(error, claim)
         self.left += isinstance(found, OutOfTime | Throttled)
         shared = isinstance(found, KindAbsent | OutOfTime | Throttled)
         key = (type(found), str(found)) if shared else id(error)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.core.decide.pool_use import decide_squatters
 from shared.core.decisions import Decision, find_event_reason, is_warning
-from shared.core.errors import Broken, ProvisionerError
+from shared.core.errors import Broken, ProvisionerError, Retryable
 from shared.core.messages import ObjectName
 from shared.core.nodepool import describe_placement
 from shared.core.ports import Cluster, Notice
@@ -109,13 +110,22 @@ def _leave_out_empty(**fields: str | int) -> dict[str, str | int]:
     return {key: value for key, value in fields.items() if value}
 
 
-def name_error(error: Exception) -> ProvisionerError:
-    """Return an error as it is reported: an unexpected one is `Broken`, caused by it."""
-    if isinstance(error, ProvisionerError):
-        return error
-    broken = Broken(f"{type(error).__name__}: {error}"[:_LENGTH_MAX])
-    broken.__cause__ = error
-    return broken
+def name_error(error: Exception, claim: dict[str, str] | None = None) -> ProvisionerError:
+    """Return an error as it is reported, with its claim; an unexpected one is `Broken`."""
+    found = error
+    if not isinstance(found, ProvisionerError):
+        found = Broken(f"{type(error).__name__}: {error}"[:_LENGTH_MAX])
+        found.__cause__ = error
+    found.claim = found.claim or claim
+    return found
+
+
+def get_results(done: Sequence[T | Exception], claims: Sequence[dict[str, str]] = ()) -> list[T]:
+    """Return what all tasks returned, or raise the worst of their errors with its claim."""
+    errors = [name_error(each, claim) for each, claim in zip_longest(done, claims) if isinstance(each, Exception)]
+    if errors:  # an error that a person must repair comes before one that a retry repairs
+        raise min(errors, key=lambda each: isinstance(each, Retryable))
+    return [each for each in done if not isinstance(each, Exception)]
 
 
 def try_to_read(what: str, read: Callable[[], T], *, of: str) -> T | None:
