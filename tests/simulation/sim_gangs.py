@@ -154,13 +154,17 @@ class GangJudge:
         limited = bool(self._world.story.limit_chips)  # what a limit refuses gives nothing back
         if limited or {plan.slice_name for plan in list_wanted(made)} <= running.keys():
             return {}
+        pools = [each for each in self._world.gke.pools[cluster.name].values() if _is_of(each, made)]
+        asked = [each.made_at for each in pools if each.owner and each.owner.slice_name not in running]
+        # Only GKE ends a round (docs/capacity.md). If first asked now, it does in the next sweep.
+        just_asked = bool(asked) and min(asked) >= began
         found = {}
         for pool in running.values():
             if self._is_used(cluster, pool):
                 continue
             since = self._held.get((cluster.name, pool.name), self._world.time.now)
             found[cluster.name, pool.name] = since
-            if began - since >= _read_bound(made):
+            if began - since >= _read_bound(made) and not just_asked:
                 lacks = f"{len(running)} of its slices have pools"
                 text = f"{pool.name} of {made.name} is held for {began - since:.0f} s, and only {lacks}"
                 self._world.judge.report("gangs", text)
