@@ -20,6 +20,7 @@ from shared.core.decide.gangs import (
     decide_starved,
     decide_unread,
     find_held_since,
+    is_complete,
     judge_gang,
     list_earlier,
     list_missing,
@@ -30,7 +31,7 @@ from shared.core.errors import Denied, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolStatus
 from shared.perform.changes import read_stop
-from shared.perform.gather import read_trying
+from shared.perform.gather import is_used_by_others, read_trying
 from shared.perform.look import Turn
 from shared.perform.make_attempt import list_attempts, make_attempt
 from shared.perform.release_pools import collect_pools
@@ -38,12 +39,13 @@ from shared.perform.side_by_side import run_paced
 from shared.perform.tell import Outcome, describe_attempt, describe_claim, describe_demand, explain, get_results
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from shared.core.decide.attempts import AttemptDecision
     from shared.core.decide.gangs import Gang
     from shared.core.demand.demand import Demand
     from shared.core.identity.pool_index import PoolIndex
+    from shared.core.identity.pools import PoolSnapshot
     from shared.core.workloads import WorkloadView
     from shared.perform.look import Look
 
@@ -90,15 +92,28 @@ def _judge_trying(look: Look, gang: Gang, pools: PoolIndex, *, since: float) -> 
     newest = {each.claim.slice_name: find_newest(pools.list_claimed(each.claim.hash)) for each in gang}
     reads = [partial(read_trying, look, each, newest[each.claim.slice_name]) for each in gang]
     told = {name: said for name, said in zip(newest, get_results(look.run(reads)), strict=True) if said}
-    return decide_starved(gang, pools, told)
+    return decide_starved(gang, pools, told, held=_list_held(look, gang, pools)) if told else None
 
 
-def _find_held_since(look: Look, gang: Gang, pools: PoolIndex, *, since: float) -> float | None:
-    """Return since when pools of a gang are held; the nodes of earlier ones tell when they came."""
+def _list_held(look: Look, gang: Gang, pools: PoolIndex) -> list[PoolSnapshot]:
+    """Return the pools that the end of a round gives back: none that other workloads use."""
+    own = [pool for demand in gang for pool in pools.list_claimed(demand.claim.hash)]
+    used = get_results(look.run([partial(is_used_by_others, look, pool) for pool in own]))
+    return [pool for pool, by_others in zip(own, used, strict=True) if not by_others]
+
+
+def _judge_late(
+    look: Look, gang: Gang, pools: PoolIndex, *, seconds: float, since: float, refused: Collection[str] = ()
+) -> Decision | None:
+    """Return that a part was held for too long; the nodes of earlier pools tell when they came."""
     now, came = look.now(), dict[str, float]()
-    for name in list_earlier(gang, pools, PoolStatus.RUNNING, since=since):
+    if now - since < seconds or is_complete(gang, pools):
+        return None  # no pool counts as held from before the round
+    held = _list_held(look, gang, pools)
+    for name in list_earlier(gang, held, PoolStatus.RUNNING, since=since):
         came[name] = min((node.created_at or now for node in look.live.list_pool_nodes(name)), default=now)
-    return find_held_since(gang, pools, since=since, came=came, now=now)
+    held_since = find_held_since(gang, held, since=since, came=came, now=now)
+    return decide_late(gang, pools, seconds, refused=refused, held_since=held_since, now=now)
 
 
 def give_pools(
@@ -124,13 +139,9 @@ def give_pools(
     """
     looked_at, pools = look.now(), look.pools.list()
     missing = list_missing(gang, pools)
-    held_since = _find_held_since(look, gang, pools, since=since)
-    late = partial(decide_late, gang, pools, seconds, held_since=held_since)
-    whole = (
-        _judge_trying(look, gang, pools, since=since)
-        or refuse_purchase(look, workload, missing, pools)
-        or late(now=look.now())
-    )
+    late = partial(_judge_late, look, gang, pools, seconds=seconds, since=since)
+    trying = _judge_trying(look, gang, pools, since=since)
+    whole = trying or refuse_purchase(look, workload, missing, pools) or late()
     turns = [
         Turn(look=look, demand=each, pools=pools, looked_at=looked_at, workload=workload, since=since)
         for each in gang
@@ -142,7 +153,7 @@ def give_pools(
     if answer.state != GangState.REFUSED:
         return answer
     refused = {each.claim.slice_name for each, made in slices if made.decision.verdict == Verdict.REFUSE}
-    ends = late(refused=refused, now=look.now())
+    ends = late(refused=refused)
     return answer_whole(ends, held=True) if ends else answer
 
 

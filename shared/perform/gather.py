@@ -248,6 +248,13 @@ def _read_nodes(look: Look, seen: Gathered) -> PoolFacts:
     return dataclasses.replace(facts, waiting=waiting, nodes=len(nodes), ready_nodes=ready_nodes)
 
 
+def is_used_by_others(look: Look, pool: PoolSnapshot) -> bool:
+    """Return whether accelerator pods of other workloads use a pool; not while GKE creates it."""
+    bound = () if pool.status == PoolStatus.PROVISIONING else look.live.list_pool_pods(pool.name)
+    drain_seconds_max = look.settings.drain_seconds_max
+    return bool(list_others(pool.owner, bound, now=look.now(), drain_seconds_max=drain_seconds_max))
+
+
 def read_namespace_obstacle(look: Look, demand: Demand) -> Decision | None:
     """Return why no pool is created for the demand's namespace; None when a pool may be created.
 

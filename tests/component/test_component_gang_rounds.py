@@ -9,9 +9,11 @@ import pytest
 
 from shared.capacity_lists import read_policies
 from shared.core import labels
+from shared.core.identity.names import build_pool_name
+from shared.core.ports import FillError, Machines
 from shared.core.times import format_time
 from shared.core.workloads import NodeView
-from tests.builders import CLUSTER, NOW, an_over_event
+from tests.builders import CLUSTER, NOW, a_claim, an_over_event
 from tests.component.looks import choose_look
 from tests.component.test_component_capacity_first import (
     ASKS,
@@ -112,3 +114,27 @@ def test_a_pool_that_ran_before_the_round_is_held_since_the_round_began(
     look(world)
 
     assert world.pools.count("delete") == (0 if came_late else 1)
+
+
+def test_a_pool_that_pods_of_others_use_ends_no_round(world: World) -> None:
+    """It cannot be given back, and each end would take a candidate its turn (seed 7603255)."""
+    world.use(capacity_first=True, capacity_policies=read_policies(POLICY))
+    world.sweep()
+    run(world, NAMES[0])
+    world.cluster.bind(NAMES[0], workload="other")
+    world.pools.machines[NAMES[1]] = Machines(errors=(FillError("ZONE_RESOURCE_POOL_EXHAUSTED", NOW + 30),))
+    world.clock.advance(60)
+    by_sweep(world)
+    assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND].startswith("0 from ")
+
+    world.clock.advance(2100)
+    world.pools.fail(CLUSTER, NAMES[1], "Current errors: [GCE_STOCKOUT]")
+    by_sweep(world)
+    following = build_pool_name(a_claim(slice_key="default/train-workers-1"), 1)
+    assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND].startswith("0 from ")
+    assert following in world.pools.names(CLUSTER)
+
+    world.cluster.bound.clear()
+    by_sweep(world)
+    assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND].startswith("1 from ")
+    assert str(world.pools.pools[CLUSTER, NAMES[0]].status) == "STOPPING"

@@ -263,7 +263,7 @@ def test_one_slice_without_capacity_ends_a_round_if_others_hold_nodes(
     pools = [pool_of(index, status) for index, status in enumerate(statuses)]
     by_slice = {f"train-workers-{index}": decision for index, decision in said.items()}
 
-    found = decide_starved(plan(), pools, by_slice)
+    found = decide_starved(plan(), pools, by_slice, held=pools)
 
     assert (found.verdict if found else None) == verdict
     if found:
@@ -272,9 +272,19 @@ def test_one_slice_without_capacity_ends_a_round_if_others_hold_nodes(
         )
 
 
+@pytest.mark.parametrize(("held", "verdict"), [([0, 1], Verdict.DELETE), ([1], Verdict.DELETE), ([], Verdict.WAIT)])
+def test_no_round_ends_because_of_pools_that_others_use(held: list[int], verdict: Verdict) -> None:
+    pools = [pool_of(0), pool_of(1), pool_of(2, "PROVISIONING")]
+    found = decide_starved(plan(), pools, {"train-workers-2": WAITS}, held=[pools[index] for index in held])
+
+    assert found is not None
+    assert found.verdict == verdict
+    assert found.message.startswith("2 of 3 slices have their node pools; train-workers-2: no stock")
+
+
 def test_a_slice_alone_is_told_what_gke_says_and_of_no_other() -> None:
     gang = plan()[:1]
-    found = decide_starved(gang, [pool_of(0, "PROVISIONING")], {"train-workers-0": WAITS})
+    found = decide_starved(gang, [pool_of(0, "PROVISIONING")], {"train-workers-0": WAITS}, held=())
 
     assert found == Decision(
         Verdict.WAIT, Reason.STOCKOUT, "0 of 1 slices have their node pools; train-workers-0: no stock"

@@ -242,30 +242,29 @@ def is_complete(gang: Gang, pools: Sequence[PoolSnapshot]) -> bool:
     return len(select_running(gang, pools)) == len(gang)
 
 
-def decide_starved(gang: Gang, pools: Sequence[PoolSnapshot], said: Mapping[str, Decision]) -> Decision | None:
+def decide_starved(
+    gang: Gang, pools: Sequence[PoolSnapshot], said: Mapping[str, Decision], *, held: Sequence[PoolSnapshot]
+) -> Decision | None:
     """Return what follows while GKE finds no capacity for the pool of one slice; None if it does.
 
     DELETE ends the round, because other slices hold pools that would wait for this one. WAIT means
     that nothing is created for any slice. The pool itself stays in both cases: GKE cannot delete it
     while it is creating it, and it may still get its nodes. `said` is what GKE says meanwhile, by
-    the name of the slice.
+    the name of the slice. `held` has the pools that no pods of other workloads use: a pool that
+    they use stays, so no round ends because of it.
     """
-    running = {each.claim.slice_name for each in select_running(gang, pools)}
-    starved = [
-        name
-        for each in gang
-        if (name := each.claim.slice_name) in said and name not in running and said[name].reason in NO_CAPACITY
-    ]
-    if not starved:
+    running = select_running(gang, pools)
+    names = (each.claim.slice_name for each in gang if each not in running)
+    starved = next((name for name in names if name in said and said[name].reason in NO_CAPACITY), None)
+    if starved is None:
         return None
-    decision, held = said[starved[0]], len(running)
-    words = f"{held} of {len(gang)} slices have their node pools; {starved[0]}: {decision.message}"
-    if held:
+    words = f"{len(running)} of {len(gang)} slices have their node pools; {starved}: {said[starved].message}"
+    if select_running(gang, held):
         message = f"{words}; so the node pools of the other slices are deleted"
         return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)
     if len(gang) > 1:
         words = f"{words}; nothing is created for the other slices meanwhile"
-    return Decision(Verdict.WAIT, decision.reason, words)
+    return Decision(Verdict.WAIT, said[starved].reason, words)
 
 
 def decide_unread(gang: Gang, pools: Sequence[PoolSnapshot], *, since: float) -> Decision | None:
