@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from shared.core.decide.pool_facts import PoolFacts
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.messages import Event, ObjectName
+    from shared.core.messages import Event
     from shared.core.ports import Ports
     from shared.core.workloads import Parent
     from shared.perform.look import Look
@@ -44,8 +44,8 @@ def collect(event: Event, ports: Ports) -> list[Outcome]:
         Denied: a permission is missing.
     """
     subject, look = event.subject, open_look(event.cluster, ports)
-    named = [pool for pool in look.list_pools() if _is_named(pool, event.subject)]
-    found = [pool for pool in named if pool.owner and pool.owner.owner_uid in ("", event.subject.uid)]
+    named = look.list_pools().list_named(subject.kind, subject.namespace, subject.name)
+    found = [pool for pool in named if pool.owner and pool.owner.owner_uid in ("", subject.uid)]
     # Pools that are being deleted come last, so that each delivery gets further than the last.
     found.sort(key=lambda pool: pool.status == PoolStatus.STOPPING)
     outcomes = collect_pools(look, found, named=named)
@@ -67,13 +67,6 @@ def collect_pools(look: Look, found: Sequence[PoolSnapshot], *, named: Sequence[
     first, again = look.share_batch(), look.share_batch() if len(found) > 1 else None
     tasks = [partial(collect_pool, look, pool, pools=named, first=first, again=again) for pool in found]
     return get_results(run_paced(tasks, look.ports))
-
-
-def _is_named(pool: PoolSnapshot, subject: ObjectName) -> bool:
-    """Return whether a pool belongs to a workload of this name, of whichever UID."""
-    owner = pool.owner
-    named = (subject.kind, subject.namespace, subject.name)
-    return owner is not None and (owner.kind, owner.namespace, owner.name) == named
 
 
 def collect_pool(

@@ -272,8 +272,8 @@ def test_one_slice_without_capacity_ends_a_round_if_others_hold_nodes(
         )
 
 
-@pytest.mark.parametrize(("held", "verdict"), [([0, 1], Verdict.DELETE), ([1], Verdict.DELETE), ([], Verdict.WAIT)])
-def test_no_round_ends_because_of_pools_that_others_use(held: list[int], verdict: Verdict) -> None:
+@pytest.mark.parametrize(("held", "verdict"), [([0, 1], "delete"), ([1], "delete"), ([], "wait")])
+def test_no_round_ends_because_of_pools_that_others_use(held: list[int], verdict: str) -> None:
     pools = [pool_of(0), pool_of(1), pool_of(2, "PROVISIONING")]
     found = decide_starved(plan(), pools, {"train-workers-2": WAITS}, held=[pools[index] for index in held])
 

@@ -253,9 +253,9 @@ def decide_starved(
     the name of the slice. `held` has the pools that no pods of other workloads use: a pool that
     they use stays, so no round ends because of it.
     """
-    running = select_running(gang, pools)
-    names = (each.claim.slice_name for each in gang if each not in running)
-    starved = next((name for name in names if name in said and said[name].reason in NO_CAPACITY), None)
+    running = {each.claim.slice_name for each in select_running(gang, pools)}
+    names = [name for each in gang if (name := each.claim.slice_name) in said and name not in running]
+    starved = next((name for name in names if said[name].reason in NO_CAPACITY), None)
     if starved is None:
         return None
     words = f"{len(running)} of {len(gang)} slices have their node pools; {starved}: {said[starved].message}"

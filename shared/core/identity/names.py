@@ -166,8 +166,7 @@ def build_owner_labels(
 ) -> dict[str, str]:
     """Return the labels that name the owner of a pool; the inverse of `parse_owner`.
 
-    The optional ones are the candidate, the UID of the cluster and the idle time, by their keys.
-    What is empty gets no label.
+    Of the optional ones, by their keys, those that are empty get no label.
 
     Raises:
         NameUnfit: a name is not a valid label value. It is never cut, because pools are found by
