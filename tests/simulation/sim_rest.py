@@ -158,12 +158,17 @@ def _promises(message: str, what: str, *, empty: bool, looked: bool) -> bool:
 
 
 def _find_latest(world: World, cluster: SimCluster, pods: list[SimPod]) -> tuple[float, str | None]:
-    """Return the latest Event that still exists about a slice, with its time; None without one."""
-    made = pods[0].workload
-    others = [pod.view.uid for pod in cluster.list_pods_of(made) if pod.plan.slice_name == pods[0].plan.slice_name]
+    """Return the latest Event that still exists about a slice, with its time; None without one.
+
+    It is on a pod, because an Event on the workload may be about another slice. Pods without slices
+    share their pools, and the Event is on one of these pods.
+    """
+    made, name = pods[0].workload, pods[0].plan.slice_name
     found: list[tuple[float, str | None]] = [(0.0, None)]
-    for uid in {made.uid, *others}:
-        for (_, message), moment in cluster.events.get(uid, {}).items():
+    for pod in cluster.list_pods_of(made):
+        if pod.plan.slice_name != name and (pod.plan.pool_key or not made.elastic):
+            continue
+        for (_, message), moment in cluster.events.get(pod.view.uid, {}).items():
             if world.time.now - moment <= CURRENT_SECONDS:
                 found.append((moment, message))
     return max(found, key=lambda each: (each[0], each[1] or ""))

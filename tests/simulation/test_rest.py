@@ -1,0 +1,53 @@
+"""The judge of a story at rest takes the right Event as the last word for a slice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.simulation.sim_acts import apply_act
+from tests.simulation.sim_process import prepared
+from tests.simulation.sim_rest import judge_rest
+from tests.simulation.sim_story import START, Act, Story
+from tests.simulation.sim_world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _prepared() -> Iterator[None]:
+    with prepared():
+        yield
+
+
+@pytest.mark.parametrize("last", ["stockout", "pool_serves"])
+@pytest.mark.parametrize(
+    ("shape", "pinned", "reported"),
+    [("one", False, 1), ("gpu", True, 1), ("gpu", False, 2)],
+    ids=["slices", "slices of GPUs", "an elastic pool"],
+)
+def test_the_last_word_for_a_slice_is_on_a_pod_that_shares_its_pools(
+    shape: str, reported: int, last: str, *, pinned: bool
+) -> None:
+    """Seed 7615395: the last Event on the workload is about the pool of another slice.
+
+    The first pod has a reason, and the second one a promise that is not kept.
+    """
+    world = World(Story(seed=1, acts=(), faults=(), sweeps=()))
+    act = Act(5.0, "create", 0, "train", "JobSet", shape, 2, flag=pinned)
+    world.time.at(START + act.at, lambda: apply_act(world, act))
+    world.time.run_until(START + 30)
+    (cluster,) = world.clusters.values()
+    (made,) = cluster.workloads.values()
+    first, second = cluster.list_pods_of(made)
+    for number, (uid, reason) in enumerate(
+        [(first.view.uid, "stockout"), (second.view.uid, "pool_serves"), (made.uid, last)]
+    ):
+        cluster.events[uid] = {("", f"[{reason}]"): world.time.now + number}
+    judge_rest(world)
+    world.time.close()
+
+    said = [each.text for each in world.judge.violations if each.invariant == "every demand answered"]
+    assert ["[pool_serves] is the last word" in each for each in said] == [True] * reported
