@@ -19,6 +19,7 @@ DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli", "terminal")
 CODE_ROOMS = (*DEPLOYED_ROOMS, "standins", "demo", "infra", "benchmarks", "tests")
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
+ARCHITECTURE_LINES_MAX = 240
 CORE_LINES_MAX = 11_185
 """Without the entries of kinds, each of which its file's limit bounds
 (docs/decisions/0036-room-and-hosts.md)."""
@@ -97,6 +98,12 @@ def test_the_shell_does_not_grow() -> None:
     lines = sum(len(path.read_text().splitlines()) for path in (ROOT / "shared/perform").rglob("*.py"))
 
     assert lines <= SHELL_LINES_MAX, "take something else out of shared/perform"
+
+
+def test_the_architecture_is_read_in_one_sitting() -> None:
+    lines = (ROOT / "ARCHITECTURE.md").read_text().splitlines()
+
+    assert len(lines) <= ARCHITECTURE_LINES_MAX, "a table has a page in docs/tables"
 
 
 def test_no_kind_of_workload_is_named_outside_its_entry() -> None:
