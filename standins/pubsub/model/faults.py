@@ -16,8 +16,7 @@ class Faults:
 
     `duplicate` is the chance that a message is queued twice, `delay_seconds` the upper bound of a
     uniform delay before its first delivery, `reorder` the chance that a delivery takes another
-    waiting message than the oldest. Ordered keys keep their order, and exactly-once subscriptions
-    get no duplicates.
+    waiting message than the oldest.
     """
 
     duplicate: float = 0.0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from standins.pubsub.model.errors import BrokerError
-from standins.pubsub.push.envelope import envelope_of
+from standins.pubsub.push.envelope import body_of
 from standins.pubsub.push.window import PushWindow
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class PushSender:
 
     def _notice(self, name: str) -> None:
         subscription = self._tools.broker.subscriptions.get(name)
-        if subscription is None or subscription.terms.push is None or subscription.detached:
+        if subscription is None or subscription.terms.push is None:
             return
         present = self._pushers.get(name)
         if present is not None and not present.task.done():
@@ -74,7 +74,7 @@ class PushSender:
 
 
 class Pusher:
-    """Push a subscription's messages until it is deleted, detached or a pull subscription."""
+    """Push a subscription's messages until it is deleted or a pull subscription."""
 
     def __init__(self, name: str, tools: PushTools) -> None:
         self.name = name
@@ -95,7 +95,7 @@ class Pusher:
         broker = self._tools.broker
         while True:
             subscription = broker.subscriptions.get(self.name)
-            if subscription is None or subscription.terms.push is None or subscription.detached:
+            if subscription is None or subscription.terms.push is None:
                 return
             pause = self._window.resume_at - broker.clock()
             if pause <= 0:
@@ -106,7 +106,7 @@ class Pusher:
         room = self._window.size - len(self._under_way)
         if room < 1:
             return
-        for delivery in self._tools.broker.pull(self.name, limit=room, one_per_key=True):
+        for delivery in self._tools.broker.pull(self.name, limit=room):
             task = asyncio.create_task(self._push(subscription, delivery))
             self._under_way.add(task)
             task.add_done_callback(self._finish)
@@ -147,14 +147,14 @@ class Pusher:
         push = subscription.terms.push
         if push is None:
             raise httpx.InvalidURL(f"{self.name} is no push subscription any more")
-        envelope = envelope_of(delivery, subscription, omit_empty_data=self._tools.omit_empty_data)
-        headers = dict(envelope.headers)
+        body = body_of(delivery, subscription, omit_empty_data=self._tools.omit_empty_data)
+        headers = {"content-type": "application/json"}
         if push.oidc_email:
             audience = push.oidc_audience or push.endpoint
             token = self._tools.signer.token(email=push.oidc_email, audience=audience)
             headers["authorization"] = f"Bearer {token}"
         async with asyncio.timeout(subscription.lease_seconds()):
-            response = await self._tools.client.post(push.endpoint, content=envelope.body, headers=headers)
+            response = await self._tools.client.post(push.endpoint, content=body, headers=headers)
         return response.status_code
 
     def _learn(self, subscription: Subscription, *, acked: bool, started: float) -> None:
@@ -175,7 +175,7 @@ class Pusher:
                 broker.acknowledge(self.name, [delivery.ack_id])
             else:
                 broker.modify_ack_deadline(self.name, [delivery.ack_id], 0)
-        except BrokerError as error:  # deleted, detached or replayed while the request was under way
+        except BrokerError as error:  # deleted or replayed while the request was under way
             log.info("push outcome is moot", extra={"subscription": self.name, "reason": error.text})
 
 

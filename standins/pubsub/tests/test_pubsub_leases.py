@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from standins.pubsub.model.errors import BrokerError, Code
+from standins.pubsub.model.errors import BrokerError
 from standins.pubsub.model.faults import Faults
 from standins.pubsub.model.published import Draft
 from standins.pubsub.model.terms import DeadLetterPolicy, PushTerms, RetryPolicy, SubscriptionTerms, TopicTerms
@@ -18,7 +18,6 @@ from standins.pubsub.tests.pubsub_model_world import (
     SUBSCRIPTION,
     TOPIC,
     ModelWorld,
-    texts,
 )
 
 
@@ -68,18 +67,6 @@ def test_the_backoff_doubles_per_message_up_to_its_maximum() -> None:
     assert waits == [10, 20, 40, 60, 60]
 
 
-def test_exactly_once_refuses_a_late_acknowledgement_and_names_the_ack_id() -> None:
-    world = ModelWorld(exactly_once=True)
-    world.publish("a")
-    (late,) = world.pull()
-    world.pass_seconds(11)
-    with pytest.raises(BrokerError) as refusal:
-        world.ack(late)
-    assert refusal.value.code is Code.INVALID_ARGUMENT
-    assert refusal.value.ack_failures == {late.ack_id: "PERMANENT_FAILURE_INVALID_ACK_ID"}
-    assert world.pull_data() == ["a"]
-
-
 @pytest.mark.parametrize("ack_id", ["", "x", "1.1", "00000000.1.1"])
 def test_an_ack_id_of_nobody_is_refused(ack_id: str) -> None:
     with pytest.raises(BrokerError, match="an ack id that this subscription has handed out"):
@@ -115,14 +102,6 @@ def test_a_message_older_than_the_retention_is_dropped() -> None:
     assert world.backlog.counters.dropped == 1
 
 
-def test_the_byte_limit_of_a_pull_stops_before_it_is_exceeded_but_never_before_the_first() -> None:
-    world = ModelWorld()
-    world.publish("12345678", "12", "34")
-    assert texts(world.broker.pull(SUBSCRIPTION, limit=10, max_bytes=4)) == ["12345678"]
-    assert texts(world.broker.pull(SUBSCRIPTION, limit=10, max_bytes=3)) == ["12"]
-    assert world.pull_data() == ["34"]
-
-
 @pytest.mark.parametrize(
     ("terms", "field"),
     [
@@ -139,7 +118,6 @@ def test_the_byte_limit_of_a_pull_stops_before_it_is_exceeded_but_never_before_t
         ({"dead_letter": DeadLetterPolicy("dead")}, "dead_letter_topic"),
         ({"dead_letter": DeadLetterPolicy("projects/p/topics/absent")}, "topics/absent"),
         ({"push": PushTerms("ftp://x")}, "push_endpoint"),
-        ({"push": PushTerms("http://x"), "exactly_once": True}, "enable_exactly_once_delivery"),
         ({"filter_text": "bogus("}, "filter"),
     ],
 )
@@ -150,7 +128,7 @@ def test_terms_outside_their_range_are_refused_by_name(terms: dict[str, Any], fi
 
 @pytest.mark.parametrize(
     ("change", "field"),
-    [({"filter_text": "attributes:x"}, "filter"), ({"ordered": True}, "ordering"), ({"topic": DEAD}, "topic")],
+    [({"filter_text": "attributes:x"}, "filter"), ({"topic": DEAD}, "topic")],
 )
 def test_what_is_immutable_cannot_be_changed(change: dict[str, Any], field: str) -> None:
     world = ModelWorld()
@@ -196,13 +174,6 @@ def test_the_clients_own_tracing_attribute_is_let_through() -> None:
 def test_a_name_outside_the_rules_is_refused(name: str) -> None:
     with pytest.raises(BrokerError, match="projects/PROJECT/topics/ID"):
         ModelWorld().broker.create_topic(name, TopicTerms())
-
-
-def test_exactly_once_subscriptions_get_no_duplicates() -> None:
-    world = ModelWorld(exactly_once=True)
-    world.broker.faults = Faults(duplicate=1.0)
-    world.publish("a")
-    assert world.pull_data() == ["a"]
 
 
 def test_delayed_messages_arrive_late_but_arrive() -> None:

@@ -12,16 +12,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import grpc
-from google.protobuf.any_pb2 import Any as AnyMessage
-from google.rpc.error_details_pb2 import ErrorInfo
-from google.rpc.status_pb2 import Status
-from grpc_status import rpc_status
 
 from standins.processes.http_server import listen
 from standins.pubsub.model.errors import BrokerError
-from standins.pubsub.wire import classes
 from standins.pubsub.wire.service import OPERATIONS, PULL, Operation, Service
-from standins.pubsub.wire.streaming import stream_messages
 from standins.pubsub.wire.waiting import pull_waiting
 
 if TYPE_CHECKING:
@@ -86,11 +80,6 @@ class GrpcFront:
                 request_deserializer=operation.request.FromString,
                 response_serializer=operation.response.SerializeToString,
             )
-        methods["Subscriber"]["StreamingPull"] = grpc.stream_stream_rpc_method_handler(
-            self._streaming_pull,
-            request_deserializer=classes.StreamingPullRequest.FromString,
-            response_serializer=classes.StreamingPullResponse.SerializeToString,
-        )
         return tuple(
             grpc.method_handlers_generic_handler(f"{PACKAGE}.{name}", handlers)
             for name, handlers in methods.items()
@@ -103,15 +92,9 @@ class GrpcFront:
                     return await pull_waiting(self._service, self._bells, request, _patience(context))
                 return operation.answer(self._service, request)
             except BrokerError as error:
-                await _abort(context, error)
+                await context.abort(grpc.StatusCode[error.code.name], error.text)
 
         return answer
-
-    async def _streaming_pull(self, _requests: Any, context: Any) -> None:
-        try:
-            await stream_messages(self._service.broker, self._bells, context)
-        except BrokerError as error:
-            await _abort(context, error)
 
 
 def _free_port(port: int) -> int:
@@ -129,13 +112,3 @@ def _patience(context: Any) -> float:
     if remaining is None:
         return PULL_WAIT_SECONDS
     return float(min(PULL_WAIT_SECONDS, max(0.0, remaining - PULL_MARGIN_SECONDS)))
-
-
-async def _abort(context: Any, error: BrokerError) -> None:
-    code = grpc.StatusCode[error.code.name]
-    if not error.ack_failures:
-        await context.abort(code, error.text)
-    packed = AnyMessage()
-    packed.Pack(ErrorInfo(reason="ACK_FAILURES", domain="pubsub.googleapis.com", metadata=error.ack_failures))
-    status = rpc_status.to_status(Status(code=code.value[0], message=error.text, details=[packed]))
-    await context.abort(code, error.text, trailing_metadata=status.trailing_metadata)

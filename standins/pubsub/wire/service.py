@@ -1,6 +1,6 @@
 """The operations of `google.pubsub.v1`, once, from request message to response message.
 
-Everything answers at once except `Pull`, which may wait; `StreamingPull` has its own module.
+Everything answers at once except `Pull`, which may wait.
 `OPERATIONS` is the table that both skins are built from.
 """
 
@@ -62,22 +62,10 @@ class Service:
         names, token = _page([found.name for found in self.broker.subscriptions_of(request.topic)], request)
         return classes.ListTopicSubscriptionsResponse(subscriptions=names, next_page_token=token)
 
-    def list_topic_snapshots(self, request: Any) -> Any:
-        """List the names of a topic's snapshots."""
-        self.broker.topic(request.topic)
-        found = [name for name, snapshot in self.broker.snapshots.items() if snapshot.topic == request.topic]
-        names, token = _page(found, request)
-        return classes.ListTopicSnapshotsResponse(snapshots=names, next_page_token=token)
-
     def publish(self, request: Any) -> Any:
         """Publish messages and return their ids."""
         drafts = [conversions.draft_of(message) for message in request.messages]
         return classes.PublishResponse(message_ids=self.broker.publish(request.topic, drafts))
-
-    def detach_subscription(self, request: Any) -> Any:
-        """Detach a subscription from its topic."""
-        self.broker.detach_subscription(request.subscription)
-        return classes.DetachSubscriptionResponse()
 
     # --- Subscriber -------------------------------------------------------------------------------
 
@@ -155,14 +143,6 @@ class Service:
         """Return a snapshot."""
         return conversions.snapshot_resource(self.broker.snapshot(request.snapshot))
 
-    def update_snapshot(self, request: Any) -> Any:
-        """Change a snapshot's labels or expiry."""
-        snapshot = self.broker.snapshot(request.snapshot.name)
-        merged = _merged(conversions.snapshot_resource(snapshot), request.snapshot, request.update_mask)
-        snapshot.description = merged
-        snapshot.expires_at = conversions.moment_of(merged.expire_time)
-        return conversions.snapshot_resource(snapshot)
-
     def list_snapshots(self, request: Any) -> Any:
         """List the snapshots of a project."""
         names, token = _page(_within(self.broker.snapshots, request.project), request)
@@ -195,7 +175,7 @@ class Operation:
 
 
 def _operation(rpc: str, request: Any, response: Any, answer: Callable[[Service, Any], Any]) -> Operation:
-    publisher = rpc.endswith(("Topic", "Topics", "Publish")) or rpc.startswith(("ListTopic", "Detach"))
+    publisher = rpc.endswith(("Topic", "Topics", "Publish")) or rpc == "ListTopicSubscriptions"
     return Operation("Publisher" if publisher else "Subscriber", rpc, request, response, answer)
 
 
@@ -215,19 +195,7 @@ OPERATIONS: dict[str, Operation] = {
             classes.ListTopicSubscriptionsResponse,
             Service.list_topic_subscriptions,
         ),
-        _operation(
-            "ListTopicSnapshots",
-            classes.ListTopicSnapshotsRequest,
-            classes.ListTopicSnapshotsResponse,
-            Service.list_topic_snapshots,
-        ),
         _operation("Publish", classes.PublishRequest, classes.PublishResponse, Service.publish),
-        _operation(
-            "DetachSubscription",
-            classes.DetachSubscriptionRequest,
-            classes.DetachSubscriptionResponse,
-            Service.detach_subscription,
-        ),
         _operation("CreateSubscription", classes.Subscription, classes.Subscription, Service.create_subscription),
         _operation(
             "GetSubscription", classes.GetSubscriptionRequest, classes.Subscription, Service.get_subscription
@@ -258,7 +226,6 @@ OPERATIONS: dict[str, Operation] = {
         _operation(PULL, classes.PullRequest, classes.PullResponse, Service.pull_now),
         _operation("CreateSnapshot", classes.CreateSnapshotRequest, classes.Snapshot, Service.create_snapshot),
         _operation("GetSnapshot", classes.GetSnapshotRequest, classes.Snapshot, Service.get_snapshot),
-        _operation("UpdateSnapshot", classes.UpdateSnapshotRequest, classes.Snapshot, Service.update_snapshot),
         _operation(
             "ListSnapshots", classes.ListSnapshotsRequest, classes.ListSnapshotsResponse, Service.list_snapshots
         ),
