@@ -8,14 +8,13 @@ would.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
 from standins.processes.http_server import listen
 from standins.pubsub.model.errors import BrokerError
-from standins.pubsub.wire.service import OPERATIONS, PULL, Operation, Service
+from standins.pubsub.wire.service import PULL, SERVICES, Answer, Service, request_class
 from standins.pubsub.wire.waiting import pull_waiting
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ OPTIONS = [
 ]
 PULL_WAIT_SECONDS = 5.0
 PULL_MARGIN_SECONDS = 0.3
-
-Handler = Callable[[Any, Any], Awaitable[Any]]
 
 
 class GrpcFront:
@@ -73,28 +70,27 @@ class GrpcFront:
             await old.stop(grace=None)
 
     def _handlers(self) -> tuple[Any, ...]:
-        methods: dict[str, dict[str, Any]] = {"Publisher": {}, "Subscriber": {}}
-        for operation in OPERATIONS.values():
-            methods[operation.service][operation.rpc] = grpc.unary_unary_rpc_method_handler(
-                self._answering(operation),
-                request_deserializer=operation.request.FromString,
-                response_serializer=operation.response.SerializeToString,
-            )
         return tuple(
-            grpc.method_handlers_generic_handler(f"{PACKAGE}.{name}", handlers)
-            for name, handlers in methods.items()
+            grpc.method_handlers_generic_handler(
+                f"{PACKAGE}.{name}", {rpc: self._handler(rpc, answer) for rpc, answer in answers.items()}
+            )
+            for name, answers in SERVICES.items()
         )
 
-    def _answering(self, operation: Operation) -> Handler:
-        async def answer(request: Any, context: Any) -> Any:
+    def _handler(self, rpc: str, answer: Answer) -> Any:
+        async def call(request: Any, context: Any) -> Any:
             try:
-                if operation.rpc == PULL:
+                if rpc == PULL:
                     return await pull_waiting(self._service, self._bells, request, _patience(context))
-                return operation.answer(self._service, request)
+                return answer(self._service, request)
             except BrokerError as error:
                 await context.abort(grpc.StatusCode[error.code.name], error.text)
 
-        return answer
+        return grpc.unary_unary_rpc_method_handler(
+            call,
+            request_deserializer=request_class(rpc).FromString,
+            response_serializer=lambda message: message.SerializeToString(),
+        )
 
 
 def _free_port(port: int) -> int:

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from standins.pubsub.model.errors import BrokerError, Code, invalid
-from standins.pubsub.wire.service import OPERATIONS, PULL, Service
+from standins.pubsub.wire.service import ANSWERS, PULL, Service, request_class
 from standins.pubsub.wire.waiting import pull_waiting
 
 if TYPE_CHECKING:
@@ -81,15 +81,13 @@ def error_response(error: BrokerError) -> JSONResponse:
 
 
 def _endpoint(route: RestRoute, service: Service, bells: Bells) -> Endpoint:
-    operation = OPERATIONS[route.rpc]
-
     async def answer(request: Request) -> Response:
         try:
             message = _request_message(route, request, await _json_body(request))
             if route.rpc == PULL:
                 response = await pull_waiting(service, bells, message, PULL_WAIT_SECONDS)
             else:
-                response = operation.answer(service, message)
+                response = ANSWERS[route.rpc](service, message)
         except BrokerError as error:
             return error_response(error)
         return JSONResponse(json_format.MessageToDict(response))
@@ -112,7 +110,7 @@ async def _json_body(request: Request) -> dict[str, Any]:
 
 def _request_message(route: RestRoute, request: Request, body: dict[str, Any]) -> Any:
     """Return the request message that a path, its query and its body mean together."""
-    message = OPERATIONS[route.rpc].request()
+    message = request_class(route.rpc)()
     query = {name: value for name, value in request.query_params.items() if not name.startswith(("$", "alt"))}
     try:
         json_format.ParseDict({**body, **query}, message)

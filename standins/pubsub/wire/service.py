@@ -1,13 +1,13 @@
 """The operations of `google.pubsub.v1`, once, from request message to response message.
 
 Everything answers at once except `Pull`, which may wait.
-`OPERATIONS` is the table that both skins are built from.
+`SERVICES` is the table that both skins are built from.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -16,7 +16,7 @@ from standins.pubsub.model.errors import invalid
 from standins.pubsub.wire import classes, conversions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from standins.pubsub.model.broker import Broker
 
@@ -163,76 +163,43 @@ class Service:
         return classes.SeekResponse()
 
 
-@dataclass(frozen=True)
-class Operation:
-    """Name one operation: its RPC, its messages, and what answers it."""
-
-    service: str
-    rpc: str
-    request: Any
-    response: Any
-    answer: Callable[[Service, Any], Any]
-
-
-def _operation(rpc: str, request: Any, response: Any, answer: Callable[[Service, Any], Any]) -> Operation:
-    publisher = rpc.endswith(("Topic", "Topics", "Publish")) or rpc == "ListTopicSubscriptions"
-    return Operation("Publisher" if publisher else "Subscriber", rpc, request, response, answer)
-
-
+Answer = Callable[[Service, Any], Any]
 PULL = "Pull"
-
-OPERATIONS: dict[str, Operation] = {
-    operation.rpc: operation
-    for operation in (
-        _operation("CreateTopic", classes.Topic, classes.Topic, Service.create_topic),
-        _operation("GetTopic", classes.GetTopicRequest, classes.Topic, Service.get_topic),
-        _operation("UpdateTopic", classes.UpdateTopicRequest, classes.Topic, Service.update_topic),
-        _operation("DeleteTopic", classes.DeleteTopicRequest, classes.Empty, Service.delete_topic),
-        _operation("ListTopics", classes.ListTopicsRequest, classes.ListTopicsResponse, Service.list_topics),
-        _operation(
-            "ListTopicSubscriptions",
-            classes.ListTopicSubscriptionsRequest,
-            classes.ListTopicSubscriptionsResponse,
-            Service.list_topic_subscriptions,
-        ),
-        _operation("Publish", classes.PublishRequest, classes.PublishResponse, Service.publish),
-        _operation("CreateSubscription", classes.Subscription, classes.Subscription, Service.create_subscription),
-        _operation(
-            "GetSubscription", classes.GetSubscriptionRequest, classes.Subscription, Service.get_subscription
-        ),
-        _operation(
-            "UpdateSubscription",
-            classes.UpdateSubscriptionRequest,
-            classes.Subscription,
-            Service.update_subscription,
-        ),
-        _operation(
-            "ListSubscriptions",
-            classes.ListSubscriptionsRequest,
-            classes.ListSubscriptionsResponse,
-            Service.list_subscriptions,
-        ),
-        _operation(
-            "DeleteSubscription",
-            classes.DeleteSubscriptionRequest,
-            classes.Empty,
-            Service.delete_subscription,
-        ),
-        _operation("ModifyPushConfig", classes.ModifyPushConfigRequest, classes.Empty, Service.modify_push_config),
-        _operation(
-            "ModifyAckDeadline", classes.ModifyAckDeadlineRequest, classes.Empty, Service.modify_ack_deadline
-        ),
-        _operation("Acknowledge", classes.AcknowledgeRequest, classes.Empty, Service.acknowledge),
-        _operation(PULL, classes.PullRequest, classes.PullResponse, Service.pull_now),
-        _operation("CreateSnapshot", classes.CreateSnapshotRequest, classes.Snapshot, Service.create_snapshot),
-        _operation("GetSnapshot", classes.GetSnapshotRequest, classes.Snapshot, Service.get_snapshot),
-        _operation(
-            "ListSnapshots", classes.ListSnapshotsRequest, classes.ListSnapshotsResponse, Service.list_snapshots
-        ),
-        _operation("DeleteSnapshot", classes.DeleteSnapshotRequest, classes.Empty, Service.delete_snapshot),
-        _operation("Seek", classes.SeekRequest, classes.SeekResponse, Service.seek),
-    )
+SERVICES: dict[str, dict[str, Answer]] = {
+    "Publisher": {
+        "CreateTopic": Service.create_topic,
+        "GetTopic": Service.get_topic,
+        "UpdateTopic": Service.update_topic,
+        "DeleteTopic": Service.delete_topic,
+        "ListTopics": Service.list_topics,
+        "ListTopicSubscriptions": Service.list_topic_subscriptions,
+        "Publish": Service.publish,
+    },
+    "Subscriber": {
+        "CreateSubscription": Service.create_subscription,
+        "GetSubscription": Service.get_subscription,
+        "UpdateSubscription": Service.update_subscription,
+        "ListSubscriptions": Service.list_subscriptions,
+        "DeleteSubscription": Service.delete_subscription,
+        "ModifyPushConfig": Service.modify_push_config,
+        "ModifyAckDeadline": Service.modify_ack_deadline,
+        "Acknowledge": Service.acknowledge,
+        PULL: Service.pull_now,
+        "CreateSnapshot": Service.create_snapshot,
+        "GetSnapshot": Service.get_snapshot,
+        "ListSnapshots": Service.list_snapshots,
+        "DeleteSnapshot": Service.delete_snapshot,
+        "Seek": Service.seek,
+    },
 }
+ANSWERS = SERVICES["Publisher"] | SERVICES["Subscriber"]
+_RESOURCES = {"CreateTopic": classes.Topic, "CreateSubscription": classes.Subscription}
+"""The operations that take the resource itself instead of a request."""
+
+
+def request_class(rpc: str) -> Any:
+    """Return the class of an operation's requests."""
+    return _RESOURCES.get(rpc) or classes.message_class(f"{rpc}Request")
 
 
 def _present_ack_ids(request: Any) -> Sequence[str]:
