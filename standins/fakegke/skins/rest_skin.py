@@ -18,7 +18,6 @@ from starlette.responses import Response
 
 from standins.fakegke.errors import HTTP, Code, GkeError, LostReply, invalid
 from standins.fakegke.skins.frontdoor import REQUESTS, FrontDoor
-from standins.fakegke.skins.partial import select_fields
 from standins.fakegke.skins.rest_routes import match_route
 
 if TYPE_CHECKING:
@@ -36,8 +35,6 @@ _SYSTEM_PARAMETERS = frozenset(
         "$alt",
         "prettyPrint",
         "$prettyPrint",
-        "fields",
-        "$fields",
         "key",
         "quotaUser",
         "$.xgafv",
@@ -71,7 +68,7 @@ class RestSkin:
             return error_response(GkeError(_LOST[lost.how], "The service is currently unavailable."))
         except GkeError as error:
             return error_response(error)
-        return _json(_trimmed(_as_json(answer, beta=beta, integers=_wants_integers(request)), request), 200)
+        return _json(_as_json(answer, beta=beta, integers=_wants_integers(request)), 200)
 
 
 def error_response(error: GkeError) -> Response:
@@ -106,11 +103,6 @@ def _json(body: dict[str, Any], status: int) -> Response:
 def _html_404(path: str) -> Response:
     text = f"<!DOCTYPE html><title>Error 404 (Not Found)!!1</title><p>The requested URL {path} was not found."
     return Response(text, status_code=404, media_type="text/html; charset=UTF-8")
-
-
-def _trimmed(body: dict[str, Any], request: Request) -> dict[str, Any]:
-    mask = request.query_params.get("fields") or request.query_params.get("$fields")
-    return select_fields(body, mask) if mask else body
 
 
 def _wants_integers(request: Request) -> bool:
