@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from standins.pubsub.tests.bounded_waiting import eventually
+from standins.processes.stand_ins import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,5 +91,5 @@ class Receiver:
             self._server = None
 
     def wait_for(self, count: int, *, seconds: float = 30.0) -> list[Push]:
-        eventually(lambda: len(self.pushes) >= count, seconds=seconds, what=f"{count} pushes")
+        wait_until(lambda: len(self.pushes) >= count, seconds=seconds, what=f"{count} pushes")
         return self.pushes

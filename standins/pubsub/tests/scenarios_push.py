@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from standins.pubsub.tests.bounded_waiting import eventually
+from standins.processes.stand_ins import wait_until
 from standins.pubsub.tests.pubsub_world import texts
 from standins.pubsub.tests.scenarios import scenario
 
@@ -99,7 +99,7 @@ def _seen_before(receiver: Receiver, push: Push) -> bool:
 def eventually_or_not(receiver: Receiver, text: str) -> None:
     """Give a redelivery three seconds to come."""
     try:
-        eventually(lambda: _count(receiver, text) > 1, seconds=3)
+        wait_until(lambda: _count(receiver, text) > 1, seconds=3)
     except AssertionError:
         return
 
@@ -133,7 +133,7 @@ def a_subscription_pushes_more_than_two_at_a_time(world: World) -> object:
     topic, _ = _pushed(world, receiver)
     world.publish(topic, *(str(number) for number in range(12)))
     pushes = receiver.wait_for(12, seconds=20)
-    eventually(lambda: all(push.ended for push in pushes))
+    wait_until(lambda: all(push.ended for push in pushes))
     at_once = max(sum(other.started <= push.started < other.ended for other in pushes) for push in pushes)
     return at_once > 2
 
