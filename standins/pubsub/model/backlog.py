@@ -7,7 +7,7 @@ through `forward` whether a message that has failed too often has found another 
 from __future__ import annotations
 
 import heapq
-import random
+import secrets
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from standins.pubsub.model.published import Message
-
-REORDER_WINDOW = 10
 
 
 class Backlog:
@@ -36,15 +34,13 @@ class Backlog:
         *,
         clock: Callable[[], float],
         forward: Callable[[Entry], bool],
-        rng: random.Random | None = None,
     ) -> None:
         self.rules = rules
         self.counters = Counters()
         self.outstanding = 0
         self._clock = clock
         self._forward = forward
-        self._rng = rng or random.Random(1)
-        self._tag = f"{self._rng.randrange(1 << 32):08x}"
+        self._tag = secrets.token_hex(4)
         self._next_number = 1
         self._clear()
 
@@ -64,15 +60,15 @@ class Backlog:
         return len(self._entries)
 
     def pending(self) -> list[Message]:
-        """Return the unacknowledged messages, oldest first, each once."""
-        return _unique(entry.message for entry in self._entries.values())
+        """Return the unacknowledged messages, oldest first."""
+        return [entry.message for entry in self._entries.values()]
 
     def retained(self) -> list[Message]:
-        """Return the acknowledged messages that are still kept, oldest first."""
+        """Return the acknowledged messages that are still kept."""
         oldest = self._clock() - self.rules.retention_seconds
         while self._retained and self._retained[0].publish_time < oldest:
             self._retained.popleft()
-        return _unique(self._retained)
+        return list(self._retained)
 
     def next_event_at(self) -> float | None:
         """Return when a lease ends or a delayed message is available, if nothing else happens."""
@@ -85,27 +81,23 @@ class Backlog:
 
     # --- putting in and handing out ---------------------------------------------------------------
 
-    def add(self, message: Message, *, delay_seconds: float = 0.0) -> None:
-        """Take in a message, available after a delay."""
+    def add(self, message: Message) -> None:
+        """Take in a message."""
         now = self._clock()
-        entry = Entry(self._next_number, message, added_at=now, available_at=now + delay_seconds)
+        entry = Entry(self._next_number, message, added_at=now, available_at=now)
         self._next_number += 1
         self._entries[entry.number] = entry
         self._offer(entry)
 
-    def lease(self, *, limit: int, deadline_seconds: float, reorder: float = 0.0) -> list[Delivery]:
-        """Hand out up to `limit` available messages, each for `deadline_seconds` real seconds.
-
-        `reorder` is the chance of picking another waiting message than the oldest.
-        """
+    def lease(self, *, limit: int, deadline_seconds: float) -> list[Delivery]:
+        """Hand out up to `limit` available messages, each for `deadline_seconds` real seconds."""
         self.settle()
         until = self._clock() + deadline_seconds
         batch: list[Delivery] = []
-        while len(batch) < limit:
-            entry = self._take_ready(reorder)
-            if entry is None:
-                break
-            batch.append(self._hand_out(entry, until))
+        while self._ready and len(batch) < limit:
+            token = heapq.heappop(self._ready)
+            if self._is_current(token):
+                batch.append(self._hand_out(self._entries[token[1]], until))
         return batch
 
     def replace(self, pending: Iterable[Message], retained: Iterable[Message]) -> None:
@@ -192,20 +184,6 @@ class Backlog:
         entry = self._entries.get(token[1])
         return entry is not None and (entry.state, entry.available_at) == (State.WAITING, token[0])
 
-    def _take_ready(self, reorder: float) -> Entry | None:
-        wanted = REORDER_WINDOW if reorder and self._rng.random() < reorder else 1
-        tokens: list[tuple[float, int]] = []
-        while self._ready and len(tokens) < wanted:
-            token = heapq.heappop(self._ready)
-            if self._is_current(token) and token not in tokens:
-                tokens.append(token)
-        if not tokens:
-            return None
-        chosen = tokens.pop(self._rng.randrange(len(tokens)))
-        for token in tokens:
-            heapq.heappush(self._ready, token)
-        return self._entries[chosen[1]]
-
     def _hand_out(self, entry: Entry, until: float) -> Delivery:
         entry.state = State.LEASED
         entry.delivery += 1
@@ -253,8 +231,3 @@ class Backlog:
             self._remove(entry)
             dropped = True
         return dropped
-
-
-def _unique(messages: Iterable[Message]) -> list[Message]:
-    by_number = {message.number: message for message in messages}
-    return [by_number[number] for number in sorted(by_number)]

@@ -6,13 +6,11 @@ waits. Single-threaded by design: the caller serialises.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from standins.pubsub.model import seek as replay
 from standins.pubsub.model.errors import already_exists, invalid, not_found
-from standins.pubsub.model.faults import Faults
 from standins.pubsub.model.published import Draft, Message, check_drafts
 from standins.pubsub.model.resource_names import DELETED_TOPIC, check_name
 from standins.pubsub.model.subscription import Subscription
@@ -28,20 +26,17 @@ Listener = Callable[[str], None]
 class Broker:
     """Be one Pub/Sub service, for every project that is named.
 
-    `clock` returns Unix seconds; every duration of the API is divided by `speed`; `seed` rules the
-    faults.
+    `clock` returns Unix seconds; every duration of the API is divided by `speed`.
     """
 
-    def __init__(self, *, clock: Callable[[], float], speed: float = 1.0, seed: int = 1) -> None:
+    def __init__(self, *, clock: Callable[[], float], speed: float = 1.0) -> None:
         if speed <= 0:
             raise invalid("speed", speed, "a number above zero")
         self.clock = clock
         self.speed = speed
-        self.faults = Faults()
         self.topics: dict[str, Topic] = {}
         self.subscriptions: dict[str, Subscription] = {}
         self.snapshots: dict[str, replay.Snapshot] = {}
-        self._rng = random.Random(seed)
         self._last_number = 0
         self._listeners: list[Listener] = []
 
@@ -113,15 +108,9 @@ class Broker:
         )
         topic.published.append(message)
         for subscription in self.subscriptions_of(topic.name):
-            if subscription.offer(message, copies=self._copies(), delay_seconds=self._delay()):
+            if subscription.offer(message):
                 self._tell(subscription.name)
         return message
-
-    def _copies(self) -> int:
-        return 2 if self.faults.duplicate and self._rng.random() < self.faults.duplicate else 1
-
-    def _delay(self) -> float:
-        return self._rng.uniform(0, self.faults.delay_seconds) / self.speed if self.faults.delay_seconds else 0.0
 
     def _forward(self, topic_name: str, draft: Draft) -> bool:
         topic = self.topics.get(topic_name)
@@ -148,7 +137,6 @@ class Broker:
             terms,
             clock=self.clock,
             speed=self.speed,
-            rng=random.Random(self._rng.random()),
             forward=self._forward,
         )
         self._tell(name)
@@ -199,9 +187,7 @@ class Broker:
         subscription = self.subscription(name)
         if limit < 1:
             raise invalid("max_messages", limit, "1 or more")
-        batch = subscription.backlog.lease(
-            limit=limit, deadline_seconds=subscription.lease_seconds(), reorder=self.faults.reorder
-        )
+        batch = subscription.backlog.lease(limit=limit, deadline_seconds=subscription.lease_seconds())
         if batch:
             self._tell(name)
         return batch

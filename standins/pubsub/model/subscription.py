@@ -16,8 +16,6 @@ from standins.pubsub.model.resource_names import identifier_of, project_of
 from standins.pubsub.model.rules import Rules
 
 if TYPE_CHECKING:
-    import random
-
     from standins.pubsub.model.entries import Entry
     from standins.pubsub.model.terms import SubscriptionTerms
 
@@ -37,7 +35,6 @@ class Subscription:
         *,
         clock: Callable[[], float],
         speed: float,
-        rng: random.Random,
         forward: Forward,
     ) -> None:
         self.name = name
@@ -47,7 +44,7 @@ class Subscription:
         self._filter: Filter = parse_filter(terms.filter_text)
         self._speed = speed
         self._forward = forward
-        self.backlog = Backlog(rules_of(terms, speed), clock=clock, forward=self._forward_entry, rng=rng)
+        self.backlog = Backlog(rules_of(terms, speed), clock=clock, forward=self._forward_entry)
 
     def lease_seconds(self, seconds: float | None = None) -> float:
         """Return the real seconds of a lease; the default is the subscription's ack deadline."""
@@ -58,13 +55,12 @@ class Subscription:
         self.terms = terms
         self.backlog.rules = rules_of(terms, self._speed)
 
-    def offer(self, message: Message, *, copies: int = 1, delay_seconds: float = 0.0) -> bool:
+    def offer(self, message: Message) -> bool:
         """Take in a message if the filter matches, else count it as acknowledged by the service."""
         if not self._filter.matches(message.attributes):
             self.filtered += 1
             return False
-        for _ in range(copies):
-            self.backlog.add(message, delay_seconds=delay_seconds)
+        self.backlog.add(message)
         return True
 
     def wanted(self, messages: list[Message]) -> list[Message]:

@@ -38,7 +38,6 @@ class PushTools:
     bells: Bells
     client: httpx.AsyncClient
     signer: TokenSigner
-    omit_empty_data: bool = False
 
 
 class PushSender:
@@ -147,7 +146,7 @@ class Pusher:
         push = subscription.terms.push
         if push is None:
             raise httpx.InvalidURL(f"{self.name} is no push subscription any more")
-        body = body_of(delivery, subscription, omit_empty_data=self._tools.omit_empty_data)
+        body = body_of(delivery, subscription)
         headers = {"content-type": "application/json"}
         if push.oidc_email:
             audience = push.oidc_audience or push.endpoint

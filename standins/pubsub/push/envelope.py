@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from standins.pubsub.model.entries import Delivery
 
 
-def body_of(delivery: Delivery, subscription: Subscription, *, omit_empty_data: bool = False) -> bytes:
+def body_of(delivery: Delivery, subscription: Subscription) -> bytes:
     """Return what to send for a delivery. `deliveryAttempt` stands only under a dead-letter policy.
 
-    `omit_empty_data` leaves the `data` field out of a message that has none; it is not documented
-    which of the two the real service does, and a careful handler accepts both.
+    Whether the real service leaves the field `data` out of a message that has none is not
+    documented; a careful handler accepts both.
     """
     message = delivery.message
     published = timestamp(message.publish_time)
@@ -30,8 +30,6 @@ def body_of(delivery: Delivery, subscription: Subscription, *, omit_empty_data: 
         "publishTime": published,
         "publish_time": published,
     }
-    if omit_empty_data and not message.data:
-        del inner["data"]
     if message.attributes:
         inner["attributes"] = dict(message.attributes)
     if message.ordering_key:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from standins.pubsub.model.errors import BrokerError
-from standins.pubsub.model.faults import Faults
 from standins.pubsub.model.published import Draft
 from standins.pubsub.model.terms import DeadLetterPolicy, PushTerms, RetryPolicy, SubscriptionTerms, TopicTerms
 from standins.pubsub.tests.pubsub_model_world import (
@@ -174,32 +173,3 @@ def test_the_clients_own_tracing_attribute_is_let_through() -> None:
 def test_a_name_outside_the_rules_is_refused(name: str) -> None:
     with pytest.raises(BrokerError, match="projects/PROJECT/topics/ID"):
         ModelWorld().broker.create_topic(name, TopicTerms())
-
-
-def test_delayed_messages_arrive_late_but_arrive() -> None:
-    world = ModelWorld()
-    world.broker.faults = Faults(delay_seconds=5)
-    world.publish("a")
-    assert world.pull() == []
-    world.pass_seconds(5)
-    assert world.pull_data() == ["a"]
-
-
-def test_reordering_changes_the_order_and_loses_nothing() -> None:
-    world = ModelWorld()
-    world.broker.faults = Faults(reorder=1.0)
-    sent = [f"{number:02}" for number in range(30)]
-    world.publish(*sent)
-    received = world.pull_data()
-    assert received != sent
-    assert sorted(received) == sent
-
-
-def test_the_same_seed_misbehaves_in_the_same_way() -> None:
-    def run() -> list[str]:
-        world = ModelWorld()
-        world.broker.faults = Faults(duplicate=0.3, reorder=0.5)
-        world.publish(*(str(number) for number in range(20)))
-        return world.pull_data()
-
-    assert run() == run()

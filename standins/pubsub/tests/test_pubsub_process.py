@@ -45,7 +45,6 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
 def world(addresses: dict[str, str]) -> Iterator[World]:
     world = World(addresses)
     yield world
-    httpx.post(f"{world.rest}/admin/faults", json={}, trust_env=False)
     world.close()
 
 
@@ -242,21 +241,6 @@ def test_the_official_clients_survive_dropped_connections(world: World, rest: ht
         world.publisher.publish(topic, text.encode()).result(timeout=60)
         assert text in world.drain(subscription)
         rest.post("/admin/disconnect").raise_for_status()
-
-
-def test_duplicates_come_on_demand(world: World, rest: httpx.Client) -> None:
-    assert rest.post("/admin/faults", json={"duplicate": 1.0}).json()["duplicate"] == 1.0
-    receiver = world.receiver()
-    topic, _ = world.pair(push_config={"push_endpoint": receiver.url})
-    world.publish(topic, "a")
-    first, second = receiver.wait_for(2)
-    assert first.document["message"]["messageId"] == second.document["message"]["messageId"]
-
-
-@pytest.mark.parametrize("body", ['{"duplicate": 2}', '{"colour": 1}', '{"reorder": true}', "[]", "{"])
-def test_faults_that_make_no_sense_are_refused(body: str, rest: httpx.Client) -> None:
-    assert rest.post("/admin/faults", content=body).status_code == 400
-    assert rest.get("/admin/faults").json() == {"duplicate": 0.0, "delay_seconds": 0.0, "reorder": 0.0}
 
 
 def _command(*arguments: str) -> Result:

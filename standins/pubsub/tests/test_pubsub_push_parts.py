@@ -56,11 +56,11 @@ def test_a_retry_policy_leaves_no_pause() -> None:
     assert window.resume_at == 0
 
 
-def _pushed(draft: Draft, *, omit_empty_data: bool = False, **terms: Any) -> Any:
+def _pushed(draft: Draft, **terms: Any) -> Any:
     world = ModelWorld(**terms)
     world.broker.publish(TOPIC, [draft])
     (delivery,) = world.pull()
-    return json.loads(body_of(delivery, world.broker.subscription(SUBSCRIPTION), omit_empty_data=omit_empty_data))
+    return json.loads(body_of(delivery, world.broker.subscription(SUBSCRIPTION)))
 
 
 def test_the_wrapped_body_has_what_the_service_documents_and_no_more() -> None:
@@ -79,10 +79,8 @@ def test_the_wrapped_body_has_what_the_service_documents_and_no_more() -> None:
     }
 
 
-@pytest.mark.parametrize("omit", [True, False])
-def test_data_that_is_empty_is_sent_or_left_out_as_asked(*, omit: bool) -> None:
-    message = _pushed(Draft(b"", {"a": "1"}), omit_empty_data=omit)["message"]
-    assert message.get("data", "absent") == ("absent" if omit else "")
+def test_data_that_is_empty_is_sent() -> None:
+    assert _pushed(Draft(b"", {"a": "1"}))["message"]["data"] == ""
 
 
 def test_a_token_is_renewed_long_before_it_expires() -> None:
