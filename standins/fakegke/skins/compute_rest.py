@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from standins.fakegke.errors import GkeError, invalid
-from standins.fakegke.model.compute import Compute
+from standins.fakegke.model.compute import Compute, describe_operation
 from standins.fakegke.model.instance_groups import InstanceGroups
 from standins.fakegke.model.templates import Templates
 from standins.fakegke.skins.rest_skin import error_response
@@ -35,6 +35,7 @@ class ComputeRest:
     """The routes under /compute/v1/."""
 
     def __init__(self, gke: FakeGke) -> None:
+        self._world = gke.world
         self._compute = Compute(gke.world)
         self._templates = Templates(gke.world)
         self._groups = InstanceGroups(gke.world, gke.growth)
@@ -61,7 +62,7 @@ class ComputeRest:
         ]
 
     def _routes_at(self, place: str) -> list[Route]:
-        compute, groups = self._compute, self._groups
+        world, groups = self._world, self._groups
         group, operation = f"{place}/instanceGroupManagers/{{name}}", f"{place}/operations/{{name}}"
         return [
             _route("GET", f"{place}/instanceGroupManagers", lambda at, _: _list(groups.listed(**at))),
@@ -76,8 +77,8 @@ class ComputeRest:
                 f"{group}/deleteInstances",
                 lambda at, sent: groups.delete_instances(**at, body=sent.body),
             ),
-            _route("GET", operation, lambda at, _: compute.operation(**at)),
-            _route("POST", f"{operation}/wait", lambda at, _: compute.operation(**at)),
+            _route("GET", operation, lambda at, _: describe_operation(world, **at)),
+            _route("POST", f"{operation}/wait", lambda at, _: describe_operation(world, **at)),
         ]
 
 
