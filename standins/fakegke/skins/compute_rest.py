@@ -5,18 +5,17 @@ What is kept is in `compute` and `instance_groups`.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from standins.fakegke.errors import GkeError, invalid
+from standins.fakegke.errors import GkeError
 from standins.fakegke.model.compute import Compute, describe_operation
 from standins.fakegke.model.instance_groups import InstanceGroups
 from standins.fakegke.model.templates import Templates
-from standins.fakegke.skins.rest_skin import error_response
+from standins.fakegke.skins.rest_skin import error_response, read_object
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -93,24 +92,13 @@ class _Sent:
 def _route(verb: str, path: str, answer: Callable[[dict[str, str], _Sent], dict[str, Any]]) -> Route:
     async def endpoint(request: Request) -> Response:
         try:
-            sent = _Sent(await _body(request), request.query_params)
+            sent = _Sent(read_object(await request.body()), request.query_params)
             return JSONResponse(answer(dict(request.path_params), sent))
         except GkeError as error:
             return error_response(error)
 
     handler: Callable[[Request], Awaitable[Response]] = endpoint
     return Route(path, handler, methods=[verb])
-
-
-async def _body(request: Request) -> dict[str, Any]:
-    text = await request.body()
-    try:
-        data = json.loads(text) if text.strip() else {}
-    except ValueError as error:
-        raise invalid(f"Invalid JSON payload received. {error}") from error
-    if not isinstance(data, dict):
-        raise invalid("Invalid JSON payload received. The root must be an object.")
-    return data
 
 
 def _list(items: list[dict[str, Any]]) -> dict[str, Any]:

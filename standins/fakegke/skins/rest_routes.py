@@ -49,6 +49,8 @@ _RULES = [
     _rule("POST", rf"(?P<parent>{_LOCATION})/clusters", "CreateCluster"),
     _rule("GET", rf"(?P<name>{_LOCATION})/serverConfig", "GetServerConfig"),
 ]
+METHODS = sorted({method for _, _, method in _RULES})
+"""Every RPC that the fake knows, those included that it refuses by name."""
 
 
 def match_route(verb: str, path: str) -> Match | None:

@@ -95,6 +95,20 @@ def error_response(error: GkeError) -> Response:
     return _json({"error": body}, status)
 
 
+def read_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object that a body is, empty without one.
+
+    Raises GkeError (INVALID_ARGUMENT) for anything else.
+    """
+    try:
+        data = json.loads(body) if body.strip() else {}
+    except ValueError as error:
+        raise invalid(f"Invalid JSON payload received. {error}") from error
+    if not isinstance(data, dict):
+        raise invalid("Invalid JSON payload received. The root must be an object.")
+    return data
+
+
 def _json(body: dict[str, Any], status: int) -> Response:
     text = json.dumps(body, indent=2, ensure_ascii=False) + "\n"
     return Response(text, status_code=status, media_type="application/json; charset=UTF-8")
@@ -121,13 +135,7 @@ def _beta_class(name: str) -> Any:
 
 def _request_message(method: str, fields: dict[str, str], body: bytes, *, beta: bool) -> Message:
     message = REQUESTS[method]()
-    try:
-        data = json.loads(body) if body.strip() else {}
-    except ValueError as error:
-        raise invalid(f"Invalid JSON payload received. {error}") from error
-    if not isinstance(data, dict):
-        raise invalid("Invalid JSON payload received. The root must be an object.")
-    _parse_into(message, data, beta=beta)
+    _parse_into(message, read_object(body), beta=beta)
     for name, value in fields.items():
         setattr(message, name, value)
     return message

@@ -66,6 +66,14 @@ def test_the_backoff_doubles_per_message_up_to_its_maximum() -> None:
     assert waits == [10, 20, 40, 60, 60]
 
 
+def test_an_ordering_key_holds_nothing_back() -> None:
+    world = ModelWorld()
+    world.broker.publish(TOPIC, [Draft(text, {}, "key") for text in (b"a1", b"a2")])
+    first, _ = world.pull()
+    world.nack(first)
+    assert world.pull_data() == ["a1"]
+
+
 @pytest.mark.parametrize("ack_id", ["", "x", "1.1", "00000000.1.1"])
 def test_an_ack_id_of_nobody_is_refused(ack_id: str) -> None:
     with pytest.raises(BrokerError, match="an ack id that this subscription has handed out"):
