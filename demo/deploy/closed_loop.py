@@ -121,7 +121,7 @@ class ClosedLoop:
         """Start cluster, Pub/Sub and the mock; its project has a cluster, as a user's has."""
         self._say(f"starting a cluster ({self._settings.cluster}), Pub/Sub and the mock of Google Cloud")
         self._supervisor.start(self._cluster_command())
-        self._supervisor.start(commands.pubsub(self.layout, self._settings))
+        self._supervisor.start(commands.pubsub(self.layout))
         broker = self._ports("pubsub")
         self.addresses |= {"pubsub": broker["rest"], "pubsub_grpc": broker["grpc"]}
         doors = {name_service_host(f"{NAME}-{key}", PROJECT, LOCATION): self._door_url(key) for key in FUNCTIONS}

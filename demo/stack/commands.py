@@ -113,15 +113,9 @@ def cluster(layout: Layout, settings: StackSettings) -> Command:
     )
 
 
-def pubsub(layout: Layout, settings: StackSettings) -> Command:
+def pubsub(layout: Layout) -> Command:
     """Return the command of the Pub/Sub broker."""
-    return _module(
-        "pubsub",
-        "standins.pubsub",
-        "serve",
-        f"--seed={settings.seed}",
-        f"--ports-file={layout.ports_file('pubsub')}",
-    )
+    return _module("pubsub", "standins.pubsub", "serve", f"--ports-file={layout.ports_file('pubsub')}")
 
 
 def logging(layout: Layout) -> Command:

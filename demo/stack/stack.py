@@ -132,7 +132,7 @@ class Stack:
         ports = self._choose_ports()
         if self._plane is None:
             self.supervisor.start(listen_on(commands.cluster(self.layout, self.settings), ports))
-        self.supervisor.start(listen_on(commands.pubsub(self.layout, self.settings), ports))
+        self.supervisor.start(listen_on(commands.pubsub(self.layout), ports))
         self.supervisor.start(listen_on(commands.logging(self.layout), ports))
         _stage(self.layout)
         kubernetes = self._move_in(self._plane) if self._plane else self._cluster_url()

@@ -49,8 +49,7 @@ class ComputeGroups:
         return [
             self._read(pool, url)
             for pool in pools
-            if pool.get("autoscaling", {}).get("enabled")
-            and pool.get("status") not in ("PROVISIONING", "STOPPING")
+            if pool.get("autoscaling", {}).get("enabled") and pool.get("status") not in _NOT_YET_OR_NO_MORE
             for url in pool.get("instanceGroupUrls", [])
         ]
 

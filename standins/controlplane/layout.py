@@ -12,76 +12,37 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@dataclass(frozen=True, slots=True)
 class Layout:
     """The files of one control plane under its folder."""
 
-    home: Path
-
-    @property
-    def logs(self) -> Path:
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.logs = home / "logs"
         """One log file per process."""
-        return self.home / "logs"
-
-    @property
-    def data(self) -> Path:
+        self.data = home / "etcd"
         """What etcd stores."""
-        return self.home / "etcd"
-
-    @property
-    def certificates(self) -> Path:
+        self.certificates = home / "certificates"
         """The folder of keys and certificates, by the names that webhook servers expect."""
-        return self.home / "certificates"
-
-    @property
-    def authority(self) -> Path:
+        self.authority = self.certificates / "ca.crt"
         """The certificate that everybody trusts."""
-        return self.certificates / "ca.crt"
-
-    @property
-    def serving_certificate(self) -> Path:
+        self.serving_certificate = self.certificates / "tls.crt"
         """The certificate of API server and webhooks."""
-        return self.certificates / "tls.crt"
-
-    @property
-    def serving_key(self) -> Path:
+        self.serving_key = self.certificates / "tls.key"
         """The key of that certificate."""
-        return self.certificates / "tls.key"
-
-    @property
-    def signing_key(self) -> Path:
+        self.signing_key = self.certificates / "service-accounts.key"
         """The key that signs service account tokens."""
-        return self.certificates / "service-accounts.key"
-
-    @property
-    def signing_public_key(self) -> Path:
+        self.signing_public_key = self.certificates / "service-accounts.pub"
         """The key that verifies them."""
-        return self.certificates / "service-accounts.pub"
-
-    @property
-    def tokens(self) -> Path:
+        self.tokens = home / "tokens.csv"
         """The API server's table of static tokens."""
-        return self.home / "tokens.csv"
-
-    @property
-    def token_webhook(self) -> Path:
+        self.token_webhook = home / "token-webhook.kubeconfig"
         """Whom the API server asks whose a token is, if that was chosen."""
-        return self.home / "token-webhook.kubeconfig"
-
-    @property
-    def audit_policy(self) -> Path:
+        self.audit_policy = home / "audit-policy.json"
         """What the API server writes into its audit log."""
-        return self.home / "audit-policy.json"
-
-    @property
-    def audit_log(self) -> Path:
+        self.audit_log = self.logs / "audit.log"
         """Who listed and watched what, one JSON object per line, if that was chosen."""
-        return self.logs / "audit.log"
-
-    @property
-    def scheduler_settings(self) -> Path:
+        self.scheduler_settings = home / "scheduler.json"
         """The scheduler's configuration."""
-        return self.home / "scheduler.json"
 
     def settings(self, controller: str) -> Path:
         """Return the configuration of one of the controllers that are told by file."""

@@ -99,68 +99,53 @@ def list_binaries(products: Iterable[Product]) -> tuple[str, ...]:
     return tuple(binary.name for product in products for binary in product.binaries)
 
 
+def _one_program(
+    name: str,
+    module: str,
+    *,
+    cold_seconds: int,
+    package: str = "",
+    manifests: tuple[str, ...] = (),
+    tags: str = "",
+) -> Product:
+    """Return a product whose only program has its name; `package` is within the module."""
+    binary = Binary(name=name, package=module + package, cold_seconds=cold_seconds)
+    return Product(name=name, module=module, binaries=(binary,), manifests=manifests, tags=tags)
+
+
+_KUBERAY = "github.com/ray-project/kuberay/ray-operator"
+_COMPONENTS = ("config/components/crd/bases", "config/components/webhook", "config/components/rbac")
+_KUBERNETES = "k8s.io/kubernetes"
 PRODUCTS = (
-    Product(
-        name="etcd",
-        module="go.etcd.io/etcd/server/v3",
-        binaries=(Binary(name="etcd", package="go.etcd.io/etcd/server/v3", cold_seconds=20),),
-    ),
-    Product(
-        name="jobset",
-        module="sigs.k8s.io/jobset",
-        binaries=(Binary(name="jobset", package="sigs.k8s.io/jobset", cold_seconds=106),),
-        manifests=("config/components/crd/bases", "config/components/webhook", "config/components/rbac"),
-    ),
+    _one_program("etcd", "go.etcd.io/etcd/server/v3", cold_seconds=20),
+    _one_program("jobset", "sigs.k8s.io/jobset", cold_seconds=106, manifests=_COMPONENTS),
     Product(
         name="kubernetes",
-        module="k8s.io/kubernetes",
-        binaries=(
-            Binary(name="kube-apiserver", package="k8s.io/kubernetes/cmd/kube-apiserver", cold_seconds=370),
-            Binary(
-                name="kube-controller-manager",
-                package="k8s.io/kubernetes/cmd/kube-controller-manager",
-                cold_seconds=88,
-            ),
-            Binary(name="kube-scheduler", package="k8s.io/kubernetes/cmd/kube-scheduler", cold_seconds=6),
+        module=_KUBERNETES,
+        binaries=tuple(
+            Binary(name=name, package=f"{_KUBERNETES}/cmd/{name}", cold_seconds=seconds)
+            for name, seconds in (("kube-apiserver", 370), ("kube-controller-manager", 88), ("kube-scheduler", 6))
         ),
     ),
 )
 """The base: what every control plane runs."""
 ADDITIONS = (
-    Product(
-        name="kuberay-1.5",
-        module="github.com/ray-project/kuberay/ray-operator",
-        binaries=(
-            Binary(name="kuberay-1.5", package="github.com/ray-project/kuberay/ray-operator", cold_seconds=90),
-        ),
-        manifests=("config/crd/bases", "config/rbac"),
+    *(
+        _one_program(name, _KUBERAY, cold_seconds=90, manifests=("config/crd/bases", "config/rbac"))
+        for name in ("kuberay-1.5", "kuberay-1.6")
     ),
-    Product(
-        name="kuberay-1.6",
-        module="github.com/ray-project/kuberay/ray-operator",
-        binaries=(
-            Binary(name="kuberay-1.6", package="github.com/ray-project/kuberay/ray-operator", cold_seconds=90),
-        ),
-        manifests=("config/crd/bases", "config/rbac"),
-    ),
-    Product(
-        name="lws-0.7",
-        module="sigs.k8s.io/lws",
-        binaries=(Binary(name="lws-0.7", package="sigs.k8s.io/lws/cmd", cold_seconds=150),),
+    _one_program(
+        "lws-0.7",
+        "sigs.k8s.io/lws",
+        package="/cmd",
+        cold_seconds=150,
         manifests=("config/crd/bases", "config/rbac", "config/webhook"),
     ),
-    Product(
-        name="kueue-0.15",
-        module="sigs.k8s.io/kueue",
-        binaries=(Binary(name="kueue-0.15", package="sigs.k8s.io/kueue/cmd/kueue", cold_seconds=210),),
-        manifests=("config/components/crd/bases", "config/components/webhook", "config/components/rbac"),
-    ),
-    Product(
-        name="autoscaler-1.33",
-        module="k8s.io/autoscaler/cluster-autoscaler",
-        binaries=(
-            Binary(name="autoscaler-1.33", package="k8s.io/autoscaler/cluster-autoscaler", cold_seconds=240),
-        ),
+    _one_program("kueue-0.15", "sigs.k8s.io/kueue", package="/cmd/kueue", cold_seconds=210, manifests=_COMPONENTS),
+    _one_program(
+        "autoscaler-1.33",
+        "k8s.io/autoscaler/cluster-autoscaler",
+        cold_seconds=240,
         # One of some thirty clouds: whatever another process keeps (`standins/autoscaler_real`).
         tags="externalgrpc",
     ),

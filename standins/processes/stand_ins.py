@@ -1,4 +1,4 @@
-"""Runs a stand-in as a process of its own, for tests.
+"""Runs a stand-in as a process of its own, for tests, and waits for what it does.
 
 Started, found by its ports file, ended for certain.
 """
@@ -11,13 +11,15 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar
 
 from standins.processes.child import Child, Command, describe_last_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
+T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS_MAX = 60.0
 END_SECONDS_MAX = 30.0
@@ -40,17 +42,20 @@ class StandIn:
 
 
 @contextmanager
-def running_stand_in(folder: Path, module: str, *arguments: str) -> Iterator[StandIn]:
+def running_stand_in(
+    folder: Path, module: str, *arguments: str, environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[StandIn]:
     """Run ``python -m MODULE serve …`` while the block runs.
 
-    Its ports file and its log are in `folder`.
+    Its ports file and its log are in `folder`; `environment` is added to this process's own.
 
     Raises:
         NotStarted: it did not write its ports file.
     """
     ports_file = folder / "ports.json"
     command = (sys.executable, "-m", module, "serve", *arguments, "--ports-file", str(ports_file))
-    with running(Command(name=module, arguments=command, folder=ROOT), folder, ports_file.exists) as child:
+    how = Command(name=module, arguments=command, folder=ROOT, environment=environment)
+    with running(how, folder, ports_file.exists) as child:
         yield StandIn(json.loads(ports_file.read_text(encoding="utf-8")), ports_file, child.log, child)
 
 
@@ -71,3 +76,13 @@ def running(command: Command, folder: Path, is_ready: Callable[[], bool]) -> Ite
         yield child
     finally:
         child.end(END_SECONDS_MAX)
+
+
+def wait_until(look: Callable[[], T], *, seconds: float = 60.0, what: str = "the condition") -> T:
+    """Look until something is found, and return it; fail when the time has passed."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not come about within {seconds} s; the last look found {found!r}")
+        time.sleep(_POLL_SECONDS)
+    return found

@@ -1,6 +1,6 @@
 """What the real service does not have.
 
-History, counters, faults on demand, and dropped connections.
+History, counters, and dropped connections.
 
 Everything is under `/admin/` of the REST port, plus `/certs` with the public keys of the push
 tokens.
@@ -9,15 +9,13 @@ tokens.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from standins.pubsub.model.errors import BrokerError, invalid
-from standins.pubsub.model.faults import Faults
+from standins.pubsub.model.errors import BrokerError
 from standins.pubsub.model.subscription import Subscription, timestamp
 from standins.pubsub.wire.rest_front import error_response
 
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     from standins.pubsub.push.tokens import TokenSigner
 
 Disconnect = Callable[[], Awaitable[int]]
-
-_FAULT_NAMES = ("duplicate", "delay_seconds", "reorder")
 
 
 class Admin:
@@ -47,8 +43,6 @@ class Admin:
             Route("/admin/messages", self._messages, methods=["GET"]),
             Route("/admin/topics", self._topics, methods=["GET"]),
             Route("/admin/subscriptions", self._subscriptions, methods=["GET"]),
-            Route("/admin/faults", self._faults, methods=["GET"]),
-            Route("/admin/faults", self._set_faults, methods=["POST"]),
             Route("/admin/disconnect", self._drop, methods=["POST"]),
             Route("/certs", self._certs, methods=["GET"]),
             Route("/healthz", self._healthz, methods=["GET"]),
@@ -76,16 +70,6 @@ class Admin:
         self._broker.settle()
         records = [subscription_record(found) for found in self._broker.subscriptions.values()]
         return JSONResponse({"subscriptions": records})
-
-    async def _faults(self, _: Request) -> Response:
-        return JSONResponse({name: getattr(self._broker.faults, name) for name in _FAULT_NAMES})
-
-    async def _set_faults(self, request: Request) -> Response:
-        try:
-            self._broker.faults = parse_faults(await request.body())
-        except BrokerError as error:
-            return error_response(error)
-        return await self._faults(request)
 
     async def _drop(self, _: Request) -> Response:
         return JSONResponse({"abortedPushes": await self._disconnect()})
@@ -129,21 +113,3 @@ def subscription_record(subscription: Subscription) -> dict[str, Any]:
         "outstanding": backlog.outstanding,
         "backlog": backlog.unacknowledged,
     }
-
-
-def parse_faults(body: bytes) -> Faults:
-    """Return the faults that a JSON body asks for; what it does not name is off.
-
-    Raises INVALID_ARGUMENT.
-    """
-    try:
-        wanted = json.loads(body or b"{}")
-    except ValueError as error:
-        raise invalid("body", body[:100].decode(errors="replace"), f"a JSON object ({error})") from error
-    valid = "a JSON object with numbers for: " + ", ".join(_FAULT_NAMES)
-    if not isinstance(wanted, dict):
-        raise invalid("body", wanted, valid)
-    for name, value in wanted.items():
-        if name not in _FAULT_NAMES or isinstance(value, bool) or not isinstance(value, int | float):
-            raise invalid(name, value, valid)
-    return Faults(**wanted)

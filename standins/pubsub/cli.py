@@ -62,7 +62,6 @@ def serve(
             callback=check_writable,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the faults that POST /admin/faults asks for.")] = 1,
     speed: Annotated[
         float,
         typer.Option(
@@ -70,19 +69,13 @@ def serve(
             help="Divides every duration: ack deadlines, back-offs, retention. Publish times stay real.",
         ),
     ] = 1.0,
-    omit_empty_data: Annotated[  # noqa: FBT002  # a flag of the command line, never passed by position
-        bool,
-        typer.Option("--omit-empty-data", help="Leave `data` out of pushes of messages that have none."),
-    ] = False,
 ) -> None:
     """Run the broker until SIGTERM.
 
     Clients find it through PUBSUB_EMULATOR_HOST=<the gRPC address>.
     """
     log_as_json()
-    settings = ServerSettings(
-        grpc_port=grpc_port, rest_port=rest_port, speed=speed, seed=seed, omit_empty_data=omit_empty_data
-    )
+    settings = ServerSettings(grpc_port=grpc_port, rest_port=rest_port, speed=speed)
     try:
         asyncio.run(serve_until_signal(settings, ports_file))
     except (PortTaken, NotWritten) as error:

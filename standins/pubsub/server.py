@@ -42,8 +42,6 @@ class ServerSettings:
     grpc_port: int = 0
     rest_port: int = 0
     speed: float = 1.0
-    seed: int = 1
-    omit_empty_data: bool = False
 
 
 class PubSubServer:
@@ -51,7 +49,7 @@ class PubSubServer:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
-        self.broker = Broker(clock=time.time, speed=settings.speed, seed=settings.seed)
+        self.broker = Broker(clock=time.time, speed=settings.speed)
         self._bells = Bells()
         self.broker.listen(self._bells.ring)
         self._grpc = GrpcFront(Service(self.broker), self._bells)
@@ -68,9 +66,7 @@ class PubSubServer:
             await stack.enter_async_context(client)
             stack.push_async_callback(self._grpc.stop)
             await self._grpc.start(self._settings.grpc_port)
-            self._sender = PushSender(
-                PushTools(self.broker, self._bells, client, signer, omit_empty_data=self._settings.omit_empty_data)
-            )
+            self._sender = PushSender(PushTools(self.broker, self._bells, client, signer))
             stack.push_async_callback(self._sender.stop)
             timer = asyncio.create_task(Timekeeper(self.broker).run(), name="timekeeper")
             stack.push_async_callback(_cancelled, timer)

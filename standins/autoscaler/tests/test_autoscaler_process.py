@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -13,10 +12,10 @@ import pytest
 from standins.fakegke.tests.fakegke_processes import fake_process
 from standins.processes.child import Command
 from standins.processes.kubeconfig import open_client
-from standins.processes.stand_ins import ROOT, running, running_stand_in
+from standins.processes.stand_ins import ROOT, running, running_stand_in, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 CLUSTER = "projects/demo/locations/us-east5/clusters/alpha"
@@ -88,17 +87,10 @@ def cloud(tmp_path: Path) -> Iterator[Cloud]:
             assert json.loads(child.log.read_text().splitlines()[-1])["message"] == "stopped"
 
 
-def _wait_until(what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.2)
-
-
 def test_a_pool_is_filled_for_a_pod_that_waits(cloud: Cloud) -> None:
     cloud.create_pool()
     cloud.create_pod()
-    _wait_until(lambda: len(cloud.nodes()) == 4)
+    wait_until(lambda: len(cloud.nodes()) == 4)
     (event,) = cloud.events("TriggeredScaleUp")
     assert (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == ("Pod", "leader")
     assert (event["source"]["component"], event["type"]) == ("cluster-autoscaler", "Normal")
@@ -110,7 +102,7 @@ def test_a_stockout_is_on_the_pod_and_the_group_is_given_up(cloud: Cloud) -> Non
     httpx.post(f"{cloud.gke}/admin/faults", json=fault).raise_for_status()
     cloud.create_pool()
     cloud.create_pod()
-    _wait_until(lambda: cloud.events("NotTriggerScaleUp"))
+    wait_until(lambda: cloud.events("NotTriggerScaleUp"))
     (event,) = cloud.events("FailedScaleUp")
     assert event["type"] == "Warning"
     assert "zones us-east5-b associated with this pod failed: GCE out of resources." in event["message"]

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
 
-from standins.cluster.tests.bounded_polling import wait_until
 from standins.controlplane.commands import API_SERVER
 from standins.processes.kubeconfig import open_client
+from standins.processes.stand_ins import running_stand_in, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from standins.controlplane.plane import ControlPlane
+    from standins.processes.child import Child
 
-ROOT = Path(__file__).resolve().parents[3]
-START_SECONDS = 120.0
-END_SECONDS = 60.0
+WARNINGS_FAIL = {"PYTHONWARNINGS": "error"}
 REQUEST_SECONDS = 60.0
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -38,31 +31,15 @@ class RunningCluster:
 
     url: str
     kubeconfig: Path
-    process: subprocess.Popen[bytes]
-
-
-def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while not path.exists():
-        assert process.poll() is None, f"the process ended with {process.returncode} before it was ready"
-        assert time.monotonic() < deadline, f"{path} was not written within {START_SECONDS} s"
-        time.sleep(0.02)
+    child: Child
 
 
 @contextmanager
 def running_cluster(folder: Path, *options: str) -> Iterator[RunningCluster]:
-    ports, kubeconfig = folder / "ports.json", folder / "kubeconfig"
-    command = [sys.executable, "-m", "standins.cluster", "serve", "--ports-file", str(ports)]
-    command += ["--kubeconfig-file", str(kubeconfig), *options]
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.DEVNULL, env=os.environ | {"PYTHONWARNINGS": "error"}
-    )
-    try:
-        wait_for(ports, process)
-        yield RunningCluster(json.loads(ports.read_text())["url"], kubeconfig, process)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=END_SECONDS)
+    kubeconfig = folder / "kubeconfig"
+    arguments = ("--kubeconfig-file", str(kubeconfig), *options)
+    with running_stand_in(folder, "standins.cluster", *arguments, environment=WARNINGS_FAIL) as stand_in:
+        yield RunningCluster(stand_in.addresses["url"], kubeconfig, stand_in.child)
 
 
 class BreakableCluster(ABC):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from standins.cluster.tests.bounded_polling import wait_until
 from standins.cluster.tests.cluster_processes import (
     REQUEST_SECONDS,
     BreakableCluster,
@@ -22,6 +21,7 @@ from standins.cluster.tests.real_world import RealWorld
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
 from standins.processes.kubeconfig import open_client
+from standins.processes.stand_ins import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

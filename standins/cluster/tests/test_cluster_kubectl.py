@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from standins.cluster.tests.bounded_polling import wait_until
 from standins.cluster.tests.cluster_objects import jobset, pod, replicated_job
-from standins.cluster.tests.cluster_processes import ROOT
+from standins.processes.stand_ins import ROOT, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path

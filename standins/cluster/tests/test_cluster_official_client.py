@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import kubernetes as official
 import pytest
 
-from standins.cluster.tests.bounded_polling import wait_until
 from standins.cluster.tests.cluster_objects import jobset, node
+from standins.processes.stand_ins import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,11 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-import os
-import signal
-import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,18 +16,18 @@ from typer.testing import CliRunner
 
 from standins.cluster.__main__ import application
 from standins.cluster.server import Settings, serve
-from standins.cluster.tests.bounded_polling import wait_until
 from standins.cluster.tests.cluster_objects import jobset, node, replicated_job
 from standins.cluster.tests.cluster_processes import (
-    END_SECONDS,
     REQUEST_SECONDS,
-    ROOT,
+    WARNINGS_FAIL,
     BreakableCluster,
     running_cluster,
 )
+from standins.processes.child import Command
 from standins.processes.free_ports import PortTaken
 from standins.processes.kubeconfig import open_client
 from standins.processes.private_files import NotWritten
+from standins.processes.stand_ins import ROOT, running, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,16 +42,13 @@ QUICK_SECONDS = 15.0
 
 
 @contextmanager
-def running_kubelet(kubeconfig: Path, log: Path) -> Iterator[None]:
-    """The kubelet, three hundred times as fast as its pods believe."""
-    command = [sys.executable, "-m", "standins.kubelet", "--kubeconfig", str(kubeconfig), "--speed", "300"]
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=output, env=os.environ | {"PYTHONWARNINGS": "error"})
-        try:
-            yield
-        finally:
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=END_SECONDS) == 0
+def running_kubelet(kubeconfig: Path, folder: Path) -> Iterator[None]:
+    """The kubelet, three hundred times as fast as its pods believe; its log is in the folder."""
+    arguments = (sys.executable, "-m", "standins.kubelet", "--kubeconfig", str(kubeconfig), "--speed", "300")
+    command = Command(name="kubelet", arguments=arguments, folder=ROOT, environment=WARNINGS_FAIL)
+    with running(command, folder, lambda: True) as child:
+        yield
+    assert child.exit_code == 0
 
 
 def annotated(replicated: Json, **annotations: str) -> Json:
@@ -112,7 +105,7 @@ def place(http: httpx.Client, namespace: str) -> Place:
 
 def test_a_jobset_runs_from_submission_to_completion(kubeconfig: Path, place: Place, tmp_path: Path) -> None:
     log = tmp_path / "kubelet.log"
-    with running_kubelet(kubeconfig, log):
+    with running_kubelet(kubeconfig, tmp_path):
         place.submit(jobset("train", replicated_job(replicas=2, pods=3)))
         place.wait_for_phases("Pending", "Pending")
         place.add_pool("a", 3)
@@ -129,7 +122,7 @@ def test_a_jobset_runs_from_submission_to_completion(kubeconfig: Path, place: Pl
 
 
 def test_the_kubelet_survives_drops_and_lost_history(breakable: BreakableCluster, tmp_path: Path) -> None:
-    with running_kubelet(breakable.kubeconfig, tmp_path / "kubelet.log"):
+    with running_kubelet(breakable.kubeconfig, tmp_path):
         with open_client(breakable.kubeconfig, timeout_seconds=REQUEST_SECONDS) as http:
             place = Place(http, "default")
             place.add_pool("a", 2)
@@ -152,7 +145,7 @@ def test_a_deleted_pod_is_stopped_within_its_grace_and_removed(
     kubeconfig: Path, place: Place, tmp_path: Path
 ) -> None:
     place.add_pool("a", 2)
-    with running_kubelet(kubeconfig, tmp_path / "kubelet.log"):
+    with running_kubelet(kubeconfig, tmp_path):
         place.submit(jobset("train", annotated(replicated_job(), run_seconds="90000")))
         place.wait_for_phases("Running", "Running")
         place.remove("train")
@@ -166,7 +159,7 @@ def test_a_deleted_pod_is_stopped_within_its_grace_and_removed(
 def test_a_pod_whose_node_is_gone_does_not_report_success(kubeconfig: Path, place: Place, tmp_path: Path) -> None:
     log = tmp_path / "kubelet.log"
     place.add_pool("a", 2)
-    with running_kubelet(kubeconfig, log):
+    with running_kubelet(kubeconfig, tmp_path):
         # Eight seconds, and not so few that the pods end before their nodes go.
         place.submit(jobset("train", annotated(replicated_job(), run_seconds="2400")))
         place.wait_for_phases("Running", "Running")
@@ -190,10 +183,8 @@ def test_the_cluster_ends_quickly_although_a_watch_is_open(tmp_path: Path) -> No
         http.stream("GET", "/api/v1/pods", params={"watch": "true"}) as answer,
     ):
         answer.raise_for_status()
-        begun = time.monotonic()
-        cluster.process.send_signal(signal.SIGTERM)
-        assert cluster.process.wait(timeout=END_SECONDS) == 0
-        assert time.monotonic() - begun < QUICK_SECONDS
+        assert cluster.child.end(QUICK_SECONDS)
+        assert cluster.child.exit_code == 0
         assert list(answer.iter_lines()) == []
 
 

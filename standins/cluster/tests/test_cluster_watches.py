@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from standins.cluster.tests.bounded_polling import wait_until
 from standins.cluster.tests.cluster_objects import node, pod
 from standins.cluster.tests.cluster_watching import create, pods_path, shown, version_now, watch
+from standins.processes.stand_ins import wait_until
 
 if TYPE_CHECKING:
     import httpx

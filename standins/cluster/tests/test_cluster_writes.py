@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from standins.cluster.tests.bounded_polling import wait_until
 from standins.cluster.tests.cluster_objects import jobset, node, pod
+from standins.processes.stand_ins import wait_until
 
 if TYPE_CHECKING:
     import httpx

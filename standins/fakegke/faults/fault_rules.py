@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Answer = Literal["precondition", "exists"]
-CLUSTER_OPERATIONS = ("UPGRADE_MASTER", "UPDATE_CLUSTER", "REPAIR_CLUSTER", "RESIZE_CLUSTER")
-POOL_OPERATIONS = ("UPGRADE_NODES", "AUTO_REPAIR_NODES", "SET_NODE_POOL_MANAGEMENT", "SET_NODE_POOL_SIZE")
 
 
 class FaultError(ValueError):

@@ -31,24 +31,18 @@ class _Held:
     policy: WorkloadPolicy
 
 
-class Operations:
-    """Describes operations of Compute Engine, which end at once."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def describe(self, project: str, name: str = "", *, zone: str = "", region: str = "") -> Json:
-        """Return an operation of a zone or a region that is done."""
-        name = name or f"operation-{uuid.UUID(int=self._world.chance('compute').getrandbits(128))}"
-        key, place = ("zone", f"zones/{zone}") if zone else ("region", f"regions/{region}")
-        return {
-            "kind": "compute#operation",
-            "name": name,
-            "status": "DONE",
-            "progress": 100,
-            key: f"{API}/projects/{project}/{place}",
-            "selfLink": f"{API}/projects/{project}/{place}/operations/{name}",
-        }
+def describe_operation(world: World, project: str, name: str = "", *, zone: str = "", region: str = "") -> Json:
+    """Return an operation of a zone or a region; operations of Compute Engine end at once here."""
+    name = name or f"operation-{uuid.UUID(int=world.chance('compute').getrandbits(128))}"
+    key, place = ("zone", f"zones/{zone}") if zone else ("region", f"regions/{region}")
+    return {
+        "kind": "compute#operation",
+        "name": name,
+        "status": "DONE",
+        "progress": 100,
+        key: f"{API}/projects/{project}/{place}",
+        "selfLink": f"{API}/projects/{project}/{place}/operations/{name}",
+    }
 
 
 class Compute:
@@ -56,7 +50,6 @@ class Compute:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._operations = Operations(world)
         self._held: dict[tuple[str, str, str], _Held] = {}
 
     def create_policy(self, project: str, region: str, body: Json) -> Json:
@@ -86,7 +79,7 @@ class Compute:
         }
         self._held[key] = _Held(kept | {"status": "READY", "kind": "compute#resourcePolicy"}, policy)
         self._world.scenario.policies.insert(0, policy)
-        return self.operation(project, region=region)
+        return describe_operation(self._world, project, region=region)
 
     def policy(self, project: str, region: str, name: str) -> Json:
         """Return a policy; raises GkeError (NOT_FOUND)."""
@@ -113,11 +106,7 @@ class Compute:
             path = _path(project, region, name)
             raise invalid(f"The resource_policy resource '{path}' is already being used by '{users[0]}'")
         self._world.scenario.policies.remove(self._held.pop((project, region, name)).policy)
-        return self.operation(project, region=region)
-
-    def operation(self, project: str, name: str = "", *, zone: str = "", region: str = "") -> Json:
-        """Return an operation that is done."""
-        return self._operations.describe(project, name, zone=zone, region=region)
+        return describe_operation(self._world, project, region=region)
 
 
 def _path(project: str, region: str, name: str) -> str:

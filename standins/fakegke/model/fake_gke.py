@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from standins.fakegke.errors import Code, GkeError, LostReply, invalid, not_emulated
 from standins.fakegke.faults.fault_rules import FaultPlan, LoseReply, RpcLatency, Target
 from standins.fakegke.faults.scenario import Scenario
-from standins.fakegke.model.addressing import cluster_place, location_place, operation_place, pool_place
 from standins.fakegke.model.admission import Admission
 from standins.fakegke.model.agenda import Agenda
 from standins.fakegke.model.clock import ManualClock
@@ -33,7 +32,18 @@ from standins.fakegke.model.reads import Reads
 from standins.fakegke.model.state import ClusterRecord, World, pool_target
 from standins.fakegke.model.updates import apply_update, check_update
 from standins.fakegke.model.validation import wrong_size
-from standins.fakegke.resource_names import ClusterName, Place, is_location, is_zone, project_number, region_of
+from standins.fakegke.resource_names import (
+    ClusterName,
+    Place,
+    is_location,
+    is_zone,
+    parse_cluster,
+    parse_location,
+    parse_operation,
+    parse_pool,
+    project_number,
+    region_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -190,7 +200,7 @@ class FakeGke:
         return cluster
 
     def _create_node_pool(self, request: Message, method: str) -> Message:
-        place = cluster_place(request, "parent")
+        place = parse_cluster("parent", request.parent)
         wanted = request.node_pool
         zones = list(wanted.locations) or self._zones_of(place)
         target = pool_target(place.cluster_name, wanted, zones, method)
@@ -203,22 +213,22 @@ class FakeGke:
         return known.zones if known is not None else []
 
     def _delete_node_pool(self, request: Message, method: str) -> Message:
-        place = pool_place(request)
+        place = parse_pool("name", request.name)
         cluster, target = self._enter(place, method, place.leaf)
         pool = self._admission.change(cluster, place.leaf, target)
         return copy_of(self._lifecycle.delete(cluster, pool).message)
 
     def _get_node_pool(self, request: Message, method: str) -> Message:
-        place = pool_place(request)
+        place = parse_pool("name", request.name)
         cluster, _ = self._enter(place, method, place.leaf)
         return self._reads.pool(cluster, place.leaf)
 
     def _list_node_pools(self, request: Message, method: str) -> Message:
-        cluster, _ = self._enter(cluster_place(request, "parent"), method)
+        cluster, _ = self._enter(parse_cluster("parent", request.parent), method)
         return ListNodePoolsResponse(node_pools=self._reads.pools(cluster))
 
     def _update_node_pool(self, request: Message, method: str) -> Message:
-        place = pool_place(request)
+        place = parse_pool("name", request.name)
         cluster, target = self._enter(place, method, place.leaf)
         check_update(request, self._admission.pool(cluster, place.leaf))
         pool = self._admission.change(cluster, place.leaf, target)
@@ -229,7 +239,7 @@ class FakeGke:
         return copy_of(record.message)
 
     def _set_node_pool_size(self, request: Message, method: str) -> Message:
-        place = pool_place(request)
+        place = parse_pool("name", request.name)
         cluster, target = self._enter(place, method, place.leaf)
         pool = self._admission.pool(cluster, place.leaf)
         if pool.shape.atomic:
@@ -244,7 +254,7 @@ class FakeGke:
         return copy_of(self._lifecycle.resize(cluster, pool, request.node_count).message)
 
     def _set_node_pool_autoscaling(self, request: Message, method: str) -> Message:
-        place = pool_place(request)
+        place = parse_pool("name", request.name)
         cluster, target = self._enter(place, method, place.leaf)
         pool = self._admission.change(cluster, place.leaf, target)
         scaling = request.autoscaling
@@ -254,7 +264,7 @@ class FakeGke:
         return self._edited(cluster, pool.name, OperationType.UPDATE_CLUSTER)
 
     def _set_node_pool_management(self, request: Message, method: str) -> Message:
-        place = pool_place(request)
+        place = parse_pool("name", request.name)
         cluster, _ = self._enter(place, method, place.leaf)
         pool = self._admission.pool(cluster, place.leaf)
         pool.message.management.CopyFrom(request.management)
@@ -267,27 +277,27 @@ class FakeGke:
         return copy_of(self._lifecycle.reconcile(cluster, pool, kind, seconds, visible=False).message)
 
     def _get_operation(self, request: Message, method: str) -> Message:
-        place = operation_place(request)
+        place = parse_operation("name", request.name)
         project = self._enter_project(place, method)
         return copy_of(self._desk.find(place.leaf, project, place.location).message)
 
     def _list_operations(self, request: Message, method: str) -> Message:
-        place = location_place(request, "parent")
+        place = parse_location("parent", request.parent)
         records = self._desk.listed(self._enter_project(place, method), place.location)
         return ListOperationsResponse(operations=[record.message for record in records])
 
     def _cancel_operation(self, request: Message, method: str) -> Message:
-        place = operation_place(request)
+        place = parse_operation("name", request.name)
         project = self._enter_project(place, method)
         self._desk.cancel(self._desk.find(place.leaf, project, place.location))
         return Empty()
 
     def _get_cluster(self, request: Message, method: str) -> Message:
-        cluster, _ = self._enter(cluster_place(request, "name"), method)
+        cluster, _ = self._enter(parse_cluster("name", request.name), method)
         return self._described(cluster)
 
     def _list_clusters(self, request: Message, method: str) -> Message:
-        place = location_place(request, "parent")
+        place = parse_location("parent", request.parent)
         project = self._enter_project(place, method)
         return ListClustersResponse(
             clusters=[
@@ -305,7 +315,7 @@ class FakeGke:
         return message
 
     def _get_server_config(self, request: Message, method: str) -> Message:
-        self._enter_project(location_place(request, "name"), method)
+        self._enter_project(parse_location("name", request.name), method)
         return described_server()
 
     def _enter_project(self, place: Place, method: str) -> str:
@@ -319,7 +329,7 @@ class FakeGke:
 
 def _place_of(method: str, request: Message) -> Place | None:
     if method in ("CreateNodePool", "ListNodePools"):
-        return cluster_place(request, "parent")
+        return parse_cluster("parent", request.parent)
     if method == "GetCluster":
-        return cluster_place(request, "name")
-    return pool_place(request) if "NodePool" in method else None
+        return parse_cluster("name", request.name)
+    return parse_pool("name", request.name) if "NodePool" in method else None

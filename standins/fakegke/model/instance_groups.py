@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from standins.fakegke.errors import Code, GkeError, invalid, invalid_field
 from standins.fakegke.model.clock import rfc3339
-from standins.fakegke.model.compute import API, Operations
+from standins.fakegke.model.compute import API, describe_operation
 from standins.fakegke.model.fleet import group_name, group_urls
 from standins.fakegke.model.node_events import CallMade
 from standins.fakegke.model.proto_messages import PoolStatus
-from standins.fakegke.model.templates import name_template
 from standins.fakegke.resource_names import region_of
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ class InstanceGroups:
     def __init__(self, world: World, growth: Growth) -> None:
         self._world = world
         self._growth = growth
-        self._operations = Operations(world)
 
     def listed(self, project: str, *, zone: str = "", region: str = "") -> list[Json]:
         """Return the groups of every pool at a place."""
@@ -101,7 +99,7 @@ class InstanceGroups:
             self._growth.grow(cluster, pool, int(size) - len(names), [at])
         else:
             self._growth.shrink(cluster, pool, list(reversed(names))[: len(names) - int(size)])
-        return self._operations.describe(project, zone=zone, region=region)
+        return describe_operation(self._world, project, zone=zone, region=region)
 
     def delete_instances(self, project: str, name: str, body: Json, *, zone: str = "", region: str = "") -> Json:
         """Remove exactly the named instances of a group, which keeps so many fewer from now on.
@@ -118,7 +116,7 @@ class InstanceGroups:
             if pool.zone_of(each) != at:
                 raise invalid_field("instances", each, f"Instance is not a member of {name}.")
         self._growth.shrink(cluster, pool, wanted)
-        return self._operations.describe(project, zone=zone, region=region)
+        return describe_operation(self._world, project, zone=zone, region=region)
 
     def _groups(self, project: str) -> Iterator[tuple[ClusterRecord, PoolRecord, str]]:
         for cluster in self._world.clusters.values():
@@ -138,14 +136,13 @@ class InstanceGroups:
         raise GkeError(Code.NOT_FOUND, f"The resource '{_path(project, zone, region, name)}' was not found")
 
     def _describe(self, cluster: ClusterRecord, pool: PoolRecord, at: str, region: str) -> Json:
-        url = group_urls(cluster, pool)[pool.zones.index(at)]
+        url, name = group_urls(cluster, pool)[pool.zones.index(at)], group_name(cluster, pool, at)
         states = [state for _, state in self._states(pool, at)]
         body = {
             "kind": "compute#instanceGroupManager",
             "name": url.rsplit("/", 1)[-1],
-            "baseInstanceName": group_name(cluster, pool, at),
-            "instanceTemplate": f"{API}/projects/{cluster.name.project}/global/instanceTemplates/"
-            f"{name_template(cluster, pool, at)}",
+            "baseInstanceName": name,
+            "instanceTemplate": f"{API}/projects/{cluster.name.project}/global/instanceTemplates/{name}",
             "zone": url.partition("/instanceGroupManagers/")[0],
             "targetSize": len(states),
             "currentActions": dict.fromkeys(_ACTIONS, 0)

@@ -1,7 +1,7 @@
 """What an autoscaler reads to know the nodes that an empty group would get.
 
-Instance templates with the variables that GKE puts there for it (`node_labels`, `node_taints`,
-`extended_resources`), and machine types:
+Machine types, and instance templates, each named as its group, with the variables that GKE puts
+there for it (`node_labels`, `node_taints`, `extended_resources`):
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/gce/templates.go.
 """
 
@@ -22,11 +22,6 @@ _MEGABYTES = 1024
 _OWN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 
 
-def name_template(cluster: ClusterRecord, pool: PoolRecord, zone: str) -> str:
-    """Return the name of the template of a pool's group in one zone."""
-    return group_name(cluster, pool, zone)
-
-
 class Templates:
     """Answers for instance templates and machine types."""
 
@@ -38,7 +33,7 @@ class Templates:
         for cluster in self._world.clusters.values():
             for pool in cluster.pools.values() if cluster.name.project == project else ():
                 for zone in pool.zones:
-                    if name == name_template(cluster, pool, zone):
+                    if name == group_name(cluster, pool, zone):
                         return _describe(cluster, pool, zone)
         path = f"projects/{project}/global/instanceTemplates/{name}"
         raise GkeError(Code.NOT_FOUND, f"The resource '{path}' was not found")
@@ -54,7 +49,7 @@ class Templates:
 
 
 def _describe(cluster: ClusterRecord, pool: PoolRecord, zone: str) -> Json:
-    name, shape = name_template(cluster, pool, zone), pool.shape
+    name, shape = group_name(cluster, pool, zone), pool.shape
     node = node_object(cluster.name, pool.message, shape.machine, shape.topology, (name, zone)).manifest
     labels = {key: value for key, value in node["metadata"]["labels"].items() if key != "kubernetes.io/hostname"}
     taints = [f"{each['key']}={each['value']}:{each['effect']}" for each in node["spec"]["taints"]]

@@ -5,18 +5,17 @@ What is kept is in `compute` and `instance_groups`.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from standins.fakegke.errors import GkeError, invalid
-from standins.fakegke.model.compute import Compute
+from standins.fakegke.errors import GkeError
+from standins.fakegke.model.compute import Compute, describe_operation
 from standins.fakegke.model.instance_groups import InstanceGroups
 from standins.fakegke.model.templates import Templates
-from standins.fakegke.skins.rest_skin import error_response
+from standins.fakegke.skins.rest_skin import error_response, read_object
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -35,6 +34,7 @@ class ComputeRest:
     """The routes under /compute/v1/."""
 
     def __init__(self, gke: FakeGke) -> None:
+        self._world = gke.world
         self._compute = Compute(gke.world)
         self._templates = Templates(gke.world)
         self._groups = InstanceGroups(gke.world, gke.growth)
@@ -61,7 +61,7 @@ class ComputeRest:
         ]
 
     def _routes_at(self, place: str) -> list[Route]:
-        compute, groups = self._compute, self._groups
+        world, groups = self._world, self._groups
         group, operation = f"{place}/instanceGroupManagers/{{name}}", f"{place}/operations/{{name}}"
         return [
             _route("GET", f"{place}/instanceGroupManagers", lambda at, _: _list(groups.listed(**at))),
@@ -76,8 +76,8 @@ class ComputeRest:
                 f"{group}/deleteInstances",
                 lambda at, sent: groups.delete_instances(**at, body=sent.body),
             ),
-            _route("GET", operation, lambda at, _: compute.operation(**at)),
-            _route("POST", f"{operation}/wait", lambda at, _: compute.operation(**at)),
+            _route("GET", operation, lambda at, _: describe_operation(world, **at)),
+            _route("POST", f"{operation}/wait", lambda at, _: describe_operation(world, **at)),
         ]
 
 
@@ -92,24 +92,13 @@ class _Sent:
 def _route(verb: str, path: str, answer: Callable[[dict[str, str], _Sent], dict[str, Any]]) -> Route:
     async def endpoint(request: Request) -> Response:
         try:
-            sent = _Sent(await _body(request), request.query_params)
+            sent = _Sent(read_object(await request.body()), request.query_params)
             return JSONResponse(answer(dict(request.path_params), sent))
         except GkeError as error:
             return error_response(error)
 
     handler: Callable[[Request], Awaitable[Response]] = endpoint
     return Route(path, handler, methods=[verb])
-
-
-async def _body(request: Request) -> dict[str, Any]:
-    text = await request.body()
-    try:
-        data = json.loads(text) if text.strip() else {}
-    except ValueError as error:
-        raise invalid(f"Invalid JSON payload received. {error}") from error
-    if not isinstance(data, dict):
-        raise invalid("Invalid JSON payload received. The root must be an object.")
-    return data
 
 
 def _list(items: list[dict[str, Any]]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from standins.fakegke.model.proto_messages import raw_class
+from standins.fakegke.skins.rest_routes import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,30 +18,7 @@ if TYPE_CHECKING:
     from standins.fakegke.model.fake_gke import FakeGke
     from standins.fakegke.model.proto_messages import Message
 
-REQUESTS: dict[str, Callable[[], Any]] = {
-    method: raw_class(f"{method}Request")
-    for method in (
-        "CreateNodePool",
-        "DeleteNodePool",
-        "GetNodePool",
-        "ListNodePools",
-        "UpdateNodePool",
-        "SetNodePoolSize",
-        "SetNodePoolAutoscaling",
-        "SetNodePoolManagement",
-        "RollbackNodePoolUpgrade",
-        "CompleteNodePoolUpgrade",
-        "GetOperation",
-        "ListOperations",
-        "CancelOperation",
-        "GetCluster",
-        "ListClusters",
-        "GetServerConfig",
-        "CreateCluster",
-        "DeleteCluster",
-        "UpdateCluster",
-    )
-}
+REQUESTS: dict[str, Callable[[], Any]] = {method: raw_class(f"{method}Request") for method in METHODS}
 
 
 class FrontDoor:

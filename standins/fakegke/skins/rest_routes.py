@@ -1,4 +1,4 @@
-"""Which HTTP method and path means which RPC, v1 and v1beta1, with the deprecated `zones/` paths.
+"""Which HTTP method and path means which RPC, v1 and v1beta1.
 
 From the HTTP rules of `google.container.v1`
 (https://cloud.google.com/kubernetes-engine/docs/reference/rest). Matching only; bodies and answers
@@ -14,10 +14,6 @@ _LOCATION = r"projects/[^/]+/locations/[^/:]+"
 _CLUSTER = rf"{_LOCATION}/clusters/[^/:]+"
 _POOL = rf"{_CLUSTER}/nodePools/[^/:]+"
 _OPERATION = rf"{_LOCATION}/operations/[^/:]+"
-_OLD_LOCATION = r"projects/(?P<project_id>[^/]+)/zones/(?P<zone>[^/:]+)"
-_OLD_CLUSTER = rf"{_OLD_LOCATION}/clusters/(?P<cluster_id>[^/:]+)"
-_OLD_POOL = rf"{_OLD_CLUSTER}/nodePools/(?P<node_pool_id>[^/:]+)"
-_OLD_OPERATION = rf"{_OLD_LOCATION}/operations/(?P<operation_id>[^/:]+)"
 
 
 @dataclass(frozen=True)
@@ -52,22 +48,9 @@ _RULES = [
     _rule("GET", rf"(?P<parent>{_LOCATION})/clusters", "ListClusters"),
     _rule("POST", rf"(?P<parent>{_LOCATION})/clusters", "CreateCluster"),
     _rule("GET", rf"(?P<name>{_LOCATION})/serverConfig", "GetServerConfig"),
-    _rule("POST", rf"{_OLD_CLUSTER}/nodePools", "CreateNodePool"),
-    _rule("GET", rf"{_OLD_CLUSTER}/nodePools", "ListNodePools"),
-    _rule("GET", _OLD_POOL, "GetNodePool"),
-    _rule("DELETE", _OLD_POOL, "DeleteNodePool"),
-    _rule("POST", rf"{_OLD_POOL}/update", "UpdateNodePool"),
-    _rule("POST", rf"{_OLD_POOL}/setSize", "SetNodePoolSize"),
-    _rule("POST", rf"{_OLD_POOL}/autoscaling", "SetNodePoolAutoscaling"),
-    _rule("POST", rf"{_OLD_POOL}/setManagement", "SetNodePoolManagement"),
-    _rule("POST", rf"{_OLD_POOL}:rollback", "RollbackNodePoolUpgrade"),
-    _rule("GET", _OLD_OPERATION, "GetOperation"),
-    _rule("POST", rf"{_OLD_OPERATION}:cancel", "CancelOperation"),
-    _rule("GET", rf"{_OLD_LOCATION}/operations", "ListOperations"),
-    _rule("GET", _OLD_CLUSTER, "GetCluster"),
-    _rule("GET", rf"{_OLD_LOCATION}/clusters", "ListClusters"),
-    _rule("GET", rf"{_OLD_LOCATION}/serverconfig", "GetServerConfig"),
 ]
+METHODS = sorted({method for _, _, method in _RULES})
+"""Every RPC that the fake knows, those included that it refuses by name."""
 
 
 def match_route(verb: str, path: str) -> Match | None:

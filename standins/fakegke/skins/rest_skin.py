@@ -18,7 +18,6 @@ from starlette.responses import Response
 
 from standins.fakegke.errors import HTTP, Code, GkeError, LostReply, invalid
 from standins.fakegke.skins.frontdoor import REQUESTS, FrontDoor
-from standins.fakegke.skins.partial import select_fields
 from standins.fakegke.skins.rest_routes import match_route
 
 if TYPE_CHECKING:
@@ -36,8 +35,6 @@ _SYSTEM_PARAMETERS = frozenset(
         "$alt",
         "prettyPrint",
         "$prettyPrint",
-        "fields",
-        "$fields",
         "key",
         "quotaUser",
         "$.xgafv",
@@ -71,7 +68,7 @@ class RestSkin:
             return error_response(GkeError(_LOST[lost.how], "The service is currently unavailable."))
         except GkeError as error:
             return error_response(error)
-        return _json(_trimmed(_as_json(answer, beta=beta, integers=_wants_integers(request)), request), 200)
+        return _json(_as_json(answer, beta=beta, integers=_wants_integers(request)), 200)
 
 
 def error_response(error: GkeError) -> Response:
@@ -98,6 +95,20 @@ def error_response(error: GkeError) -> Response:
     return _json({"error": body}, status)
 
 
+def read_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object that a body is, empty without one.
+
+    Raises GkeError (INVALID_ARGUMENT) for anything else.
+    """
+    try:
+        data = json.loads(body) if body.strip() else {}
+    except ValueError as error:
+        raise invalid(f"Invalid JSON payload received. {error}") from error
+    if not isinstance(data, dict):
+        raise invalid("Invalid JSON payload received. The root must be an object.")
+    return data
+
+
 def _json(body: dict[str, Any], status: int) -> Response:
     text = json.dumps(body, indent=2, ensure_ascii=False) + "\n"
     return Response(text, status_code=status, media_type="application/json; charset=UTF-8")
@@ -106,11 +117,6 @@ def _json(body: dict[str, Any], status: int) -> Response:
 def _html_404(path: str) -> Response:
     text = f"<!DOCTYPE html><title>Error 404 (Not Found)!!1</title><p>The requested URL {path} was not found."
     return Response(text, status_code=404, media_type="text/html; charset=UTF-8")
-
-
-def _trimmed(body: dict[str, Any], request: Request) -> dict[str, Any]:
-    mask = request.query_params.get("fields") or request.query_params.get("$fields")
-    return select_fields(body, mask) if mask else body
 
 
 def _wants_integers(request: Request) -> bool:
@@ -129,13 +135,7 @@ def _beta_class(name: str) -> Any:
 
 def _request_message(method: str, fields: dict[str, str], body: bytes, *, beta: bool) -> Message:
     message = REQUESTS[method]()
-    try:
-        data = json.loads(body) if body.strip() else {}
-    except ValueError as error:
-        raise invalid(f"Invalid JSON payload received. {error}") from error
-    if not isinstance(data, dict):
-        raise invalid("Invalid JSON payload received. The root must be an object.")
-    _parse_into(message, data, beta=beta)
+    _parse_into(message, read_object(body), beta=beta)
     for name, value in fields.items():
         setattr(message, name, value)
     return message

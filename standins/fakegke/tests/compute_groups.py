@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import httpx
 from google.cloud import container_v1
 
-from standins.fakegke.tests.fakegke_worlds import LOCATION, PROJECT, ZONE
+from standins.fakegke.tests.fakegke_worlds import EMPTY, LOCATION, PROJECT, ZONE
 
 if TYPE_CHECKING:
     from standins.fakegke.tests.fakegke_worlds import ServedWorld
 
 PLACES = (f"zones/{ZONE}", f"regions/{LOCATION}")
-EMPTY: dict[str, Any] = {"initial_node_count": 0, "autoscaling": {"enabled": True, "max_node_count": 4}}
 STOCKOUT = "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"
 NO_STOCK = f"The zone 'projects/{PROJECT}/zones/{ZONE}' does not have enough resources available to fulfill"
 
@@ -24,8 +23,15 @@ class Groups:
     def __init__(self, served: ServedWorld, pool: str = "pool-1", place: str = PLACES[0]) -> None:
         self.name = served.pool(pool).instance_group_urls[0].rsplit("/", 1)[-1]
         self._rest = served.rest
+        self._rows = (served.cluster, pool)
         root = f"{served.rest}/compute/v1/projects/{PROJECT}/{place}"
         self._url = f"{root}/instanceGroupManagers/{self.name}"
+
+    def node_names(self) -> list[str]:
+        """Return the nodes of the pool, by name."""
+        rows = httpx.get(f"{self._rest}/admin/pools").raise_for_status().json()["pools"]
+        (row,) = [row for row in rows if (row["cluster"], row["pool"]) == self._rows]
+        return list(row["node_names"])
 
     def read(self) -> Any:
         return httpx.get(self._url).raise_for_status().json()

@@ -25,14 +25,21 @@ from standins.fakegke.faults.fault_rules import FaultPlan, parse_fault
 from standins.fakegke.faults.scenario import parse_scenario
 from standins.fakegke.model.clock import ManualClock
 from standins.fakegke.model.fake_gke import FakeGke
+from standins.fakegke.resource_names import ClusterName
 from standins.fakegke.server import RunningFake, Settings
 from standins.fakegke.skins.inprocess import InProcessGke
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from standins.fakegke.model.state import PoolRecord
+
 PROJECT, LOCATION, ZONE = "demo", "us-east5", "us-east5-b"
 LONG = 5_000.0
+EMPTY: dict[str, Any] = {"initial_node_count": 0, "autoscaling": {"enabled": True, "max_node_count": 4}}
+"""What makes a pool begin without nodes."""
+FLEX_START: dict[str, Any] = {"spot": False, "flex_start": True}
+"""Configuration of a pool's nodes, as is what `reserved` returns."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +126,16 @@ def slice_pool(name: str = "pool-1", **changes: Any) -> container_v1.NodePool:
     return container_v1.NodePool(config=config, **fields)
 
 
+def specific_reservation(*names: str) -> dict[str, Any]:
+    """Return how nodes say from which reservations their machines are."""
+    key = "compute.googleapis.com/reservation-name"
+    return {"consume_reservation_type": "SPECIFIC_RESERVATION", "key": key, "values": list(names)}
+
+
+def reserved(*names: str) -> dict[str, Any]:
+    return {"spot": False, "reservation_affinity": specific_reservation(*names)}
+
+
 def cpu_pool(name: str = "pool-1", **changes: Any) -> container_v1.NodePool:
     """Return a valid pool of one small CPU machine."""
     config = {"machine_type": "e2-standard-4", **changes.pop("config", {})}
@@ -152,6 +169,13 @@ class InProcessWorld(World):
 
     def add_fault(self, **fault: Any) -> None:
         self.gke.faults.add(parse_fault(fault))
+
+    def record(self, pool: str) -> PoolRecord:
+        """Return what the model keeps of a pool."""
+        return self.gke.world.clusters[ClusterName(PROJECT, LOCATION, self.cluster)].pools[pool]
+
+    def count_nodes(self, pool: str = "pool-1") -> int:
+        return len(self.record(pool).nodes)
 
 
 class LoopThread:

@@ -14,46 +14,29 @@ from google.cloud import container_v1
 from standins.fakegke.errors import GkeError
 from standins.fakegke.model.instance_groups import InstanceGroups
 from standins.fakegke.model.node_events import NodeUp
-from standins.fakegke.resource_names import ClusterName
 from standins.fakegke.tests.fakegke_worlds import (
-    LOCATION,
+    EMPTY,
+    FLEX_START,
     LONG,
     PROJECT,
     ZONE,
     InProcessWorld,
     cpu_pool,
+    reserved,
     slice_pool,
 )
 from standins.processes.stand_ins import ROOT
 
 if TYPE_CHECKING:
     from standins.fakegke.model.node_events import Event
-    from standins.fakegke.model.state import PoolRecord
 
 Pool = container_v1.NodePool.Status
 DAY = 86_400.0
-EMPTY: dict[str, Any] = {"initial_node_count": 0, "autoscaling": {"enabled": True, "max_node_count": 4}}
-FLEX = {"spot": False, "flex_start": True}
-RESERVED = {
-    "spot": False,
-    "reservation_affinity": {
-        "consume_reservation_type": "SPECIFIC_RESERVATION",
-        "key": "compute.googleapis.com/reservation-name",
-        "values": ["res-1"],
-    },
-}
+RESERVED = reserved("res-1")
 
 
 def _world(*rules: dict[str, Any]) -> InProcessWorld:
     return InProcessWorld({"capacity": list(rules)})
-
-
-def _record(world: InProcessWorld, name: str) -> PoolRecord:
-    return world.gke.world.clusters[ClusterName(PROJECT, LOCATION, world.cluster)].pools[name]
-
-
-def _nodes(world: InProcessWorld, name: str = "pool-1") -> int:
-    return len(_record(world, name).nodes)
 
 
 def _create_ordinary(world: InProcessWorld, name: str, nodes: int, **config: Any) -> Any:
@@ -89,13 +72,13 @@ def test_a_slice_that_does_not_fit_whole_fails_like_a_stockout_and_takes_nothing
     assert world.pool("late").status == Pool.PROVISIONING
     world.advance(30)
     done = world.operation(operation)
-    assert (done.error.code, world.pool("late").status, _nodes(world, "late")) == (8, Pool.ERROR, 0)
+    assert (done.error.code, world.pool("late").status, world.count_nodes("late")) == (8, Pool.ERROR, 0)
     assert "Atomic resize failed with [GCE_STOCKOUT]" in done.status_message
     assert world.pool("late").status_message == done.status_message
     world.delete("fits")
     world.advance(LONG)
     assert world.created("again").error.code == 0
-    assert (world.pool("late").status, _nodes(world, "late")) == (Pool.ERROR, 0)
+    assert (world.pool("late").status, world.count_nodes("late")) == (Pool.ERROR, 0)
 
 
 def test_machines_are_taken_when_the_nodes_are_made_and_not_when_the_create_ends() -> None:
@@ -130,14 +113,14 @@ def test_an_ordinary_pool_gets_what_there_is_and_heals_when_the_rest_comes() -> 
     world = _world({"nodes": 2, "changes": [{"at": 4000, "nodes": 3}]})
     operation = _create_ordinary(world, "cpus", 3)
     world.advance(2000)
-    assert (world.pool("cpus").status, _nodes(world, "cpus")) == (Pool.PROVISIONING, 2)
+    assert (world.pool("cpus").status, world.count_nodes("cpus")) == (Pool.PROVISIONING, 2)
     world.advance(150)
     done = world.operation(operation)
     said = r"Not all instances running in IGM after 35m\d+\.\d+s\. Expected 3, running 2, transitioning 1"
     assert re.search(said, done.status_message)
     assert (done.error.code, world.pool("cpus").status) == (8, Pool.ERROR)
     world.advance(2000)
-    assert (world.pool("cpus").status, _nodes(world, "cpus")) == (Pool.RUNNING, 3)
+    assert (world.pool("cpus").status, world.count_nodes("cpus")) == (Pool.RUNNING, 3)
     assert (world.pool("cpus").status_message, len(world.pool("cpus").conditions)) == ("", 0)
 
 
@@ -145,7 +128,7 @@ def test_a_create_succeeds_when_machines_come_while_gke_still_tries() -> None:
     world = _world({"nodes": 0, "changes": [{"at": 600, "nodes": 3}]})
     operation = _create_ordinary(world, "cpus", 3)
     world.advance(LONG)
-    assert (_code(world, operation), world.pool("cpus").status, _nodes(world, "cpus")) == (0, Pool.RUNNING, 3)
+    assert (_code(world, operation), world.pool("cpus").status, world.count_nodes("cpus")) == (0, Pool.RUNNING, 3)
 
 
 def test_a_used_up_reservation_says_so_in_its_own_words() -> None:
@@ -167,14 +150,14 @@ def test_a_resize_that_does_not_fit_fails_late_and_a_smaller_one_makes_the_pool_
     world.advance(150)
     done = world.operation(grow)
     assert "Expected 4, running 3, transitioning 1. Current errors: [GCE_STOCKOUT]" in done.status_message
-    assert (world.pool("cpus").status, _nodes(world, "cpus")) == (Pool.RUNNING_WITH_ERROR, 3)
+    assert (world.pool("cpus").status, world.count_nodes("cpus")) == (Pool.RUNNING_WITH_ERROR, 3)
     conditions = len(world.pool("cpus").conditions)
     _resize(world, "cpus", 4)
     world.advance(LONG)
     assert len(world.pool("cpus").conditions) == conditions
     shrink = _resize(world, "cpus", 3)
     world.advance(LONG)
-    assert (_code(world, shrink), world.pool("cpus").status, _nodes(world, "cpus")) == (0, Pool.RUNNING, 3)
+    assert (_code(world, shrink), world.pool("cpus").status, world.count_nodes("cpus")) == (0, Pool.RUNNING, 3)
 
 
 def test_what_a_group_cannot_make_is_given_up_by_name_and_never_comes() -> None:
@@ -194,7 +177,7 @@ def test_what_a_group_cannot_make_is_given_up_by_name_and_never_comes() -> None:
     with pytest.raises(GkeError, match="not a member"):
         compute.delete_instances(PROJECT, group, {"instances": missing}, zone=ZONE)
     world.advance(DAY)
-    assert (_nodes(world, "cpus"), world.pool("cpus").status) == (3, Pool.RUNNING_WITH_ERROR)
+    assert (world.count_nodes("cpus"), world.pool("cpus").status) == (3, Pool.RUNNING_WITH_ERROR)
 
 
 def test_machines_of_a_smaller_or_deleted_pool_go_to_the_one_that_waits() -> None:
@@ -203,37 +186,37 @@ def test_machines_of_a_smaller_or_deleted_pool_go_to_the_one_that_waits() -> Non
     world.advance(LONG)
     _create_ordinary(world, "waits", 3)
     world.advance(LONG)
-    assert _nodes(world, "waits") == 1
+    assert world.count_nodes("waits") == 1
     _resize(world, "old", 2)
     world.advance(LONG)
-    assert _nodes(world, "waits") == 2
+    assert world.count_nodes("waits") == 2
     world.delete("old")
     world.advance(LONG)
-    assert (_nodes(world, "waits"), world.pool("waits").status) == (3, Pool.RUNNING)
+    assert (world.count_nodes("waits"), world.pool("waits").status) == (3, Pool.RUNNING)
 
 
 def test_spot_slices_are_taken_back_whole_the_newest_first_and_repaired_when_machines_come() -> None:
     world = _world({"tier": "spot", "nodes": 8, "changes": [{"at": DAY, "nodes": 7}, {"at": 2 * DAY, "nodes": 8}]})
     world.created("old")
     world.created("new")
-    before = set(_record(world, "new").nodes)
+    before = set(world.record("new").nodes)
     world.advance(DAY)
-    assert [(_nodes(world, name), world.pool(name).status) for name in ("old", "new")] == [
+    assert [(world.count_nodes(name), world.pool(name).status) for name in ("old", "new")] == [
         (4, Pool.RUNNING),
         (0, Pool.RUNNING),
     ]
     world.advance(DAY)
-    assert (_nodes(world, "new"), world.pool("new").status) == (4, Pool.RUNNING)
-    assert not before & set(_record(world, "new").nodes)
+    assert (world.count_nodes("new"), world.pool("new").status) == (4, Pool.RUNNING)
+    assert not before & set(world.record("new").nodes)
 
 
 def test_the_seconds_of_a_rule_may_count_from_its_first_node() -> None:
     world = _world({"tier": "spot", "nodes": 4, "from_use": True, "changes": [{"at": LONG, "nodes": 0}]})
     world.advance(DAY)
     assert world.created("late").error.code == 0
-    assert _nodes(world, "late") == 4
+    assert world.count_nodes("late") == 4
     world.advance(LONG)
-    assert (_nodes(world, "late"), world.pool("late").status) == (0, Pool.RUNNING)
+    assert (world.count_nodes("late"), world.pool("late").status) == (0, Pool.RUNNING)
     assert world.created("later").error.code == 8
 
 
@@ -243,7 +226,7 @@ def test_an_ordinary_spot_pool_loses_no_more_nodes_than_are_taken() -> None:
     world.advance(LONG)
     _create_ordinary(world, "paid", 1)
     world.advance(DAY)
-    assert (_nodes(world, "spot"), _nodes(world, "paid")) == (2, 1)
+    assert (world.count_nodes("spot"), world.count_nodes("paid")) == (2, 1)
     assert world.pool("spot").status == Pool.RUNNING
 
 
@@ -251,7 +234,7 @@ def test_other_tiers_keep_what_they_have_above_a_lowered_bound() -> None:
     world = _world({"tier": "on-demand", "nodes": 8, "changes": [{"at": DAY, "nodes": 0}]})
     world.created(config={"spot": False})
     world.advance(DAY)
-    assert _nodes(world) == 4
+    assert world.count_nodes() == 4
     assert world.created("more", config={"spot": False}).error.code == 8
 
 
@@ -259,7 +242,7 @@ def test_a_spot_slice_whose_machines_are_taken_while_it_comes_up_fails() -> None
     world = _world({"tier": "spot", "nodes": 4, "changes": [{"at": 100, "nodes": 0}, {"at": DAY, "nodes": 4}]})
     done = world.created()
     world.advance(DAY)
-    assert (done.error.code, world.pool().status, _nodes(world)) == (8, Pool.ERROR, 0)
+    assert (done.error.code, world.pool().status, world.count_nodes()) == (8, Pool.ERROR, 0)
 
 
 def test_the_newest_pool_loses_its_machines_whichever_cluster_it_is_in() -> None:
@@ -289,13 +272,13 @@ def test_machines_that_a_caller_deletes_go_to_the_pool_that_waits() -> None:
     for name in ("old", "waits"):
         _create_ordinary(world, name, 2)
         world.advance(LONG)
-    (url,), (node, _) = world.pool("old").instance_group_urls, _record(world, "old").nodes
+    (url,), (node, _) = world.pool("old").instance_group_urls, world.record("old").nodes
     body = {"instances": [f"zones/{ZONE}/instances/{node}"]}
     InstanceGroups(world.gke.world, world.gke.growth).delete_instances(
         PROJECT, url.rsplit("/", 1)[-1], body, zone=ZONE
     )
     world.advance(LONG)
-    assert (_nodes(world, "old"), _nodes(world, "waits")) == (1, 1)
+    assert (world.count_nodes("old"), world.count_nodes("waits")) == (1, 1)
 
 
 def test_machines_of_a_broken_pool_of_a_reservation_are_free_when_it_is_deleted() -> None:
@@ -307,10 +290,10 @@ def test_machines_of_a_broken_pool_of_a_reservation_are_free_when_it_is_deleted(
     grow = _resize(world, "waits", 3)
     world.advance(LONG)
     assert "Specified reservation res-1 does not have" in world.operation(grow).error.message
-    assert _nodes(world, "waits") == 1
+    assert world.count_nodes("waits") == 1
     world.delete("broken")
     world.advance(LONG)
-    assert (_nodes(world, "waits"), world.pool("waits").status) == (3, Pool.RUNNING)
+    assert (world.count_nodes("waits"), world.pool("waits").status) == (3, Pool.RUNNING)
 
 
 def test_a_pool_that_a_fault_heals_waits_for_nothing_more() -> None:
@@ -318,28 +301,28 @@ def test_a_pool_that_a_fault_heals_waits_for_nothing_more() -> None:
     world.add_fault(switch="heal_after", seconds=100)
     _create_ordinary(world, "cpus", 3)
     world.advance(DAY + LONG)
-    assert (_nodes(world, "cpus"), world.pool("cpus").status) == (3, Pool.RUNNING)
+    assert (world.count_nodes("cpus"), world.pool("cpus").status) == (3, Pool.RUNNING)
 
 
 def test_flex_start_waits_without_nodes_until_the_whole_slice_fits() -> None:
     changes = [{"at": DAY, "nodes": 3}, {"at": 2 * DAY, "nodes": 4}]
     world = _world({"tier": "flex-start", "nodes": 0, "changes": changes})
-    assert world.created(config=FLEX, **EMPTY).error.code == 0
+    assert world.created(config=FLEX_START, **EMPTY).error.code == 0
     world.advance(DAY)
-    assert (world.pool().status, _nodes(world)) == (Pool.RUNNING, 0)
+    assert (world.pool().status, world.count_nodes()) == (Pool.RUNNING, 0)
     world.advance(DAY)
-    assert (world.pool().status, _nodes(world)) == (Pool.RUNNING, 4)
+    assert (world.pool().status, world.count_nodes()) == (Pool.RUNNING, 4)
 
 
 def test_flex_start_that_no_rule_covers_stays_empty_as_without_a_script() -> None:
     world = _world({"tier": "spot", "nodes": 0})
-    world.created(config=FLEX, **EMPTY)
-    assert _nodes(world) == 0
+    world.created(config=FLEX_START, **EMPTY)
+    assert world.count_nodes() == 0
 
 
 def test_a_pool_that_is_deleted_while_it_waits_gets_nothing() -> None:
     world = _world({"nodes": 0, "changes": [{"at": DAY, "nodes": 9}]})
-    world.created(config=FLEX, **EMPTY)
+    world.created(config=FLEX_START, **EMPTY)
     world.delete()
     world.advance(DAY)
     assert world.pools() == []
@@ -377,7 +360,7 @@ def test_no_story_uses_more_spot_machines_than_there_are_and_all_come_back(seed:
             <= ([8] + [each["nodes"] for each in changes if each["at"] <= now])[-1]
         )
     world.advance(DAY + LONG)
-    pools = [_record(world, row["pool"]) for row in world.gke.pools()]
+    pools = [world.record(row["pool"]) for row in world.gke.pools()]
     assert all((pool.short, len(pool.nodes)) == (0, pool.target) for pool in pools)
     assert all(len(pool.nodes) in (0, 4) for pool in pools if pool.shape.atomic)
     assert all(pool.status == (Pool.RUNNING if pool.nodes or not pool.failed else Pool.ERROR) for pool in pools)

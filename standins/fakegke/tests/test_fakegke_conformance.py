@@ -133,12 +133,6 @@ def test_a_zonal_cluster_is_spelled_with_zones_in_links(world: World) -> None:
     assert f"/zones/{ZONE}/clusters/{world.zonal}/nodePools/pool-1" in operation.target_link
 
 
-def test_the_deprecated_request_fields_still_work(world: World) -> None:
-    old = {"project_id": PROJECT, "zone": ZONE, "cluster_id": world.zonal}
-    world.client.create_node_pool(request={**old, "node_pool": slice_pool()})
-    assert world.client.get_node_pool(request={**old, "node_pool_id": "pool-1"}).name == "pool-1"
-
-
 def test_an_update_replaces_labels_as_a_whole_under_a_new_etag(world: World) -> None:
     world.created(config={"labels": {"a": "1", "b": "2"}})
     before = world.pool()

@@ -11,7 +11,16 @@ from standins.fakegke.errors import LostReply
 from standins.fakegke.faults.fault_rules import FaultPlan, parse_fault
 from standins.fakegke.model.node_events import NodesDown, NodeUp, PoolState
 from standins.fakegke.resource_names import ClusterName
-from standins.fakegke.tests.fakegke_worlds import LOCATION, LONG, PROJECT, InProcessWorld, cpu_pool, slice_pool
+from standins.fakegke.tests.fakegke_worlds import (
+    EMPTY,
+    FLEX_START,
+    LOCATION,
+    LONG,
+    PROJECT,
+    InProcessWorld,
+    cpu_pool,
+    slice_pool,
+)
 
 if TYPE_CHECKING:
     from standins.fakegke.model.node_events import Event
@@ -19,11 +28,6 @@ if TYPE_CHECKING:
 Pool = container_v1.NodePool.Status
 Operation = container_v1.Operation.Status
 Kind = container_v1.Operation.Type
-
-
-def _nodes(model: InProcessWorld, name: str = "pool-1") -> int:
-    cluster = model.gke.world.clusters[ClusterName(PROJECT, LOCATION, model.cluster)]
-    return len(cluster.pools[name].nodes)
 
 
 def _operations(model: InProcessWorld) -> list[container_v1.Operation]:
@@ -135,7 +139,7 @@ def test_outcome_decides_how_an_accepted_create_fails(
     assert (done.status, done.error.code) == (Operation.DONE, code)
     assert fragment in done.status_message
     assert (model.pool().status, model.pool().status_message) == (Pool.ERROR, done.status_message)
-    assert _nodes(model) == 0
+    assert model.count_nodes() == 0
 
 
 def test_outcome_can_be_for_one_tier_in_one_zone_only(model: InProcessWorld) -> None:
@@ -162,7 +166,7 @@ def test_a_partial_outcome_leaves_some_nodes_and_runs_with_error(model: InProces
     model.add_fault(switch="outcome", kind="partial", nodes=3)
     done = model.created()
     assert "Expected 4, running 3, transitioning 1" in done.status_message
-    assert (model.pool().status, _nodes(model)) == (Pool.RUNNING_WITH_ERROR, 3)
+    assert (model.pool().status, model.count_nodes()) == (Pool.RUNNING_WITH_ERROR, 3)
 
 
 def test_heal_after_makes_a_failed_pool_whole_without_an_operation(model: InProcessWorld) -> None:
@@ -172,7 +176,7 @@ def test_heal_after_makes_a_failed_pool_whole_without_an_operation(model: InProc
     assert model.pool().status == Pool.ERROR
     operations = len(_operations(model))
     model.advance(10_000)
-    assert (model.pool().status, list(model.pool().conditions), _nodes(model)) == (Pool.RUNNING, [], 4)
+    assert (model.pool().status, list(model.pool().conditions), model.count_nodes()) == (Pool.RUNNING, [], 4)
     assert len(_operations(model)) == operations
 
 
@@ -195,7 +199,7 @@ def test_delete_fails_leaves_the_pool_in_error_and_the_next_delete_succeeds(mode
     operation = model.delete()
     model.advance(LONG)
     assert model.operation(operation).error.code == 13
-    assert (model.pool().status, _nodes(model)) == (Pool.ERROR, 4)
+    assert (model.pool().status, model.count_nodes()) == (Pool.ERROR, 4)
     model.delete()
     model.advance(LONG)
     assert model.pools() == []
@@ -266,18 +270,16 @@ def test_byte_limit_refuses_one_pool_too_many(model: InProcessWorld) -> None:
 def test_late_nodes_come_after_the_operation_has_ended(model: InProcessWorld) -> None:
     model.add_fault(switch="late_nodes", nodes=3, seconds=10_000)
     model.created()
-    assert (model.pool().status, _nodes(model)) == (Pool.RUNNING, 1)
+    assert (model.pool().status, model.count_nodes()) == (Pool.RUNNING, 1)
     model.advance(10_000)
-    assert _nodes(model) == 4
+    assert model.count_nodes() == 4
 
 
 def test_flex_start_nodes_arrive_only_when_told(model: InProcessWorld) -> None:
-    fields = {"initial_node_count": 0, "autoscaling": {"enabled": True, "max_node_count": 4}}
-    config = {"spot": False, "flex_start": True}
-    model.created("never", config=config, **fields)
+    model.created("never", config=FLEX_START, **EMPTY)
     model.add_fault(switch="flex_start_arrives", seconds=100)
-    model.created("soon", config=config, **fields)
-    assert (_nodes(model, "never"), _nodes(model, "soon")) == (0, 4)
+    model.created("soon", config=FLEX_START, **EMPTY)
+    assert (model.count_nodes("never"), model.count_nodes("soon")) == (0, 4)
 
 
 def test_duration_fixes_how_long_creates_and_deletes_take(model: InProcessWorld) -> None:

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 
 from standins.fakegke.model.node_events import NodeUp
-from standins.fakegke.tests.fakegke_worlds import LONG, ZONE, InProcessWorld, cpu_pool
+from standins.fakegke.tests.compute_groups import Groups
+from standins.fakegke.tests.fakegke_worlds import LONG, InProcessWorld, cpu_pool
 
 if TYPE_CHECKING:
     from standins.fakegke.model.node_events import Event
@@ -89,58 +89,35 @@ def test_a_node_says_what_it_has_and_keeps_others_off() -> None:
     assert {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"} in node["spec"]["taints"]
 
 
-class Group:
-    """The one instance group of a served pool."""
-
-    def __init__(self, served: ServedWorld) -> None:
-        self.served = served
-        path = served.pool().instance_group_urls[0].partition("/compute/v1/")[2]
-        self.url = f"{served.rest}/compute/v1/{path}"
-
-    @property
-    def size(self) -> int:
-        return int(httpx.get(self.url).raise_for_status().json()["targetSize"])
-
-    @property
-    def names(self) -> list[str]:
-        rows = httpx.get(f"{self.served.rest}/admin/pools").json()["pools"]
-        (row,) = [row for row in rows if row["cluster"] == self.served.cluster]
-        return list(row["node_names"])
-
-    def delete(self, *names: str) -> httpx.Response:
-        instances = [f"zones/{ZONE}/instances/{name}" for name in names]
-        return httpx.post(f"{self.url}/deleteInstances", json={"instances": instances})
-
-
 @pytest.fixture
-def group(served: ServedWorld) -> Group:
+def group(served: ServedWorld) -> Groups:
     create(served, gpu_pool(initial_node_count=2))
     served.advance(LONG)
-    return Group(served)
+    return Groups(served)
 
 
-def test_a_resize_shows_in_the_group_and_not_in_the_pool_s_first_size(served: ServedWorld, group: Group) -> None:
+def test_a_resize_shows_in_the_group_and_not_in_the_pool_s_first_size(served: ServedWorld, group: Groups) -> None:
     served.client.set_node_pool_size({"name": f"{served.parent}/nodePools/pool-1", "node_count": 4})
     served.advance(LONG)
-    assert (group.size, len(group.names), served.pool().initial_node_count) == (4, 4, 2)
+    assert (group.read()["targetSize"], len(group.node_names()), served.pool().initial_node_count) == (4, 4, 2)
 
 
-def test_exactly_the_named_instances_go_and_the_group_is_smaller(group: Group) -> None:
-    goes, stays = group.names
-    assert group.delete(goes).json()["status"] == "DONE"
-    assert group.names == [stays]
-    assert group.size == 1
+def test_exactly_the_named_instances_go_and_the_group_is_smaller(group: Groups) -> None:
+    goes, stays = group.node_names()
+    assert group.delete([goes]).json()["status"] == "DONE"
+    assert group.node_names() == [stays]
+    assert group.read()["targetSize"] == 1
 
 
-def test_an_unknown_instance_is_refused_and_none_goes(group: Group) -> None:
-    answer = group.delete(group.names[0], "gke-no-such-node")
+def test_an_unknown_instance_is_refused_and_none_goes(group: Groups) -> None:
+    answer = group.delete([group.node_names()[0], "gke-no-such-node"])
     assert answer.status_code == 400
     assert "not a member" in answer.json()["error"]["message"]
-    assert group.size == 2
-    assert group.delete().status_code == 400
+    assert group.read()["targetSize"] == 2
+    assert group.delete([]).status_code == 400
 
 
-def test_the_instances_of_a_group_are_listed_with_what_it_does_to_them(group: Group) -> None:
-    rows = httpx.post(f"{group.url}/listManagedInstances").raise_for_status().json()["managedInstances"]
-    assert sorted(each["instance"].rpartition("/")[2] for each in rows) == group.names
+def test_the_instances_of_a_group_are_listed_with_what_it_does_to_them(group: Groups) -> None:
+    rows = group.instances()
+    assert sorted(each["instance"].rpartition("/")[2] for each in rows) == group.node_names()
     assert {(each["instanceStatus"], each["currentAction"]) for each in rows} == {("RUNNING", "NONE")}

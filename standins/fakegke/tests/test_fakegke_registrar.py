@@ -15,7 +15,7 @@ from google.cloud import container_v1
 from standins.fakegke.model.node_events import NodeUp
 from standins.fakegke.nodes.kubernetes_calls import KubernetesApi
 from standins.fakegke.nodes.registrar import Registrar
-from standins.fakegke.tests.fakegke_worlds import LONG, InProcessWorld, cpu_pool
+from standins.fakegke.tests.fakegke_worlds import LONG, InProcessWorld, cpu_pool, reserved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,12 +160,8 @@ def test_a_ready_slice_registers_its_hosts_with_labels_taints_and_capacity(stage
 
 
 def test_a_reserved_pool_labels_its_nodes_with_the_reservation(stage: Stage) -> None:
-    affinity = {
-        "consume_reservation_type": "SPECIFIC_RESERVATION",
-        "key": "compute.googleapis.com/reservation-name",
-        "values": ["projects/other/reservations/res-1"],
-    }
-    labels = stage.register(config={"spot": False, "reservation_affinity": affinity})[0]["metadata"]["labels"]
+    nodes = stage.register(config=reserved("projects/other/reservations/res-1"))
+    labels = nodes[0]["metadata"]["labels"]
     assert labels["cloud.google.com/reservation-name"] == "res-1"
     assert labels["cloud.google.com/reservation-project"] == "other"
     assert labels["cloud.google.com/gke-provisioning"] == "standard"

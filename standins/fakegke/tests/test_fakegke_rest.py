@@ -1,4 +1,4 @@
-"""What only REST shows: paths, JSON, error bodies, partial answers, v1beta1, cut connections."""
+"""What only REST shows: paths, JSON, error bodies, v1beta1, cut connections."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from standins.fakegke.errors import GkeError
-from standins.fakegke.skins.partial import select_fields
-from standins.fakegke.tests.fakegke_worlds import LOCATION, PROJECT, ZONE
+from standins.fakegke.tests.fakegke_worlds import ZONE
 
 if TYPE_CHECKING:
     from standins.fakegke.tests.fakegke_worlds import ServedWorld
@@ -80,22 +78,14 @@ def test_a_body_that_is_no_object_is_refused(served: ServedWorld, path: str, con
     assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
 
 
-def test_an_unknown_query_parameter_is_refused(served: ServedWorld) -> None:
-    assert httpx.get(_url(served), params={"filter": "x"}).status_code == 400
+@pytest.mark.parametrize("name", ["filter", "fields"])
+def test_an_unknown_query_parameter_is_refused(served: ServedWorld, name: str) -> None:
+    assert httpx.get(_url(served), params={name: "x"}).status_code == 400
 
 
 def test_an_unknown_path_is_an_html_404(served: ServedWorld) -> None:
     answer = httpx.get(f"{served.rest}/v1/nothing")
     assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=UTF-8")
-
-
-def test_a_zonal_cluster_answers_the_old_and_the_new_paths(served: ServedWorld) -> None:
-    old = f"{served.rest}/v1/projects/{PROJECT}/zones/{ZONE}/clusters/{served.zonal}/nodePools"
-    new = f"{served.rest}/v1/projects/{PROJECT}/locations/{ZONE}/clusters/{served.zonal}/nodePools"
-    assert httpx.post(old, json=BODY).status_code == 200
-    assert httpx.get(new).json() == httpx.get(old).json()
-    regional = f"{served.rest}/v1/projects/{PROJECT}/zones/{LOCATION}/clusters/{served.cluster}/nodePools"
-    assert httpx.get(regional).status_code == 404
 
 
 def test_v1beta1_accepts_keeps_and_shows_what_only_v1beta1_has(served: ServedWorld) -> None:
@@ -106,20 +96,6 @@ def test_v1beta1_accepts_keeps_and_shows_what_only_v1beta1_has(served: ServedWor
     shown = httpx.get(f"{_url(served, 'v1beta1')}/pool-1").json()
     assert shown["config"]["hostMaintenancePolicy"] == {"maintenanceInterval": "PERIODIC"}
     assert "hostMaintenancePolicy" not in httpx.get(f"{_url(served)}/pool-1").json()["config"]
-
-
-def test_partial_answers_hold_only_what_was_asked_for(served: ServedWorld) -> None:
-    httpx.post(_url(served), json=BODY)
-    listed = httpx.get(_url(served), params={"fields": "nodePools(name,status,config/labels)"}).json()
-    assert listed == {
-        "nodePools": [{"name": "pool-1", "status": "PROVISIONING", "config": {"labels": {"a": "b"}}}]
-    }
-
-
-@pytest.mark.parametrize("mask", ["nodePools(name", "a)", "a/", "a b;c", ",a"])
-def test_a_malformed_field_mask_is_refused(mask: str) -> None:
-    with pytest.raises(GkeError, match=r"fields"):
-        select_fields({"a": 1}, mask)
 
 
 def test_a_dropped_reply_cuts_the_connection(served: ServedWorld) -> None:

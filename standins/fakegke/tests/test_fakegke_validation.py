@@ -9,30 +9,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from standins.fakegke.model.machines import TPU_MACHINES, hosts_for
-from standins.fakegke.tests.fakegke_worlds import InProcessWorld, cpu_pool, slice_pool
+from standins.fakegke.tests.fakegke_worlds import (
+    EMPTY,
+    FLEX_START,
+    InProcessWorld,
+    cpu_pool,
+    reserved,
+    slice_pool,
+    specific_reservation,
+)
 
 if TYPE_CHECKING:
     from google.cloud import container_v1
 
 COMPACT = 1
-FLEX: dict[str, Any] = {
-    "initial_node_count": 0,
-    "autoscaling": {"enabled": True, "max_node_count": 4},
-    "config": {"spot": False, "flex_start": True},
-}
-
-
-def _specific(*values: str) -> dict[str, Any]:
-    key = "compute.googleapis.com/reservation-name"
-    return {"consume_reservation_type": "SPECIFIC_RESERVATION", "key": key, "values": list(values)}
+FLEX: dict[str, Any] = {**EMPTY, "config": FLEX_START}
 
 
 def _ironwood(policy: dict[str, Any]) -> container_v1.NodePool:
     return slice_pool(config={"machine_type": "tpu7x-standard-4t"}, placement_policy=policy)
-
-
-def _reserved(*names: str) -> container_v1.NodePool:
-    return slice_pool(config={"spot": False, "reservation_affinity": _specific(*names)})
 
 
 def _refusal_text(pool: container_v1.NodePool) -> str:
@@ -77,10 +72,13 @@ REFUSED: list[tuple[container_v1.NodePool, str]] = [
         "Auto_upgrade must be true when release_channel REGULAR is set.",
     ),
     (slice_pool(config={"preemptible": True}), "spot and preemptible exclude each other"),
-    (slice_pool(config={"reservation_affinity": _specific("res-1")}), "spot and reservation_affinity exclude"),
+    (
+        slice_pool(config={"reservation_affinity": specific_reservation("res-1")}),
+        "spot and reservation_affinity exclude",
+    ),
     (slice_pool(config={"flex_start": True}), "spot and flex_start exclude each other"),
-    (_reserved(), "Must be one value"),
-    (_reserved("a", "b"), "Must be one value"),
+    (slice_pool(config=reserved()), "Must be one value"),
+    (slice_pool(config=reserved("a", "b")), "Must be one value"),
     (
         slice_pool(
             config={"spot": False, "reservation_affinity": {"consume_reservation_type": "ANY_RESERVATION"}}
@@ -142,8 +140,8 @@ ACCEPTED: list[container_v1.NodePool] = [
     slice_pool(),
     slice_pool(placement_policy={"tpu_topology": "4x4"}),
     slice_pool(config={"labels": {"cloud.google.com/gke-tpu-topology": "4x4", "alpha.jobset.sigs.k8s.io/x": "y"}}),
-    _reserved("projects/p/reservations/r"),
-    _reserved("projects/p/reservations/r/reservationBlocks/b"),
+    slice_pool(config=reserved("projects/p/reservations/r")),
+    slice_pool(config=reserved("projects/p/reservations/r/reservationBlocks/b")),
     slice_pool(**FLEX),
     _ironwood({"policy_name": "projects/p/regions/us-east5/resourcePolicies/tpu-provisioner-2x2x4"}),
     slice_pool(initial_node_count=1, placement_policy={}),
@@ -202,24 +200,24 @@ def test_hosts_of_a_topology_are_exact_or_none(machine: str, topology: str, host
 def test_known_reservations_are_the_only_ones_and_hold_only_so_many_machines() -> None:
     elsewhere = {"name": "res-2", "zone": "us-east5-a"}
     model = InProcessWorld({"reservations": [{"name": "res-1", "machines": 6}, elsewhere]})
-    reserved = {"spot": False, "reservation_affinity": _specific("res-1")}
-    unknown = {"spot": False, "reservation_affinity": _specific("res-2")}
-    assert model.created("first", config=reserved).error.code == 0
-    full = model.created("second", config=reserved)
+    known = reserved("res-1")
+    unknown = reserved("res-2")
+    assert model.created("first", config=known).error.code == 0
+    full = model.created("second", config=known)
     assert "Specified reservation res-1 does not have available resources" in full.error.message
     missing = model.created("third", config=unknown)
     assert missing.error.message == "Specified reservations [res-2] do not exist."
     model.delete("first")
     model.advance(700)
-    assert model.created("fourth", config=reserved).error.code == 0
+    assert model.created("fourth", config=known).error.code == 0
 
 
 def test_a_broken_pool_that_was_granted_machines_keeps_them() -> None:
     model = InProcessWorld({"reservations": [{"name": "res-1", "machines": 4}]})
-    reserved = {"spot": False, "reservation_affinity": _specific("res-1")}
+    known = reserved("res-1")
     model.add_fault(switch="outcome", kind="internal", pool="broken")
-    model.created("broken", config=reserved)
-    assert model.created("starved", config=reserved).error.code == 8
+    model.created("broken", config=known)
+    assert model.created("starved", config=known).error.code == 8
 
 
 def test_policies_can_be_listed_in_the_scenario() -> None:

@@ -1,4 +1,4 @@
-"""One subscription's undelivered and unacknowledged messages: leases, retries, order, retention.
+"""One subscription's undelivered and unacknowledged messages: leases, retries, retention.
 
 It knows nothing of names, filters or topics: the subscription puts in what matched, and is asked
 through `forward` whether a message that has failed too often has found another home.
@@ -7,11 +7,11 @@ through `forward` whether a message that has failed too often has found another 
 from __future__ import annotations
 
 import heapq
-import random
+import secrets
 from collections import deque
 from typing import TYPE_CHECKING
 
-from standins.pubsub.model.entries import Delivery, Entry, KeyLine, State
+from standins.pubsub.model.entries import Delivery, Entry, State
 from standins.pubsub.model.errors import invalid
 from standins.pubsub.model.rules import Counters, Rules
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from standins.pubsub.model.published import Message
-
-REORDER_WINDOW = 10
 
 
 class Backlog:
@@ -36,26 +34,22 @@ class Backlog:
         *,
         clock: Callable[[], float],
         forward: Callable[[Entry], bool],
-        rng: random.Random | None = None,
     ) -> None:
         self.rules = rules
         self.counters = Counters()
         self.outstanding = 0
         self._clock = clock
         self._forward = forward
-        self._rng = rng or random.Random(1)
-        self._tag = f"{self._rng.randrange(1 << 32):08x}"
+        self._tag = secrets.token_hex(4)
         self._next_number = 1
         self._clear()
 
     def _clear(self) -> None:
         self._entries: dict[int, Entry] = {}
-        self._lines: dict[str, KeyLine] = {}
         self._ready: list[tuple[float, int]] = []
         self._delayed: list[tuple[float, int]] = []
         self._leases: list[tuple[float, int, int]] = []
         self._retained: deque[Message] = deque()
-        self._acked_in_line = 0
         self.outstanding = 0
 
     # --- asking -----------------------------------------------------------------------------------
@@ -63,25 +57,18 @@ class Backlog:
     @property
     def unacknowledged(self) -> int:
         """Return how many messages are waiting or handed out."""
-        return len(self._entries) - self._acked_in_line
+        return len(self._entries)
 
     def pending(self) -> list[Message]:
-        """Return the unacknowledged messages, oldest first, each once."""
-        alive = (entry.message for entry in self._entries.values() if entry.state is not State.ACKED)
-        return _unique(alive)
+        """Return the unacknowledged messages, oldest first."""
+        return [entry.message for entry in self._entries.values()]
 
     def retained(self) -> list[Message]:
-        """Return the acknowledged messages that are still kept, oldest first."""
+        """Return the acknowledged messages that are still kept."""
         oldest = self._clock() - self.rules.retention_seconds
         while self._retained and self._retained[0].publish_time < oldest:
             self._retained.popleft()
-        in_line = (entry.message for entry in self._entries.values() if entry.state is State.ACKED)
-        return _unique([*self._retained, *(in_line if self.rules.retain_acked else ())])
-
-    def holds_lease(self, ack_id: str) -> bool:
-        """Return whether the delivery that an ack id names is still outstanding."""
-        found = self._find(ack_id)
-        return found is not None and found[0].state is State.LEASED and found[0].delivery == found[1]
+        return list(self._retained)
 
     def next_event_at(self) -> float | None:
         """Return when a lease ends or a delayed message is available, if nothing else happens."""
@@ -94,47 +81,23 @@ class Backlog:
 
     # --- putting in and handing out ---------------------------------------------------------------
 
-    def add(self, message: Message, *, delay_seconds: float = 0.0) -> None:
-        """Take in a message, available after a delay."""
+    def add(self, message: Message) -> None:
+        """Take in a message."""
         now = self._clock()
-        entry = Entry(self._next_number, message, added_at=now, available_at=now + delay_seconds)
+        entry = Entry(self._next_number, message, added_at=now, available_at=now)
         self._next_number += 1
         self._entries[entry.number] = entry
-        line = self._line_of(entry)
-        if line is not None:
-            line.entries.append(entry)
         self._offer(entry)
 
-    def lease(
-        self,
-        *,
-        limit: int,
-        deadline_seconds: float,
-        one_per_key: bool = False,
-        max_bytes: int | None = None,
-        reorder: float = 0.0,
-    ) -> list[Delivery]:
-        """Hand out up to `limit` available messages, each for `deadline_seconds` real seconds.
-
-        Of an ordering key, one batch at a time is outstanding, or one message with `one_per_key`.
-        `max_bytes` stops before it is exceeded, but never before the first message. `reorder` is
-        the chance of picking another waiting message than the oldest.
-        """
+    def lease(self, *, limit: int, deadline_seconds: float) -> list[Delivery]:
+        """Hand out up to `limit` available messages, each for `deadline_seconds` real seconds."""
         self.settle()
         until = self._clock() + deadline_seconds
         batch: list[Delivery] = []
-        room = max_bytes
-        while len(batch) < limit:
-            entry = self._take_ready(reorder)
-            if entry is None:
-                break
-            run = self._run_from(entry, 1 if one_per_key else limit - len(batch))
-            sizes = [len(member.message.data) for member in run]
-            if room is not None and batch and sizes[0] > room:
-                self._offer(entry)
-                break
-            batch += [self._hand_out(member, until) for member in run]
-            room = None if room is None else room - sum(sizes)
+        while self._ready and len(batch) < limit:
+            token = heapq.heappop(self._ready)
+            if self._is_current(token):
+                batch.append(self._hand_out(self._entries[token[1]], until))
         return batch
 
     def replace(self, pending: Iterable[Message], retained: Iterable[Message]) -> None:
@@ -147,52 +110,30 @@ class Backlog:
 
     # --- what becomes of a delivery ---------------------------------------------------------------
 
-    def acknowledge(self, ack_id: str) -> bool:
-        """Settle a delivery for good.
-
-        Return False for an ack id that no longer stands for anything.
-
-        A late acknowledgement, after the lease has ended, still counts, except where order or
-        exactly-once delivery was asked for: there the message has another delivery by then.
-        """
+    def acknowledge(self, ack_id: str) -> None:
+        """Settle a delivery for good. A late acknowledgement, after the lease has ended, counts."""
         self.settle()
-        found = self._find(ack_id)
-        if found is None:
-            return False
-        entry, delivery = found
-        strict = self.rules.exactly_once or self._line_of(entry) is not None
-        if entry.state is State.ACKED or (strict and not self.holds_lease(ack_id)):
-            return False
-        if delivery > entry.delivery:
-            return False
+        entry, delivery = self._find(ack_id)
+        if entry is None or delivery > entry.delivery:
+            return
         self.counters.acked += 1
-        self._release(entry)
-        self._settle_acked(entry)
-        return True
+        self._remove(entry)
+        if self.rules.retain_acked:
+            self._retained.append(entry.message)
 
-    def extend(self, ack_id: str, seconds: float) -> bool:
-        """Let a delivery's lease end `seconds` real seconds from now.
+    def extend(self, ack_id: str, seconds: float) -> None:
+        """Let a delivery's lease end `seconds` real seconds from now, if it is outstanding."""
+        entry = self._outstanding(ack_id)
+        if entry is not None:
+            entry.deadline = self._clock() + seconds
+            heapq.heappush(self._leases, (entry.deadline, entry.number, entry.delivery))
 
-        Return False when it is not outstanding.
-        """
-        self.settle()
-        found = self._find(ack_id)
-        if found is None or not self.holds_lease(ack_id):
-            return False
-        entry = found[0]
-        entry.deadline = self._clock() + seconds
-        heapq.heappush(self._leases, (entry.deadline, entry.number, entry.delivery))
-        return True
-
-    def refuse(self, ack_id: str) -> bool:
-        """Take a delivery back as failed (a nack); return False when it is not outstanding."""
-        self.settle()
-        found = self._find(ack_id)
-        if found is None or not self.holds_lease(ack_id):
-            return False
-        self.counters.nacked += 1
-        self._fail(found[0])
-        return True
+    def refuse(self, ack_id: str) -> None:
+        """Take a delivery back as failed (a nack), if it is outstanding."""
+        entry = self._outstanding(ack_id)
+        if entry is not None:
+            self.counters.nacked += 1
+            self._fail(entry)
 
     def settle(self) -> bool:
         """Let time act: end leases, release delayed messages, drop old messages.
@@ -214,12 +155,18 @@ class Backlog:
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _find(self, ack_id: str) -> tuple[Entry, int] | None:
+    def _find(self, ack_id: str) -> tuple[Entry | None, int]:
+        """Return the entry that an ack id names, None when it is settled, and which delivery."""
         tag, number, delivery = (*ack_id.split("."), "", "", "")[:3]
         if tag != self._tag or not (number.isdecimal() and delivery.isdecimal()):
             raise invalid("ack_ids", ack_id, "an ack id that this subscription has handed out")
-        entry = self._entries.get(int(number))
-        return None if entry is None else (entry, int(delivery))
+        return self._entries.get(int(number)), int(delivery)
+
+    def _outstanding(self, ack_id: str) -> Entry | None:
+        """Return the entry that an ack id names, if that delivery of it still has its lease."""
+        self.settle()
+        entry, delivery = self._find(ack_id)
+        return entry if entry and (entry.state, entry.delivery) == (State.LEASED, delivery) else None
 
     def _leased(self, token: tuple[float, int, int]) -> Entry | None:
         """Return the entry whose present lease a token of the lease heap stands for."""
@@ -229,55 +176,13 @@ class Backlog:
             return entry
         return None
 
-    def _line_of(self, entry: Entry) -> KeyLine | None:
-        key = entry.message.ordering_key
-        if not self.rules.ordered or not key:
-            return None
-        return self._lines.setdefault(key, KeyLine())
-
     def _offer(self, entry: Entry) -> None:
-        """Queue an entry, or of a keyed one the entry whose turn it is."""
-        line = self._line_of(entry)
-        turn = entry if line is None else line.first_waiting()
-        if turn is None:
-            return
-        heap = self._ready if turn.available_at <= self._clock() else self._delayed
-        heapq.heappush(heap, (turn.available_at, turn.number))
+        heap = self._ready if entry.available_at <= self._clock() else self._delayed
+        heapq.heappush(heap, (entry.available_at, entry.number))
 
     def _is_current(self, token: tuple[float, int]) -> bool:
         entry = self._entries.get(token[1])
-        if entry is None or entry.state is not State.WAITING or entry.available_at != token[0]:
-            return False
-        line = self._line_of(entry)
-        return line is None or line.first_waiting() is entry
-
-    def _take_ready(self, reorder: float) -> Entry | None:
-        wanted = REORDER_WINDOW if reorder and self._rng.random() < reorder else 1
-        tokens: list[tuple[float, int]] = []
-        while self._ready and len(tokens) < wanted:
-            token = heapq.heappop(self._ready)
-            if self._is_current(token) and token not in tokens:
-                tokens.append(token)
-        if not tokens:
-            return None
-        chosen = tokens.pop(self._rng.randrange(len(tokens)))
-        for token in tokens:
-            heapq.heappush(self._ready, token)
-        return self._entries[chosen[1]]
-
-    def _run_from(self, entry: Entry, limit: int) -> list[Entry]:
-        """Return the entry, and of a keyed one the available entries that follow it, in order."""
-        line = self._line_of(entry)
-        if line is None:
-            return [entry]
-        run: list[Entry] = []
-        for member in line.entries:
-            if member.state is State.ACKED:
-                continue
-            if len(run) == limit or member.available_at > self._clock():
-                break
-            run.append(member)
-        return run
+        return entry is not None and (entry.state, entry.available_at) == (State.WAITING, token[0])
 
     def _hand_out(self, entry: Entry, until: float) -> Delivery:
         entry.state = State.LEASED
@@ -285,44 +190,13 @@ class Backlog:
         entry.deadline = until
         self.outstanding += 1
         self.counters.delivered += 1
-        line = self._line_of(entry)
-        if line is not None:
-            line.outstanding += 1
         heapq.heappush(self._leases, (until, entry.number, entry.delivery))
         return Delivery(f"{self._tag}.{entry.number}.{entry.delivery}", entry.message, entry.failures + 1)
 
     def _release(self, entry: Entry) -> None:
-        if entry.state is not State.LEASED:
-            return
-        entry.state = State.WAITING
-        self.outstanding -= 1
-        line = self._line_of(entry)
-        if line is not None:
-            line.outstanding -= 1
-
-    def _settle_acked(self, entry: Entry) -> None:
-        line = self._line_of(entry)
-        if line is None:
-            self._keep_acked(entry)
-            return
-        entry.state = State.ACKED
-        self._acked_in_line += 1
-        self._advance(entry.message.ordering_key, line)
-
-    def _advance(self, key: str, line: KeyLine) -> None:
-        """Let go of the acknowledged head of a line and offer whose turn it is then."""
-        while line.entries and line.entries[0].state is State.ACKED:
-            self._acked_in_line -= 1
-            self._keep_acked(line.entries.popleft())
-        if line.entries:
-            self._offer(line.entries[0])
-        else:
-            del self._lines[key]
-
-    def _keep_acked(self, entry: Entry) -> None:
-        del self._entries[entry.number]
-        if self.rules.retain_acked:
-            self._retained.append(entry.message)
+        if entry.state is State.LEASED:
+            entry.state = State.WAITING
+            self.outstanding -= 1
 
     def _fail(self, entry: Entry) -> None:
         """Count a nack or an expiry.
@@ -337,30 +211,11 @@ class Backlog:
             self._remove(entry)
             return
         entry.available_at = self._clock() + self.rules.backoff_seconds(entry.failures)
-        line = self._line_of(entry)
-        if line is not None:
-            self._rewind(line, entry)
         self._offer(entry)
-
-    def _rewind(self, line: KeyLine, entry: Entry) -> None:
-        """Make every later entry of the key wait again, even an acknowledged one.
-
-        Source: https://cloud.google.com/pubsub/docs/ordering
-        """
-        for later in line.followers(entry):
-            if later.state is State.ACKED:
-                self._acked_in_line -= 1
-            self._release(later)
-            later.state = State.WAITING
 
     def _remove(self, entry: Entry) -> None:
         self._release(entry)
         del self._entries[entry.number]
-        key = entry.message.ordering_key
-        line = self._line_of(entry)
-        if line is not None:
-            line.entries.remove(entry)
-            self._advance(key, line)
 
     def _drop_old(self, now: float) -> bool:
         """Drop messages past their retention, which a replay starts anew.
@@ -372,13 +227,7 @@ class Backlog:
             entry = next(iter(self._entries.values()))
             if entry.added_at + self.rules.retention_seconds > now:
                 break
-            self.counters.dropped += entry.state is not State.ACKED
-            self._acked_in_line -= entry.state is State.ACKED
+            self.counters.dropped += 1
             self._remove(entry)
             dropped = True
         return dropped
-
-
-def _unique(messages: Iterable[Message]) -> list[Message]:
-    by_number = {message.number: message for message in messages}
-    return [by_number[number] for number in sorted(by_number)]

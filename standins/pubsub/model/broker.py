@@ -6,13 +6,11 @@ waits. Single-threaded by design: the caller serialises.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from standins.pubsub.model import seek as replay
-from standins.pubsub.model.errors import BrokerError, Code, already_exists, invalid, not_found
-from standins.pubsub.model.faults import Faults
+from standins.pubsub.model.errors import already_exists, invalid, not_found
 from standins.pubsub.model.published import Draft, Message, check_drafts
 from standins.pubsub.model.resource_names import DELETED_TOPIC, check_name
 from standins.pubsub.model.subscription import Subscription
@@ -28,20 +26,17 @@ Listener = Callable[[str], None]
 class Broker:
     """Be one Pub/Sub service, for every project that is named.
 
-    `clock` returns Unix seconds; every duration of the API is divided by `speed`; `seed` rules the
-    faults.
+    `clock` returns Unix seconds; every duration of the API is divided by `speed`.
     """
 
-    def __init__(self, *, clock: Callable[[], float], speed: float = 1.0, seed: int = 1) -> None:
+    def __init__(self, *, clock: Callable[[], float], speed: float = 1.0) -> None:
         if speed <= 0:
             raise invalid("speed", speed, "a number above zero")
         self.clock = clock
         self.speed = speed
-        self.faults = Faults()
         self.topics: dict[str, Topic] = {}
         self.subscriptions: dict[str, Subscription] = {}
         self.snapshots: dict[str, replay.Snapshot] = {}
-        self._rng = random.Random(seed)
         self._last_number = 0
         self._listeners: list[Listener] = []
 
@@ -113,16 +108,9 @@ class Broker:
         )
         topic.published.append(message)
         for subscription in self.subscriptions_of(topic.name):
-            if subscription.offer(message, copies=self._copies(subscription), delay_seconds=self._delay()):
+            if subscription.offer(message):
                 self._tell(subscription.name)
         return message
-
-    def _copies(self, subscription: Subscription) -> int:
-        may_repeat = self.faults.duplicate > 0 and not subscription.terms.exactly_once
-        return 2 if may_repeat and self._rng.random() < self.faults.duplicate else 1
-
-    def _delay(self) -> float:
-        return self._rng.uniform(0, self.faults.delay_seconds) / self.speed if self.faults.delay_seconds else 0.0
 
     def _forward(self, topic_name: str, draft: Draft) -> bool:
         topic = self.topics.get(topic_name)
@@ -149,7 +137,6 @@ class Broker:
             terms,
             clock=self.clock,
             speed=self.speed,
-            rng=random.Random(self._rng.random()),
             forward=self._forward,
         )
         self._tell(name)
@@ -165,7 +152,6 @@ class Broker:
         for field, old, new in (
             ("topic", before.topic, terms.topic),
             ("filter", before.filter_text, terms.filter_text),
-            ("enable_message_ordering", before.ordered, terms.ordered),
         ):
             if old != new:
                 raise invalid(field, new, f"the value it was created with, {old!r}: the field is immutable")
@@ -191,81 +177,46 @@ class Broker:
         del self.subscriptions[name]
         self._tell(name)
 
-    def detach_subscription(self, name: str) -> None:
-        """Detach a subscription from its topic: its backlog is dropped, later pulls fail.
-
-        Raises NOT_FOUND.
-        """
-        self.subscription(name).detach()
-        self._tell(name)
-
     # --- delivery ---------------------------------------------------------------------------------
 
-    def pull(
-        self,
-        name: str,
-        *,
-        limit: int,
-        lease_seconds: float | None = None,
-        one_per_key: bool = False,
-        max_bytes: int | None = None,
-    ) -> list[Delivery]:
-        """Hand out up to `limit` messages for `lease_seconds`.
+    def pull(self, name: str, *, limit: int) -> list[Delivery]:
+        """Hand out up to `limit` messages, each for the subscription's ack deadline.
 
-        The seconds are virtual; the default is the subscription's ack deadline.
-
-        Raises NOT_FOUND, INVALID_ARGUMENT for a limit below 1, or FAILED_PRECONDITION when
-        detached.
+        Raises NOT_FOUND, or INVALID_ARGUMENT for a limit below 1.
         """
-        subscription = self._deliverable(name)
+        subscription = self.subscription(name)
         if limit < 1:
             raise invalid("max_messages", limit, "1 or more")
-        batch = subscription.backlog.lease(
-            limit=limit,
-            deadline_seconds=subscription.lease_seconds(lease_seconds),
-            one_per_key=one_per_key,
-            max_bytes=max_bytes,
-            reorder=self.faults.reorder,
-        )
+        batch = subscription.backlog.lease(limit=limit, deadline_seconds=subscription.lease_seconds())
         if batch:
             self._tell(name)
         return batch
 
     def acknowledge(self, name: str, ack_ids: Sequence[str]) -> None:
-        """Settle deliveries for good.
+        """Settle deliveries for good; stale ack ids are ignored.
 
-        Stale ack ids are ignored, except that exactly-once refuses them.
-
-        Raises NOT_FOUND, INVALID_ARGUMENT for an id that is none, or listing `ack_failures`.
+        Raises NOT_FOUND, or INVALID_ARGUMENT for an id that is none.
         """
-        subscription = self._deliverable(name)
-        stale = [ack_id for ack_id in ack_ids if not subscription.backlog.acknowledge(ack_id)]
+        subscription = self.subscription(name)
+        for ack_id in ack_ids:
+            subscription.backlog.acknowledge(ack_id)
         self._tell(name)
-        _refuse_stale(subscription, stale)
 
     def modify_ack_deadline(self, name: str, ack_ids: Sequence[str], seconds: int) -> None:
         """Let leases end `seconds` (virtual) from now; 0 is a nack.
 
         Stale ids as in `acknowledge`.
         """
-        subscription = self._deliverable(name)
+        subscription = self.subscription(name)
         if not 0 <= seconds <= MAX_ACK_DEADLINE_SECONDS:
             raise invalid("ack_deadline_seconds", seconds, f"0 to {MAX_ACK_DEADLINE_SECONDS} seconds")
         backlog = subscription.backlog
-        real_seconds = subscription.lease_seconds(seconds)
-        stale = [
-            ack_id
-            for ack_id in ack_ids
-            if not (backlog.refuse(ack_id) if seconds == 0 else backlog.extend(ack_id, real_seconds))
-        ]
+        for ack_id in ack_ids:
+            if seconds == 0:
+                backlog.refuse(ack_id)
+            else:
+                backlog.extend(ack_id, subscription.lease_seconds(seconds))
         self._tell(name)
-        _refuse_stale(subscription, stale)
-
-    def _deliverable(self, name: str) -> Subscription:
-        subscription = self.subscription(name)
-        if subscription.detached:
-            raise BrokerError(Code.FAILED_PRECONDITION, f"Subscription {name} is detached from its topic.")
-        return subscription
 
     def settle(self) -> None:
         """Let time act on every subscription."""
@@ -310,7 +261,7 @@ class Broker:
 
         Raises NOT_FOUND or INVALID_ARGUMENT.
         """
-        subscription = self._deliverable(name)
+        subscription = self.subscription(name)
         topic = self.topics.get(subscription.topic)
         now = self.clock()
         if snapshot is not None:
@@ -320,12 +271,3 @@ class Broker:
         else:
             raise invalid("target", "", "a time or a snapshot")
         self._tell(name)
-
-
-def _refuse_stale(subscription: Subscription, stale: list[str]) -> None:
-    if stale and subscription.terms.exactly_once:
-        raise BrokerError(
-            Code.INVALID_ARGUMENT,
-            "Some acknowledgement ids in the request were invalid: they have expired or are malformed.",
-            ack_failures=dict.fromkeys(stale, "PERMANENT_FAILURE_INVALID_ACK_ID"),
-        )

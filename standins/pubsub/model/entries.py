@@ -1,6 +1,4 @@
-"""The pieces that a subscription's backlog is made of.
-
-An entry, a delivery, the line of one ordering key.
+"""The pieces that a subscription's backlog is made of: an entry, a delivery.
 
 Nothing here decides when something happens; `backlog` does.
 """
@@ -8,8 +6,7 @@ Nothing here decides when something happens; `backlog` does.
 from __future__ import annotations
 
 import enum
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,14 +14,10 @@ if TYPE_CHECKING:
 
 
 class State(enum.Enum):
-    """Name where an entry stands.
-
-    ACKED entries linger only behind an unacknowledged one of the same key.
-    """
+    """Name where an entry stands."""
 
     WAITING = "waiting"
     LEASED = "leased"
-    ACKED = "acked"
 
 
 @dataclass(slots=True)
@@ -55,21 +48,3 @@ class Delivery:
     ack_id: str
     message: Message
     attempt: int
-
-
-@dataclass(slots=True)
-class KeyLine:
-    """Hold the entries of one ordering key in publish order, and how many are handed out."""
-
-    entries: deque[Entry] = field(default_factory=deque)
-    outstanding: int = 0
-
-    def first_waiting(self) -> Entry | None:
-        """Return the entry whose turn it is, or None while any entry of the key is handed out."""
-        if self.outstanding:
-            return None
-        return next((entry for entry in self.entries if entry.state is State.WAITING), None)
-
-    def followers(self, entry: Entry) -> list[Entry]:
-        """Return the entries behind the given one."""
-        return [other for other in self.entries if other.number > entry.number]

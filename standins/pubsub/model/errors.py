@@ -29,16 +29,12 @@ class Code(enum.Enum):
 
 
 class BrokerError(Exception):
-    """Say why a request was refused.
+    """Say why a request was refused: a canonical code and a sentence."""
 
-    A canonical code, a sentence, and per-ack-id reasons where there are any.
-    """
-
-    def __init__(self, code: Code, text: str, *, ack_failures: dict[str, str] | None = None) -> None:
+    def __init__(self, code: Code, text: str) -> None:
         super().__init__(text)
         self.code = code
         self.text = text
-        self.ack_failures = ack_failures or {}
 
 
 def invalid(field: str, value: object, valid: str) -> BrokerError:

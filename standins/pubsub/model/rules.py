@@ -19,8 +19,6 @@ class Rules:
     All seconds are real ones, already divided by the broker's speed.
     """
 
-    ordered: bool = False
-    exactly_once: bool = False
     retain_acked: bool = False
     retention_seconds: float = 7 * 86_400.0
     retry: RetryPolicy | None = None

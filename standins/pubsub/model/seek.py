@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from standins.pubsub.model.errors import BrokerError, Code, invalid
+from standins.pubsub.model.resource_names import DELETED_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +42,7 @@ def take_snapshot(
     Raises:
         BrokerError: FAILED_PRECONDITION if it would expire within the hour, or the topic is gone.
     """
-    if not subscription.attached:
+    if subscription.topic == DELETED_TOPIC:
         raise BrokerError(Code.FAILED_PRECONDITION, f"Subscription {subscription.name} has no topic to snapshot.")
     pending = subscription.backlog.pending()
     age = (now - pending[0].publish_time) * speed if pending else 0.0

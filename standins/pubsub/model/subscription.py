@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 from standins.pubsub.model.backlog import Backlog
 from standins.pubsub.model.filters import Filter, parse_filter
 from standins.pubsub.model.published import Draft, Message
-from standins.pubsub.model.resource_names import DELETED_TOPIC, identifier_of, project_of
+from standins.pubsub.model.resource_names import identifier_of, project_of
 from standins.pubsub.model.rules import Rules
 
 if TYPE_CHECKING:
-    import random
-
     from standins.pubsub.model.entries import Entry
     from standins.pubsub.model.terms import SubscriptionTerms
 
@@ -37,23 +35,16 @@ class Subscription:
         *,
         clock: Callable[[], float],
         speed: float,
-        rng: random.Random,
         forward: Forward,
     ) -> None:
         self.name = name
         self.topic = terms.topic
-        self.detached = False
         self.filtered = 0
         self.terms = terms
         self._filter: Filter = parse_filter(terms.filter_text)
         self._speed = speed
         self._forward = forward
-        self.backlog = Backlog(rules_of(terms, speed), clock=clock, forward=self._forward_entry, rng=rng)
-
-    @property
-    def attached(self) -> bool:
-        """Return whether messages still arrive: neither detached nor its topic deleted."""
-        return not self.detached and self.topic != DELETED_TOPIC
+        self.backlog = Backlog(rules_of(terms, speed), clock=clock, forward=self._forward_entry)
 
     def lease_seconds(self, seconds: float | None = None) -> float:
         """Return the real seconds of a lease; the default is the subscription's ack deadline."""
@@ -64,20 +55,13 @@ class Subscription:
         self.terms = terms
         self.backlog.rules = rules_of(terms, self._speed)
 
-    def offer(self, message: Message, *, copies: int = 1, delay_seconds: float = 0.0) -> bool:
+    def offer(self, message: Message) -> bool:
         """Take in a message if the filter matches, else count it as acknowledged by the service."""
         if not self._filter.matches(message.attributes):
             self.filtered += 1
             return False
-        for _ in range(copies):
-            self.backlog.add(message, delay_seconds=delay_seconds)
+        self.backlog.add(message)
         return True
-
-    def detach(self) -> None:
-        """Drop everything and deliver nothing more."""
-        self.detached = True
-        self.topic = DELETED_TOPIC
-        self.backlog.replace([], [])
 
     def wanted(self, messages: list[Message]) -> list[Message]:
         """Return those messages that the filter lets through."""
@@ -99,8 +83,6 @@ class Subscription:
 def rules_of(terms: SubscriptionTerms, speed: float) -> Rules:
     """Return the backlog's rules that a subscription's terms mean at a speed."""
     return Rules(
-        ordered=terms.ordered,
-        exactly_once=terms.exactly_once,
         retain_acked=terms.retain_acked,
         retention_seconds=terms.retention_seconds / speed,
         retry=terms.retry,

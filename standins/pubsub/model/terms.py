@@ -74,8 +74,6 @@ class PushTerms:
     endpoint: str
     oidc_email: str = ""
     oidc_audience: str = ""
-    unwrapped: bool = False
-    write_metadata: bool = False
 
     def check(self) -> None:
         """Accept an http or https endpoint."""
@@ -106,8 +104,6 @@ class SubscriptionTerms:
     topic: str
     ack_deadline_seconds: int = MIN_ACK_DEADLINE_SECONDS
     filter_text: str = ""
-    ordered: bool = False
-    exactly_once: bool = False
     retain_acked: bool = False
     retention_seconds: float = DEFAULT_RETENTION_SECONDS
     expiration_seconds: float | None = DEFAULT_EXPIRATION_SECONDS
@@ -134,8 +130,6 @@ class SubscriptionTerms:
         for policy in (self.retry, self.dead_letter, self.push):
             if policy is not None:
                 policy.check()
-        if self.exactly_once and self.push is not None:
-            raise invalid("enable_exactly_once_delivery", True, "false on a push subscription")  # noqa: FBT003  # shown
 
     def _check_expiration(self) -> None:
         if self.expiration_seconds is None:

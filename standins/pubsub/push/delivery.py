@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from standins.pubsub.model.errors import BrokerError
-from standins.pubsub.push.envelope import envelope_of
+from standins.pubsub.push.envelope import body_of
 from standins.pubsub.push.window import PushWindow
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ class PushTools:
     bells: Bells
     client: httpx.AsyncClient
     signer: TokenSigner
-    omit_empty_data: bool = False
 
 
 class PushSender:
@@ -51,7 +50,7 @@ class PushSender:
 
     def _notice(self, name: str) -> None:
         subscription = self._tools.broker.subscriptions.get(name)
-        if subscription is None or subscription.terms.push is None or subscription.detached:
+        if subscription is None or subscription.terms.push is None:
             return
         present = self._pushers.get(name)
         if present is not None and not present.task.done():
@@ -74,7 +73,7 @@ class PushSender:
 
 
 class Pusher:
-    """Push a subscription's messages until it is deleted, detached or a pull subscription."""
+    """Push a subscription's messages until it is deleted or a pull subscription."""
 
     def __init__(self, name: str, tools: PushTools) -> None:
         self.name = name
@@ -95,7 +94,7 @@ class Pusher:
         broker = self._tools.broker
         while True:
             subscription = broker.subscriptions.get(self.name)
-            if subscription is None or subscription.terms.push is None or subscription.detached:
+            if subscription is None or subscription.terms.push is None:
                 return
             pause = self._window.resume_at - broker.clock()
             if pause <= 0:
@@ -106,7 +105,7 @@ class Pusher:
         room = self._window.size - len(self._under_way)
         if room < 1:
             return
-        for delivery in self._tools.broker.pull(self.name, limit=room, one_per_key=True):
+        for delivery in self._tools.broker.pull(self.name, limit=room):
             task = asyncio.create_task(self._push(subscription, delivery))
             self._under_way.add(task)
             task.add_done_callback(self._finish)
@@ -147,14 +146,14 @@ class Pusher:
         push = subscription.terms.push
         if push is None:
             raise httpx.InvalidURL(f"{self.name} is no push subscription any more")
-        envelope = envelope_of(delivery, subscription, omit_empty_data=self._tools.omit_empty_data)
-        headers = dict(envelope.headers)
+        body = body_of(delivery, subscription)
+        headers = {"content-type": "application/json"}
         if push.oidc_email:
             audience = push.oidc_audience or push.endpoint
             token = self._tools.signer.token(email=push.oidc_email, audience=audience)
             headers["authorization"] = f"Bearer {token}"
         async with asyncio.timeout(subscription.lease_seconds()):
-            response = await self._tools.client.post(push.endpoint, content=envelope.body, headers=headers)
+            response = await self._tools.client.post(push.endpoint, content=body, headers=headers)
         return response.status_code
 
     def _learn(self, subscription: Subscription, *, acked: bool, started: float) -> None:
@@ -175,7 +174,7 @@ class Pusher:
                 broker.acknowledge(self.name, [delivery.ack_id])
             else:
                 broker.modify_ack_deadline(self.name, [delivery.ack_id], 0)
-        except BrokerError as error:  # deleted, detached or replayed while the request was under way
+        except BrokerError as error:  # deleted or replayed while the request was under way
             log.info("push outcome is moot", extra={"subscription": self.name, "reason": error.text})
 
 

@@ -36,26 +36,11 @@ DIFFERENCES: dict[str, Difference] = {
     "ack_deadlines_range_from_10_to_600_seconds": Difference(
         (True, False, True, True), "Accepts an ack deadline of 9 seconds."
     ),
-    "exactly_once_is_refused_on_a_push_subscription": Difference(
-        "OK", "Accepts exactly-once delivery on a push subscription."
-    ),
     "a_subscription_shows_the_documented_defaults": Difference(
         (10, 604_800, 0, ""), "Shows no expiration policy where none was asked for."
     ),
-    "a_detached_subscription_delivers_nothing_more": Difference(
-        ("UNIMPLEMENTED", "OK", False), "Cannot detach a subscription."
-    ),
     "a_dead_letter_is_forwarded_without_another_pull": Difference(
         [], "Forwards a dead letter of a pull subscription only when somebody pulls again."
-    ),
-    "a_dead_letter_of_an_ordered_key_frees_the_key": Difference(
-        ([], False), "Neither forwards the message nor frees its key: pushes of the key stop for good."
-    ),
-    "a_nacked_head_blocks_its_key": Difference(
-        ["bad", "good"], "Hands out the next message of the key to a pull before the nacked one."
-    ),
-    "a_redelivery_brings_back_the_acknowledged_followers_of_the_key": Difference(
-        [], "Brings nothing back until the ack deadline has passed, and then the followers before the nacked one."
     ),
     "a_retry_policy_delays_the_redelivery": Difference(
         False,  # what the scenario saw

@@ -28,14 +28,14 @@ class ModelWorld:
         self.broker.create_subscription(SUBSCRIPTION, SubscriptionTerms(topic=TOPIC, **terms))
         self.broker.create_subscription(DEAD_SUBSCRIPTION, SubscriptionTerms(topic=DEAD))
 
-    def publish(self, *data: str, key: str = "", **attributes: str) -> None:
-        self.broker.publish(TOPIC, [Draft(text.encode(), attributes, key) for text in data])
+    def publish(self, *data: str) -> None:
+        self.broker.publish(TOPIC, [Draft(text.encode()) for text in data])
 
-    def pull(self, limit: int = 100, *, name: str = SUBSCRIPTION, one_per_key: bool = False) -> list[Delivery]:
-        return self.broker.pull(name, limit=limit, one_per_key=one_per_key)
+    def pull(self, limit: int = 100, *, name: str = SUBSCRIPTION) -> list[Delivery]:
+        return self.broker.pull(name, limit=limit)
 
-    def pull_data(self, limit: int = 100, *, name: str = SUBSCRIPTION, one_per_key: bool = False) -> list[str]:
-        return texts(self.pull(limit, name=name, one_per_key=one_per_key))
+    def pull_data(self, *, name: str = SUBSCRIPTION) -> list[str]:
+        return [delivery.message.data.decode() for delivery in self.pull(name=name)]
 
     def ack(self, *deliveries: Delivery) -> None:
         self.broker.acknowledge(SUBSCRIPTION, [delivery.ack_id for delivery in deliveries])
@@ -49,7 +49,3 @@ class ModelWorld:
     @property
     def backlog(self) -> Any:
         return self.broker.subscription(SUBSCRIPTION).backlog
-
-
-def texts(deliveries: list[Delivery]) -> list[str]:
-    return [delivery.message.data.decode() for delivery in deliveries]

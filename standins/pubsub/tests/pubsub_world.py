@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -122,22 +121,6 @@ class World:
                 "ack_deadline_seconds": seconds,
             }
         )
-
-    def stream(self, subscription: str, count: int, *, act: Callable[[Any], None], seconds: float = 30.0) -> None:
-        """Receive so many messages over StreamingPull and act on each."""
-        done = threading.Semaphore(0)
-
-        def receive(message: Any) -> None:
-            act(message)
-            done.release()
-
-        future = self.subscriber.subscribe(subscription, receive)
-        try:
-            for _ in range(count):
-                assert done.acquire(timeout=seconds), f"the stream did not deliver {count} messages"
-        finally:
-            future.cancel()
-            future.result(timeout=30)
 
 
 def texts(received: list[Any]) -> list[str]:

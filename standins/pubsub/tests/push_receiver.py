@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from standins.pubsub.tests.bounded_waiting import eventually
+from standins.processes.stand_ins import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,13 +90,6 @@ class Receiver:
             self._server.server_close()
             self._server = None
 
-    def has_come(self, text: str, *, seconds: float) -> bool:
-        """Tell whether a message was pushed, waiting for it up to a bound."""
-        until = time.monotonic() + seconds
-        while not (found := any(push.text == text for push in list(self.pushes))) and time.monotonic() < until:
-            time.sleep(0.01)
-        return found
-
     def wait_for(self, count: int, *, seconds: float = 30.0) -> list[Push]:
-        eventually(lambda: len(self.pushes) >= count, seconds=seconds, what=f"{count} pushes")
+        wait_until(lambda: len(self.pushes) >= count, seconds=seconds, what=f"{count} pushes")
         return self.pushes

@@ -1,6 +1,4 @@
-"""Scenarios of publishing and pulling: leases, attempts, dead letters, order, exactly-once,
-streaming.
-"""
+"""Scenarios of publishing and pulling: leases, attempts, dead letters."""
 
 from __future__ import annotations
 
@@ -126,46 +124,6 @@ def a_dead_letter_is_forwarded_without_another_pull(world: World) -> object:
     return texts(world.pull(letters, seconds=5))
 
 
-@scenario(documented=["bad", "bad"])
-def a_nacked_head_blocks_its_key(world: World) -> object:
-    topic, subscription = world.pair(enable_message_ordering=True)
-    world.publish(topic, "bad", "good", key="k")
-    seen = []
-    for _ in range(2):
-        batch = world.pull_count(subscription, 1)
-        seen += texts(batch)
-        world.lease(subscription, batch, 0)
-    return seen
-
-
-@scenario(documented=["1", "2", "3", "4", "5"])
-def a_pull_hands_out_a_key_in_order(world: World) -> object:
-    topic, subscription = world.pair(enable_message_ordering=True)
-    for number in range(1, 6):
-        world.publish(topic, str(number), key="k")
-    return world.drain(subscription)[:5]
-
-
-@scenario(documented=["1", "2", "3"])
-def a_redelivery_brings_back_the_acknowledged_followers_of_the_key(world: World) -> object:
-    topic, subscription = world.pair(enable_message_ordering=True)
-    world.publish(topic, "1", "2", "3", key="k")
-    received = world.pull_count(subscription, 3)
-    world.ack(subscription, received[1:])
-    world.lease(subscription, received[:1], 0)
-    return world.drain(subscription)
-
-
-@scenario(documented=["1"])
-def a_nack_without_a_key_redelivers_nothing_else_even_where_order_was_asked_for(world: World) -> object:
-    topic, subscription = world.pair(enable_message_ordering=True)
-    world.publish(topic, "1", "2", "3")
-    received = sorted(world.pull_count(subscription, 3), key=lambda found: str(found.message.data))
-    world.ack(subscription, received[1:])
-    world.lease(subscription, received[:1], 0)
-    return world.drain(subscription)
-
-
 @scenario(documented=("OK", ["a"]))
 def a_late_acknowledgement_is_no_error(world: World) -> object:
     topic, subscription = world.pair()
@@ -174,62 +132,6 @@ def a_late_acknowledgement_is_no_error(world: World) -> object:
     world.lease(subscription, [late], 0)
     again = texts(world.pull_count(subscription, 1))
     return refusal(lambda: world.ack(subscription, [late])), again
-
-
-@scenario(documented="INVALID_ARGUMENT")
-def exactly_once_refuses_a_stale_acknowledgement(world: World) -> object:
-    topic, subscription = world.pair(enable_exactly_once_delivery=True)
-    world.publish(topic, "a")
-    (stale,) = world.pull_count(subscription, 1)
-    world.lease(subscription, [stale], 0)
-    world.pull_count(subscription, 1)
-    return refusal(lambda: world.ack(subscription, [stale]))
-
-
-@scenario(documented=["0", "1", "2", "3", "4"])
-def the_official_subscriber_receives_over_a_stream(world: World) -> object:
-    topic, subscription = world.pair()
-    world.publish(topic, *(str(number) for number in range(5)))
-    received: list[str] = []
-
-    def act(message: Any) -> None:
-        received.append(message.data.decode())
-        message.ack()
-
-    world.stream(subscription, 5, act=act)
-    return sorted(received)
-
-
-@scenario(documented=[("a", 1), ("a", 2)])
-def a_nack_over_a_stream_redelivers_with_the_next_attempt(world: World) -> object:
-    topic, subscription, _ = _dead_letters(world)
-    world.publish(topic, "a")
-    seen: list[tuple[str, int]] = []
-
-    def act(message: Any) -> None:
-        seen.append((message.data.decode(), message.delivery_attempt))
-        if len(seen) < 2:
-            message.nack()
-        else:
-            message.ack()
-
-    world.stream(subscription, 2, act=act)
-    return seen[:2]
-
-
-@scenario(documented=["SUCCESS"])
-def exactly_once_confirms_an_acknowledgement_over_a_stream(world: World) -> object:
-    topic, subscription = world.pair(enable_exactly_once_delivery=True)
-    world.publish(topic, "a")
-    futures: list[Any] = []
-    answers: list[str] = []
-
-    def act(message: Any) -> None:
-        futures.append(message.ack_with_response())
-        answers.append(futures[-1].result(timeout=10).name)
-
-    world.stream(subscription, 1, act=act)
-    return answers
 
 
 @scenario(documented=True)

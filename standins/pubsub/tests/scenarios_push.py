@@ -1,11 +1,10 @@
-"""Scenarios of push: what is sent, which answers acknowledge, retries, order, dead letters."""
+"""Scenarios of push: what is sent, which answers acknowledge, retries, dead letters."""
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
-from standins.pubsub.tests.bounded_waiting import eventually
+from standins.processes.stand_ins import wait_until
 from standins.pubsub.tests.pubsub_world import texts
 from standins.pubsub.tests.scenarios import scenario
 
@@ -28,8 +27,7 @@ def _pushed(
 def _one_push(world: World, *texts: str, push: dict[str, Any] | None = None, **options: Any) -> Push:
     """Return what arrives for one message."""
     receiver = world.receiver()
-    settings = options.pop("settings", {})
-    topic, _ = _pushed(world, receiver, push, **settings)
+    topic, _ = _pushed(world, receiver, push)
     world.publish(topic, *(texts or ("hello",)), **options)
     return receiver.wait_for(1)[0]
 
@@ -50,7 +48,7 @@ def a_push_wraps_the_message(world: World) -> object:
 
 @scenario(documented="k")
 def a_push_carries_the_ordering_key(world: World) -> object:
-    push = _one_push(world, key="k", settings={"enable_message_ordering": True})
+    push = _one_push(world, key="k")
     return push.document["message"].get("orderingKey", "absent")
 
 
@@ -72,19 +70,6 @@ def a_push_states_no_attempt_without_a_dead_letter_policy(world: World) -> objec
 def a_push_is_signed_when_the_config_asks_for_it(world: World) -> object:
     push = _one_push(world, push={"oidc_token": {"service_account_email": ACCOUNT}})
     return push.headers.get("authorization", "absent").split(" ")[0]
-
-
-@scenario(documented=(b"hello", "1", True, True, True))
-def an_unwrapped_push_carries_the_bare_data_and_metadata_headers(world: World) -> object:
-    push = _one_push(world, push={"no_wrapper": {"write_metadata": True}}, a="1")
-    prefix = "x-goog-pubsub-"
-    return (
-        push.body,
-        push.headers.get("a"),
-        bool(push.headers.get(f"{prefix}message-id")),
-        bool(push.headers.get(f"{prefix}publish-time")),
-        push.headers.get(f"{prefix}subscription-name", "").startswith("projects/conformance/"),
-    )
 
 
 @scenario(
@@ -114,7 +99,7 @@ def _seen_before(receiver: Receiver, push: Push) -> bool:
 def eventually_or_not(receiver: Receiver, text: str) -> None:
     """Give a redelivery three seconds to come."""
     try:
-        eventually(lambda: _count(receiver, text) > 1, seconds=3)
+        wait_until(lambda: _count(receiver, text) > 1, seconds=3)
     except AssertionError:
         return
 
@@ -142,24 +127,13 @@ def a_push_that_fails_five_times_is_a_dead_letter(world: World) -> object:
     return received, len(receiver.pushes)
 
 
-@scenario(documented=(True, ["1", "2", "3", "4"]))
-def pushes_of_one_key_never_overlap(world: World) -> object:
-    receiver = world.receiver(delay_for=lambda _: 0.15)
-    topic, _ = _pushed(world, receiver, enable_message_ordering=True)
-    world.publish(topic, "1", "2", "3", "4", key="k")
-    pushes = receiver.wait_for(4, seconds=20)
-    eventually(lambda: all(push.ended for push in pushes))
-    apart = all(later.started >= earlier.ended for earlier, later in itertools.pairwise(pushes))
-    return apart, [push.text for push in pushes]
-
-
 @scenario(documented=True)
 def a_subscription_pushes_more_than_two_at_a_time(world: World) -> object:
     receiver = world.receiver(delay_for=lambda _: 0.5)
     topic, _ = _pushed(world, receiver)
     world.publish(topic, *(str(number) for number in range(12)))
     pushes = receiver.wait_for(12, seconds=20)
-    eventually(lambda: all(push.ended for push in pushes))
+    wait_until(lambda: all(push.ended for push in pushes))
     at_once = max(sum(other.started <= push.started < other.ended for other in pushes) for push in pushes)
     return at_once > 2
 
@@ -194,16 +168,3 @@ def a_seek_pushes_again(world: World) -> object:
     first = [push.text for push in receiver.wait_for(1)]
     world.subscriber.seek(request={"subscription": subscription, "time": "2020-01-01T00:00:00Z"})
     return first, receiver.wait_for(2)[1].text
-
-
-@scenario(documented=(["bad"], True))
-def a_dead_letter_of_an_ordered_key_frees_the_key(world: World) -> object:
-    receiver: Receiver = world.receiver(status_for=lambda push: 500 if push.text == "bad" else 200)
-    dead = world.topic()
-    letters = world.subscription(dead)
-    policy = {"dead_letter_topic": dead, "max_delivery_attempts": 5}
-    topic, _ = _pushed(world, receiver, dead_letter_policy=policy, enable_message_ordering=True)
-    world.publish(topic, "bad", "good", key="k")
-    receiver.wait_for(5, seconds=25)
-    received = texts(world.pull(letters, seconds=10))
-    return received, receiver.has_come("good", seconds=10)

@@ -109,13 +109,6 @@ def ack_deadlines_range_from_10_to_600_seconds(world: World) -> object:
     )
 
 
-@scenario(documented=INVALID)
-def exactly_once_is_refused_on_a_push_subscription(world: World) -> object:
-    topic = world.topic()
-    push = {"push_endpoint": "http://127.0.0.1:1/"}
-    return refusal(lambda: world.subscription(topic, push_config=push, enable_exactly_once_delivery=True))
-
-
 @scenario(documented=("NOT_FOUND", "NOT_FOUND", "NOT_FOUND", "ALREADY_EXISTS", "ALREADY_EXISTS"))
 def missing_and_existing_resources_are_told_apart(world: World) -> object:
     topic, subscription = world.pair()
@@ -172,15 +165,6 @@ def a_topic_lists_its_subscriptions(world: World) -> object:
     listed = list(world.publisher.list_topic_subscriptions(topic=topic))
     projects = {found.name for found in world.subscriber.list_subscriptions(project=PROJECT)}
     return len(listed), {first, second} <= projects
-
-
-@scenario(documented=("OK", "FAILED_PRECONDITION", True))
-def a_detached_subscription_delivers_nothing_more(world: World) -> object:
-    topic, subscription = world.pair()
-    world.publish(topic, "x")
-    code = refusal(lambda: world.publisher.detach_subscription(request={"subscription": subscription}))
-    pulled = refusal(lambda: world.subscriber.pull(subscription=subscription, max_messages=1, timeout=5))
-    return code, pulled, world.subscriber.get_subscription(subscription=subscription).detached
 
 
 def _published_and_acked(world: World, topic: str, subscription: str, text: str) -> dt.datetime:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from standins.pubsub.model.errors import BrokerError, Code
-from standins.pubsub.model.faults import Faults
+from standins.pubsub.model.errors import BrokerError
 from standins.pubsub.model.published import Draft
 from standins.pubsub.model.terms import DeadLetterPolicy, PushTerms, RetryPolicy, SubscriptionTerms, TopicTerms
 from standins.pubsub.tests.pubsub_model_world import (
@@ -18,7 +17,6 @@ from standins.pubsub.tests.pubsub_model_world import (
     SUBSCRIPTION,
     TOPIC,
     ModelWorld,
-    texts,
 )
 
 
@@ -68,16 +66,12 @@ def test_the_backoff_doubles_per_message_up_to_its_maximum() -> None:
     assert waits == [10, 20, 40, 60, 60]
 
 
-def test_exactly_once_refuses_a_late_acknowledgement_and_names_the_ack_id() -> None:
-    world = ModelWorld(exactly_once=True)
-    world.publish("a")
-    (late,) = world.pull()
-    world.pass_seconds(11)
-    with pytest.raises(BrokerError) as refusal:
-        world.ack(late)
-    assert refusal.value.code is Code.INVALID_ARGUMENT
-    assert refusal.value.ack_failures == {late.ack_id: "PERMANENT_FAILURE_INVALID_ACK_ID"}
-    assert world.pull_data() == ["a"]
+def test_an_ordering_key_holds_nothing_back() -> None:
+    world = ModelWorld()
+    world.broker.publish(TOPIC, [Draft(text, {}, "key") for text in (b"a1", b"a2")])
+    first, _ = world.pull()
+    world.nack(first)
+    assert world.pull_data() == ["a1"]
 
 
 @pytest.mark.parametrize("ack_id", ["", "x", "1.1", "00000000.1.1"])
@@ -115,14 +109,6 @@ def test_a_message_older_than_the_retention_is_dropped() -> None:
     assert world.backlog.counters.dropped == 1
 
 
-def test_the_byte_limit_of_a_pull_stops_before_it_is_exceeded_but_never_before_the_first() -> None:
-    world = ModelWorld()
-    world.publish("12345678", "12", "34")
-    assert texts(world.broker.pull(SUBSCRIPTION, limit=10, max_bytes=4)) == ["12345678"]
-    assert texts(world.broker.pull(SUBSCRIPTION, limit=10, max_bytes=3)) == ["12"]
-    assert world.pull_data() == ["34"]
-
-
 @pytest.mark.parametrize(
     ("terms", "field"),
     [
@@ -139,7 +125,6 @@ def test_the_byte_limit_of_a_pull_stops_before_it_is_exceeded_but_never_before_t
         ({"dead_letter": DeadLetterPolicy("dead")}, "dead_letter_topic"),
         ({"dead_letter": DeadLetterPolicy("projects/p/topics/absent")}, "topics/absent"),
         ({"push": PushTerms("ftp://x")}, "push_endpoint"),
-        ({"push": PushTerms("http://x"), "exactly_once": True}, "enable_exactly_once_delivery"),
         ({"filter_text": "bogus("}, "filter"),
     ],
 )
@@ -150,7 +135,7 @@ def test_terms_outside_their_range_are_refused_by_name(terms: dict[str, Any], fi
 
 @pytest.mark.parametrize(
     ("change", "field"),
-    [({"filter_text": "attributes:x"}, "filter"), ({"ordered": True}, "ordering"), ({"topic": DEAD}, "topic")],
+    [({"filter_text": "attributes:x"}, "filter"), ({"topic": DEAD}, "topic")],
 )
 def test_what_is_immutable_cannot_be_changed(change: dict[str, Any], field: str) -> None:
     world = ModelWorld()
@@ -196,39 +181,3 @@ def test_the_clients_own_tracing_attribute_is_let_through() -> None:
 def test_a_name_outside_the_rules_is_refused(name: str) -> None:
     with pytest.raises(BrokerError, match="projects/PROJECT/topics/ID"):
         ModelWorld().broker.create_topic(name, TopicTerms())
-
-
-def test_exactly_once_subscriptions_get_no_duplicates() -> None:
-    world = ModelWorld(exactly_once=True)
-    world.broker.faults = Faults(duplicate=1.0)
-    world.publish("a")
-    assert world.pull_data() == ["a"]
-
-
-def test_delayed_messages_arrive_late_but_arrive() -> None:
-    world = ModelWorld()
-    world.broker.faults = Faults(delay_seconds=5)
-    world.publish("a")
-    assert world.pull() == []
-    world.pass_seconds(5)
-    assert world.pull_data() == ["a"]
-
-
-def test_reordering_changes_the_order_and_loses_nothing() -> None:
-    world = ModelWorld()
-    world.broker.faults = Faults(reorder=1.0)
-    sent = [f"{number:02}" for number in range(30)]
-    world.publish(*sent)
-    received = world.pull_data()
-    assert received != sent
-    assert sorted(received) == sent
-
-
-def test_the_same_seed_misbehaves_in_the_same_way() -> None:
-    def run() -> list[str]:
-        world = ModelWorld()
-        world.broker.faults = Faults(duplicate=0.3, reorder=0.5)
-        world.publish(*(str(number) for number in range(20)))
-        return world.pull_data()
-
-    assert run() == run()

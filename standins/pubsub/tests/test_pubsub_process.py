@@ -10,7 +10,6 @@ import json
 import socket
 import subprocess
 import sys
-import threading
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -46,7 +45,6 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
 def world(addresses: dict[str, str]) -> Iterator[World]:
     world = World(addresses)
     yield world
-    httpx.post(f"{world.rest}/admin/faults", json={}, trust_env=False)
     world.close()
 
 
@@ -94,14 +92,13 @@ def test_snapshots_and_seek_over_rest(rest: httpx.Client) -> None:
     rest.put(f"/v1/{subscription}", json={"topic": topic})
     rest.put(f"/v1/{snapshot}", json={"subscription": subscription, "labels": {"a": "b"}}).raise_for_status()
     assert rest.get(f"/v1/{snapshot}").json()["labels"] == {"a": "b"}
-    assert rest.get(f"/v1/{topic}/snapshots").json()["snapshots"] == [snapshot]
+    listed = rest.get(f"/v1/{PROJECT}/snapshots").json()["snapshots"]
+    assert [found["name"] for found in listed] == [snapshot]
     rest.post(f"/v1/{topic}:publish", json={"messages": [{"attributes": {"n": "1"}}]})
     assert rest.post(f"/v1/{subscription}:seek", json={"time": "2100-01-01T00:00:00Z"}).json() == {}
     assert rest.post(f"/v1/{subscription}:pull", json={"maxMessages": 1, "returnImmediately": True}).json() == {}
     assert rest.post(f"/v1/{subscription}:seek", json={"snapshot": snapshot}).json() == {}
     assert "receivedMessages" in rest.post(f"/v1/{subscription}:pull", json={"maxMessages": 1}).json()
-    assert rest.post(f"/v1/{subscription}:detach", json={}).json() == {}
-    assert rest.get(f"/v1/{subscription}").json()["detached"] is True
     assert rest.delete(f"/v1/{snapshot}").json() == {}
 
 
@@ -114,6 +111,9 @@ def test_snapshots_and_seek_over_rest(rest: httpx.Client) -> None:
         ("PUT", "topics/unreadable", '{"colour": 1}', 400, "colour"),
         ("PUT", "topics/schemed", '{"schemaSettings": {"schema": "s"}}', 501, "schema_settings"),
         ("PUT", "subscriptions/bigquery", '{"bigqueryConfig": {"table": "t"}}', 501, "bigquery_config"),
+        ("PUT", "subscriptions/ordered", '{"enableMessageOrdering": true}', 501, "enable_message_ordering"),
+        ("PUT", "subscriptions/once", '{"enableExactlyOnceDelivery": true}', 501, "enable_exactly_once_delivery"),
+        ("PUT", "subscriptions/bare", '{"pushConfig": {"noWrapper": {}}}', 501, "no_wrapper"),
         ("POST", "topics/absent:publish", '{"messages": [{"data": "aGk="}]}', 404, "topics/absent"),
         ("GET", "subscriptions/absent", "", 404, "subscriptions/absent"),
         ("POST", "subscriptions/absent:acknowledge", '{"ackIds": []}', 400, "ack_ids"),
@@ -235,41 +235,12 @@ def test_dropped_connections_abort_pushes_which_are_sent_again(world: World, res
     assert [push.text for push in receiver.wait_for(2)] == ["a", "a"]
 
 
-def test_the_official_subscriber_survives_dropped_connections(world: World, rest: httpx.Client) -> None:
+def test_the_official_clients_survive_dropped_connections(world: World, rest: httpx.Client) -> None:
     topic, subscription = world.pair()
-    received: list[str] = []
-    arrived = threading.Semaphore(0)
-
-    def receive(message: Any) -> None:
-        received.append(message.data.decode())
-        message.ack()
-        arrived.release()
-
-    future = world.subscriber.subscribe(subscription, receive)
-    try:
-        for text in ("before", "after", "again"):
-            world.publisher.publish(topic, text.encode()).result(timeout=60)
-            assert arrived.acquire(timeout=60)
-            rest.post("/admin/disconnect").raise_for_status()
-    finally:
-        future.cancel()
-        future.result(timeout=60)
-    assert list(dict.fromkeys(received)) == ["before", "after", "again"]
-
-
-def test_duplicates_come_on_demand(world: World, rest: httpx.Client) -> None:
-    assert rest.post("/admin/faults", json={"duplicate": 1.0}).json()["duplicate"] == 1.0
-    receiver = world.receiver()
-    topic, _ = world.pair(push_config={"push_endpoint": receiver.url})
-    world.publish(topic, "a")
-    first, second = receiver.wait_for(2)
-    assert first.document["message"]["messageId"] == second.document["message"]["messageId"]
-
-
-@pytest.mark.parametrize("body", ['{"duplicate": 2}', '{"colour": 1}', '{"reorder": true}', "[]", "{"])
-def test_faults_that_make_no_sense_are_refused(body: str, rest: httpx.Client) -> None:
-    assert rest.post("/admin/faults", content=body).status_code == 400
-    assert rest.get("/admin/faults").json() == {"duplicate": 0.0, "delay_seconds": 0.0, "reorder": 0.0}
+    for text in ("before", "after", "again"):
+        world.publisher.publish(topic, text.encode()).result(timeout=60)
+        assert text in world.drain(subscription)
+        rest.post("/admin/disconnect").raise_for_status()
 
 
 def _command(*arguments: str) -> Result:

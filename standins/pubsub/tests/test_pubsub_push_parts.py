@@ -1,4 +1,4 @@
-"""The parts of push without a network: the window, the envelope, the token."""
+"""The parts of push without a network: the window, the body, the token."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from standins.pubsub.model.published import Draft
-from standins.pubsub.model.terms import DeadLetterPolicy, PushTerms
-from standins.pubsub.push.envelope import Envelope, envelope_of
+from standins.pubsub.model.terms import DeadLetterPolicy
+from standins.pubsub.push.envelope import body_of
 from standins.pubsub.push.tokens import TokenSigner
 from standins.pubsub.push.window import MAX_SIZE, START_SIZE, PushWindow
 from standins.pubsub.tests.pubsub_model_world import DEAD, SUBSCRIPTION, TOPIC, ModelWorld
@@ -56,16 +56,15 @@ def test_a_retry_policy_leaves_no_pause() -> None:
     assert window.resume_at == 0
 
 
-def _envelope(draft: Draft, *, omit_empty_data: bool = False, **terms: Any) -> Envelope:
+def _pushed(draft: Draft, **terms: Any) -> Any:
     world = ModelWorld(**terms)
     world.broker.publish(TOPIC, [draft])
     (delivery,) = world.pull()
-    return envelope_of(delivery, world.broker.subscription(SUBSCRIPTION), omit_empty_data=omit_empty_data)
+    return json.loads(body_of(delivery, world.broker.subscription(SUBSCRIPTION)))
 
 
 def test_the_wrapped_body_has_what_the_service_documents_and_no_more() -> None:
-    body = json.loads(_envelope(Draft(b"hi", {"a": "1"}, "k"), dead_letter=DeadLetterPolicy(DEAD)).body)
-    assert body == {
+    assert _pushed(Draft(b"hi", {"a": "1"}, "k"), dead_letter=DeadLetterPolicy(DEAD)) == {
         "message": {
             "data": "aGk=",
             "attributes": {"a": "1"},
@@ -80,35 +79,8 @@ def test_the_wrapped_body_has_what_the_service_documents_and_no_more() -> None:
     }
 
 
-@pytest.mark.parametrize("omit", [True, False])
-def test_data_that_is_empty_is_sent_or_left_out_as_asked(*, omit: bool) -> None:
-    message = json.loads(_envelope(Draft(b"", {"a": "1"}), omit_empty_data=omit).body)["message"]
-    assert message.get("data", "absent") == ("absent" if omit else "")
-
-
-def test_without_metadata_an_unwrapped_push_is_the_bare_data() -> None:
-    push = PushTerms("http://x", unwrapped=True)
-    assert _envelope(Draft(b"\x00raw", {"a": "1"}), push=push) == Envelope(b"\x00raw", {})
-
-
-def test_metadata_travels_as_headers_and_cannot_forge_the_request() -> None:
-    push = PushTerms("http://x", unwrapped=True, write_metadata=True)
-    attributes = {
-        "Ce-Type": "t",
-        "authorization": "Bearer forged",
-        "bad name": "x",
-        "line": "a\nb",
-        "host": "evil",
-    }
-    headers = _envelope(Draft(b"x", attributes, "k"), push=push, dead_letter=DeadLetterPolicy(DEAD)).headers
-    assert headers == {
-        "ce-type": "t",
-        "x-goog-pubsub-subscription-name": SUBSCRIPTION,
-        "x-goog-pubsub-message-id": "1",
-        "x-goog-pubsub-publish-time": "1970-01-12T13:46:40Z",
-        "x-goog-pubsub-ordering-key": "k",
-        "x-goog-pubsub-delivery-attempt": "1",
-    }
+def test_data_that_is_empty_is_sent() -> None:
+    assert _pushed(Draft(b"", {"a": "1"}))["message"]["data"] == ""
 
 
 def test_a_token_is_renewed_long_before_it_expires() -> None:

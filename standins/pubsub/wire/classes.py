@@ -1,7 +1,7 @@
 """The protocol buffer classes of `google.pubsub.v1`, taken from the official client library.
 
-The rest of the package names them through here, so that the client library appears in one module.
-They are `Any` to the type checker because the library builds them at run time.
+The rest of the package asks for them here, so that the client library appears in one module. They
+are `Any` to the type checker because the library builds them at run time.
 """
 
 from __future__ import annotations
@@ -11,48 +11,22 @@ from typing import Any
 from google.protobuf.empty_pb2 import Empty as _Empty
 from google.pubsub_v1 import types
 
-Empty: Any = _Empty
 
-
-def _raw(name: str) -> Any:
+def message_class(name: str) -> Any:
+    """Return the class of a message, for example `PullRequest`."""
     return getattr(types, name).pb()
 
 
-PubsubMessage: Any = _raw("PubsubMessage")
-Topic: Any = _raw("Topic")
-GetTopicRequest: Any = _raw("GetTopicRequest")
-UpdateTopicRequest: Any = _raw("UpdateTopicRequest")
-DeleteTopicRequest: Any = _raw("DeleteTopicRequest")
-ListTopicsRequest: Any = _raw("ListTopicsRequest")
-ListTopicsResponse: Any = _raw("ListTopicsResponse")
-ListTopicSubscriptionsRequest: Any = _raw("ListTopicSubscriptionsRequest")
-ListTopicSubscriptionsResponse: Any = _raw("ListTopicSubscriptionsResponse")
-ListTopicSnapshotsRequest: Any = _raw("ListTopicSnapshotsRequest")
-ListTopicSnapshotsResponse: Any = _raw("ListTopicSnapshotsResponse")
-PublishRequest: Any = _raw("PublishRequest")
-PublishResponse: Any = _raw("PublishResponse")
-DetachSubscriptionRequest: Any = _raw("DetachSubscriptionRequest")
-DetachSubscriptionResponse: Any = _raw("DetachSubscriptionResponse")
-Subscription: Any = _raw("Subscription")
-GetSubscriptionRequest: Any = _raw("GetSubscriptionRequest")
-UpdateSubscriptionRequest: Any = _raw("UpdateSubscriptionRequest")
-DeleteSubscriptionRequest: Any = _raw("DeleteSubscriptionRequest")
-ListSubscriptionsRequest: Any = _raw("ListSubscriptionsRequest")
-ListSubscriptionsResponse: Any = _raw("ListSubscriptionsResponse")
-ModifyPushConfigRequest: Any = _raw("ModifyPushConfigRequest")
-ModifyAckDeadlineRequest: Any = _raw("ModifyAckDeadlineRequest")
-AcknowledgeRequest: Any = _raw("AcknowledgeRequest")
-PullRequest: Any = _raw("PullRequest")
-PullResponse: Any = _raw("PullResponse")
-ReceivedMessage: Any = _raw("ReceivedMessage")
-StreamingPullRequest: Any = _raw("StreamingPullRequest")
-StreamingPullResponse: Any = _raw("StreamingPullResponse")
-Snapshot: Any = _raw("Snapshot")
-CreateSnapshotRequest: Any = _raw("CreateSnapshotRequest")
-GetSnapshotRequest: Any = _raw("GetSnapshotRequest")
-UpdateSnapshotRequest: Any = _raw("UpdateSnapshotRequest")
-DeleteSnapshotRequest: Any = _raw("DeleteSnapshotRequest")
-ListSnapshotsRequest: Any = _raw("ListSnapshotsRequest")
-ListSnapshotsResponse: Any = _raw("ListSnapshotsResponse")
-SeekRequest: Any = _raw("SeekRequest")
-SeekResponse: Any = _raw("SeekResponse")
+Empty: Any = _Empty
+PubsubMessage = message_class("PubsubMessage")
+PublishResponse = message_class("PublishResponse")
+PullResponse = message_class("PullResponse")
+ReceivedMessage = message_class("ReceivedMessage")
+SeekResponse = message_class("SeekResponse")
+Snapshot = message_class("Snapshot")
+ListSnapshotsResponse = message_class("ListSnapshotsResponse")
+Subscription = message_class("Subscription")
+ListSubscriptionsResponse = message_class("ListSubscriptionsResponse")
+Topic = message_class("Topic")
+ListTopicsResponse = message_class("ListTopicsResponse")
+ListTopicSubscriptionsResponse = message_class("ListTopicSubscriptionsResponse")

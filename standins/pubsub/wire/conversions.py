@@ -1,7 +1,7 @@
 """Between resources of the API (protocol buffers) and terms of the model (plain values), both ways.
 
-A feature that the broker does not have (schemas, transforms, exports, ingestion) is refused by
-name.
+A feature that the broker does not have (schemas, exports, order, unwrapped pushes and the like) is
+refused by name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,15 @@ if TYPE_CHECKING:
 
 _MICROSECONDS = 1_000_000
 _FOREIGN_TOPIC_FIELDS = ("schema_settings", "ingestion_data_source_settings", "message_transforms")
-_FOREIGN_SUBSCRIPTION_FIELDS = ("bigquery_config", "cloud_storage_config", "bigtable_config", "message_transforms")
+_FOREIGN_SUBSCRIPTION_FIELDS = (
+    "bigquery_config",
+    "cloud_storage_config",
+    "bigtable_config",
+    "message_transforms",
+    "enable_message_ordering",
+    "enable_exactly_once_delivery",
+)
+_FOREIGN_PUSH_FIELDS = ("no_wrapper",)
 
 
 def draft_of(message: Any) -> Draft:
@@ -103,8 +111,6 @@ def subscription_terms(resource: Any) -> SubscriptionTerms:
         topic=resource.topic,
         ack_deadline_seconds=resource.ack_deadline_seconds or MIN_ACK_DEADLINE_SECONDS,
         filter_text=resource.filter,
-        ordered=resource.enable_message_ordering,
-        exactly_once=resource.enable_exactly_once_delivery,
         retain_acked=resource.retain_acked_messages,
         retention_seconds=_seconds(resource, "message_retention_duration") or DEFAULT_RETENTION_SECONDS,
         expiration_seconds=_expiration(resource),
@@ -116,7 +122,11 @@ def subscription_terms(resource: Any) -> SubscriptionTerms:
 
 
 def push_terms(config: Any) -> PushTerms | None:
-    """Return the push terms of a `PushConfig`, None if it has no endpoint (a pull subscription)."""
+    """Return the push terms of a `PushConfig`, None if it has no endpoint (a pull subscription).
+
+    Raises UNIMPLEMENTED for a feature the broker lacks.
+    """
+    _refuse_foreign(config, _FOREIGN_PUSH_FIELDS)
     if not config.push_endpoint:
         if config.HasField("oidc_token"):
             raise invalid("push_config.push_endpoint", "", "an endpoint, because push_config.oidc_token is set")
@@ -125,8 +135,6 @@ def push_terms(config: Any) -> PushTerms | None:
         endpoint=config.push_endpoint,
         oidc_email=config.oidc_token.service_account_email,
         oidc_audience=config.oidc_token.audience,
-        unwrapped=config.HasField("no_wrapper"),
-        write_metadata=config.no_wrapper.write_metadata,
     )
 
 
@@ -148,7 +156,6 @@ def subscription_resource(subscription: Subscription, topic: Topic | None) -> An
         _set_seconds(resource.retry_policy.maximum_backoff, terms.retry.maximum_backoff_seconds)
     if terms.dead_letter is not None:
         resource.dead_letter_policy.max_delivery_attempts = terms.dead_letter.max_delivery_attempts
-    resource.detached = subscription.detached
     resource.state = resource.ACTIVE
     if topic is not None and topic.terms.retention_seconds is not None:
         _set_seconds(resource.topic_message_retention_duration, topic.terms.retention_seconds)

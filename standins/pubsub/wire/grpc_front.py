@@ -8,20 +8,13 @@ would.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import grpc
-from google.protobuf.any_pb2 import Any as AnyMessage
-from google.rpc.error_details_pb2 import ErrorInfo
-from google.rpc.status_pb2 import Status
-from grpc_status import rpc_status
 
 from standins.processes.http_server import listen
 from standins.pubsub.model.errors import BrokerError
-from standins.pubsub.wire import classes
-from standins.pubsub.wire.service import OPERATIONS, PULL, Operation, Service
-from standins.pubsub.wire.streaming import stream_messages
+from standins.pubsub.wire.service import PULL, SERVICES, Answer, Service, request_class
 from standins.pubsub.wire.waiting import pull_waiting
 
 if TYPE_CHECKING:
@@ -38,8 +31,6 @@ OPTIONS = [
 ]
 PULL_WAIT_SECONDS = 5.0
 PULL_MARGIN_SECONDS = 0.3
-
-Handler = Callable[[Any, Any], Awaitable[Any]]
 
 
 class GrpcFront:
@@ -79,39 +70,27 @@ class GrpcFront:
             await old.stop(grace=None)
 
     def _handlers(self) -> tuple[Any, ...]:
-        methods: dict[str, dict[str, Any]] = {"Publisher": {}, "Subscriber": {}}
-        for operation in OPERATIONS.values():
-            methods[operation.service][operation.rpc] = grpc.unary_unary_rpc_method_handler(
-                self._answering(operation),
-                request_deserializer=operation.request.FromString,
-                response_serializer=operation.response.SerializeToString,
-            )
-        methods["Subscriber"]["StreamingPull"] = grpc.stream_stream_rpc_method_handler(
-            self._streaming_pull,
-            request_deserializer=classes.StreamingPullRequest.FromString,
-            response_serializer=classes.StreamingPullResponse.SerializeToString,
-        )
         return tuple(
-            grpc.method_handlers_generic_handler(f"{PACKAGE}.{name}", handlers)
-            for name, handlers in methods.items()
+            grpc.method_handlers_generic_handler(
+                f"{PACKAGE}.{name}", {rpc: self._handler(rpc, answer) for rpc, answer in answers.items()}
+            )
+            for name, answers in SERVICES.items()
         )
 
-    def _answering(self, operation: Operation) -> Handler:
-        async def answer(request: Any, context: Any) -> Any:
+    def _handler(self, rpc: str, answer: Answer) -> Any:
+        async def call(request: Any, context: Any) -> Any:
             try:
-                if operation.rpc == PULL:
+                if rpc == PULL:
                     return await pull_waiting(self._service, self._bells, request, _patience(context))
-                return operation.answer(self._service, request)
+                return answer(self._service, request)
             except BrokerError as error:
-                await _abort(context, error)
+                await context.abort(grpc.StatusCode[error.code.name], error.text)
 
-        return answer
-
-    async def _streaming_pull(self, _requests: Any, context: Any) -> None:
-        try:
-            await stream_messages(self._service.broker, self._bells, context)
-        except BrokerError as error:
-            await _abort(context, error)
+        return grpc.unary_unary_rpc_method_handler(
+            call,
+            request_deserializer=request_class(rpc).FromString,
+            response_serializer=lambda message: message.SerializeToString(),
+        )
 
 
 def _free_port(port: int) -> int:
@@ -129,13 +108,3 @@ def _patience(context: Any) -> float:
     if remaining is None:
         return PULL_WAIT_SECONDS
     return float(min(PULL_WAIT_SECONDS, max(0.0, remaining - PULL_MARGIN_SECONDS)))
-
-
-async def _abort(context: Any, error: BrokerError) -> None:
-    code = grpc.StatusCode[error.code.name]
-    if not error.ack_failures:
-        await context.abort(code, error.text)
-    packed = AnyMessage()
-    packed.Pack(ErrorInfo(reason="ACK_FAILURES", domain="pubsub.googleapis.com", metadata=error.ack_failures))
-    status = rpc_status.to_status(Status(code=code.value[0], message=error.text, details=[packed]))
-    await context.abort(code, error.text, trailing_metadata=status.trailing_metadata)

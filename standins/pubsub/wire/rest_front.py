@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from standins.pubsub.model.errors import BrokerError, Code, invalid
-from standins.pubsub.wire.service import OPERATIONS, PULL, Service
+from standins.pubsub.wire.service import ANSWERS, PULL, Service, request_class
 from standins.pubsub.wire.waiting import pull_waiting
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ class RestRoute:
 ROUTES = (
     RestRoute("POST", f"{_TOPIC}:publish", "Publish", "topic"),
     RestRoute("GET", f"{_TOPIC}/subscriptions", "ListTopicSubscriptions", "topic"),
-    RestRoute("GET", f"{_TOPIC}/snapshots", "ListTopicSnapshots", "topic"),
     RestRoute("PUT", _TOPIC, "CreateTopic", "name"),
     RestRoute("GET", _TOPIC, "GetTopic", "topic"),
     RestRoute("PATCH", _TOPIC, "UpdateTopic", "topic.name"),
@@ -53,7 +52,6 @@ ROUTES = (
     RestRoute("POST", f"{_SUBSCRIPTION}:modifyAckDeadline", "ModifyAckDeadline", "subscription"),
     RestRoute("POST", f"{_SUBSCRIPTION}:modifyPushConfig", "ModifyPushConfig", "subscription"),
     RestRoute("POST", f"{_SUBSCRIPTION}:seek", "Seek", "subscription"),
-    RestRoute("POST", f"{_SUBSCRIPTION}:detach", "DetachSubscription", "subscription"),
     RestRoute("PUT", _SUBSCRIPTION, "CreateSubscription", "name"),
     RestRoute("GET", _SUBSCRIPTION, "GetSubscription", "subscription"),
     RestRoute("PATCH", _SUBSCRIPTION, "UpdateSubscription", "subscription.name"),
@@ -61,7 +59,6 @@ ROUTES = (
     RestRoute("GET", "projects/{project}/subscriptions", "ListSubscriptions", "project"),
     RestRoute("PUT", _SNAPSHOT, "CreateSnapshot", "name"),
     RestRoute("GET", _SNAPSHOT, "GetSnapshot", "snapshot"),
-    RestRoute("PATCH", _SNAPSHOT, "UpdateSnapshot", "snapshot.name"),
     RestRoute("DELETE", _SNAPSHOT, "DeleteSnapshot", "snapshot"),
     RestRoute("GET", "projects/{project}/snapshots", "ListSnapshots", "project"),
 )
@@ -78,28 +75,19 @@ def rest_routes(service: Service, bells: Bells) -> list[Route]:
 
 def error_response(error: BrokerError) -> JSONResponse:
     """Return a refusal in the form that Google's REST APIs use."""
-    body: dict[str, Any] = {
-        "code": error.code.http_status,
-        "message": error.text,
-        "status": error.code.name,
-    }
-    if error.ack_failures:
-        body["details"] = [
-            {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "metadata": error.ack_failures},
-        ]
-    return JSONResponse({"error": body}, status_code=error.code.http_status)
+    code = error.code.http_status
+    body = {"code": code, "message": error.text, "status": error.code.name}
+    return JSONResponse({"error": body}, status_code=code)
 
 
 def _endpoint(route: RestRoute, service: Service, bells: Bells) -> Endpoint:
-    operation = OPERATIONS[route.rpc]
-
     async def answer(request: Request) -> Response:
         try:
             message = _request_message(route, request, await _json_body(request))
             if route.rpc == PULL:
                 response = await pull_waiting(service, bells, message, PULL_WAIT_SECONDS)
             else:
-                response = operation.answer(service, message)
+                response = ANSWERS[route.rpc](service, message)
         except BrokerError as error:
             return error_response(error)
         return JSONResponse(json_format.MessageToDict(response))
@@ -122,7 +110,7 @@ async def _json_body(request: Request) -> dict[str, Any]:
 
 def _request_message(route: RestRoute, request: Request, body: dict[str, Any]) -> Any:
     """Return the request message that a path, its query and its body mean together."""
-    message = OPERATIONS[route.rpc].request()
+    message = request_class(route.rpc)()
     query = {name: value for name, value in request.query_params.items() if not name.startswith(("$", "alt"))}
     try:
         json_format.ParseDict({**body, **query}, message)

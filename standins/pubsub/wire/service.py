@@ -1,13 +1,13 @@
 """The operations of `google.pubsub.v1`, once, from request message to response message.
 
-Everything answers at once except `Pull`, which may wait; `StreamingPull` has its own module.
-`OPERATIONS` is the table that both skins are built from.
+Everything answers at once except `Pull`, which may wait.
+`SERVICES` is the table that both skins are built from.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -16,7 +16,7 @@ from standins.pubsub.model.errors import invalid
 from standins.pubsub.wire import classes, conversions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from standins.pubsub.model.broker import Broker
 
@@ -62,22 +62,10 @@ class Service:
         names, token = _page([found.name for found in self.broker.subscriptions_of(request.topic)], request)
         return classes.ListTopicSubscriptionsResponse(subscriptions=names, next_page_token=token)
 
-    def list_topic_snapshots(self, request: Any) -> Any:
-        """List the names of a topic's snapshots."""
-        self.broker.topic(request.topic)
-        found = [name for name, snapshot in self.broker.snapshots.items() if snapshot.topic == request.topic]
-        names, token = _page(found, request)
-        return classes.ListTopicSnapshotsResponse(snapshots=names, next_page_token=token)
-
     def publish(self, request: Any) -> Any:
         """Publish messages and return their ids."""
         drafts = [conversions.draft_of(message) for message in request.messages]
         return classes.PublishResponse(message_ids=self.broker.publish(request.topic, drafts))
-
-    def detach_subscription(self, request: Any) -> Any:
-        """Detach a subscription from its topic."""
-        self.broker.detach_subscription(request.subscription)
-        return classes.DetachSubscriptionResponse()
 
     # --- Subscriber -------------------------------------------------------------------------------
 
@@ -155,14 +143,6 @@ class Service:
         """Return a snapshot."""
         return conversions.snapshot_resource(self.broker.snapshot(request.snapshot))
 
-    def update_snapshot(self, request: Any) -> Any:
-        """Change a snapshot's labels or expiry."""
-        snapshot = self.broker.snapshot(request.snapshot.name)
-        merged = _merged(conversions.snapshot_resource(snapshot), request.snapshot, request.update_mask)
-        snapshot.description = merged
-        snapshot.expires_at = conversions.moment_of(merged.expire_time)
-        return conversions.snapshot_resource(snapshot)
-
     def list_snapshots(self, request: Any) -> Any:
         """List the snapshots of a project."""
         names, token = _page(_within(self.broker.snapshots, request.project), request)
@@ -183,89 +163,43 @@ class Service:
         return classes.SeekResponse()
 
 
-@dataclass(frozen=True)
-class Operation:
-    """Name one operation: its RPC, its messages, and what answers it."""
-
-    service: str
-    rpc: str
-    request: Any
-    response: Any
-    answer: Callable[[Service, Any], Any]
-
-
-def _operation(rpc: str, request: Any, response: Any, answer: Callable[[Service, Any], Any]) -> Operation:
-    publisher = rpc.endswith(("Topic", "Topics", "Publish")) or rpc.startswith(("ListTopic", "Detach"))
-    return Operation("Publisher" if publisher else "Subscriber", rpc, request, response, answer)
-
-
+Answer = Callable[[Service, Any], Any]
 PULL = "Pull"
-
-OPERATIONS: dict[str, Operation] = {
-    operation.rpc: operation
-    for operation in (
-        _operation("CreateTopic", classes.Topic, classes.Topic, Service.create_topic),
-        _operation("GetTopic", classes.GetTopicRequest, classes.Topic, Service.get_topic),
-        _operation("UpdateTopic", classes.UpdateTopicRequest, classes.Topic, Service.update_topic),
-        _operation("DeleteTopic", classes.DeleteTopicRequest, classes.Empty, Service.delete_topic),
-        _operation("ListTopics", classes.ListTopicsRequest, classes.ListTopicsResponse, Service.list_topics),
-        _operation(
-            "ListTopicSubscriptions",
-            classes.ListTopicSubscriptionsRequest,
-            classes.ListTopicSubscriptionsResponse,
-            Service.list_topic_subscriptions,
-        ),
-        _operation(
-            "ListTopicSnapshots",
-            classes.ListTopicSnapshotsRequest,
-            classes.ListTopicSnapshotsResponse,
-            Service.list_topic_snapshots,
-        ),
-        _operation("Publish", classes.PublishRequest, classes.PublishResponse, Service.publish),
-        _operation(
-            "DetachSubscription",
-            classes.DetachSubscriptionRequest,
-            classes.DetachSubscriptionResponse,
-            Service.detach_subscription,
-        ),
-        _operation("CreateSubscription", classes.Subscription, classes.Subscription, Service.create_subscription),
-        _operation(
-            "GetSubscription", classes.GetSubscriptionRequest, classes.Subscription, Service.get_subscription
-        ),
-        _operation(
-            "UpdateSubscription",
-            classes.UpdateSubscriptionRequest,
-            classes.Subscription,
-            Service.update_subscription,
-        ),
-        _operation(
-            "ListSubscriptions",
-            classes.ListSubscriptionsRequest,
-            classes.ListSubscriptionsResponse,
-            Service.list_subscriptions,
-        ),
-        _operation(
-            "DeleteSubscription",
-            classes.DeleteSubscriptionRequest,
-            classes.Empty,
-            Service.delete_subscription,
-        ),
-        _operation("ModifyPushConfig", classes.ModifyPushConfigRequest, classes.Empty, Service.modify_push_config),
-        _operation(
-            "ModifyAckDeadline", classes.ModifyAckDeadlineRequest, classes.Empty, Service.modify_ack_deadline
-        ),
-        _operation("Acknowledge", classes.AcknowledgeRequest, classes.Empty, Service.acknowledge),
-        _operation(PULL, classes.PullRequest, classes.PullResponse, Service.pull_now),
-        _operation("CreateSnapshot", classes.CreateSnapshotRequest, classes.Snapshot, Service.create_snapshot),
-        _operation("GetSnapshot", classes.GetSnapshotRequest, classes.Snapshot, Service.get_snapshot),
-        _operation("UpdateSnapshot", classes.UpdateSnapshotRequest, classes.Snapshot, Service.update_snapshot),
-        _operation(
-            "ListSnapshots", classes.ListSnapshotsRequest, classes.ListSnapshotsResponse, Service.list_snapshots
-        ),
-        _operation("DeleteSnapshot", classes.DeleteSnapshotRequest, classes.Empty, Service.delete_snapshot),
-        _operation("Seek", classes.SeekRequest, classes.SeekResponse, Service.seek),
-    )
+SERVICES: dict[str, dict[str, Answer]] = {
+    "Publisher": {
+        "CreateTopic": Service.create_topic,
+        "GetTopic": Service.get_topic,
+        "UpdateTopic": Service.update_topic,
+        "DeleteTopic": Service.delete_topic,
+        "ListTopics": Service.list_topics,
+        "ListTopicSubscriptions": Service.list_topic_subscriptions,
+        "Publish": Service.publish,
+    },
+    "Subscriber": {
+        "CreateSubscription": Service.create_subscription,
+        "GetSubscription": Service.get_subscription,
+        "UpdateSubscription": Service.update_subscription,
+        "ListSubscriptions": Service.list_subscriptions,
+        "DeleteSubscription": Service.delete_subscription,
+        "ModifyPushConfig": Service.modify_push_config,
+        "ModifyAckDeadline": Service.modify_ack_deadline,
+        "Acknowledge": Service.acknowledge,
+        PULL: Service.pull_now,
+        "CreateSnapshot": Service.create_snapshot,
+        "GetSnapshot": Service.get_snapshot,
+        "ListSnapshots": Service.list_snapshots,
+        "DeleteSnapshot": Service.delete_snapshot,
+        "Seek": Service.seek,
+    },
 }
+ANSWERS = SERVICES["Publisher"] | SERVICES["Subscriber"]
+_RESOURCES = {"CreateTopic": classes.Topic, "CreateSubscription": classes.Subscription}
+"""The operations that take the resource itself instead of a request."""
+
+
+def request_class(rpc: str) -> Any:
+    """Return the class of an operation's requests."""
+    return _RESOURCES.get(rpc) or classes.message_class(f"{rpc}Request")
 
 
 def _present_ack_ids(request: Any) -> Sequence[str]:
