@@ -73,10 +73,27 @@ class Life:
     def delete(self) -> None:
         self.cloud.delete(self.path)
 
-    def end(self) -> None:
-        """Delete the workload, and return once it has neither pools nor nodes."""
+    def end(self, *, pools: int | None = None) -> None:
+        """Delete the workload, and return once it has neither pools nor nodes.
+
+        Args:
+            pools: How many were made, and given back, in the whole life; None asks for no number.
+        """
         self.delete()
         self.wait_nothing_left()
+        if pools is not None:
+            self.expect_given_back(pools)
+
+    def expect_given_back(self, pools: int) -> None:
+        assert (self.accepted("CreateNodePool"), self.accepted("DeleteNodePool")) == (pools, pools)
+
+    def expect_refusal(self, *said: str) -> None:
+        """Delete the workload after a refusal that says all of this and asked GKE nothing."""
+        message = self.wait_refusal()
+        for each in said:
+            assert each in message
+        assert self.calls() == []
+        self.delete()
 
     def succeed(self, *pods: Json) -> None:
         """Report that pods have succeeded, as their kubelet would: the given ones, or all."""

@@ -134,11 +134,17 @@ class Queue:
         nodes = {"labelSelector": f"{LIFE}={self.name}"}
         wait_for(f"{self.name}: no nodes", lambda: not self.cloud.items("/api/v1/nodes", **nodes))
 
-    def clear(self) -> None:
-        """Return once nothing is left of pools and nodes; the queue goes, too."""
+    def clear(self, *, pools: int | None = None) -> None:
+        """Return once nothing is left of pools and nodes; the queue goes, too.
+
+        Args:
+            pools: How many were made, and given back, in the whole life; None asks for no number.
+        """
         self.wait_no_pools()
         for path in reversed(self._made):
             self.cloud.delete(path)
+        if pools is not None:
+            assert (self.accepted("CreateNodePool"), self.accepted("DeleteNodePool")) == (pools, pools)
 
     # --- what is seen ---
 
