@@ -31,11 +31,17 @@ if TYPE_CHECKING:
     from tests.kinds.ray_dashboards import Dashboards
 
 KUBERAY = "kuberay-1.6"
-pytestmark = with_controllers(KUBERAY)
+pytestmark = [*with_controllers(KUBERAY), pytest.mark.usefixtures("dashboards")]
 FOLDER = "capacity-first"
 CLUSTER = "ray.io/cluster"
 LATE = 60 * SPEED
 """Virtual seconds: longer than the grace, and than KubeRay takes to see a deadline."""
+
+
+@pytest.fixture(scope="module")
+def plane(plane: ControlPlane) -> ControlPlane:
+    plane.apply(read_optional_rights(FOLDER))
+    return plane
 
 
 @pytest.fixture(scope="module")

@@ -49,6 +49,12 @@ SWEEP, EXPORTER = "tpu-provisioner-sweep", "tpu-provisioner-exporter"
 
 
 @pytest.fixture(scope="module")
+def plane(plane: ControlPlane) -> ControlPlane:
+    plane.apply(read_optional_rights(FOLDER))
+    return plane
+
+
+@pytest.fixture(scope="module")
 def stack_settings() -> StackSettings:
     return StackSettings(
         speed=SPEED,
