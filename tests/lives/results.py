@@ -53,10 +53,8 @@ def read(kind: str, folder: Path = FOLDER) -> dict[str, Measured]:
     Raises:
         NotMeasured: there was none yet.
     """
-    path = folder / f"{kind}.json"
-    if not path.exists():
-        raise NotMeasured(f"{path} is missing; run: python -m pytest tests/lives, and again with -m cluster")
-    return {name: Measured(**each) for name, each in json.loads(path.read_text())["lives"].items()}
+    found = _read(folder / f"{kind}.json")
+    return {name: Measured(**each) for name, each in found["lives"].items()}
 
 
 def keep_shuffle(found: Shuffle, folder: Path = FOLDER) -> None:
@@ -73,7 +71,10 @@ def read_shuffle(kind: str, folder: Path = FOLDER) -> dict[str, Any]:
     Raises:
         NotMeasured: there was none yet.
     """
-    path = folder / f"slices-{kind}.json"
+    return _read(folder / f"slices-{kind}.json")
+
+
+def _read(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise NotMeasured(f"{path} is missing; run: python -m pytest tests/lives, and again with -m cluster")
     found: dict[str, Any] = json.loads(path.read_text())
