@@ -16,7 +16,6 @@ from benchmarks.local_http import Answer, LocalServer
 from benchmarks.sample_objects import CLUSTER, running_jobset, waiting_leader
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
 _NUMBER = re.compile(r"\b(\d{9})\b")
@@ -48,10 +47,8 @@ class CloudStandIn:
         self._http.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._http.__exit__(kind, error, trace)
+    def __exit__(self, *given: object) -> None:
+        self._http.__exit__(*given)
 
     def environment(self) -> dict[str, str]:
         """Return the variables by which a function finds all this.

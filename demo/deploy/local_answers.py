@@ -11,7 +11,6 @@ from standins.processes.free_ports import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
     from typing import Self
 
 
@@ -51,9 +50,7 @@ class LocalAnswers:
         threading.Thread(target=self._server.serve_forever, kwargs=serve, daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from tests.lives.jobset_bodies import HOSTS, TOPOLOGY
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
     from standins.controlplane.plane import ControlPlane
@@ -52,9 +51,7 @@ class RayWebhook:
         self._plane.apply([self._configuration()])
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._plane.api.delete(f"{_PATH}/{_NAME}")
         self._server.shutdown()
         self._server.server_close()

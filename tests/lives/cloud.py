@@ -19,7 +19,6 @@ from standins.processes.kubeconfig import open_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
     from typing import Self
 
     from demo.stack.stack import Stack
@@ -59,9 +58,7 @@ class Cloud:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             for look in self._at_end:
                 look()
