@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.2
 _LIST_SECONDS_MAX = 10.0
 _END_SECONDS_MAX = 5.0
-LIST_METHOD = "ListNodePools"
 
 
 class Observer:
