@@ -165,18 +165,8 @@ def _run(console: Console, cases: list[Case], settings: StackSettings, seconds: 
 
 
 def _draw(cases: list[Case], started_at: float) -> Table:
-    table = Table(title="Seconds since the manifests were applied")
-    for heading in (
-        "workload",
-        "pools",
-        "machines",
-        "calls to GKE",
-        "asked",
-        "all pods run",
-        "deleted",
-        "pools gone",
-    ):
-        table.add_column(heading)
+    headings = ("workload", "pools", "machines", "calls to GKE", "asked", "all pods run", "deleted", "pools gone")
+    table = Table(*headings, title="Seconds since the manifests were applied")
     for case in cases:
         moments = (case.asked_at, case.runs_at, case.let_go_at, case.given_back_at)
         shown = [f"{at - started_at:.1f}" if at else "-" for at in moments]
