@@ -78,10 +78,7 @@ class Life(Lived):
 
     def __init__(self, cloud: Cloud, name: str, kind: str) -> None:
         self.cloud, self.name, self.namespace, self.kind = cloud, name, f"{self.prefix}-{name}", kind
-        cloud.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
-        if cloud.is_real:  # without its account a namespace can have no pods
-            account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
-            wait_for("the namespace's default account", lambda: cloud.get(account))
+        cloud.create_namespace(self.namespace)
         LIVED.append(self)
 
     @property

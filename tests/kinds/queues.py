@@ -63,9 +63,7 @@ class Queue(Lived):
         own = [f"{name}-{number}" for number in range(len(flavors))]
         self._flavors: list[str] = beside._flavors if beside else own
         self._made: list[str] = []
-        cloud.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
-        account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
-        wait_for("the namespace's default account", lambda: cloud.get(account))
+        cloud.create_namespace(self.namespace)
         for flavor, accelerator in zip(self._flavors, flavors, strict=not beside):
             topology = {TOPOLOGY: "2x4"} if shaped else {}
             nodes = {ACCELERATOR: accelerator, LIFE: name} | topology

@@ -84,6 +84,13 @@ class Cloud:
         """Create an object and return what was stored."""
         return _body(self._kubernetes.post(path, json=body))
 
+    def create_namespace(self, name: str) -> None:
+        """Create a namespace, and return once it can have pods."""
+        self.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        if self.is_real:  # without its account it can have none
+            account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+            wait_for("the namespace's default account", lambda: self.get(account))
+
     def patch(self, path: str, body: Any, headers: dict[str, str] = MERGE) -> Json:
         """Change an object and return it."""
         return _body(self._kubernetes.patch(path, content=json.dumps(body), headers=headers))

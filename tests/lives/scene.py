@@ -36,10 +36,7 @@ class Scene:
         self.name, self.cloud, self._bindings = name, cloud, bindings
         self.namespace = namespace or f"life-{name}"
         self._faults: list[int] = []
-        cloud.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
-        if cloud.is_real:  # without its account a namespace can have no pods
-            path = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
-            wait_for("the namespace's default account", lambda: cloud.get(path))
+        cloud.create_namespace(self.namespace)
 
     # --- what a script does
 

@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tests.lives.bindings import Bindings
@@ -152,7 +151,8 @@ def shuffle(stack: Stack, seed: int) -> Shuffle:
         ]
         faults.append(cloud.add_fault("duration", pool="c?-*", operation="delete", seconds=_DELETE_SECONDS))
         try:
-            _make_namespaces(cloud, namespaces)
+            for name in namespaces:
+                cloud.create_namespace(name)
             ends = Ends(cloud, bindings, submissions)
             with ThreadPoolExecutor(max_workers=1) as background:
                 sending = background.submit(_submit_all, cloud, submissions)
@@ -170,14 +170,6 @@ def shuffle(stack: Stack, seed: int) -> Shuffle:
             for name in namespaces:
                 cloud.delete(f"/api/v1/namespaces/{name}")
         return _judge(stack, bindings, submissions, time.monotonic() - started)
-
-
-def _make_namespaces(cloud: Cloud, namespaces: list[str]) -> None:
-    for name in namespaces:
-        cloud.create("/api/v1/namespaces", {"metadata": {"name": name}})
-    for name in namespaces if cloud.is_real else ():
-        path = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-        wait_for(f"the default account of {name}", partial(cloud.get, path))
 
 
 def _submit_all(cloud: Cloud, submissions: list[Submission]) -> None:
