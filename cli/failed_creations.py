@@ -6,8 +6,8 @@ records have those.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cli.log_search import read_answers
 from shared.core.decide.failures import RULES, Failure, classify_failure
@@ -103,10 +103,6 @@ class FailureRow(OfSlice):
     def lasts(self) -> bool:
         """Return whether further tries alone will not help."""
         return self.count >= REPEATED or self.failure in LASTING
-
-    def as_data(self) -> dict[str, Any]:
-        """Return it for programs."""
-        return asdict(self)
 
 
 def find_failures(

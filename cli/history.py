@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -46,10 +46,6 @@ class Entry:
     """Kubernetes' own steps, and repetitions: the wide story only."""
     owner_uid: str = ""
     """The UID of the workload that it is about; empty if that is not told."""
-
-    def as_data(self) -> dict[str, Any]:
-        """Return it for programs."""
-        return asdict(self)
 
 
 class _Status(Record):

@@ -43,7 +43,7 @@ def keep(run: Run, folder: Path = FOLDER) -> None:
     if run.errors:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    body = {"seconds": round(run.seconds, 1), "lives": {name: m.as_data() for name, m in run.measured.items()}}
+    body = {"seconds": round(run.seconds, 1), "lives": {name: asdict(m) for name, m in run.measured.items()}}
     (folder / f"{run.kind}.json").write_text(json.dumps(body, indent=2) + "\n")
 
 
@@ -60,7 +60,7 @@ def read(kind: str, folder: Path = FOLDER) -> dict[str, Measured]:
 def keep_shuffle(found: Shuffle, folder: Path = FOLDER) -> None:
     """Write what a shuffled run came to."""
     folder.mkdir(parents=True, exist_ok=True)
-    body: dict[str, Any] = {kind: tally.as_data() for kind, tally in found.tallies.items()}
+    body: dict[str, Any] = {kind: asdict(tally) for kind, tally in found.tallies.items()}
     body |= {"shared": found.shared, "seconds": found.seconds}
     (folder / f"slices-{found.kind}.json").write_text(json.dumps(body, indent=2) + "\n")
 

@@ -13,8 +13,8 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tests.lives.bindings import Bindings
 from tests.lives.cloud import Cloud, wait_for
@@ -75,9 +75,6 @@ class Tally:
     """Slices that had to be tried again, because the pool under them was deleted."""
     drained_at_home: list[str] = field(default_factory=list)
     """Those of them that lay on the pool that was made for them."""
-
-    def as_data(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
