@@ -74,7 +74,6 @@ class _Event(Record):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     involved_object: _Involved = msgspec.field(default_factory=_Involved)
     source: _Source = msgspec.field(default_factory=_Source)
-    reporting_component: str = ""
     type: str = ""
     reason: str = ""
     message: str = ""

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from demo.loop.__main__ import app
 from demo.loop.steps import STEPS
 from demo.tests.gke_calls import assert_few_calls
-from demo.tests.local_commands import TEST_SECONDS_MAX, list_processes, run, start, until
+from demo.tests.local_commands import TEST_SECONDS_MAX, list_processes, run, start
+from tests.lives.cloud import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,7 +98,7 @@ def test_nothing_outlives_a_demo_that_is_ended_in_the_middle(
     if number == signal.SIGTERM:
         assert list_processes(tmp_path) == []
         assert list(tmp_path.iterdir()) == []
-    until("the end of every process", lambda: list_processes(tmp_path) == [])
+    wait_for("the end of every process", lambda: list_processes(tmp_path) == [])
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.lives.cloud import JSON_PATCH, WAIT_SECONDS, Cloud, wait_for
+from tests.lives.cloud import JSON_PATCH, Cloud, wait_for
 from tests.lives.jobset_bodies import LIFE, alone
 
 if TYPE_CHECKING:
@@ -230,6 +230,3 @@ class Scene:
 
 def _is_ending(pod: Json) -> bool:
     return bool(pod["metadata"].get("deletionTimestamp"))
-
-
-__all__ = ["PROVISIONING", "RUNNING", "STOPPING", "WAIT_SECONDS", "Scene"]
