@@ -10,14 +10,9 @@ import json
 import re
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from benchmarks.local_http import Answer, LocalServer
 from benchmarks.sample_objects import CLUSTER, running_jobset, waiting_leader
-
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
 
 _NUMBER = re.compile(r"\b(\d{9})\b")
 """In the name of each object: which one it is."""
@@ -35,37 +30,28 @@ _METADATA: dict[str, bytes] = {
 }
 
 
-class CloudStandIn:
+class CloudStandIn(LocalServer):
     """All of it on two ports of 127.0.0.1 while its ``with`` block runs."""
 
     def __init__(self) -> None:
         self._leader, self._jobset = waiting_leader(), running_jobset()
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._http = LocalServer(self._answer)
-
-    def __enter__(self) -> Self:
-        self._http.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._http.__exit__(kind, error, trace)
+        super().__init__(self._answer)
 
     def environment(self) -> dict[str, str]:
         """Return the variables by which a function finds all this.
 
         As on the platform, the function has a Google account.
         """
-        clusters = {CLUSTER: {"endpoint": self._http.url, "zone": "us-east5-b"}}
+        clusters = {CLUSTER: {"endpoint": self.url, "zone": "us-east5-b"}}
         return {
             "TPU_PROVISIONER_CLUSTERS": json.dumps(clusters),
-            "TPU_PROVISIONER_GKE_ENDPOINT": self._http.url,
-            "TPU_PROVISIONER_PUBSUB_ENDPOINT": self._http.url,
+            "TPU_PROVISIONER_GKE_ENDPOINT": self.url,
+            "TPU_PROVISIONER_PUBSUB_ENDPOINT": self.url,
             "TPU_PROVISIONER_CREDENTIALS": "google",
-            "GCE_METADATA_HOST": self._http.address,
-            "GCE_METADATA_IP": self._http.address,
+            "GCE_METADATA_HOST": self.address,
+            "GCE_METADATA_IP": self.address,
             # No configuration of this machine's user may answer first.
             "CLOUDSDK_CONFIG": "/nonexistent",
         }

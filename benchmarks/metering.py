@@ -19,7 +19,6 @@ import psutil
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from types import TracebackType
     from typing import Self
 
 _CPUCLOCK_SCHED = 2
@@ -63,9 +62,7 @@ class MeteredProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         family = self._family()
         self._process.terminate()
         try:

@@ -6,6 +6,8 @@ import json
 import os
 import platform
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -42,26 +44,21 @@ def build_table(figures: Sequence[Figure], title: str) -> Table:
         table.add_column(
             column, justify=justify, no_wrap=column != "what", min_width=40 if column == "what" else None
         )
-    section = ""
-    for figure in figures:
-        if figure.section != section:
-            section = figure.section
-            table.add_section()
-            table.add_row(f"[bold]{escape(section)}[/bold]")
-        style = _STYLES.get(figure.verdict, "")
-        table.add_row(*(escape(cell) for cell in row_of(figure)), style=style)
+    for section, found in groupby(figures, attrgetter("section")):
+        table.add_section()
+        table.add_row(f"[bold]{escape(section)}[/bold]")
+        for figure in found:
+            style = _STYLES.get(figure.verdict, "")
+            table.add_row(*(escape(cell) for cell in row_of(figure)), style=style)
     return table
 
 
 def write_markdown(figures: Sequence[Figure], title: str, path: Path) -> None:
     """Write the table as Markdown."""
     lines = [title, ""]
-    section = ""
-    for figure in figures:
-        if figure.section != section:
-            section = figure.section
-            lines += ["", f"**{section}**", "", "| " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * 5 + "---|"]
-        lines.append("| " + " | ".join(row_of(figure)) + " |")
+    for section, found in groupby(figures, attrgetter("section")):
+        lines += ["", f"**{section}**", "", "| " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * 5 + "---|"]
+        lines += ["| " + " | ".join(row_of(figure)) + " |" for figure in found]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

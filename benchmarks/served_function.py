@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from importlib.metadata import Distribution
     from pathlib import Path
-    from types import TracebackType
     from typing import Self
 
 THREADS = "8"
@@ -125,12 +124,10 @@ class ServedFunction:
         self.process.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *given: object) -> None:
         if self._connection:
             self._connection.close()
-        self.process.__exit__(kind, error, trace)
+        self.process.__exit__(*given)
 
     def push(self, body: bytes) -> None:
         """Send one event over the kept connection and wait for the answer.

@@ -11,7 +11,7 @@ import typer
 from cli import config_commands, letter_commands
 from cli.cli_settings import read_plan_settings
 from cli.contexts import Choice
-from cli.deployment_choice import CHOICE, choose_environment, open_deployment
+from cli.deployment_choice import CHOICE, choose_environment, open_chosen, open_deployment
 from cli.differences import compare
 from cli.endings import EPILOG, BadInput, Ending, end_with, told
 from cli.explaining import explain
@@ -112,7 +112,7 @@ def status(
     """
     with told():
         form = choose_format(output, as_json=as_json)
-        deployment = open_deployment(choose_environment())
+        deployment = open_chosen()
         if watch and form.for_programs:
             raise BadInput(f"--watch: contradicts --output={form}; valid: table or wide")
 
@@ -167,9 +167,7 @@ def why(
         form = choose_format(output, as_json=as_json)
         if follow and form.for_programs:
             raise BadInput(f"--follow: contradicts --output={form}; valid: table or wide")
-        ending = ask_why(
-            open_deployment(choose_environment()), workload, namespace, since=since, form=form, follow=follow
-        )
+        ending = ask_why(open_chosen(), workload, namespace, since=since, form=form, follow=follow)
     end_with(ending)
 
 
@@ -303,7 +301,7 @@ def replay(
         )
         replaying.check(request)
         form = choose_format(output, as_json=as_json)
-        ending = replaying.run(request, open_deployment(choose_environment()), open_console(), form)
+        ending = replaying.run(request, open_chosen(), open_console(), form)
     end_with(ending)
 
 
@@ -317,7 +315,7 @@ def doctor(output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
 
     with told():
         form = choose_format(output, as_json=as_json)
-        findings = examine(open_deployment(choose_environment()))
+        findings = examine(open_chosen())
     if form.for_programs:
         print_data([each.as_data() for each in findings], form)
     else:
@@ -348,7 +346,7 @@ def board(
     from cli.board.site import Site  # noqa: PLC0415 -- see open_deployment
 
     with told():
-        site = Site(open_deployment(choose_environment()), write=write, every=every, namespace=namespace)
+        site = Site(open_chosen(), write=write, every=every, namespace=namespace)
         serve_board(site, port=port, say=typer.echo)
 
 

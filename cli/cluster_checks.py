@@ -10,7 +10,7 @@ import msgspec
 import urllib3
 
 from cli.endings import say
-from cli.findings import Finding, Result, look
+from cli.findings import Finding, Result, bad, fine, look, skipped, warn
 from cli.log_search import find_last_report
 from cli.printing import format_age, short_cluster
 from shared.core import labels
@@ -98,13 +98,15 @@ def list_first_rights(kinds: Iterable[Kind]) -> tuple[tuple[str, str, str], ...]
 def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
     """Return what is found of one cluster."""
     shown, api = short_cluster(cluster), deployment.apis[cluster]
+    kinds = choose_kinds(deployment.settings.kinds)
+    role, first, kueue = partial(_check_role, deployment, cluster), f"{shown} capacity first", f"{shown} kueue"
     _, project, _, location, _, name = cluster.split("/")
     describe = f"gcloud container clusters describe {name} --location={location} --project={project}"
     return [
         *look(f"{shown} GKE", lambda: _check_gke(deployment, cluster, shown), describe),
         *(
             finding
-            for kind in choose_kinds(deployment.settings.kinds)
+            for kind in kinds
             for finding in look(
                 f"{shown} {kind.name}",
                 partial(_check_kind, api, kind, shown),
@@ -112,8 +114,8 @@ def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
             )
         ),
         *look(f"{shown} rights", lambda: _check_rights(deployment, cluster, api, shown), _MANIFESTS),
-        *look(f"{shown} capacity first", lambda: _check_first(deployment, cluster, api, shown), _MANIFESTS),
-        *look(f"{shown} kueue", lambda: _check_kueue(deployment, cluster, api, shown), _MANIFESTS),
+        *look(first, lambda: role(first, "capacity_first", list_first_rights(kinds)), _MANIFESTS),
+        *look(kueue, lambda: role(kueue, "kueue_admission_check", KUEUE_RIGHTS), _MANIFESTS),
         *look(f"{shown} reservations", lambda: _check_ledger(deployment, cluster, api, shown), _MANIFESTS),
         *look(f"{shown} emergency stop", lambda: _check_stop(deployment, cluster, shown), _MANIFESTS),
         *look(f"{shown} exporter", lambda: check_lease(deployment, cluster), _MANIFESTS),
@@ -129,9 +131,7 @@ def check_exporter(deployment: Deployment) -> Iterator[Finding]:
     try:
         answer = deployment.http.request("GET", f"{url.rstrip('/')}/readyz", timeout=5.0, retries=False)
     except urllib3.exceptions.HTTPError as error:
-        yield Finding(
-            check="exporter", result=Result.BAD, text=f"there is no answer at {url}: {say(error)}", mend=_LOGS
-        )
+        yield bad("exporter", f"there is no answer at {url}: {say(error)}", _LOGS)
         return
     ready = answer.status == 200  # noqa: PLR2004 -- HTTP
     yield Finding(
@@ -165,10 +165,9 @@ def _check_reports(deployment: Deployment) -> Iterator[Finding]:
     last = find_last_report(deployment.open_logs, next(iter(deployment.settings.clusters)), now=now)
     if last is None:
         text = "published no event in the last day; that is normal only if no workload needed a pool or ended"
-        yield Finding(check="exporter", result=Result.WARN, text=text, mend=_LOGS)
+        yield warn("exporter", text, _LOGS)
     else:
-        text = f"published its last event {format_age(max(0.0, now - last))} ago"
-        yield Finding(check="exporter", result=Result.OK, text=text)
+        yield fine("exporter", f"published its last event {format_age(max(0.0, now - last))} ago")
 
 
 _LOGS = "kubectl --namespace=tpu-provisioner logs deployment/tpu-provisioner-exporter"
@@ -177,9 +176,7 @@ _LOGS = "kubectl --namespace=tpu-provisioner logs deployment/tpu-provisioner-exp
 def _check_gke(deployment: Deployment, cluster: str, shown: str) -> Iterator[Finding]:
     pools = deployment.ports.pools.list(cluster)
     ours = sum(pool.owner is not None for pool in pools)
-    yield Finding(
-        check=f"{shown} GKE", result=Result.OK, text=f"{len(pools)} node pools, {ours} created by the provisioner"
-    )
+    yield fine(f"{shown} GKE", f"{len(pools)} node pools, {ours} created by the provisioner")
 
 
 def _check_kind(api: KubernetesApi, kind: Kind, shown: str) -> Iterator[Finding]:
@@ -194,7 +191,7 @@ def _check_kind(api: KubernetesApi, kind: Kind, shown: str) -> Iterator[Finding]
             mend=kind.install,
         )
         return
-    yield Finding(check=check, result=Result.OK, text=f"Kubernetes answers, and {kind.name} is installed")
+    yield fine(check, f"Kubernetes answers, and {kind.name} is installed")
 
 
 def _check_stop(deployment: Deployment, cluster: str, shown: str) -> Iterator[Finding]:
@@ -202,7 +199,7 @@ def _check_stop(deployment: Deployment, cluster: str, shown: str) -> Iterator[Fi
     check, name = f"{shown} emergency stop", deployment.settings.own_namespace
     stop = read_stop(cluster, deployment.ports)
     if stop is None:
-        yield Finding(check=check, result=Result.OK, text=f"off: namespace {name} lets the functions act")
+        yield fine(check, f"off: namespace {name} lets the functions act")
         return
     absent = stop.reason == Reason.MODE_UNKNOWN and deployment.ports.clusters[cluster].get_namespace(name) is None
     yield Finding(
@@ -219,7 +216,7 @@ def _check_rights(deployment: Deployment, cluster: str, api: KubernetesApi, show
     """Yield the missing rights: bad for the functions' account, a warning for an operator."""
     functions_own = _is_functions_own(deployment, cluster)
     rights = list_rights(choose_kinds(deployment.settings.kinds))
-    missing = [f"{verb} {resource}" for group, resource, verb in rights if not _may(api, group, resource, verb)]
+    missing = _list_missing(api, rights)
     if missing:
         yield Finding(
             check=f"{shown} rights",
@@ -230,40 +227,30 @@ def _check_rights(deployment: Deployment, cluster: str, api: KubernetesApi, show
             else "check the functions' account with: kubectl auth can-i VERB RESOURCE -A --as=ACCOUNT",
         )
         return
-    text = f"this identity has all {len(rights)} rights that the functions need"
-    yield Finding(check=f"{shown} rights", result=Result.OK, text=text)
-
-
-def _check_first(deployment: Deployment, cluster: str, api: KubernetesApi, shown: str) -> Iterator[Finding]:
-    rights = list_first_rights(choose_kinds(deployment.settings.kinds))
-    check, on = f"{shown} capacity first", deployment.settings.capacity_first
-    yield _check_role(
-        check, "capacity_first", api, rights if on else None, own=_is_functions_own(deployment, cluster)
-    )
-
-
-def _check_kueue(deployment: Deployment, cluster: str, api: KubernetesApi, shown: str) -> Iterator[Finding]:
-    check, on = f"{shown} kueue", deployment.settings.kueue_admission_check
-    rights = KUEUE_RIGHTS if on else None
-    yield _check_role(check, "kueue_admission_check", api, rights, own=_is_functions_own(deployment, cluster))
+    yield fine(f"{shown} rights", f"this identity has all {len(rights)} rights that the functions need")
 
 
 def _check_role(
-    check: str, setting: str, api: KubernetesApi, rights: tuple[tuple[str, str, str], ...] | None, *, own: bool
-) -> Finding:
-    """Return whether an identity has the rights of an optional role, which a setting needs."""
-    if rights is None:
-        return Finding(check=check, result=Result.SKIPPED, text=f"not needed: the setting {setting} is off")
-    missing = [f"{verb} {resource}" for group, resource, verb in rights if not _may(api, group, resource, verb)]
+    deployment: Deployment, cluster: str, check: str, setting: str, rights: tuple[tuple[str, str, str], ...]
+) -> Iterator[Finding]:
+    """Yield whether an identity has the rights of an optional role, which a setting needs."""
+    if not getattr(deployment.settings, setting):
+        yield skipped(check, f"not needed: the setting {setting} is off")
+        return
+    missing = _list_missing(deployment.apis[cluster], rights)
     if not missing:
-        text = f"this identity has all {len(rights)} rights that the setting {setting} needs"
-        return Finding(check=check, result=Result.OK, text=text)
-    return Finding(
+        yield fine(check, f"this identity has all {len(rights)} rights that the setting {setting} needs")
+        return
+    yield Finding(
         check=check,
-        result=Result.BAD if own else Result.WARN,
+        result=Result.BAD if _is_functions_own(deployment, cluster) else Result.WARN,
         text=f"the setting {setting} is on, but this identity does not have the rights: {', '.join(missing)}",
         mend=_ROLE.format(_FOLDERS[setting]),
     )
+
+
+def _list_missing(api: KubernetesApi, rights: tuple[tuple[str, str, str], ...]) -> list[str]:
+    return [f"{verb} {resource}" for group, resource, verb in rights if not _may(api, group, resource, verb)]
 
 
 def _is_functions_own(deployment: Deployment, cluster: str) -> bool:
@@ -275,7 +262,7 @@ def _check_ledger(deployment: Deployment, cluster: str, api: KubernetesApi, show
     """Yield the missing rights on the reservations, if a limit is set."""
     check, own = f"{shown} reservations", deployment.settings.own_namespace
     if not deployment.settings.limited:
-        yield Finding(check=check, result=Result.SKIPPED, text="not needed: no limit is set")
+        yield skipped(check, "not needed: no limit is set")
         return
     missing = [
         f"{verb} configmaps/{name}" if name else f"{verb} configmaps"
@@ -283,8 +270,7 @@ def _check_ledger(deployment: Deployment, cluster: str, api: KubernetesApi, show
         if not _may(api, "", "configmaps", verb, namespace=own, name=name)
     ]
     if not missing:
-        text = f"this identity can keep ConfigMap {own}/{LEDGER}, which the limits need"
-        yield Finding(check=check, result=Result.OK, text=text)
+        yield fine(check, f"this identity can keep ConfigMap {own}/{LEDGER}, which the limits need")
         return
     yield Finding(
         check=check,
@@ -310,33 +296,22 @@ def check_lease(deployment: Deployment, cluster: str) -> Iterator[Finding]:
     """Yield whether an exporter of a cluster holds its Lease."""
     own, check = deployment.own, f"{short_cluster(cluster)} exporter"
     if not own.lease_name:
-        yield Finding(
-            check=check,
-            result=Result.SKIPPED,
-            text="not checked: TPU_PROVISIONER_LEASE_NAME is empty (no election)",
-        )
+        yield skipped(check, "not checked: TPU_PROVISIONER_LEASE_NAME is empty (no election)")
         return
     where = f"Lease {own.lease_namespace}/{own.lease_name}"
     try:
         lease = deployment.apis[cluster].get(_LEASE.format(own.lease_namespace, own.lease_name), Lease)
     except NotFound:
-        yield Finding(
-            check=check, result=Result.BAD, text=f"{where} does not exist: no exporter has run", mend=_MANIFESTS
-        )
+        yield bad(check, f"{where} does not exist: no exporter has run", _MANIFESTS)
         return
     except Denied as error:
-        yield Finding(
-            check=check, result=Result.SKIPPED, text=f"not checked: this identity may not read {where}: {error}"
-        )
+        yield skipped(check, f"not checked: this identity may not read {where}: {error}")
         return
     renewed = parse_time(lease.spec.renew_time)
     holder = lease.spec.holder_identity or ""
     age = float("inf") if renewed is None else deployment.ports.clock.now() - renewed
     if holder and age <= LEASE_SECONDS_MAX:
-        yield Finding(
-            check=check, result=Result.OK, text=f"{holder} is the leader and renewed its Lease {age:.0f} s ago"
-        )
+        yield fine(check, f"{holder} is the leader and renewed its Lease {age:.0f} s ago")
         return
     state = f"was last renewed {age:.0f} s ago" if renewed else "has no holder"
-    text = f"no exporter is the leader: {where} {state}"
-    yield Finding(check=check, result=Result.BAD, text=text, mend=_LOGS)
+    yield bad(check, f"no exporter is the leader: {where} {state}", _LOGS)

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from cli.failed_creations import LASTING, REPEATED, find_failures, read_records
-from cli.findings import Finding, Result, look
+from cli.findings import Finding, Result, fine, look
 from cli.printing import count, format_age, short_cluster
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _check(deployment: Deployment, cluster: str) -> Iterator[Finding]:
     if not failures:
         good = sum(each.ended and not each.error for each in creations)
         text = f"{count(good, 'creation')} succeeded, and none failed in the last hour without a later success"
-        yield Finding(check=check, result=Result.OK, text=text)
+        yield fine(check, text)
         return
     classes = Counter(each.failure for each in failures).most_common()
     slices = len({each.slice for each in failures})

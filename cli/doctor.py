@@ -10,7 +10,7 @@ from cli.cli_settings import PUSHED
 from cli.cluster_checks import check_cluster, check_exporter
 from cli.creation_checks import check_creations
 from cli.endings import say
-from cli.findings import Finding, Result, look, merge_unanswered
+from cli.findings import Finding, bad, fine, look, merge_unanswered, skipped, warn
 from cli.local_mends import mend_locally
 from cli.log_search import find_last_sweep
 from cli.message_checks import check_backlog, check_dead_letters, check_subscription, check_topic
@@ -64,14 +64,12 @@ def check_settings(deployment: Deployment) -> Iterator[Finding]:
     names = f"{len(settings.clusters)} cluster{'' if len(settings.clusters) == 1 else 's'}"
     if settings.mode != Mode.ACTIVE:
         text = f"{names}; the mode is {settings.mode}, so no pools are created"
-        yield Finding(
-            check="settings", result=Result.WARN, text=text, mend="remove TPU_PROVISIONER_MODE and deploy again"
-        )
+        yield warn("settings", text, "remove TPU_PROVISIONER_MODE and deploy again")
     elif not settings.dead_letter_topic:
         text = f"{names}; TPU_PROVISIONER_DEAD_LETTER_TOPIC is empty: malformed messages are tried 20 times"
-        yield Finding(check="settings", result=Result.WARN, text=text, mend="terraform apply (the module sets it)")
+        yield warn("settings", text, "terraform apply (the module sets it)")
     else:
-        yield Finding(check="settings", result=Result.OK, text=names)
+        yield fine("settings", names)
     seconds, local = settings.release_partial_gang_seconds, settings.credentials is Credentials.ANONYMOUS
     if 0 < seconds < PARTIAL_SECONDS_MIN and not local:  # a local stack's time runs faster
         text = (
@@ -79,14 +77,13 @@ def check_settings(deployment: Deployment) -> Iterator[Finding]:
             "workload may be suspended while GKE still creates its node pools, or before the next try"
         )
         mend = "set it to 1800 or more, or to 0 for never, and deploy again"
-        yield Finding(check="partial gangs", result=Result.WARN, text=text, mend=mend)
+        yield warn("partial gangs", text, mend)
 
 
 def _check_function(deployment: Deployment, function: str) -> Iterator[Finding]:
     check, uri = f"function {function}", deployment.own.function_uris.get(function)
     if not uri:
-        text = f"not checked: TPU_PROVISIONER_FUNCTION_URIS has no entry {function!r}"
-        yield Finding(check=check, result=Result.SKIPPED, text=text)
+        yield skipped(check, f"not checked: TPU_PROVISIONER_FUNCTION_URIS has no entry {function!r}")
         return
     logs = f"gcloud functions logs read NAME-{function} --gen2"
     try:
@@ -94,20 +91,17 @@ def _check_function(deployment: Deployment, function: str) -> Iterator[Finding]:
             "GET", f"{uri.rstrip('/')}/{_HARMLESS}", timeout=10.0, retries=False, redirect=False
         )
     except urllib3.exceptions.HTTPError as error:
-        yield Finding(check=check, result=Result.BAD, text=f"there is no answer at {uri}: {say(error)}", mend=logs)
+        yield bad(check, f"there is no answer at {uri}: {say(error)}", logs)
         return
     if answer.status >= _HTTP_SERVER_ERROR:
-        text = f"answers HTTP {answer.status} at {uri}: it does not start"
-        yield Finding(check=check, result=Result.BAD, text=text, mend=logs)
+        yield bad(check, f"answers HTTP {answer.status} at {uri}: it does not start", logs)
     else:
-        yield Finding(check=check, result=Result.OK, text=f"answers at {uri}")
+        yield fine(check, f"answers at {uri}")
 
 
 def _check_sweep(deployment: Deployment) -> Iterator[Finding]:
     if deployment.open_logs is None:
-        yield Finding(
-            check="sweep", result=Result.SKIPPED, text="not checked: TPU_PROVISIONER_LOGGING_ENDPOINT is empty"
-        )
+        yield skipped("sweep", "not checked: TPU_PROVISIONER_LOGGING_ENDPOINT is empty")
         return
     now = deployment.ports.clock.now()
     cluster = next(iter(deployment.settings.clusters))
@@ -115,20 +109,14 @@ def _check_sweep(deployment: Deployment) -> Iterator[Finding]:
     if last is not None and now - last.at <= SWEEP_SECONDS_MAX:
         text = f"ran {max(0.0, now - last.at):.0f} s ago"
         if last.errors:
-            yield Finding(
-                check="sweep",
-                result=Result.WARN,
-                text=f"{text}, and failed for {count(last.errors, 'object')}",
-                mend="tpu-provisioner status, or gcloud functions logs read NAME-sweep --gen2",
+            yield warn(
+                "sweep",
+                f"{text}, and failed for {count(last.errors, 'object')}",
+                "tpu-provisioner status, or gcloud functions logs read NAME-sweep --gen2",
             )
             return
-        yield Finding(check="sweep", result=Result.OK, text=text)
+        yield fine("sweep", text)
         return
     age = "no log record for a day" if last is None else f"it ran {now - last.at:.0f} s ago"
     text = f"{age}, but it must run every minute"
-    yield Finding(
-        check="sweep",
-        result=Result.BAD,
-        text=text,
-        mend="gcloud scheduler jobs resume JOB; gcloud scheduler jobs run JOB",
-    )
+    yield bad("sweep", text, "gcloud scheduler jobs resume JOB; gcloud scheduler jobs run JOB")

@@ -6,8 +6,8 @@ records have those.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cli.log_search import read_answers
 from shared.core.decide.failures import RULES, Failure, classify_failure
@@ -104,10 +104,6 @@ class FailureRow(OfSlice):
         """Return whether further tries alone will not help."""
         return self.count >= REPEATED or self.failure in LASTING
 
-    def as_data(self) -> dict[str, Any]:
-        """Return it for programs."""
-        return asdict(self)
-
 
 def find_failures(
     creations: Iterable[Creation], answers: Sequence[Answered], known: dict[str, Slice]
@@ -119,7 +115,7 @@ def find_failures(
         answers: the functions' log records.
         known: the slices, by the hash in the names of their pools; the records add others.
     """
-    slices = known | {key: _name(each) for each in answers if (key := hash_of(each.pool))}
+    slices = known | {key: name_slice(each.claim) for each in answers if (key := hash_of(each.pool))}
     zones = {each.pool: each.zone for each in answers if each.pool and each.zone}
     accepted: dict[Slice, float] = {}
     ended: dict[Slice, float] = {}
@@ -137,7 +133,7 @@ def find_failures(
         failure = str(classify_failure(each.error, each.code))
         found.append(Failed(at=at, slice=home, failure=failure, error=each.error, zone=zones.get(each.pool, "")))
     for answer in answers:
-        home = _name(answer)
+        home = name_slice(answer.claim)
         if _is_refusal(answer) and answer.at > accepted.get(home, 0.0):
             found.append(
                 Failed(at=answer.at, slice=home, failure=answer.reason, error=answer.message, zone=answer.zone)
@@ -196,10 +192,6 @@ def _is_refusal(answer: Answered) -> bool:
     """Return whether a record tells a failure that no operation of GKE tells."""
     refused = answer.decision in ("none", Verdict.REFUSE) and answer.reason in REFUSALS
     return refused and answer.failure not in set(Failure)
-
-
-def _name(answer: Answered) -> Slice:
-    return name_slice(answer.claim)
 
 
 def hash_of(pool: str) -> str:

@@ -44,6 +44,26 @@ class Finding:
         return {key: str(value) for key, value in asdict(self).items()}
 
 
+def fine(check: str, text: str) -> Finding:
+    """Return that nothing is to be done."""
+    return Finding(check=check, result=Result.OK, text=text)
+
+
+def warn(check: str, text: str, mend: str) -> Finding:
+    """Return that a person should look, and where."""
+    return Finding(check=check, result=Result.WARN, text=text, mend=mend)
+
+
+def bad(check: str, text: str, mend: str) -> Finding:
+    """Return what does not work, and what repairs it."""
+    return Finding(check=check, result=Result.BAD, text=text, mend=mend)
+
+
+def skipped(check: str, text: str) -> Finding:
+    """Return why a check was not made."""
+    return Finding(check=check, result=Result.SKIPPED, text=text)
+
+
 NO_LOGIN = "there are no Google credentials"
 """Such an error names its own remedy."""
 NO_ANSWER = "no answer"
@@ -62,9 +82,7 @@ def look(name: str, check: Check, mend: str = "") -> list[Finding]:
     try:
         return list(check())
     except ProvisionerError as error:
-        return [
-            Finding(check=name, result=Result.BAD, text=f"{NO_ANSWER} ({error.reason}): {say(error)}", mend=mend)
-        ]
+        return [bad(name, f"{NO_ANSWER} ({error.reason}): {say(error)}", mend)]
 
 
 def merge_unanswered(findings: Sequence[Finding]) -> list[Finding]:

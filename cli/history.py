@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -47,10 +47,6 @@ class Entry:
     owner_uid: str = ""
     """The UID of the workload that it is about; empty if that is not told."""
 
-    def as_data(self) -> dict[str, Any]:
-        """Return it for programs."""
-        return asdict(self)
-
 
 class _Status(Record):
     conditions: list[Condition] | None = None
@@ -78,7 +74,6 @@ class _Event(Record):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     involved_object: _Involved = msgspec.field(default_factory=_Involved)
     source: _Source = msgspec.field(default_factory=_Source)
-    reporting_component: str = ""
     type: str = ""
     reason: str = ""
     message: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -51,7 +52,7 @@ def list_letters(reason: Reasons = None, output: Output = Format.TABLE, *, as_js
         choice = _choose(None, reason)
         report, _ = read_letters(open_box_to_look(open_chosen()), choice)
     if form.for_programs:
-        print_data({"letters": [each.as_data() for each in report.letters], "bounded": report.bounded}, form)
+        print_data({"letters": [asdict(each) for each in report.letters], "bounded": report.bounded}, form)
     else:
         print_letter_list(open_console(), report)
 

@@ -65,10 +65,6 @@ class DeadLetter:
     decided_because: str = ""
     message: str = ""
 
-    def as_data(self) -> dict[str, str]:
-        """Return it for programs."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(slots=True)
 class LetterReport:
@@ -325,15 +321,12 @@ def _list_decisions(answers: Sequence[Outcome | ProvisionerError]) -> list[Decis
 
 
 def _describe(letter: DeadLetter, decisions: list[Decision]) -> list[DeadLetter]:
-    known = letter.as_data()
     return [
-        DeadLetter(
-            **known
-            | {
-                "decision": str(each.verdict),
-                "decided_because": str(each.reason),
-                "message": each.message,
-            }
+        replace(
+            letter,
+            decision=str(each.verdict),
+            decided_because=str(each.reason),
+            message=each.message,
         )
         for each in decisions
     ]

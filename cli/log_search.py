@@ -88,9 +88,7 @@ def read_answers(open_logs: OpenLogs, cluster: str, *, now: float) -> list[Answe
         said, at = each.payload, read_moment(each)
         if at is None or not isinstance(said, dict) or not isinstance(said.get("claim"), dict):
             continue
-        texts = {
-            key: str(said.get(key) or "") for key in ("decision", "reason", "message", "pool", "zone", "failure")
-        }
+        texts = {key: str(said.get(key) or "") for key in _TOLD}
         claim = {str(key): str(value) for key, value in said["claim"].items()}
         found.append(Answered(at=at, claim=claim, **texts))
     return found

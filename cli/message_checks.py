@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from cli.cli_settings import DEAD_LETTERS, PUSHED
-from cli.findings import Finding, Result
-from cli.letters import Choice, LetterBox, LetterReport
+from cli.findings import Finding, Result, bad, fine, skipped, warn
+from cli.letters import Choice, LetterBox, read_letters
 from cli.moments import format_moment
 from shared.core.errors import Unavailable
 from shared.deliver import SETTLE
@@ -40,39 +40,37 @@ def check_topic(deployment: Deployment) -> Iterator[Finding]:
     """Yield whether the topic of events exists, and whether it keeps them for a replay."""
     name = deployment.own.topic
     if not name:
-        yield Finding(check="topic", result=Result.SKIPPED, text="not checked: TPU_PROVISIONER_TOPIC is empty")
+        yield skipped("topic", "not checked: TPU_PROVISIONER_TOPIC is empty")
         return
     topic = deployment.pubsub.find_topic(name)
     if topic is None:
-        yield Finding(check="topic", result=Result.BAD, text=f"{name} does not exist", mend="terraform apply")
+        yield bad("topic", f"{name} does not exist", "terraform apply")
     elif not topic.message_retention_duration:
-        yield Finding(
-            check="topic",
-            result=Result.WARN,
-            text=f"{name} keeps no messages, so replay --since cannot deliver them again",
-            mend=f"gcloud pubsub topics update {name} --message-retention-duration=7d",
+        yield warn(
+            "topic",
+            f"{name} keeps no messages, so replay --since cannot deliver them again",
+            f"gcloud pubsub topics update {name} --message-retention-duration=7d",
         )
     else:
         text = f"{name} keeps messages for {topic.message_retention_duration.total_seconds() / 86_400:g} days"
-        yield Finding(check="topic", result=Result.OK, text=text)
+        yield fine("topic", text)
 
 
 def check_subscription(deployment: Deployment, function: str) -> Iterator[Finding]:
     """Yield whether one push subscription is correct; each flaw is a finding of its own."""
     check, name = f"subscription {function}", deployment.own.subscriptions.get(function)
     if not name:
-        text = f"not checked: TPU_PROVISIONER_SUBSCRIPTIONS has no entry {function!r}"
-        yield Finding(check=check, result=Result.SKIPPED, text=text)
+        yield skipped(check, f"not checked: TPU_PROVISIONER_SUBSCRIPTIONS has no entry {function!r}")
         return
     found = deployment.pubsub.find_subscription(name)
     if found is None:
-        yield Finding(check=check, result=Result.BAD, text=f"{name} does not exist", mend="terraform apply")
+        yield bad(check, f"{name} does not exist", "terraform apply")
         return
     flaws = list(_find_flaws(deployment, function, found))
     for text, mend in flaws:
-        yield Finding(check=check, result=Result.BAD, text=text, mend=mend)
+        yield bad(check, text, mend)
     if not flaws:
-        yield Finding(check=check, result=Result.OK, text=f"pushes to {found.push_config.push_endpoint}")
+        yield fine(check, f"pushes to {found.push_config.push_endpoint}")
 
 
 def _find_flaws(deployment: Deployment, function: str, found: Subscription) -> Iterator[tuple[str, str]]:
@@ -116,40 +114,25 @@ def check_dead_letters(deployment: Deployment) -> Iterator[Finding]:
     """Yield whether dead letters are kept, and how many there are. They are not removed."""
     check, name = "dead letters", deployment.own.subscriptions.get(DEAD_LETTERS)
     if not name:
-        yield Finding(
-            check=check,
-            result=Result.SKIPPED,
-            text=f"not checked: TPU_PROVISIONER_SUBSCRIPTIONS has no entry {DEAD_LETTERS!r}",
-        )
+        yield skipped(check, f"not checked: TPU_PROVISIONER_SUBSCRIPTIONS has no entry {DEAD_LETTERS!r}")
         return
     found = deployment.pubsub.find_subscription(name)
     if found is None:
-        yield Finding(
-            check=check,
-            result=Result.BAD,
-            text=f"{name} does not exist, so dead letters are lost",
-            mend="terraform apply",
-        )
+        yield bad(check, f"{name} does not exist, so dead letters are lost", "terraform apply")
         return
     if _expires(found):
         mend = f"gcloud pubsub subscriptions update {name} --expiration-period=never"
-        yield Finding(check=check, result=Result.BAD, text=f"{name} expires if it is not used", mend=mend)
-    box, report = LetterBox(deployment.pubsub, name), LetterReport()
-    try:
-        for _ in box.pull_batches(Choice(most=LETTERS_MAX), report):
-            pass
-    finally:
-        box.give_back()
+        yield bad(check, f"{name} expires if it is not used", mend)
+    report, _ = read_letters(LetterBox(deployment.pubsub, name), Choice(most=LETTERS_MAX))
     if not report.letters:
-        yield Finding(check=check, result=Result.OK, text="none")
+        yield fine(check, "none")
         return
     reasons = Counter(letter.reason for letter in report.letters).most_common()
     more = " or more" if report.bounded else ""
-    yield Finding(
-        check=check,
-        result=Result.WARN,
-        text=f"{len(report.letters)}{more}: {', '.join(f'{count} {reason}' for reason, count in reasons)}",
-        mend="tpu-provisioner replay --dead-letters --dry-run",
+    yield warn(
+        check,
+        f"{len(report.letters)}{more}: {', '.join(f'{count} {reason}' for reason, count in reasons)}",
+        "tpu-provisioner replay --dead-letters --dry-run",
     )
 
 
@@ -172,11 +155,7 @@ class _TimeSeries(msgspec.Struct, rename="camel"):
 def check_backlog(deployment: Deployment) -> Iterator[Finding]:
     """Yield the age of each push subscription's oldest message, from Cloud Monitoring."""
     if deployment.monitoring is None:
-        yield Finding(
-            check="backlog",
-            result=Result.SKIPPED,
-            text="not checked: TPU_PROVISIONER_MONITORING_ENDPOINT is empty",
-        )
+        yield skipped("backlog", "not checked: TPU_PROVISIONER_MONITORING_ENDPOINT is empty")
         return
     now = deployment.ports.clock.now()
     for function in PUSHED:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -104,9 +104,9 @@ def run(request: Request, deployment: Deployment, console: Console, form: Format
         sought = seek_to_snapshot(admin, own, request.functions, request.snapshot, dry_run=request.dry_run)
     foreseen = foresee(deployment.ports, request.functions) if request.dry_run else []
     if form.for_programs:
-        data: dict[str, Any] = {"subscriptions": [each.as_data() for each in sought], "dry_run": request.dry_run}
+        data: dict[str, Any] = {"subscriptions": [asdict(each) for each in sought], "dry_run": request.dry_run}
         if request.dry_run:
-            data["decisions"] = [each.as_data() for each in foreseen]
+            data["decisions"] = [asdict(each) for each in foreseen]
         print_data(data, form)
     else:
         _print_sought(console, sought, foreseen, dry_run=request.dry_run)
@@ -201,7 +201,7 @@ def _say_progress(published: int) -> None:
 
 def _letter_data(report: LetterReport, request: Request) -> dict[str, Any]:
     return {
-        "letters": [letter.as_data() for letter in report.letters],
+        "letters": [asdict(letter) for letter in report.letters],
         "published": report.published,
         "left": report.kept,
         "newer": report.newer,
@@ -231,7 +231,7 @@ def print_letters(console: Console, report: LetterReport, *, dry_run: bool) -> N
 def print_discarded(console: Console, report: LetterReport, form: Format) -> None:
     """Print what became of letters that were to be removed."""
     if form.for_programs:
-        letters = [letter.as_data() for letter in report.letters]
+        letters = [asdict(letter) for letter in report.letters]
         counts = {"discarded": report.discarded, "left": report.kept, "newer": report.newer}
         print_data({"letters": letters, **counts, "bounded": report.bounded}, form)
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cli.cli_settings import PUSHED, find_subscription, list_pushed
@@ -32,10 +32,6 @@ class Sought:
     problem: str = ""
     """Why nothing (or not everything) comes back."""
 
-    def as_data(self) -> dict[str, str]:
-        """Return it for programs."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreseen:
@@ -47,10 +43,6 @@ class Foreseen:
     decision: str
     reason: str
     message: str
-
-    def as_data(self) -> dict[str, str]:
-        """Return it for programs."""
-        return asdict(self)
 
 
 def seek_to_time(

@@ -196,7 +196,7 @@ class Status:
         return {
             "pools": [asdict(row) | {"chips_idle": row.chips_idle} for row in self.pools],
             "waiting": [asdict(row) for row in self.waiting],
-            "failures": [row.as_data() for row in self.failures],
+            "failures": [asdict(row) for row in self.failures],
             "stuck": self.stuck,
             "errors": self.errors,
             "unread": self.unread,

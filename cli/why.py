@@ -68,7 +68,7 @@ class Story:
             "name": self.name,
             "kind": self.kind,
             "exists": self.exists,
-            "entries": [{"time": format_moment(each.at), **each.as_data()} for each in entries],
+            "entries": [{"time": format_moment(each.at), **dataclasses.asdict(each)} for each in entries],
             "now": self.now.as_data(),
             "unread": self.unread,
         }

@@ -92,9 +92,7 @@ class Readings:
             found = [each for read in reads for each in self._try("decisions", read)]
             found.sort(key=lambda each: -each.at)
             self._decisions = [_describe(each) for each in found[:DECISIONS_MAX]]
-        self._letters = [
-            each.as_data() for each in self._try("dead letters", lambda: list_letters(self.deployment))
-        ]
+        self._letters = [asdict(each) for each in self._try("dead letters", lambda: list_letters(self.deployment))]
         self._silent = list(self._find_silent())
 
     def _find_silent(self) -> Iterator[Trouble]:

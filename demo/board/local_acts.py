@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import closing
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -76,13 +77,11 @@ def apply_example(kubeconfig: str, example: str) -> str:
     """
     documents = load([str(PROJECT_ROOT / "examples" / f"{example}.yaml")])
     renamed = [replace(each, body=_rename(each.body)) if each.is_jobset else each for each in documents]
-    applier = Applier(kubeconfig)
     try:
-        applied = applier.apply(renamed)
+        with closing(Applier(kubeconfig)) as applier:
+            applied = applier.apply(renamed)
     except (BadManifest, httpx.HTTPError) as error:
         raise ActFailed(str(error)) from error
-    finally:
-        applier.close()
     return f"created {', '.join(f'{each.namespace}/{each.name}' for each in applied.jobsets)}"
 
 

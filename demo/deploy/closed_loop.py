@@ -50,7 +50,6 @@ from standins.processes.free_ports import HOST, draw_ports
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from types import TracebackType
     from typing import Self
 
     from standins.processes.child import Command
@@ -110,9 +109,7 @@ class ClosedLoop:
         self._supervisor.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._parts.close()
         self._supervisor.end_all()
         self.layout.drop_control_plane()

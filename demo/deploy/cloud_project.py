@@ -10,7 +10,6 @@ import httpx
 from demo.deploy.deployments import Deployment
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
     from standins.googlecloud.mock_program import MockCloud
@@ -38,9 +37,7 @@ class CloudProject:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._client.close()
 
     def create_cluster(self) -> None:

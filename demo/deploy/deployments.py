@@ -70,25 +70,13 @@ class Deployment:
     def list_jobs(self) -> list[Caller]:
         """Return the scheduler's jobs that call by HTTP."""
         return [
-            Caller(
-                each["name"],
-                each["httpTarget"]["uri"],
-                each["httpTarget"].get("oidcToken", {}).get("audience", ""),
-                each["httpTarget"].get("oidcToken", {}).get("serviceAccountEmail", ""),
-            )
-            for each in self.jobs
-            if "httpTarget" in each
+            _read_caller(each["name"], each["httpTarget"], "uri") for each in self.jobs if "httpTarget" in each
         ]
 
     def list_pushes(self) -> list[Caller]:
         """Return the subscriptions that push."""
         return [
-            Caller(
-                each["name"],
-                each["pushConfig"]["pushEndpoint"],
-                each["pushConfig"].get("oidcToken", {}).get("audience", ""),
-                each["pushConfig"].get("oidcToken", {}).get("serviceAccountEmail", ""),
-            )
+            _read_caller(each["name"], each["pushConfig"], "pushEndpoint")
             for each in self.subscriptions
             if each.get("pushConfig", {}).get("pushEndpoint")
         ]
@@ -166,6 +154,11 @@ def _check_variables(function: Function) -> list[str]:
     except Misconfigured as error:
         return [f"{function.name}: its start stops: {' '.join(str(error).split())}"]
     return []
+
+
+def _read_caller(name: str, target: Json, address: str) -> Caller:
+    token = target.get("oidcToken", {})
+    return Caller(name, target[address], token.get("audience", ""), token.get("serviceAccountEmail", ""))
 
 
 def _read_function(body: Json) -> Function:

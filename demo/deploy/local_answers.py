@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from standins.processes.free_ports import HOST
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Mapping
-    from types import TracebackType
     from typing import Self
 
 
@@ -22,6 +22,7 @@ class Asked:
     path: str
     headers: Mapping[str, str]
     body: bytes
+    method: str = "GET"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +40,24 @@ class LocalAnswers:
     Args:
         answer: Called for each request, in a thread of its own.
         port: Where it listens; 0 takes a free one.
+        tls: What it shows to those who call it by HTTPS; None serves HTTP.
     """
 
-    def __init__(self, answer: Callable[[Asked], Answer], port: int = 0) -> None:
+    def __init__(
+        self, answer: Callable[[Asked], Answer], port: int = 0, *, tls: ssl.SSLContext | None = None
+    ) -> None:
         self._server = _Server((HOST, port), type("Answering", (_Handler,), {"answer": staticmethod(answer)}))
+        if tls:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self.address = f"{HOST}:{self._server.server_address[1]}"
-        self.url = f"http://{self.address}"
+        self.url = f"{'https' if tls else 'http'}://{self.address}"
 
     def __enter__(self) -> Self:
         serve = {"poll_interval": 0.05}
         threading.Thread(target=self._server.serve_forever, kwargs=serve, daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
 
@@ -73,7 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
-        said = self.answer(Asked(self.path, dict(self.headers), self.rfile.read(length)))
+        said = self.answer(Asked(self.path, dict(self.headers), self.rfile.read(length), self.command))
         self.send_response(said.status)
         self.send_header("Content-Type", said.kind)
         # The mark by which Google's libraries know a metadata server.
@@ -82,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(said.body)
 
-    do_POST = do_GET  # noqa: N815 -- the name that http.server calls
+    do_POST = do_PUT = do_GET  # noqa: N815 -- the name that http.server calls
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- as in http.server
         """Say nothing."""

@@ -12,7 +12,6 @@ from standins.pubsub.push.tokens import TokenSigner
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
     from typing import Self
 
     from demo.deploy.deployments import Caller
@@ -42,9 +41,7 @@ class Scheduler:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ending.set()
         self._thread.join(_CALL_SECONDS_MAX)
 

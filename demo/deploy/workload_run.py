@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import httpx
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 SECONDS_MAX = 240.0
 _SETTLE_SECONDS = 30.0
 _LOOK_SECONDS = 0.3
-_PUSHED = ("provision", "collect", "settle")
 
 
 def run_workload(loop: ClosedLoop, documents: list[Document], say: Callable[[str], None]) -> list[str]:
@@ -32,11 +32,8 @@ def run_workload(loop: ClosedLoop, documents: list[Document], say: Callable[[str
         ProcessDied: a part of the system ended for good.
     """
     kubeconfig = str(loop.layout.kubeconfig)
-    applier = Applier(kubeconfig)
-    try:
+    with closing(Applier(kubeconfig)) as applier:
         jobsets = applier.apply(documents).jobsets
-    finally:
-        applier.close()
     paths = [f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{each.namespace}/jobsets/{each.name}" for each in jobsets]
     for each in jobsets:
         say(f"JobSet {each.namespace}/{each.name} is applied")

@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -138,22 +138,19 @@ def _run(console: Console, cases: list[Case], settings: StackSettings, seconds: 
         with (
             _start_plane(console, cases, settings.cluster) as started,
             Stack(home, settings, say=lambda text: console.print(text, highlight=False), plane=started) as stack,
+            closing(Applier(stack.addresses.kubeconfig)) as applier,
         ):
-            applier = Applier(stack.addresses.kubeconfig)
-            try:
-                started_at = time.time()
-                applied = applier.apply([document for case in cases for document in case.documents])
-                for note in applied.notes:
-                    console.print(note, markup=False, highlight=False, soft_wrap=True)
-                following = Following(
-                    stack,
-                    applier,
-                    cases,
-                    lambda line: console.print(format_line(line, started_at), soft_wrap=True),
-                )
-                left = following.follow(seconds)
-            finally:
-                applier.close()
+            started_at = time.time()
+            applied = applier.apply([document for case in cases for document in case.documents])
+            for note in applied.notes:
+                console.print(note, markup=False, highlight=False, soft_wrap=True)
+            following = Following(
+                stack,
+                applier,
+                cases,
+                lambda line: console.print(format_line(line, started_at), soft_wrap=True),
+            )
+            left = following.follow(seconds)
         keep = bool(left) or not all(case.over for case in cases)
     except _FAILURES as error:
         keep = True
@@ -168,18 +165,8 @@ def _run(console: Console, cases: list[Case], settings: StackSettings, seconds: 
 
 
 def _draw(cases: list[Case], started_at: float) -> Table:
-    table = Table(title="Seconds since the manifests were applied")
-    for heading in (
-        "workload",
-        "pools",
-        "machines",
-        "calls to GKE",
-        "asked",
-        "all pods run",
-        "deleted",
-        "pools gone",
-    ):
-        table.add_column(heading)
+    headings = ("workload", "pools", "machines", "calls to GKE", "asked", "all pods run", "deleted", "pools gone")
+    table = Table(*headings, title="Seconds since the manifests were applied")
     for case in cases:
         moments = (case.asked_at, case.runs_at, case.let_go_at, case.given_back_at)
         shown = [f"{at - started_at:.1f}" if at else "-" for at in moments]

@@ -80,23 +80,22 @@ class Applier:
 
     def delete_jobset(self, namespace: str, name: str) -> None:
         """Delete a JobSet in kubectl's background mode. A JobSet that is gone is no error."""
-        path = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets/{name}"
-        answer = self._client.delete(path, params={"propagationPolicy": "Background"})
-        if answer.status_code != httpx.codes.NOT_FOUND:
-            answer.raise_for_status()
+        self._delete(f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets/{name}")
 
     def delete(self, document: Document) -> None:
         """Delete an object likewise, of any kind that the cluster serves."""
         resource = self._find_resource(document)
         if resource is not None:
-            path = f"{resource.path.format(namespace=document.namespace)}/{document.name}"
-            answer = self._client.delete(path, params={"propagationPolicy": "Background"})
-            if answer.status_code != httpx.codes.NOT_FOUND:
-                answer.raise_for_status()
+            self._delete(f"{resource.path.format(namespace=document.namespace)}/{document.name}")
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+    def _delete(self, path: str) -> None:
+        answer = self._client.delete(path, params={"propagationPolicy": "Background"})
+        if answer.status_code != httpx.codes.NOT_FOUND:
+            answer.raise_for_status()
 
     def _create(self, document: Document, notes: list[str]) -> dict[str, Any] | None:
         resource = self._find_resource(document)

@@ -23,7 +23,6 @@ from shared.core import labels
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from types import TracebackType
     from typing import Self
 
     from demo.stack.commands import Addresses
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.2
 _LIST_SECONDS_MAX = 10.0
 _END_SECONDS_MAX = 5.0
-LIST_METHOD = "ListNodePools"
 
 
 class Observer:
@@ -62,9 +60,7 @@ class Observer:
             watch.listed.wait(_LIST_SECONDS_MAX)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ending.set()
         for watch in self._watches:
             watch.end()

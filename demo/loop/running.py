@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -80,22 +81,22 @@ class Run:
             ProcessDied: a part of the stack ended for good.
         """
         kubeconfig = self._stack.addresses.kubeconfig
-        applier = Applier(kubeconfig)
         observer = Observer(self._stack.layout, self._stack.addresses)
-        try:
-            with open_client(kubeconfig, timeout_seconds=_ASK_SECONDS_MAX) as client, observer:
-                started_at = time.time()
-                self._later = [each for each in documents if each.after]
-                applied = applier.apply(each for each in documents if not each.after)
-                for note in applied.notes:
-                    self._view.say(note)
-                jobsets = [(each.namespace, each.name) for each in applied.jobsets]
-                jobsets += [(each.namespace, each.name) for each in self._later]
-                timeline = Timeline(jobsets, started_at)
-                problems = self._follow(timeline, observer, applier, Asker(client))
-                return self._conclude(timeline, observer, problems, applied.notes)
-        finally:
-            applier.close()
+        with (
+            closing(Applier(kubeconfig)) as applier,
+            open_client(kubeconfig, timeout_seconds=_ASK_SECONDS_MAX) as client,
+            observer,
+        ):
+            started_at = time.time()
+            self._later = [each for each in documents if each.after]
+            applied = applier.apply(each for each in documents if not each.after)
+            for note in applied.notes:
+                self._view.say(note)
+            jobsets = [(each.namespace, each.name) for each in applied.jobsets]
+            jobsets += [(each.namespace, each.name) for each in self._later]
+            timeline = Timeline(jobsets, started_at)
+            problems = self._follow(timeline, observer, applier, Asker(client))
+            return self._conclude(timeline, observer, problems, applied.notes)
 
     def _follow(self, timeline: Timeline, observer: Observer, applier: Applier, asker: Asker) -> list[str]:
         """Follow the run; return what was missing when its time was up, or nothing."""

@@ -18,7 +18,6 @@ from standins.processes.kubeconfig import open_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from types import TracebackType
     from typing import Self
 
     from demo.stack.commands import Addresses
@@ -49,9 +48,7 @@ class Verifier:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for client in (self._gke, self._kubernetes, self._pubsub, self._exporter):
             client.close()
 

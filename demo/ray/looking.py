@@ -16,7 +16,6 @@ from standins.processes.kubeconfig import open_client
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
     from typing import Self
 
     from demo.loop.observations import Decided, MessagePublished
@@ -63,9 +62,7 @@ class Looker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._kubernetes.close()
         self._gke.close()
 

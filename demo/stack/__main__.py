@@ -29,6 +29,7 @@ from terminal.wrong_arguments import Commands, refuse
 if TYPE_CHECKING:
     from types import FrameType
 
+    from demo.stack.background import State
     from demo.stack.supervisor import ProcessState
 
 _INTERRUPTED, _TERMINATED = 130, 143
@@ -105,11 +106,7 @@ def down(home: Home = DEFAULT_HOME) -> None:
 def status(home: Home = DEFAULT_HOME) -> None:
     """Show every process; exit with 1 when one is dead or nothing runs."""
     layout = Layout(home.resolve())
-    try:
-        state = background.read_state(layout)
-    except NothingRuns as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(1) from error
+    state = _read_state(layout)
     console = Console()
     console.print(_status_table(state.processes))
     dead = [each for each in state.processes if each.exit_code is not None]
@@ -124,11 +121,7 @@ def status(home: Home = DEFAULT_HOME) -> None:
 def env(home: Home = DEFAULT_HOME) -> None:
     """Print shell lines that point kubectl, gcloud, client libraries and the CLI at the stack."""
     layout = Layout(home.resolve())
-    try:
-        state = background.read_state(layout)
-    except NothingRuns as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(1) from error
+    state = _read_state(layout)
     environment = tool_environment(layout, state.addresses)
     typer.echo(export_lines(environment | operator_environment(layout, state.settings, state.addresses)))
 
@@ -163,6 +156,15 @@ def run(
             typer.echo("ready")
             ending.wait()
     except (AlreadyRuns, ProcessDied, NotReady, StagingFailed) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from error
+
+
+def _read_state(layout: Layout) -> State:
+    """Return what runs; end with code 1 if nothing does."""
+    try:
+        return background.read_state(layout)
+    except NothingRuns as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
 

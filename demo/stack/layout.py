@@ -7,7 +7,6 @@ Names of cloud resources are constants, because a stack serves one project with 
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 PROJECT = "demo-project"
@@ -26,56 +25,35 @@ PROJECT_ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_HOME = PROJECT_ROOT / ".local"
 
 
-@dataclass(frozen=True, slots=True)
 class Layout:
     """The files of one stack under its home folder."""
 
-    home: Path
-
-    @property
-    def logs(self) -> Path:
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.logs = home / "logs"
         """The folder with one log file per process."""
-        return self.home / "logs"
-
-    @property
-    def pod_logs(self) -> Path:
+        self.pod_logs = self.logs / "pods"
         """The folder with one log file per container that runs as a process."""
-        return self.logs / "pods"
-
-    @property
-    def ports(self) -> Path:
+        self.ports = home / "ports"
         """The folder with one ports file per server process."""
-        return self.home / "ports"
-
-    @property
-    def bundle(self) -> Path:
+        self.bundle = home / "functions"
         """The staged functions, as they would be uploaded."""
-        return self.home / "functions"
-
-    @property
-    def kubeconfig(self) -> Path:
+        self.kubeconfig = home / "kubeconfig"
         """The kubeconfig of an administrator: for kubectl, the demo and the stand-ins."""
-        return self.home / "kubeconfig"
-
-    @property
-    def control_plane(self) -> Path:
+        self.control_plane = home / "control-plane"
         """The folder of a real control plane: its data, its keys, and the logs of its parts."""
-        return self.home / "control-plane"
-
-    @property
-    def control_plane_logs(self) -> Path:
+        self.control_plane_logs = self.control_plane / "logs"
         """The folder with one log file per part of a real control plane."""
-        return self.control_plane / "logs"
-
-    @property
-    def accounts(self) -> Path:
-        """Return the folder with the credentials of a real control plane's service accounts."""
-        return self.home / "accounts"
-
-    @property
-    def authority(self) -> Path:
+        self.accounts = home / "accounts"
+        """The folder with the credentials of a real control plane's service accounts."""
+        self.authority = self.accounts / "ca.crt"
         """The certificate that those who talk to a real control plane trust."""
-        return self.accounts / "ca.crt"
+        self.state = home / "stack.json"
+        """What runs, written by the supervisor whenever it changes."""
+        self.operator = home / "operator.json"
+        """The variables of `tpu-provisioner`, which finds the running stack by this file."""
+        self.kept_ports = home / "kept-ports.json"
+        """Where the parts of the last stack listened; the next one does so again."""
 
     def account_kubeconfig(self, account: str) -> Path:
         """Return the kubeconfig of one service account."""
@@ -84,21 +62,6 @@ class Layout:
     def account_token(self, account: str) -> Path:
         """Return the bare token of one service account."""
         return self.accounts / f"{account}.token"
-
-    @property
-    def state(self) -> Path:
-        """What runs, written by the supervisor whenever it changes."""
-        return self.home / "stack.json"
-
-    @property
-    def operator(self) -> Path:
-        """The variables of `tpu-provisioner`, which finds the running stack by this file."""
-        return self.home / "operator.json"
-
-    @property
-    def kept_ports(self) -> Path:
-        """Where the parts of the last stack listened; the next one does so again."""
-        return self.home / "kept-ports.json"
 
     def log(self, name: str) -> Path:
         """Return the log file of one process."""

@@ -44,13 +44,12 @@ def read_ports(path: Path) -> dict[str, str]:
     return {str(key): str(value) for key, value in content.items()}
 
 
-def answers(url: str, *, ok: bool = True) -> bool:
-    """Return whether an address answers at all, or with `ok` whether it answers with success."""
+def answers(url: str) -> bool:
+    """Return whether an address answers with success."""
     try:
-        answer = httpx.get(url, timeout=2)
+        return httpx.get(url, timeout=2).is_success
     except httpx.HTTPError:
         return False
-    return answer.is_success or not ok
 
 
 def listens(port: int) -> bool:

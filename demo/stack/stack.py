@@ -34,7 +34,6 @@ from standins.processes.private_files import write_private
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from types import TracebackType
     from typing import Self
 
     from standins.controlplane.plane import ControlPlane
@@ -99,9 +98,7 @@ class Stack:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._say("ending the stack")
         self.supervisor.end_all()
         self.layout.state.unlink(missing_ok=True)

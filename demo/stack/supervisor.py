@@ -14,7 +14,6 @@ from standins.processes.child import Child, Command, describe_last_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
     from typing import Self
 
     from demo.stack.layout import Layout
@@ -71,9 +70,7 @@ class Supervisor:
         self._watcher.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end_all()
 
     def start(self, command: Command) -> None:

@@ -6,14 +6,13 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 450
@@ -69,10 +68,3 @@ def list_processes(folder: Path) -> list[str]:
         with contextlib.suppress(psutil.Error):
             found.append(" ".join(process.cmdline()))
     return found
-
-
-def until(what: str, condition: Callable[[], bool], seconds: float = 90.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
-        time.sleep(0.05)

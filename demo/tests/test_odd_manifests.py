@@ -11,9 +11,10 @@ from rich.console import Console
 from demo.loop.demo_manifests import BadManifest, load
 from demo.loop.running import Run, RunOptions
 from demo.loop.views import PlainView
-from demo.tests.local_commands import TEST_SECONDS_MAX, until
+from demo.tests.local_commands import TEST_SECONDS_MAX
 from standins.processes.kubeconfig import open_client
 from tests.clusters import ON_REAL
+from tests.lives.cloud import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,13 +149,11 @@ def test_a_run_whose_time_is_up_says_what_the_cluster_has_not_created(stack: Sta
             about = [each["involvedObject"]["name"] for each in events if each["reason"] == "FailedCreate"]
             return "hasty-slice-0" in about
 
-        # However slow the machine, its time is not up before the cluster has said something.
-        run = Run(
-            stack,
-            view,
-            RunOptions(timeout_seconds=3),
-            on_look=lambda _: until("an Event FailedCreate", is_refused),
-        )
+        def wait_refused(_: object) -> None:
+            """On a slow machine too, the time is not up before the cluster has said something."""
+            wait_for("an Event FailedCreate", is_refused)
+
+        run = Run(stack, view, RunOptions(timeout_seconds=3), on_look=wait_refused)
         outcome = run.perform(load([str(path)]))
     assert not outcome.verified
     said = "odd/hasty: hasty-slice-0: no pods: FailedCreate: Error creating: pods "

@@ -17,8 +17,9 @@ from demo.stack.__main__ import app
 from demo.stack.background import NothingRuns, State, read_state
 from demo.stack.clusters import ClusterKind
 from demo.stack.layout import CLUSTER_PATH, FUNCTIONS, Layout
-from demo.tests.local_commands import TEST_SECONDS_MAX, find_processes, list_processes, run, start, until
+from demo.tests.local_commands import TEST_SECONDS_MAX, find_processes, list_processes, run, start
 from standins.processes.kubeconfig import open_client
+from tests.lives.cloud import wait_for
 
 if TYPE_CHECKING:
     import subprocess
@@ -98,7 +99,7 @@ class TestOnBothClusters:
         assert all(each.name in status.stdout for each in state.processes)
         exporter = next(each for each in state.processes if each.name == "exporter")
         os.kill(exporter.pid, signal.SIGKILL)
-        until("a new exporter", lambda: any(each.restarts for each in read_state(place.layout).processes))
+        wait_for("a new exporter", lambda: any(each.restarts for each in read_state(place.layout).processes))
 
     def test_each_part_has_an_account_of_its_own_where_there_are_accounts(self, place: Place) -> None:
         state = place.up()
@@ -122,11 +123,11 @@ class TestOnBothClusters:
         before = place.up()
         supervisor = psutil.Process(before.supervisor_pid)
         os.kill(supervisor.pid, signal.SIGKILL)
-        until("the supervisor's end", lambda: has_ended(supervisor))
+        wait_for("the supervisor's end", lambda: has_ended(supervisor))
         status = place.call("status")
         assert status.returncode == 1
         assert "is gone (its supervisor ended); start it with: make up" in status.stderr
-        until("the end of every process", lambda: place.processes() == [])
+        wait_for("the end of every process", lambda: place.processes() == [])
         assert "is gone" in place.call("down").stdout
         after, kept = place.up().addresses, before.addresses
         assert (after.functions, after.exporter, after.gke_rest, after.gke_grpc, after.logging) == (
@@ -152,7 +153,7 @@ class TestOnBothClusters:
         place = Place(tmp_path, cluster_kind)
         arguments = ("up", f"--home={place.layout.home}", f"--cluster={cluster_kind}")
         with start("demo.stack", tmp_path, *arguments) as up:
-            until("the first process of the stack", place.hold_start)
+            wait_for("the first process of the stack", place.hold_start)
             assert "is being started or ended" in place.call("up").stdout
             if end == "down":
                 assert "The stack is down" in place.call("down").stdout

@@ -16,9 +16,10 @@ import pytest
 from demo.stack.layout import Layout
 from demo.stack.supervisor import ProcessDied, Supervisor
 from standins.processes.child import Command, last_lines
+from tests.lives.cloud import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 SLEEPER = "import time; print('started', flush=True); time.sleep(600)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
@@ -28,8 +29,6 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print(subprocess.Popen([sys.executable, "-c", {STUBBORN!r}], start_new_session=True).pid, flush=True)
 time.sleep(600)
 """
-SECONDS_MAX = 60
-"""A busy machine is no failure."""
 CRASHER = "print('the reason', flush=True); raise SystemExit(3)"
 
 
@@ -50,13 +49,6 @@ def command(name: str, code: str, *, restartable: bool = True) -> Command:
     return Command(name=name, arguments=(sys.executable, "-c", code), folder=Path.cwd(), restartable=restartable)
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < deadline, f"did not happen within {SECONDS_MAX} s"
-        time.sleep(0.02)
-
-
 def runs(pid: int) -> bool:
     """Return whether a process runs; one that only waits to be reaped does not."""
     try:
@@ -67,18 +59,18 @@ def runs(pid: int) -> bool:
 
 def test_a_killed_process_comes_back_with_its_log_kept(supervisor: Supervisor, layout: Layout) -> None:
     supervisor.start(command("one", SLEEPER))
-    until(lambda: len(last_lines(layout.log("one"), 9)) == 1)
+    wait_for("one line", lambda: len(last_lines(layout.log("one"), 9)) == 1)
     first = supervisor.states()[0].pid
     supervisor.kill("one")
-    until(lambda: supervisor.states()[0].pid != first)
-    until(lambda: len(last_lines(layout.log("one"), 9)) == 2)
+    wait_for("another process", lambda: supervisor.states()[0].pid != first)
+    wait_for("a second line", lambda: len(last_lines(layout.log("one"), 9)) == 2)
     supervisor.check()
     assert supervisor.states()[0].restarts == 1
 
 
 def test_a_process_that_may_not_restart_is_named_with_its_last_lines(supervisor: Supervisor) -> None:
     supervisor.start(command("broker", CRASHER, restartable=False))
-    until(lambda: supervisor.states()[0].exit_code == 3)
+    wait_for("an exit code", lambda: supervisor.states()[0].exit_code == 3)
     with pytest.raises(ProcessDied, match=r"'broker' ended with code 3(.|\n)*the reason"):
         supervisor.check()
 
@@ -86,7 +78,7 @@ def test_a_process_that_may_not_restart_is_named_with_its_last_lines(supervisor:
 def test_a_crash_loop_backs_off(supervisor: Supervisor) -> None:
     started = time.monotonic()
     supervisor.start(command("crasher", CRASHER))
-    until(lambda: supervisor.states()[0].restarts >= 3)
+    wait_for("three restarts", lambda: supervisor.states()[0].restarts >= 3)
     # From the very start: when one restart is seen, the next one may be due already. The pauses
     # double from 0.1 s.
     assert time.monotonic() - started > 0.1 + 0.2 + 0.4
@@ -111,7 +103,7 @@ def test_the_end_kills_what_does_not_listen(layout: Layout, monkeypatch: pytest.
     with Supervisor(layout) as supervisor:
         supervisor.start(command("stubborn", STUBBORN))
         supervisor.start(command("polite", SLEEPER))
-        until(lambda: all(last_lines(layout.log(name), 1) for name in ("stubborn", "polite")))
+        wait_for("two lines", lambda: all(last_lines(layout.log(name), 1) for name in ("stubborn", "polite")))
         pids = [state.pid for state in supervisor.states()]
         assert supervisor.end_all() == ["stubborn"]
     assert not any(runs(pid) for pid in pids)
@@ -124,11 +116,12 @@ def test_what_does_not_listen_takes_along_all_that_it_has_started(
     with Supervisor(layout) as supervisor:
         supervisor.start(command("nest", NEST))
         # Which of the two writes first is not said.
-        until(lambda: len(lines := last_lines(layout.log("nest"), 2)) == 2 and "started" in lines)
+        wait_for("two lines", lambda: len(lines := last_lines(layout.log("nest"), 2)) == 2 and "started" in lines)
         below = next(int(line) for line in last_lines(layout.log("nest"), 2) if line.isdigit())
         assert runs(below)
         assert supervisor.end_all() == ["nest"]
-    until(lambda: not runs(below))  # It has no memory any more; that it is a zombie may show a moment later.
+    # It has no memory any more; that it is a zombie may show a moment later.
+    wait_for("the end", lambda: not runs(below))
 
 
 def test_children_do_not_outlive_a_killed_parent(layout: Layout) -> None:
@@ -147,6 +140,6 @@ with Supervisor(Layout(Path({str(layout.home)!r}))) as supervisor:
     with parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
-        until(lambda: last_lines(layout.log("c"), 1) == ["started"])
+        wait_for("a line", lambda: last_lines(layout.log("c"), 1) == ["started"])
         os.kill(parent.pid, signal.SIGKILL)
-    until(lambda: not runs(child))
+    wait_for("the end", lambda: not runs(child))

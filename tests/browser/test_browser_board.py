@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import http.server
 import os
-import threading
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from demo.deploy.local_answers import Answer, Asked, LocalAnswers
 from tests.browser.board_scene import HOSTILE, a_letter
 from tests.browser.browser_tools import find_axe
 from tests.browser.conftest import REBOUND
 from tests.cli.board_rows import a_row, a_wait
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from playwright.sync_api import Browser, BrowserContext, Page
 
     from tests.browser.conftest import Shown
@@ -230,27 +226,9 @@ def test_axe_finds_nothing_and_nothing_is_clipped(board: Shown, browser: Browser
     assert wide <= width
 
 
-@contextmanager
-def another_site() -> Iterator[str]:
+def a_page(_asked: Asked) -> Answer:
     """A page of another origin on this computer."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(b"<title>another</title>")
-
-        def log_message(self, *arguments: Any) -> None:
-            """Say nothing."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/"
-    finally:
-        server.shutdown()
-        server.server_close()
+    return Answer(200, b"<title>another</title>", "text/html")
 
 
 TRY = """async ([url, options]) => {
@@ -264,8 +242,8 @@ def test_a_page_of_another_site_reads_and_changes_nothing_even_with_the_token(
 ) -> None:
     token, root = board.site.token, f"http://127.0.0.1:{board.site.port}"
     page = context.new_page()
-    with another_site() as url:
-        page.goto(url)
+    with LocalAnswers(a_page) as another_site:
+        page.goto(another_site.url)
         plain = {"method": "POST", "mode": "no-cors", "body": "{}"}
         own = {
             "method": "POST",

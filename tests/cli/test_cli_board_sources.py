@@ -39,12 +39,6 @@ HOSTILE = "<b>x</b>"
 HERE = "http://127.0.0.1:4321"
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with stand_in(tmp_path_factory.mktemp("broker"), "standins.pubsub", "serve") as ports:
-        yield ports["rest"]
-
-
 @pytest.fixture
 def url(broker: str) -> Iterator[str]:
     for topic in (TOPIC, LETTERS):

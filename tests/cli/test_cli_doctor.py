@@ -48,12 +48,6 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with stand_in(tmp_path_factory.mktemp("broker"), "standins.pubsub", "serve") as ports:
-        yield ports["rest"]
-
-
-@pytest.fixture(scope="module")
 def kubernetes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesApi]:
     with stand_in(tmp_path_factory.mktemp("cluster"), "standins.cluster", "serve") as ports:
         yield KubernetesApi(Connection(url=ports["url"]))

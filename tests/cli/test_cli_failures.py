@@ -25,11 +25,12 @@ from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
 from shared.core.times import format_time
 from tests.builders import CLUSTER, JOBSET_UID, NOW, ZONE, a_claim, a_pod, a_pool
-from tests.cli.cli_world import a_deployment, put_in_place, run
-from tests.component.world import Records, World
+from tests.cli.cli_world import a_deployment, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.component.world import World
 
 CLAIM = {
     "cluster": CLUSTER,
@@ -65,11 +66,6 @@ def waiting(world: World, *creations: Creation) -> World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World(Records())
-
-
-@pytest.fixture
 def logs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Let the functions' logs have these records."""
 
@@ -80,13 +76,10 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     return have
 
 
-def test_nine_failed_creates_need_a_person_while_the_tenth_is_under_way(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nine_failed_creates_need_a_person_while_the_tenth_is_under_way(world: World) -> None:
     name = build_pool_name(a_claim(), 9)
     world.pools.add(CLUSTER, a_pool("PROVISIONING", name=name, extra_labels={labels.ATTEMPT: "9"}, age_seconds=20))
     waiting(world, *(failed(number, ago=900 - 60 * number) for number in range(9)))
-    put_in_place(monkeypatch, a_deployment(world))
     since, last = format_time(NOW - 900), format_time(NOW - 420)
 
     result = run("status")
@@ -156,13 +149,12 @@ def test_the_record_of_the_request_tells_the_zone_of_its_pool() -> None:
     assert (found.slice, found.zone, found.error) == (HOME, "us-east1-c", WORDS)
 
 
-def test_what_cannot_be_read_is_named_and_hides_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_read_is_named_and_hides_nothing(world: World) -> None:
     waiting(world)
     for _ in range(2):  # the functions' code and the command itself
         world.pools.fail_next("list_creations", Denied("container.operations.list"))
     world.cluster.fail_next("find_pools_of_nodes", Unavailable("no"))
     world.pools.add(CLUSTER, a_pool(claim=a_claim(slice_key="default/train-workers-1")))
-    put_in_place(monkeypatch, a_deployment(world))
 
     result = run("status")
 
@@ -172,7 +164,7 @@ def test_what_cannot_be_read_is_named_and_hides_nothing(world: World, monkeypatc
     assert f"not read: GKE's operations of {CLUSTER}: container.operations.list\n" in result.stderr
 
 
-def test_busy_hosts_and_idle_chips_are_counted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_busy_hosts_and_idle_chips_are_counted(world: World) -> None:
     second = a_pool(claim=a_claim(slice_key="default/train-workers-1"))
     lent = a_pool(claim=a_claim(name="other", owner_uid="other", slice_key="default/other-workers-0"))
     world.pools.add(CLUSTER, a_pool(), second, lent)
@@ -181,7 +173,6 @@ def test_busy_hosts_and_idle_chips_are_counted(world: World, monkeypatch: pytest
     world.cluster.add(a_pod(node_name=f"{a_pool().name}-0"))
     for host in (0, 1, 1):
         world.cluster.bind(lent.name, workload="guest", node=f"{lent.name}-{host}")
-    put_in_place(monkeypatch, a_deployment(world))
 
     result = run("status")
 
@@ -196,13 +187,10 @@ def test_busy_hosts_and_idle_chips_are_counted(world: World, monkeypatch: pytest
     }
 
 
-def test_a_deployment_that_does_not_answer_is_one_error_and_not_0_pools(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_deployment_that_does_not_answer_is_one_error_and_not_0_pools(world: World) -> None:
     pool = "HTTPConnectionPool(host='127.0.0.1', port=9): Max retries exceeded with url: /v1/x (Caused by"
     said = f"{pool} NewConnectionError('Failed to establish a new connection: [Errno 111] Connection refused'))"
     world.pools.down_clusters[CLUSTER] = Unavailable(f"no answer: {said}")
-    put_in_place(monkeypatch, a_deployment(world))
 
     result = run("status")
 

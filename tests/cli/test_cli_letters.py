@@ -19,7 +19,6 @@ from tests.cli.test_cli_replay import (
     SUBSCRIPTIONS,
     TOPIC,
     backlog,
-    broker,
     bury,
     deployment,
     drain,
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from cli.operator_access import Deployment
     from tests.component.world import World
 
-__all__ = ["broker", "deployment", "url", "world"]
+__all__ = ["deployment", "url", "world"]
 pytestmark = pytest.mark.usefixtures("deployment")
 
 

@@ -15,7 +15,7 @@ import urllib3
 from google.auth.credentials import AnonymousCredentials
 from typer.testing import CliRunner
 
-from cli.log_search import Swept, find_last_sweep, open_logs, read_answers, read_logs
+from cli.log_search import Answered, Swept, find_last_sweep, open_logs, read_answers, read_logs
 from shared.core.times import parse_time
 from standins.logging.__main__ import app
 from standins.logging.filters import BadFilter, parse_filter
@@ -145,13 +145,8 @@ def test_google_s_client_reads_what_it_shows(tmp_path: Path, tmp_path_factory: A
         "function": "sweep",
     }
     swept |= {"counts": {"errors": 2}}
-    throttled: dict[str, Any] = {
-        "severity": "WARNING",
-        "time": "2027-01-15T07:31:00Z",
-        "message": "no",
-        "claim": claim,
-    }
-    throttled |= {"decision": "none", "reason": "throttled"}
+    said = {"decision": "none", "reason": "throttled", "message": "no", "pool": "p-1", "zone": "z", "failure": "f"}
+    throttled: dict[str, Any] = {"severity": "WARNING", "time": "2027-01-15T07:31:00Z", "claim": claim, **said}
     lines = [json.dumps(each) for each in (*records, swept, throttled)]
     (tmp_path / "sweep.log").write_text("\n".join(lines) + "\n")
     options = (f"--folder={tmp_path}", "--project=p")
@@ -163,7 +158,7 @@ def test_google_s_client_reads_what_it_shows(tmp_path: Path, tmp_path_factory: A
 
     assert [each.text for each in entries] == ["none: no [throttled]", ": m2 []", ": m1 []", ": m0 []"]
     assert last_sweep == Swept(at=parse_time("2027-01-15T07:30:00Z") or 0, errors=2)
-    assert (answer.claim, answer.decision, answer.reason) == (claim, "none", "throttled")
+    assert answer == Answered(at=parse_time("2027-01-15T07:31:00Z") or 0, claim=claim, **said)
 
 
 def test_it_ends_cleanly_when_asked_to(folder: Path, tmp_path_factory: Any) -> None:

@@ -13,14 +13,14 @@ from shared.core.errors import Denied
 from shared.core.shapes.tpu_catalogue import BY_ACCELERATOR
 from shared.core.workloads import Disk
 from tests.builders import CLUSTER, a_claim, a_demand, a_pool
-from tests.cli.cli_world import a_deployment, put_in_place, run, write
+from tests.cli.cli_world import run, write
 from tests.cli.test_cli_plan import JOBSET, planned
-from tests.component.world import Records, World
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from shared.core.identity.pools import PoolSnapshot
+    from tests.component.world import World
 
 SETTINGS = {
     "TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9", "zone": "us-east5-b"}})
@@ -31,13 +31,6 @@ RAY = """
   nodeSelector: {cloud.google.com/gke-tpu-accelerator: tpu-v6e-slice, cloud.google.com/gke-tpu-topology: 4x4},
   containers: [{name: c, resources: {limits: {google.com/tpu: 4}}}]}}}]}}
 """
-
-
-@pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    found = World(Records())
-    put_in_place(monkeypatch, a_deployment(found))
-    return found
 
 
 def test_a_price_is_that_of_all_chips_of_the_pool_in_its_region_and_tier(tmp_path: Path) -> None:

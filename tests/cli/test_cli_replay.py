@@ -20,7 +20,7 @@ from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_pool, a_workload_demand, an_over_event
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
 from tests.component.world import Records, World
-from tests.contract.stand_ins import ask, stand_in
+from tests.contract.stand_ins import ask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,12 +35,6 @@ SUBSCRIPTIONS = {
     "dead_letters": f"{P}/subscriptions/letters",
 }
 OPERATIONS = f"{P}/topics/operations"
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with stand_in(tmp_path_factory.mktemp("broker"), "standins.pubsub", "serve") as ports:
-        yield ports["rest"]
 
 
 @pytest.fixture

@@ -30,9 +30,8 @@ POOL = build_pool_name(a_claim())
 
 
 @pytest.fixture
-def world() -> World:
+def half_served(world: World) -> World:
     """One slice served, the second one waiting for its pool, which failed."""
-    world = World(Records())
     second = a_claim(slice_key="default/train-workers-1")
     failed = a_pool("ERROR", claim=second, error="[GCE_STOCKOUT]", age_seconds=50)
     world.pools.add(CLUSTER, a_pool(age_seconds=300), failed, a_foreign_pool())
@@ -41,10 +40,7 @@ def world() -> World:
     return world
 
 
-def test_the_table_says_whose_each_pool_is_and_what_needs_a_person(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put_in_place(monkeypatch, a_deployment(world))
+def test_the_table_says_whose_each_pool_is_and_what_needs_a_person(half_served: World) -> None:
     second = a_claim(slice_key="default/train-workers-1")
     said, cause = "[GCE_STOCKOUT]", "no capacity in us-east5-b"
     failed, next_try = build_pool_name(second), format_minute(NOW - 50 + find_pause(second.hash, 0))
@@ -65,35 +61,35 @@ def test_the_table_says_whose_each_pool_is_and_what_needs_a_person(
     ]
 
 
-def test_looking_changes_nothing(world: World) -> None:
-    read_status(world.ports)
+def test_looking_changes_nothing(half_served: World) -> None:
+    read_status(half_served.ports)
 
-    assert {method for method, _ in world.pools.calls} <= {"list", "get", "list_creations"}
-    assert world.cluster.notices == {}
+    assert {method for method, _ in half_served.pools.calls} <= {"list", "get", "list_creations"}
+    assert half_served.cluster.notices == {}
 
 
-def test_a_slice_that_a_limit_refuses_is_shown_so(world: World) -> None:
-    world.pools.pools.clear()
-    world.pools.add(CLUSTER, a_pool(age_seconds=300))
-    world.use(limit_chips=16)
+def test_a_slice_that_a_limit_refuses_is_shown_so(half_served: World) -> None:
+    half_served.pools.pools.clear()
+    half_served.pools.add(CLUSTER, a_pool(age_seconds=300))
+    half_served.use(limit_chips=16)
 
-    (row,) = read_status(world.ports).waiting
+    (row,) = read_status(half_served.ports).waiting
 
     assert (row.decision, row.reason) == ("refuse", "limit_reached")
 
 
-def test_a_warm_pool_is_shown_with_its_idle_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.use(idle_seconds=1800)
-    world.pools.pools.clear()
-    world.pools.add(CLUSTER, a_pool(extra_labels={labels.IDLE: "1800"}, age_seconds=3600))
-    world.cluster.pods.clear()
-    world.cluster.add(a_jobset(terminal="Completed", terminal_since=NOW))
-    world.cluster.nodes[POOL] = ["n"]
-    put_in_place(monkeypatch, a_deployment(world))
+def test_a_warm_pool_is_shown_with_its_idle_time(half_served: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    half_served.use(idle_seconds=1800)
+    put_in_place(monkeypatch, a_deployment(half_served))
+    half_served.pools.pools.clear()
+    half_served.pools.add(CLUSTER, a_pool(extra_labels={labels.IDLE: "1800"}, age_seconds=3600))
+    half_served.cluster.pods.clear()
+    half_served.cluster.add(a_jobset(terminal="Completed", terminal_since=NOW))
+    half_served.cluster.nodes[POOL] = ["n"]
     line = f"{POOL}   default/train   RUNNING   16      0/4     1h0m   "
 
     assert run("status").stdout.splitlines()[1] == f"{line}pool_warm: up to 30m"
-    world.cluster.marks["n"] = SurplusMark(NOW - 720, closed=False)
+    half_served.cluster.marks["n"] = SurplusMark(NOW - 720, closed=False)
     result = run("status")
     assert (result.exit_code, result.stdout.splitlines()[1]) == (0, f"{line}pool_warm: idle for 12m of 30m")
     row = json.loads(run("status", "--json").stdout)["pools"][0]
@@ -101,13 +97,11 @@ def test_a_warm_pool_is_shown_with_its_idle_time(world: World, monkeypatch: pyte
     assert "is idle since 2027-01-15T07:48:00Z and stays until 08:18 UTC (1800 s)" in row["message"]
 
 
-def test_what_gke_says_while_it_creates_a_pool_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(Records())
+def test_what_gke_says_while_it_creates_a_pool_is_one_line(world: World) -> None:
     world.cluster.add(a_pod(created_at=NOW - 600, unschedulable_since=NOW - 600))
     world.pools.add(CLUSTER, a_pool("PROVISIONING", age_seconds=590))
     said = "ZONE_RESOURCE_POOL_EXHAUSTED: no capacity"
     world.pools.machines[POOL] = Machines(errors=(FillError(said, NOW - 540),))
-    put_in_place(monkeypatch, a_deployment(world))
 
     lines = run("status").stdout.splitlines()
 
@@ -124,8 +118,7 @@ def test_what_gke_says_while_it_creates_a_pool_is_one_line(monkeypatch: pytest.M
     )
 
 
-def test_what_keeps_many_pools_empty_is_read_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(Records())
+def test_what_keeps_many_pools_empty_is_read_of_some(world: World) -> None:
     world.cluster.add(a_jobset(replicas=SHOWN_MAX + 5))
     for index in range(SHOWN_MAX + 5):
         claim = a_claim(slice_key=f"default/train-workers-{index}")
@@ -136,20 +129,16 @@ def test_what_keeps_many_pools_empty_is_read_of_some(monkeypatch: pytest.MonkeyP
     assert world.pools.count("read_machines") == SHOWN_MAX
 
 
-def test_a_quiet_deployment_is_fine(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(Records())
+def test_a_quiet_deployment_is_fine(world: World) -> None:
     world.cluster.add(a_pod(node_name="n"))
-    put_in_place(monkeypatch, a_deployment(world))
 
     result = run("status")
 
     assert (result.exit_code, result.stdout) == (0, "0 pools with 0 chips, 0 slices waiting\n")
 
 
-def test_the_emergency_stop_of_a_cluster_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(Records())
+def test_the_emergency_stop_of_a_cluster_is_shown(world: World) -> None:
     world.cluster.namespace_labels["tpu-provisioner"] = {labels.MODE: "no-create"}
-    put_in_place(monkeypatch, a_deployment(world))
     cause = f"the mode is no-create: the label {labels.MODE}=no-create of namespace tpu-provisioner"
 
     assert f"p/us-east5/c: {cause}" in run("status").stdout.splitlines()
@@ -158,12 +147,7 @@ def test_the_emergency_stop_of_a_cluster_is_shown(monkeypatch: pytest.MonkeyPatc
     assert [each["reason"] for each in shown["waiting"]] == ["mode_no_create"]
 
 
-def test_a_slice_without_a_pool_is_said_to_get_one_and_gets_none_by_the_question(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world = World(Records())
-    put_in_place(monkeypatch, a_deployment(world))
-
+def test_a_slice_without_a_pool_is_said_to_get_one_and_gets_none_by_the_question(world: World) -> None:
     (row,) = json.loads(run("status", "--json").stdout)["waiting"]
 
     assert (row["decision"], row["reason"], row["pool"], row["stuck"]) == ("create", "pool_absent", POOL, False)
@@ -171,11 +155,7 @@ def test_a_slice_without_a_pool_is_said_to_get_one_and_gets_none_by_the_question
 
 
 @pytest.mark.parametrize(("options", "read"), [(("--json",), json.loads), (("-o", "yaml"), yaml.safe_load)])
-def test_programs_get_everything(
-    world: World, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], read: object
-) -> None:
-    put_in_place(monkeypatch, a_deployment(world))
-
+def test_programs_get_everything(half_served: World, options: tuple[str, ...], read: object) -> None:
     data = read(run("status", *options).stdout)  # type: ignore[operator]
 
     assert [row["state"] for row in data["pools"]] == ["RUNNING", "ERROR"]
@@ -220,12 +200,10 @@ def test_programs_get_everything(
     ],
 )
 def test_a_failed_creation_is_told_with_attempt_class_words_and_next_try(
-    monkeypatch: pytest.MonkeyPatch, error: str, age_seconds: int, expected: tuple[str, int, str, str]
+    world: World, error: str, age_seconds: int, expected: tuple[str, int, str, str]
 ) -> None:
-    world = World(Records())
     world.pools.add(CLUSTER, a_pool("ERROR", error=error, age_seconds=age_seconds))
     world.cluster.add(a_pod(created_at=NOW - 600, unschedulable_since=NOW - 600))
-    put_in_place(monkeypatch, a_deployment(world))
     decision, attempt, failure, following = expected
     due = NOW - age_seconds + find_pause(a_claim().hash, RULES[Failure(failure)].doublings)
 
@@ -239,12 +217,10 @@ def test_a_failed_creation_is_told_with_attempt_class_words_and_next_try(
     assert line.endswith(f"   {format_minute(due) if following == 'later' else following}")
 
 
-def test_what_only_the_operation_says_is_told_of_the_pool_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(Records())
+def test_what_only_the_operation_says_is_told_of_the_pool_too(world: World) -> None:
     world.pools.add(CLUSTER, a_pool("ERROR", error="oh", age_seconds=50))
     world.pools.creations[CLUSTER, POOL] = Creation(pool=POOL, ended=True, error="oh", code=13, ended_at=NOW - 10)
     world.cluster.add(a_pod(unschedulable_since=NOW - 4000))
-    put_in_place(monkeypatch, a_deployment(world))
 
     shown = json.loads(run("status", "--json").stdout)
 
@@ -255,9 +231,7 @@ def test_what_only_the_operation_says_is_told_of_the_pool_too(monkeypatch: pytes
     assert run("status").stdout.count("[pool_failed, failure: internal]") == 1
 
 
-def test_a_namespace_shows_only_its_own(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_in_place(monkeypatch, a_deployment(world))
-
+def test_a_namespace_shows_only_its_own(half_served: World) -> None:
     assert run("status", "-n", "other").stdout == "0 pools with 0 chips, 0 slices waiting\n"
 
 
@@ -275,22 +249,20 @@ def test_a_cluster_that_cannot_be_asked_hides_no_other(monkeypatch: pytest.Monke
     assert f"error: {down}: no answer" in result.stderr
 
 
-def test_a_pool_of_the_go_provisioner_has_no_age(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(Records())
+def test_a_pool_of_the_go_provisioner_has_no_age(world: World) -> None:
     world.pools.add(CLUSTER, a_go_pool())
     world.cluster.add(a_jobset(), a_pod(node_name="n"))
-    put_in_place(monkeypatch, a_deployment(world))
 
     assert "train-12345   default/train   RUNNING   16      -       ?" in run("status").stdout
 
 
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("width", [80, 120])
-def test_a_terminal_shows_every_letter_within_its_width(world: World, width: int, wide: bool) -> None:
+def test_a_terminal_shows_every_letter_within_its_width(half_served: World, width: int, wide: bool) -> None:
     written = io.StringIO()
     console = Console(file=written, force_terminal=True, width=width, color_system=None, markup=False)
 
-    print_status(console, read_status(world.ports), wide=wide)
+    print_status(console, read_status(half_served.ports), wide=wide)
 
     lines = written.getvalue().splitlines()
     assert max(len(line) for line in lines) <= width
@@ -299,9 +271,7 @@ def test_a_terminal_shows_every_letter_within_its_width(world: World, width: int
     assert ("ct6e" in letters) is wide or wide
 
 
-def test_no_color_is_heard(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_in_place(monkeypatch, a_deployment(world))
-
+def test_no_color_is_heard(half_served: World) -> None:
     plain = run("status", environ={"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "120"}).stdout
 
     assert "\x1b[3" not in plain
@@ -327,19 +297,18 @@ def test_ages_are_written_as_kubectl_does(seconds: float | None, text: str) -> N
 
 
 def test_a_pool_that_gkes_autoscaler_has_not_filled_has_no_hosts_no_price_and_one_line_of_cause(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    half_served: World,
 ) -> None:
     name = build_pool_name(a_claim())
     url = "https://x/projects/p/zones/us-east5-b/instanceGroupManagers/g-grp"
     said = "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity."
-    world.cluster.add(a_pod(unschedulable_since=NOW - 90))
-    world.pools.pools.clear()
-    world.pools.add(CLUSTER, replace(a_pool(age_seconds=100), autoscaled=True, group_urls=(url,)))
-    world.pools.sizes[name] = 0
-    world.pools.machines[name] = Machines(errors=(FillError(said, NOW - 60),))
-    put_in_place(monkeypatch, a_deployment(world))
+    half_served.cluster.add(a_pod(unschedulable_since=NOW - 90))
+    half_served.pools.pools.clear()
+    half_served.pools.add(CLUSTER, replace(a_pool(age_seconds=100), autoscaled=True, group_urls=(url,)))
+    half_served.pools.sizes[name] = 0
+    half_served.pools.machines[name] = Machines(errors=(FillError(said, NOW - 60),))
 
-    status = read_status(world.ports)
+    status = read_status(half_served.ports)
     (row,) = status.pools
     assert (row.nodes, row.chips, row.hosts_busy, row.dollars_per_hour) == (0, 0, 0, 0.0)
     words = [row.message, *(each.message for each in status.waiting)]

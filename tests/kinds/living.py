@@ -24,24 +24,48 @@ ENDS = ("Complete", "Completed", "Failed")
 
 
 class Lived(Protocol):
-    """What can be asked of anything that was lived."""
+    """What can be asked of anything that was lived; its pools are told from others' by its name."""
 
     cloud: Cloud
     name: str
     namespace: str
     kind: str
 
-    def calls(self, method: str = "") -> list[Json]: ...
+    def describe_end(self) -> str:
+        """Say what has become of it."""
 
-    def describe_end(self) -> str: ...
+    def pool_of(self, pod: Json) -> str:
+        node = self.cloud.get(f"/api/v1/nodes/{pod['spec']['nodeName']}") or {}
+        return str(node["metadata"]["labels"].get(POOL, ""))
+
+    def pools_of(self, pods: list[Json]) -> set[str]:
+        return {self.pool_of(pod) for pod in pods}
+
+    def events(self, reason: str) -> list[Json]:
+        found = self.cloud.items(f"/api/v1/namespaces/{self.namespace}/events")
+        return [each for each in found if each["reason"] == reason]
+
+    def refusals(self) -> list[str]:
+        return [each["message"] for each in self.events("NodePoolRefused")]
+
+    def calls(self, method: str = "") -> list[Json]:
+        """Return the calls that name a pool of this life, oldest first."""
+        mine = [each for each in self.cloud.calls() if each["pool"].startswith(f"{self.name}-")]
+        return [each for each in mine if method in ("", each["method"])]
+
+    def accepted(self, method: str) -> int:
+        return sum(each["code"] == "OK" for each in self.calls(method))
+
+    def expect_given_back(self, pools: int) -> None:
+        assert (self.accepted("CreateNodePool"), self.accepted("DeleteNodePool")) == (pools, pools)
 
 
 LIVED: Final[list[Lived]] = []
 """All that this process has lived, oldest first."""
 
 
-class Life:
-    """One workload; its pools are told from others' by its name.
+class Life(Lived):
+    """One workload.
 
     Args:
         cloud: The running stack.
@@ -54,10 +78,7 @@ class Life:
 
     def __init__(self, cloud: Cloud, name: str, kind: str) -> None:
         self.cloud, self.name, self.namespace, self.kind = cloud, name, f"{self.prefix}-{name}", kind
-        cloud.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
-        if cloud.is_real:  # without its account a namespace can have no pods
-            account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
-            wait_for("the namespace's default account", lambda: cloud.get(account))
+        cloud.create_namespace(self.namespace)
         LIVED.append(self)
 
     @property
@@ -73,10 +94,24 @@ class Life:
     def delete(self) -> None:
         self.cloud.delete(self.path)
 
-    def end(self) -> None:
-        """Delete the workload, and return once it has neither pools nor nodes."""
+    def end(self, *, pools: int | None = None) -> None:
+        """Delete the workload, and return once it has neither pools nor nodes.
+
+        Args:
+            pools: How many were made, and given back, in the whole life; None asks for no number.
+        """
         self.delete()
         self.wait_nothing_left()
+        if pools is not None:
+            self.expect_given_back(pools)
+
+    def expect_refusal(self, *said: str) -> None:
+        """Delete the workload after a refusal that says all of this and asked GKE nothing."""
+        message = self.wait_refusal()
+        for each in said:
+            assert each in message
+        assert self.calls() == []
+        self.delete()
 
     def succeed(self, *pods: Json) -> None:
         """Report that pods have succeeded, as their kubelet would: the given ones, or all."""
@@ -126,34 +161,12 @@ class Life:
         """The slices that pools were made for, by the beginnings of their names."""
         return [name.rsplit("-", 2)[0] for name in self.pools()]
 
-    def pool_of(self, pod: Json) -> str:
-        node = self.cloud.get(f"/api/v1/nodes/{pod['spec']['nodeName']}") or {}
-        return str(node["metadata"]["labels"].get(POOL, ""))
-
-    def pools_of(self, pods: list[Json]) -> set[str]:
-        return {self.pool_of(pod) for pod in pods}
-
-    def events(self, reason: str) -> list[Json]:
-        found = self.cloud.items(f"/api/v1/namespaces/{self.namespace}/events")
-        return [each for each in found if each["reason"] == reason]
-
     def wait_told(self, reason: str, said: str) -> None:
         """Return once an Event says so, because Events come after the changes that they report."""
         wait_for(
             f"{self.name}: an Event {reason} with {said}",
             lambda: any(said in each["message"] for each in self.events(reason)),
         )
-
-    def refusals(self) -> list[str]:
-        return [each["message"] for each in self.events("NodePoolRefused")]
-
-    def calls(self, method: str = "") -> list[Json]:
-        """Return the calls that name a pool of this life, oldest first."""
-        mine = [each for each in self.cloud.calls() if each["pool"].startswith(f"{self.name}-")]
-        return [each for each in mine if method in ("", each["method"])]
-
-    def accepted(self, method: str) -> int:
-        return sum(each["code"] == "OK" for each in self.calls(method))
 
     def _running(self, count: int) -> list[Json]:
         found = [pod for pod in self.pods() if is_running(pod)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.kinds.living import LIVED
+from tests.kinds.living import LIVED, Lived, is_running
 from tests.lives.cloud import wait_for
 from tests.lives.jobset_bodies import ACCELERATOR, HOSTS, LIFE, RUN_SECONDS, TOPOLOGY, Job, jobset, select
 
@@ -32,7 +32,7 @@ PATHS = {
 }
 
 
-class Queue:
+class Queue(Lived):
     """A namespace with its own queue; each flavor gives a shape and a selector of its own.
 
     Args:
@@ -63,9 +63,7 @@ class Queue:
         own = [f"{name}-{number}" for number in range(len(flavors))]
         self._flavors: list[str] = beside._flavors if beside else own
         self._made: list[str] = []
-        cloud.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
-        account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
-        wait_for("the namespace's default account", lambda: cloud.get(account))
+        cloud.create_namespace(self.namespace)
         for flavor, accelerator in zip(self._flavors, flavors, strict=not beside):
             topology = {TOPOLOGY: "2x4"} if shaped else {}
             nodes = {ACCELERATOR: accelerator, LIFE: name} | topology
@@ -134,11 +132,17 @@ class Queue:
         nodes = {"labelSelector": f"{LIFE}={self.name}"}
         wait_for(f"{self.name}: no nodes", lambda: not self.cloud.items("/api/v1/nodes", **nodes))
 
-    def clear(self) -> None:
-        """Return once nothing is left of pools and nodes; the queue goes, too."""
+    def clear(self, *, pools: int | None = None) -> None:
+        """Return once nothing is left of pools and nodes; the queue goes, too.
+
+        Args:
+            pools: How many were made, and given back, in the whole life; None asks for no number.
+        """
         self.wait_no_pools()
         for path in reversed(self._made):
             self.cloud.delete(path)
+        if pools is not None:
+            self.expect_given_back(pools)
 
     # --- what is seen ---
 
@@ -187,40 +191,17 @@ class Queue:
         wanted = beginning or f"{self.name}-"
         return {name for name in self.cloud.pools() if name.startswith(wanted)}
 
-    def pools_of(self, pods: list[Json]) -> set[str]:
-        return {self._labels_of(pod)["cloud.google.com/gke-nodepool"] for pod in pods}
-
     def accelerators_of(self, pods: list[Json]) -> set[str]:
-        return {self._labels_of(pod)[ACCELERATOR] for pod in pods}
-
-    def calls(self, method: str = "") -> list[Json]:
-        mine = [each for each in self.cloud.calls() if each["pool"].startswith(f"{self.name}-")]
-        return [each for each in mine if method in ("", each["method"])]
+        nodes = [self.cloud.get(f"/api/v1/nodes/{pod['spec']['nodeName']}") or {} for pod in pods]
+        return {node["metadata"]["labels"][ACCELERATOR] for node in nodes}
 
     def describe_end(self) -> str:
         """Say what has become of the workloads."""
         return "live" if self.cloud.items(self._folder(self.kind)) else "gone"
 
-    def accepted(self, method: str) -> int:
-        return sum(each["code"] == "OK" for each in self.calls(method))
-
-    def refusals(self) -> list[str]:
-        found = self.cloud.items(f"/api/v1/namespaces/{self.namespace}/events")
-        return [each["message"] for each in found if each["reason"] == "NodePoolRefused"]
-
     def _running(self, count: int, beginning: str) -> list[Json]:
         found = [pod for pod in self.pods(beginning) if _asks_for_chips(pod)]
-        runs = [
-            pod
-            for pod in found
-            if pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")
-        ]
-        return runs if len(runs) == len(found) == count else []
-
-    def _labels_of(self, pod: Json) -> dict[str, str]:
-        node = self.cloud.get(f"/api/v1/nodes/{pod['spec']['nodeName']}")
-        assert node is not None
-        return dict(node["metadata"]["labels"])
+        return found if len(found) == count and all(map(is_running, found)) else []
 
     def _groups(self, *chips: int) -> list[Json]:
         flavors = [

@@ -11,17 +11,15 @@ https://docs.ray.io/en/latest/serve/api/index.html#serve-rest-api.
 from __future__ import annotations
 
 import json
-import threading
 import time
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from demo.deploy.local_answers import Answer, Asked, LocalAnswers
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
-    from typing import Self
 
     from standins.controlplane.plane import ControlPlane
 
@@ -29,35 +27,22 @@ Json = dict[str, Any]
 RUNNING = "RUNNING"
 
 
-class Dashboards:
+class Dashboards(LocalAnswers):
     """All dashboards of one cluster, used as a context manager."""
 
     def __init__(self) -> None:
+        super().__init__(self._answer)
         self.jobs: dict[tuple[str, str], Json] = {}
         """By the head's host name and the submission id."""
         self.applications: dict[str, list[str]] = {}
         """Names of what was deployed on a head, by its host name."""
         self.deploying = False
         """Whether what is deployed is not ready to serve yet."""
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Answers,), {"of": self}))
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
     @property
     def environment(self) -> dict[str, str]:
         """What makes a program ask here for all that is not on this machine."""
-        url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        return {"HTTP_PROXY": url, "http_proxy": url, "NO_PROXY": "127.0.0.1,localhost"}
+        return {"HTTP_PROXY": self.url, "http_proxy": self.url, "NO_PROXY": "127.0.0.1,localhost"}
 
     def has(self, submission: str) -> bool:
         """Return whether a job was submitted."""
@@ -69,8 +54,11 @@ class Dashboards:
             if known == submission:
                 job |= {"status": status, "end_time": _now()}
 
-    def answer(self, method: str, url: str, body: bytes) -> tuple[int, Json]:
-        """Return the status and the body of one answer."""
+    def _answer(self, asked: Asked) -> Answer:
+        status, said = self._say(asked.method, asked.path, asked.body)
+        return Answer(status, json.dumps(said).encode())
+
+    def _say(self, method: str, url: str, body: bytes) -> tuple[int, Json]:
         parts = urlsplit(url)
         host, path = str(parts.hostname), parts.path
         if path.startswith("/api/serve/applications"):
@@ -104,32 +92,6 @@ def answering(plane: ControlPlane, operator: str) -> Iterator[Dashboards]:
         yield dashboards
         plane.kill(operator)
         plane.start(operator)
-
-
-class _Answers(BaseHTTPRequestHandler):
-    of: Dashboards
-
-    def do_GET(self) -> None:
-        self._answer()
-
-    def do_POST(self) -> None:
-        self._answer()
-
-    def do_PUT(self) -> None:
-        self._answer()
-
-    def _answer(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        status, said = self.of.answer(self.command, self.path, body)
-        text = json.dumps(said).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_: object) -> None:
-        """Write nothing."""
 
 
 def _now() -> int:

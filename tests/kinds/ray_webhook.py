@@ -14,13 +14,12 @@ import json
 import ssl
 import threading
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
+from demo.deploy.local_answers import Answer, Asked, LocalAnswers
 from tests.lives.jobset_bodies import HOSTS, TOPOLOGY
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
     from standins.controlplane.plane import ControlPlane
@@ -35,30 +34,36 @@ _NAME = "ray-tpu-webhook"
 _PATH = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
 
-class RayWebhook:
+class RayWebhook(LocalAnswers):
     """The webhook of one control plane, in force while the context lasts."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
         self._one_at_a_time = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Reviews,), {"of": self}))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(plane.layout.serving_certificate, plane.layout.serving_key)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        super().__init__(self._review, tls=context)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        super().__enter__()
         self._plane.apply([self._configuration()])
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *given: object) -> None:
         self._plane.api.delete(f"{_PATH}/{_NAME}")
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__exit__(*given)
+
+    def _review(self, asked: Asked) -> Answer:
+        """Answer a review: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers."""
+        review = json.loads(asked.body)
+        request = review["request"]
+        patch = self.change(request["object"], request["namespace"])
+        response: Json = {"uid": request["uid"], "allowed": True}
+        if patch:
+            said = base64.b64encode(json.dumps(patch).encode()).decode()
+            response |= {"patchType": "JSONPatch", "patch": said}
+        answer = {"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response}
+        return Answer(200, json.dumps(answer).encode())
 
     def change(self, pod: Json, namespace: str) -> list[Json]:
         """Return the JSON patch for a pod before its creation; webhook calls come one by one."""
@@ -93,7 +98,7 @@ class RayWebhook:
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
             "clientConfig": {
-                "url": f"https://127.0.0.1:{self._server.server_address[1]}/mutate",
+                "url": f"{self.url}/mutate",
                 "caBundle": authority,
             },
             "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
@@ -130,27 +135,3 @@ def _keep_apart(cluster: str, key: str, value: str) -> Json:
             ]
         },
     }
-
-
-class _Reviews(BaseHTTPRequestHandler):
-    of: RayWebhook
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        """Answer a review: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers."""
-        review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        request = review["request"]
-        patch = self.of.change(request["object"], request["namespace"])
-        response: Json = {"uid": request["uid"], "allowed": True}
-        if patch:
-            said = base64.b64encode(json.dumps(patch).encode()).decode()
-            response |= {"patchType": "JSONPatch", "patch": said}
-        answer = json.dumps({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer.encode())
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the base class names it so
-        """Stay quiet: the test says what matters."""

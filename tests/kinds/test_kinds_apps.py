@@ -51,8 +51,7 @@ def test_the_pool_of_a_deployment_on_single_hosts_follows_its_replicas(cloud: Cl
     assert set(life.nodes()) == set(one.values())
     assert one.items() <= three.items(), "the replica that stays was not moved"
     assert life.pools() == [pool]
-    life.end()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+    life.end(pools=1)
 
 
 @pytest.mark.proves("StatefulSet", "slice", on="kubernetes")
@@ -79,9 +78,7 @@ def test_a_parallel_stateful_set_of_as_many_pods_as_hosts_is_one_slice(cloud: Cl
 def test_a_slice_whose_pods_would_come_in_turn_is_refused_where_its_owner_looks(cloud: Cloud) -> None:
     life = Plain(cloud, "in-turn", "StatefulSet")
     life.submit(a_tpu_pod("in-turn", "2x4"), 2, serviceName="in-turn")
-    assert "podManagementPolicy" in life.wait_refusal()
-    assert life.calls() == []
-    life.delete()
+    life.expect_refusal("podManagementPolicy")
 
 
 @pytest.mark.proves("Pod", "leader pods", on="kubernetes")

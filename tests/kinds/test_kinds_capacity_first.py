@@ -80,7 +80,7 @@ def test_a_suspended_jobset_is_resumed_once_when_all_of_its_pools_run(cloud: Clo
     life.change(suspend=True)  # by a person, who is not overruled
     life.wait_nothing_left()
     assert read(life)[0]
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (2, 2)
+    life.expect_given_back(2)
     life.delete()
 
 

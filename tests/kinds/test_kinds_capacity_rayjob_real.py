@@ -16,29 +16,22 @@ import pytest
 
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
-from demo.stack.stack import Stack
 from shared.core import labels
 from shared.core.times import parse_time
 from tests.clusters import SPEED
+from tests.kinds.controllers import with_controllers
 from tests.kinds.optional_rights import read_optional_rights
-from tests.kinds.ray_dashboards import answering
 from tests.kinds.rays import Json, a_group, a_spec
 from tests.kinds.test_kinds_rayjob_real import COMPLETE, FAILED, SUSPENDED, JobLife
 from tests.lives.cloud import Cloud, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
+    from demo.stack.stack import Stack
     from standins.controlplane.plane import ControlPlane
     from tests.kinds.ray_dashboards import Dashboards
 
 KUBERAY = "kuberay-1.6"
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.controller(KUBERAY),
-    pytest.mark.timeout(900),
-    pytest.mark.slow,
-]
+pytestmark = [*with_controllers(KUBERAY), pytest.mark.usefixtures("dashboards")]
 FOLDER = "capacity-first"
 CLUSTER = "ray.io/cluster"
 LATE = 60 * SPEED
@@ -46,29 +39,19 @@ LATE = 60 * SPEED
 
 
 @pytest.fixture(scope="module")
-def plane(plane_with: Callable[..., ControlPlane]) -> ControlPlane:
-    plane = plane_with(KUBERAY)
+def plane(plane: ControlPlane) -> ControlPlane:
     plane.apply(read_optional_rights(FOLDER))
     return plane
 
 
 @pytest.fixture(scope="module")
-def dashboards(plane: ControlPlane) -> Iterator[Dashboards]:
-    with answering(plane, KUBERAY) as dashboards:
-        yield dashboards
+def stack_settings() -> StackSettings:
+    return StackSettings(speed=SPEED, cluster=ClusterKind.REAL, capacity_first=True)
 
 
 @pytest.fixture(scope="module")
-def cloud(
-    plane: ControlPlane, dashboards: Dashboards, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Cloud]:
-    assert dashboards.environment
-    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL, capacity_first=True)
-    with (
-        Stack(tmp_path_factory.mktemp("first-rayjobs"), settings, plane=plane) as stack,
-        Cloud(stack) as cloud,
-    ):
-        yield cloud
+def stack(own_stack: Stack) -> Stack:
+    return own_stack
 
 
 class AskingLife(JobLife):
@@ -127,7 +110,7 @@ def test_a_suspended_rayjob_and_each_retry_have_all_pools_before_any_pod(
     dashboards.end(job, "SUCCEEDED")
     life.wait_status(COMPLETE)
     life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (4, 4)
+    life.expect_given_back(4)
 
 
 @pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
@@ -146,7 +129,7 @@ def test_a_person_who_suspends_the_rayjob_later_is_not_overruled(cloud: Cloud, d
     life.wait_all_running()
     cloud.delete(life.job_path)
     life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (4, 4)
+    life.expect_given_back(4)
 
 
 @pytest.mark.proves("RayCluster", "released when", on=KUBERAY)

@@ -28,8 +28,7 @@ def test_the_pods_of_a_job_share_one_pool_that_goes_when_the_job_is_over(cloud: 
     assert len(set(places(pods).values())) == 6
     assert len(life.pools()) == 1
     assert len(life.nodes()) == 6
-    life.end()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+    life.end(pools=1)
     assert life.accepted("SetNodePoolSize") == 0
 
 
@@ -52,7 +51,7 @@ def test_a_pool_grows_with_its_job_and_gives_back_only_nodes_that_are_empty(clou
     life.wait_told("NodePoolResizeStarted", "pool_shrinks")
     life.change(parallelism=0)
     life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+    life.expect_given_back(1)
     assert life.accepted("SetNodePoolSize") <= 1
     life.delete()
 
@@ -78,9 +77,7 @@ def test_gpus_that_no_machine_has_are_refused_where_their_owner_looks(
 ) -> None:
     life = Plain(cloud, name, "Job")
     life.submit(a_gpu_pod(name, gpus, {"cloud.google.com/gke-accelerator": kind}), 2)
-    assert reason in life.wait_refusal()
-    assert life.calls() == []
-    life.delete()
+    life.expect_refusal(reason)
 
 
 @ON_REAL
@@ -103,8 +100,7 @@ def test_the_pool_of_a_deployment_follows_its_replicas_and_goes_with_it(cloud: C
     assert two.items() <= four.items(), "the replicas that stay were not moved"
     assert life.pools() == [pool]
 
-    life.end()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+    life.end(pools=1)
     assert life.accepted("SetNodePoolSize") <= 3, "one for each pod that waits at most"
 
 
@@ -119,5 +115,5 @@ def test_a_bare_pod_with_a_gpu_has_a_pool_of_one_node_until_it_has_ended(cloud: 
     assert len(life.nodes()) == 1
     life.succeed()
     life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+    life.expect_given_back(1)
     assert life.accepted("SetNodePoolSize") == 0

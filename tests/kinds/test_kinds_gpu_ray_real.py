@@ -6,34 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from demo.stack.clusters import ClusterKind
-from demo.stack.commands import StackSettings
-from demo.stack.stack import Stack
-from tests.clusters import SPEED
+from tests.kinds.controllers import with_controllers
 from tests.kinds.living import places
 from tests.kinds.rays import Life, a_group
-from tests.lives.cloud import Cloud
 from tests.lives.jobset_bodies import LIFE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from standins.controlplane.plane import ControlPlane
+    from demo.stack.stack import Stack
+    from tests.lives.cloud import Cloud
 
 KUBERAY = "kuberay-1.6"
-pytestmark = [pytest.mark.cluster, pytest.mark.controller(KUBERAY), pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = with_controllers(KUBERAY)
 
 Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def cloud(plane_with: Callable[..., ControlPlane], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL)
-    with (
-        Stack(tmp_path_factory.mktemp("gpu-rays"), settings, plane=plane_with(KUBERAY)) as stack,
-        Cloud(stack) as cloud,
-    ):
-        yield cloud
+def stack(own_stack: Stack) -> Stack:
+    return own_stack
 
 
 def a_gpu_group(life: str, **fields: Any) -> Json:
@@ -69,6 +59,6 @@ def test_the_workers_share_a_pool_that_follows_their_number_up_and_down(cloud: C
 
     life.scale(0)
     life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+    life.expect_given_back(1)
     assert life.accepted("SetNodePoolSize") == 1
     life.delete()

@@ -34,7 +34,7 @@ def test_an_indexed_job_of_several_hosts_has_one_pool_until_it_is_complete(cloud
     life.expect_one_pool(life.wait_running(4))
     life.finish()
     life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+    life.expect_given_back(1)
 
 
 @pytest.mark.proves("Job", "leader pods", on=("kubernetes", "embedded"))
@@ -47,18 +47,14 @@ def test_on_single_hosts_each_index_has_a_pool_of_its_own_until_the_last_is_done
     assert life.pools_of(pods) == set(life.pools())
     life.finish()
     life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (3, 3)
+    life.expect_given_back(3)
 
 
 @pytest.mark.proves("Job", "slice", on=("kubernetes", "embedded"))
 @pytest.mark.proves("Job", "refused", on=("kubernetes", "embedded"))
 def test_several_pods_without_index_are_refused_where_their_owner_looks(cloud: Cloud) -> None:
     life = submit(cloud, "unindexed", "2x4", completionMode="NonIndexed")
-    message = life.wait_refusal()
-    assert "completionMode" in message
-    assert "slice_unknown" in message
-    assert life.calls() == []
-    life.delete()
+    life.expect_refusal("completionMode", "slice_unknown")
 
 
 @pytest.mark.proves("Job", "released when", on=("kubernetes", "embedded"))
@@ -70,8 +66,7 @@ def test_a_suspended_job_gives_its_pool_back_and_gets_one_again(cloud: Cloud) ->
     life.wait_nothing_left()
     life.change(suspend=False)
     life.wait_running(2)
-    life.end()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (2, 2)
+    life.end(pools=2)
 
 
 def test_the_jobs_of_another_workload_are_spoken_of_as_that_workload_alone(cloud: Cloud) -> None:

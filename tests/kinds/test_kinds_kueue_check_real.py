@@ -13,7 +13,6 @@ import pytest
 
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
-from demo.stack.stack import Stack
 from exporter.watched_kinds import watch_queues
 from shared.core.errors import Denied, StaleView
 from shared.core.kueue import CONTROLLER
@@ -22,24 +21,21 @@ from shared.core.workloads import WorkloadView
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kueue_objects import KueueQueues
 from tests.clusters import SPEED
+from tests.kinds.controllers import with_controllers
 from tests.kinds.optional_rights import NAMESPACE, read_optional_rights
 from tests.kinds.queues import API, BODIES, LONG, SLICE_CHIPS, V6E, Queue, a_jobset
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import TOPOLOGY, Job, jobset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from demo.stack.stack import Stack
     from standins.controlplane.plane import ControlPlane
 
 KUEUE, KUBERAY = "kueue-0.15", "kuberay-1.6"
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.controller(KUEUE, KUBERAY),
-    pytest.mark.timeout(900),
-    pytest.mark.slow,
-]
+pytestmark = with_controllers(KUEUE, KUBERAY)
 Json = dict[str, Any]
 CHECK = "capacity"
 FOLDER = "kueue"
@@ -53,21 +49,24 @@ SWEEP, EXPORTER = "tpu-provisioner-sweep", "tpu-provisioner-exporter"
 
 
 @pytest.fixture(scope="module")
-def plane(plane_with: Callable[..., ControlPlane]) -> ControlPlane:
-    return plane_with(KUEUE, KUBERAY)
+def plane(plane: ControlPlane) -> ControlPlane:
+    plane.apply(read_optional_rights(FOLDER))
+    return plane
 
 
 @pytest.fixture(scope="module")
-def stack(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    settings = StackSettings(
+def stack_settings() -> StackSettings:
+    return StackSettings(
         speed=SPEED,
         cluster=ClusterKind.REAL,
         grace_virtual_seconds=GRACE_SECONDS * SPEED,
         kueue_admission_check=True,
     )
-    plane.apply(read_optional_rights(FOLDER))
-    with Stack(tmp_path_factory.mktemp("check"), settings, plane=plane) as stack:
-        yield stack
+
+
+@pytest.fixture(scope="module")
+def stack(own_stack: Stack) -> Stack:
+    return own_stack
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +105,7 @@ def test_all_pools_run_before_the_jobset_is_resumed_and_they_serve_its_pods(clou
     assert {pod["metadata"]["labels"][CAPACITY_CHECKED] for pod in pods} == {"true"}
     assert queue.pools_of(pods) == queue.pools() == pools
     queue.delete("JobSet")
-    queue.clear()
-    assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (2, 2)
+    queue.clear(pools=2)
 
 
 def test_a_stockout_of_one_slice_gives_the_other_pool_back_and_kueue_tries_again_after_a_pause(
@@ -127,8 +125,7 @@ def test_a_stockout_of_one_slice_gives_the_other_pool_back_and_kueue_tries_again
     assert queue.pools_of(queue.wait_running(4)) == queue.pools()
     cloud.clear_fault(fault)
     queue.delete("JobSet")
-    queue.clear()
-    assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (4, 4)
+    queue.clear(pools=4)
 
 
 def test_without_any_sweep_the_check_is_answered_by_messages(cloud: Cloud, stack: Stack) -> None:
@@ -138,8 +135,7 @@ def test_without_any_sweep_the_check_is_answered_by_messages(cloud: Cloud, stack
         assert queue.pools_of(queue.wait_running(4)) == queue.pools()
         assert queue.check_state(queue.workload)["state"] == "Ready"
     queue.delete("JobSet")
-    queue.clear()
-    assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (2, 2)
+    queue.clear(pools=2)
 
 
 @contextmanager
@@ -173,8 +169,7 @@ def test_what_waits_for_quota_has_no_pools_and_gets_them_when_the_first_is_gone(
     cloud.clear_fault(fault)
     assert queue.pools_of(queue.wait_running(2, "short-two")) == queue.pools("short-two-")
     queue.delete("JobSet", "short-two")
-    queue.clear()
-    assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (2, 2)
+    queue.clear(pools=2)
 
 
 def count_sweeps(cloud: Cloud) -> int:
@@ -217,8 +212,7 @@ def test_what_is_preempted_while_its_pools_are_made_gives_them_back_and_never_ha
     queue.delete("JobSet", "rank-high")
     assert queue.pools_of(queue.wait_running(2, "rank-low")) == queue.pools("rank-low-")
     queue.delete("JobSet", "rank-low")
-    queue.clear()
-    assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (3, 3)
+    queue.clear(pools=3)
 
 
 def test_two_namespaces_share_quota_and_what_was_borrowed_goes_back_with_its_pool(

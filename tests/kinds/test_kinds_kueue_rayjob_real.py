@@ -9,44 +9,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from demo.stack.clusters import ClusterKind
-from demo.stack.commands import StackSettings
-from demo.stack.stack import Stack
-from tests.clusters import SPEED
+from tests.kinds.controllers import with_controllers
 from tests.kinds.queues import GO, V6E, Queue, a_rayjob
-from tests.kinds.ray_dashboards import answering
 from tests.lives.cloud import Cloud, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from standins.controlplane.plane import ControlPlane
+    from demo.stack.stack import Stack
     from tests.kinds.ray_dashboards import Dashboards
 
 KUEUE, KUBERAY = "kueue-0.15", "kuberay-1.6"
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.controller(KUEUE, KUBERAY),
-    pytest.mark.timeout(900),
-    pytest.mark.slow,
-]
+pytestmark = [*with_controllers(KUEUE, KUBERAY), pytest.mark.usefixtures("dashboards")]
 
 
 @pytest.fixture(scope="module")
-def dashboards(plane_with: Callable[..., ControlPlane]) -> Iterator[Dashboards]:
-    with answering(plane_with(KUEUE, KUBERAY), KUBERAY) as dashboards:
-        yield dashboards
-
-
-@pytest.fixture(scope="module")
-def cloud(
-    plane_with: Callable[..., ControlPlane], dashboards: Dashboards, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Cloud]:
-    assert dashboards.environment
-    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL)
-    plane = plane_with(KUEUE, KUBERAY)
-    with Stack(tmp_path_factory.mktemp("queued-rayjobs"), settings, plane=plane) as stack, Cloud(stack) as cloud:
-        yield cloud
+def stack(own_stack: Stack) -> Stack:
+    return own_stack
 
 
 @pytest.mark.proves("RayCluster", "queued", on=(KUEUE, KUBERAY))
@@ -86,5 +63,4 @@ def test_a_queued_rayjob_asks_for_nothing_until_it_is_admitted_and_gives_all_bac
     queue.wait_word("Finished")
     queue.wait_no_pools()
     queue.delete("RayJob")
-    queue.clear()
-    assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (2, 2)
+    queue.clear(pools=2)

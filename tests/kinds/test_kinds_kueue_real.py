@@ -10,9 +10,9 @@ import pytest
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.layout import TOPIC
-from demo.stack.stack import Stack
 from shared.core import labels
 from tests.clusters import SPEED
+from tests.kinds.controllers import with_controllers
 from tests.kinds.queues import (
     BODIES,
     GO,
@@ -27,17 +27,10 @@ from tests.lives.cloud import Cloud, wait_for
 from tests.log_records import read_records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from standins.controlplane.plane import ControlPlane
+    from demo.stack.stack import Stack
 
 KUEUE, KUBERAY, LWS = "kueue-0.15", "kuberay-1.6", "lws-0.7"
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.controller(KUEUE, KUBERAY, LWS),
-    pytest.mark.timeout(900),
-    pytest.mark.slow,
-]
+pytestmark = with_controllers(KUEUE, KUBERAY, LWS)
 GRACE_SECONDS = 40
 """Real ones: more than an eviction and a new admission take on a busy machine."""
 
@@ -45,17 +38,14 @@ RELEASE_SECONDS = 5.0 * GRACE_SECONDS
 
 
 @pytest.fixture(scope="module")
-def stack(plane_with: Callable[..., ControlPlane], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL, grace_virtual_seconds=GRACE_SECONDS * SPEED)
-    plane = plane_with(KUEUE, KUBERAY, LWS)
-    with Stack(tmp_path_factory.mktemp("queues"), settings, plane=plane) as stack:
-        yield stack
+def stack_settings() -> StackSettings:
+    grace = GRACE_SECONDS * SPEED
+    return StackSettings(speed=SPEED, cluster=ClusterKind.REAL, grace_virtual_seconds=grace)
 
 
 @pytest.fixture(scope="module")
-def cloud(stack: Stack) -> Iterator[Cloud]:
-    with Cloud(stack) as cloud:
-        yield cloud
+def stack(own_stack: Stack) -> Stack:
+    return own_stack
 
 
 @pytest.mark.proves("JobSet", "queued", on=(KUEUE, "jobset"))
@@ -83,8 +73,7 @@ def test_what_waits_for_quota_asks_for_nothing_and_what_is_admitted_gets_the_sha
         assert queue.accelerators_of(pods) == {V6E}
         queue.delete(kind)
     for queue in queues.values():
-        queue.clear()
-        assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (1, 1)
+        queue.clear(pools=1)
 
 
 @pytest.mark.proves("JobSet", "released when", on=(KUEUE, "jobset"))
@@ -105,8 +94,7 @@ def test_a_preempted_jobset_gives_its_pool_back_after_the_grace_and_gets_one_aga
     queue.delete("JobSet", "preempt-high")
     queue.wait_running(2, "preempt-low")
     queue.delete("JobSet", "preempt-low")
-    queue.clear()
-    assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (3, 3)
+    queue.clear(pools=3)
 
 
 @pytest.mark.proves("LeaderWorkerSet", "queued", on=(KUEUE, LWS))
@@ -131,8 +119,7 @@ def test_a_preempted_leaderworkerset_is_held_by_gates_and_gives_its_pool_back_af
     queue.wait_running(2, "ousted-low")
     assert queue.pools("ousted-low-")
     queue.delete("LeaderWorkerSet", "ousted-low")
-    queue.clear()
-    assert (queue.accepted("CreateNodePool"), queue.accepted("DeleteNodePool")) == (3, 3)
+    queue.clear(pools=3)
 
 
 @pytest.mark.proves("JobSet", "queued", on=(KUEUE, "jobset"))

@@ -6,27 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from demo.stack.clusters import ClusterKind
-from demo.stack.commands import StackSettings
-from demo.stack.stack import Stack
-from tests.clusters import SPEED
+from tests.kinds.controllers import with_controllers
 from tests.kinds.living import LONG, POOL, Life, is_running
 from tests.kinds.plain import a_gpu_pod, ask
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import HOSTS, LIFE, RUN_SECONDS, select
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from standins.controlplane.plane import ControlPlane
+    from demo.stack.stack import Stack
 
 LWS = "lws-0.7"
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.controller(LWS),
-    pytest.mark.timeout(900),
-    pytest.mark.slow,
-]
+pytestmark = with_controllers(LWS)
 
 Json = dict[str, Any]
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
@@ -37,13 +27,8 @@ ROLL_SECONDS = 400.0
 
 
 @pytest.fixture(scope="module")
-def cloud(plane_with: Callable[..., ControlPlane], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL)
-    with (
-        Stack(tmp_path_factory.mktemp("sets"), settings, plane=plane_with(LWS)) as stack,
-        Cloud(stack) as cloud,
-    ):
-        yield cloud
+def stack(own_stack: Stack) -> Stack:
+    return own_stack
 
 
 class Set(Life):
@@ -135,8 +120,7 @@ def test_each_group_has_a_pool_and_a_group_that_leaves_gives_one_back(cloud: Clo
     # Groups of equal shape may have swapped pools, so only the pool that is in use has to stay.
     (pool,) = life.wait_pools(1)
     assert life.pools_of(life.wait_running(2)) == {pool}
-    life.end()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (3, 3)
+    life.end(pools=3)
 
 
 @pytest.mark.proves("LeaderWorkerSet", "leader pods", on=LWS)
@@ -211,8 +195,7 @@ def test_a_group_that_lost_a_pod_comes_again_on_the_same_pool(cloud: Cloud, poli
     assert life.pools_of(pods) == pools
     again = next(pod for pod in pods if pod["metadata"]["name"] == f"{life.name}-0")
     assert (again["metadata"]["uid"] == leader["metadata"]["uid"]) == (policy == "None")
-    life.end()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+    life.end(pools=1)
 
 
 @pytest.mark.proves("LeaderWorkerSet", "released when", on=LWS)
@@ -227,8 +210,7 @@ def test_the_surplus_group_of_a_rolling_update_has_a_pool_until_the_update_ends(
     pods = life.wait_running(4)
     life.wait_pools(2)
     assert life.pools_of(pods) == set(life.pools())
-    life.end()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (3, 3)
+    life.end(pools=3)
 
 
 def a_pair(life: str, workers: str) -> Json:
@@ -244,8 +226,7 @@ def test_a_leader_and_its_workers_with_another_gpu_get_both_pools(cloud: Cloud) 
     pods = life.wait_running(3)
     assert life.pools_of(pods) == set(life.pools())
     assert len(life.pools()) == 2
-    life.end()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (2, 2)
+    life.end(pools=2)
 
 
 @pytest.mark.proves("LeaderWorkerSet", "refused", on=LWS)

@@ -129,7 +129,7 @@ def test_workers_that_must_be_with_their_head_share_its_one_pool(cloud: Cloud) -
     assert life.slices() == ["together-worker-0"]
     assert {life.pool_of(pod) for pod in pods} == set(life.pools())
     life.end_well()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+    life.expect_given_back(1)
 
 
 @pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
@@ -141,7 +141,7 @@ def test_a_head_on_a_cpu_node_has_no_pool_and_each_slice_of_its_workers_one(clou
     assert {life.pool_of(pod) for pod in workers} == set(life.pools())
     assert life.slices() == ["on-cpu-worker-0", "on-cpu-worker-1"]
     life.end_well()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (2, 2)
+    life.expect_given_back(2)
 
 
 @pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))

@@ -6,35 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from demo.stack.clusters import ClusterKind
-from demo.stack.commands import StackSettings
-from demo.stack.stack import Stack
-from tests.clusters import SPEED
+from tests.kinds.controllers import with_controllers
 from tests.kinds.rays import Json, Life, a_group
 from tests.lives.cloud import Cloud, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from standins.controlplane.plane import ControlPlane
+    from demo.stack.stack import Stack
 
 KUBERAY = "kuberay-1.5"
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.controller(KUBERAY),
-    pytest.mark.timeout(900),
-    pytest.mark.slow,
-]
+pytestmark = with_controllers(KUBERAY)
 
 
 @pytest.fixture(scope="module")
-def cloud(plane_with: Callable[..., ControlPlane], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL)
-    with (
-        Stack(tmp_path_factory.mktemp("old-rays"), settings, plane=plane_with(KUBERAY)) as stack,
-        Cloud(stack) as cloud,
-    ):
-        yield cloud
+def stack(own_stack: Stack) -> Stack:
+    return own_stack
 
 
 @pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
@@ -43,9 +28,7 @@ def test_a_group_that_can_only_have_one_replica_needs_no_label(cloud: Cloud) -> 
     life.submit(a_group("single", maxReplicas=1, apart=False))
     (pool,) = {life.pool_of(pod) for pod in life.wait_running(2)}
     life.wait_pools(pool)
-    life.delete()
-    life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+    life.end(pools=1)
 
 
 @pytest.mark.proves("RayCluster", "leader pods", on=KUBERAY)
@@ -60,9 +43,7 @@ def test_on_single_hosts_each_worker_has_a_pool_and_the_one_that_leaves_gives_it
     life.scale(2, without=[pods[0]["metadata"]["name"]])
     left = _names(life.wait_running(2))
     life.wait_pools(*(pools[name] for name in left))
-    life.delete()
-    life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (3, 3)
+    life.end(pools=3)
 
 
 @pytest.mark.proves("RayCluster", "refused", on=KUBERAY)

@@ -6,36 +6,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from demo.stack.clusters import ClusterKind
-from demo.stack.commands import StackSettings
-from demo.stack.stack import Stack
-from tests.clusters import SPEED
+from tests.kinds.controllers import with_controllers
 from tests.kinds.plain import ask
 from tests.kinds.rays import Json, Life, a_group, a_spec, names
 from tests.lives.cloud import Cloud, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from standins.controlplane.plane import ControlPlane
+    from demo.stack.stack import Stack
 
 KUBERAY = "kuberay-1.6"
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.controller(KUBERAY),
-    pytest.mark.timeout(900),
-    pytest.mark.slow,
-]
+pytestmark = with_controllers(KUBERAY)
 
 
 @pytest.fixture(scope="module")
-def cloud(plane_with: Callable[..., ControlPlane], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL)
-    with (
-        Stack(tmp_path_factory.mktemp("rays"), settings, plane=plane_with(KUBERAY)) as stack,
-        Cloud(stack) as cloud,
-    ):
-        yield cloud
+def stack(own_stack: Stack) -> Stack:
+    return own_stack
 
 
 @pytest.mark.proves("RayCluster", "leader pods", on=KUBERAY)
@@ -59,9 +44,7 @@ def test_each_replica_has_a_pool_and_only_the_one_that_leaves_gives_it_back(clou
     life.wait_pools(*left.values())
     assert set(left.items()) < set(both.items()), "the replica that stays keeps its pool"
 
-    life.delete()
-    life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (2, 2)
+    life.end(pools=2)
 
 
 @pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
@@ -73,9 +56,7 @@ def test_a_suspended_cluster_gives_its_pools_back_and_gets_them_again(cloud: Clo
     life.wait_nothing_left()
     life.suspend(suspended=False)
     life.pools_by_replica(life.wait_running(4))
-    life.delete()
-    life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (4, 4)
+    life.end(pools=4)
 
 
 @pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
@@ -87,8 +68,7 @@ def test_a_replica_that_lost_a_host_comes_again_under_another_name_on_the_same_p
     life.lose_host("0", before)
     assert life.pools_by_replica(life.wait_running(2)) == pools
     assert life.accepted("CreateNodePool") == 1
-    life.delete()
-    life.wait_nothing_left()
+    life.end()
 
 
 @pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
@@ -113,9 +93,7 @@ def test_a_replica_on_another_one_s_pool_keeps_it_and_the_empty_one_goes(cloud: 
     again = life.pools_by_replica(life.wait_running(6))
     assert set(after.items()) < set(again.items())
     life.wait_pools(*again.values())
-    life.delete()
-    life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (4, 4)
+    life.end(pools=4)
 
 
 @pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
@@ -124,9 +102,7 @@ def test_on_single_hosts_each_worker_has_a_pool(cloud: Cloud) -> None:
     life.submit(a_group("solo", "2x2", apart=False, replicas=3))
     pods = life.wait_running(3)
     assert {life.pool_of(pod) for pod in pods} == set(life.pools())
-    life.delete()
-    life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (3, 3)
+    life.end(pools=3)
 
 
 @pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
@@ -156,9 +132,7 @@ def test_a_recreated_cluster_keeps_its_pool_and_another_shape_replaces_it(cloud:
     # The pool of the old shape has no use, so it goes without the setting replace_differing_pools.
     cloud.patch(life.path, {"spec": {"workerGroupSpecs": [a_group("remade", "4x4")]}})
     assert set(life.pools_by_replica(life.wait_running(4)).values()) == set(pools)
-    life.delete()
-    life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (2, 2)
+    life.end(pools=2)
 
 
 @pytest.mark.proves("RayCluster", "refused", on=KUBERAY)
@@ -174,9 +148,7 @@ def test_what_can_never_be_whole_is_refused_where_its_owner_looks(
 ) -> None:
     life = Life(cloud, name)
     life.submit(a_group(name, **group))
-    assert reason in wait_for("a refusal", life.refusals)[0]
-    assert life.calls() == []
-    life.delete()
+    life.expect_refusal(reason)
 
 
 @pytest.mark.proves("RayCluster", "refused", on=KUBERAY)
@@ -185,9 +157,7 @@ def test_workers_of_a_head_with_tpus_get_no_pool(cloud: Cloud) -> None:
     head = a_spec()["headGroupSpec"]
     head["template"]["spec"] = a_group("headed", "2x2", apart=False)["template"]["spec"]
     life.submit(a_group("headed", "2x2", apart=False), headGroupSpec=head)
-    assert "move its work that needs them to a worker group" in life.wait_refusal()
-    assert life.calls() == []
-    life.delete()
+    life.expect_refusal("move its work that needs them to a worker group")
 
 
 @pytest.mark.proves("RayCluster", "refused", on=KUBERAY)
@@ -196,8 +166,4 @@ def test_workers_that_no_host_has_room_for_get_no_pool(cloud: Cloud) -> None:
     group = a_group("bulky", "2x2", apart=False)
     ask(group["template"], cpu="1000")
     life.submit(group)
-    message = life.wait_refusal()
-    assert "[shape_unsupported]" in message
-    assert "at most cpu 179.18" in message
-    assert life.calls() == []
-    life.delete()
+    life.expect_refusal("[shape_unsupported]", "at most cpu 179.18")

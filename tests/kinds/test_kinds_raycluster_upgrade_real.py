@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from demo.stack.clusters import ClusterKind
-from demo.stack.commands import StackSettings
-from demo.stack.stack import Stack
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
-from tests.clusters import SPEED
+from tests.kinds.controllers import with_controllers
 from tests.kinds.ray_webhook import RayWebhook
 from tests.kinds.rays import REPLICA_INDEX, Life, a_group
 from tests.lives.cloud import Cloud, wait_for
@@ -25,31 +22,23 @@ from tests.lives.cloud import Cloud, wait_for
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from demo.stack.stack import Stack
     from standins.controlplane.cache import Build
 
 BEFORE, AFTER = "kuberay-1.5", "kuberay-1.6"
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.controller(BEFORE, AFTER),
-    pytest.mark.timeout(900),
-    pytest.mark.slow,
-]
+pytestmark = with_controllers(BEFORE, AFTER)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def plane(build: Build) -> Iterator[ControlPlane]:
-    with (
-        ControlPlane(build, Choices(scheduler_backoff_seconds=1, controllers=(BEFORE,))) as plane,
-        RayWebhook(plane),
-    ):
+    choices = Choices(scheduler_backoff_seconds=1, controllers=(BEFORE,))
+    with ControlPlane(build, choices) as plane, RayWebhook(plane):
         yield plane
 
 
-@pytest.fixture
-def cloud(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL)
-    with Stack(tmp_path_factory.mktemp("upgrade"), settings, plane=plane) as stack, Cloud(stack) as cloud:
-        yield cloud
+@pytest.fixture(scope="module")
+def stack(own_stack: Stack) -> Stack:
+    return own_stack
 
 
 @pytest.mark.proves("RayCluster", "refused", on=(BEFORE, AFTER))
@@ -79,8 +68,7 @@ def test_the_doubled_demand_of_an_operator_upgrade_is_explained_and_not_bought(
     assert _uids(one_host.wait_running(2)) == _uids(kept)
     assert (one_host.refusals(), one_host.accepted("CreateNodePool")) == ([], 2)
     for life in (whole, one_host):
-        life.delete()
-        life.wait_nothing_left()
+        life.end()
         assert life.accepted("DeleteNodePool") == 2
 
 

@@ -10,41 +10,33 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from demo.stack.clusters import ClusterKind
-from demo.stack.commands import StackSettings
-from demo.stack.stack import Stack
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
-from tests.clusters import SPEED
+from tests.kinds.controllers import with_controllers
 from tests.kinds.ray_webhook import REPLICA_INDEX, RayWebhook
 from tests.kinds.rays import Life, a_group
-from tests.lives.cloud import Cloud
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from demo.stack.stack import Stack
     from standins.controlplane.cache import Build
+    from tests.lives.cloud import Cloud
 
 KUBERAY = "kuberay-1.5"
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.controller(KUBERAY),
-    pytest.mark.timeout(900),
-    pytest.mark.slow,
-]
+pytestmark = with_controllers(KUBERAY)
 
 
 @pytest.fixture(scope="module")
-def cloud(build: Build, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+def plane(build: Build) -> Iterator[ControlPlane]:
     choices = Choices(scheduler_backoff_seconds=1, controllers=(KUBERAY,))
-    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL)
-    with (
-        ControlPlane(build, choices) as plane,
-        RayWebhook(plane),
-        Stack(tmp_path_factory.mktemp("hooked-rays"), settings, plane=plane) as stack,
-        Cloud(stack) as cloud,
-    ):
-        yield cloud
+    with ControlPlane(build, choices) as plane, RayWebhook(plane):
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def stack(own_stack: Stack) -> Stack:
+    return own_stack
 
 
 @pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
@@ -70,6 +62,4 @@ def test_the_webhook_s_label_tells_the_replicas_and_only_the_one_that_leaves_giv
     assert left == {"g-0": both["g-0"]}
     life.wait_pools(both["g-0"])
 
-    life.delete()
-    life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (2, 2)
+    life.end(pools=2)

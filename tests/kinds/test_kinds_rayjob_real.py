@@ -11,48 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from demo.stack.clusters import ClusterKind
-from demo.stack.commands import StackSettings
-from demo.stack.stack import Stack
-from tests.clusters import SPEED
-from tests.kinds.ray_dashboards import answering
+from tests.kinds.controllers import with_controllers
 from tests.kinds.rays import Json, Life, a_group, a_spec
 from tests.lives.cloud import Cloud, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from standins.controlplane.plane import ControlPlane
+    from demo.stack.stack import Stack
     from tests.kinds.ray_dashboards import Dashboards
 
 KUBERAY = "kuberay-1.6"
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.controller(KUBERAY),
-    pytest.mark.timeout(900),
-    pytest.mark.slow,
-]
+pytestmark = [*with_controllers(KUBERAY), pytest.mark.usefixtures("dashboards")]
 COMPLETE, FAILED, SUSPENDED = "Complete", "Failed", "Suspended"
 SERVE = "applications:\n- name: app\n  import_path: app:app\n  route_prefix: /\n"
 
 
 @pytest.fixture(scope="module")
-def dashboards(plane_with: Callable[..., ControlPlane]) -> Iterator[Dashboards]:
-    with answering(plane_with(KUBERAY), KUBERAY) as dashboards:
-        yield dashboards
-
-
-@pytest.fixture(scope="module")
-def cloud(
-    plane_with: Callable[..., ControlPlane], dashboards: Dashboards, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Cloud]:
-    assert dashboards.environment
-    settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL)
-    with (
-        Stack(tmp_path_factory.mktemp("rayjobs"), settings, plane=plane_with(KUBERAY)) as stack,
-        Cloud(stack) as cloud,
-    ):
-        yield cloud
+def stack(own_stack: Stack) -> Stack:
+    return own_stack
 
 
 class JobLife(Life):
@@ -138,7 +113,7 @@ def test_a_rayjob_that_ended_keeps_its_pools_and_is_told_what_would_release_them
     life.change(shutdownAfterJobFinishes=True)
     life.wait_nothing_left()
     assert life.clusters() == []
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+    life.expect_given_back(1)
 
 
 @pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
@@ -177,7 +152,7 @@ def test_a_suspended_rayjob_gives_its_pools_back_and_a_deleted_one_too(
     life.wait_running(2)
     cloud.delete(life.job_path)
     life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (2, 2)
+    life.expect_given_back(2)
 
 
 @pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
@@ -225,8 +200,7 @@ def test_a_rayjob_on_a_cluster_of_another_owner_releases_nothing(cloud: Cloud, d
 
     assert life.wait_running(2)
     assert (life.pools(), life.told()) == (pools, {})
-    life.delete()
-    life.wait_nothing_left()
+    life.end()
 
 
 class ServiceLife(JobLife):
@@ -275,4 +249,4 @@ def test_two_clusters_of_a_rayservice_have_pools_of_their_own_until_the_old_one_
     assert life.pools_by_cluster(life.wait_running(2)) == {green: pools[green]}
     cloud.delete(life.job_path)
     life.wait_nothing_left()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (2, 2)
+    life.expect_given_back(2)

@@ -36,8 +36,7 @@ def test_the_slices_of_a_jobset_that_must_be_together_get_pools_with_one_value(c
     assert life.pools_of(pods) == set(life.pools())
     nodes = [cloud.get(f"/api/v1/nodes/{each['spec']['nodeName']}") or {} for each in pods]
     assert {each["metadata"]["labels"][KEY] for each in nodes} == {f"{life.namespace}_{life.name}"}
-    life.end()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (2, 2)
+    life.end(pools=2)
 
 
 def test_pods_that_must_be_with_pods_of_another_workload_are_refused_with_what_to_change(cloud: Cloud) -> None:
@@ -45,8 +44,4 @@ def test_pods_that_must_be_with_pods_of_another_workload_are_refused_with_what_t
     template = a_tpu_pod(life.name, "2x2", affinity=together("app", "hosts-of-guests"))
     life.submit(template, completionMode="Indexed", backoffLimit=0)
 
-    message = life.wait_refusal()
-    assert f"nodeSelector {KEY}" in message
-    assert "selector_unsupported" in message
-    assert life.calls() == []
-    life.delete()
+    life.expect_refusal(f"nodeSelector {KEY}", "selector_unsupported")

@@ -27,11 +27,7 @@ def submit_jobset(cloud: Cloud, name: str, pods: int) -> Plain:
 @pytest.mark.parametrize("pods", [3, 8])
 def test_pods_that_are_not_one_for_each_host_get_no_pool(cloud: Cloud, pods: int) -> None:
     life = submit_jobset(cloud, f"uneven{pods}", pods)
-    message = life.wait_refusal()
-    assert "[hosts_differ]" in message
-    assert "valid: 4; or" in message
-    assert life.calls() == []
-    life.delete()
+    life.expect_refusal("[hosts_differ]", "valid: 4; or")
 
 
 def test_a_slice_whose_author_leaves_hosts_idle_gets_its_pool(cloud: Cloud) -> None:
@@ -40,26 +36,20 @@ def test_a_slice_whose_author_leaves_hosts_idle_gets_its_pool(cloud: Cloud) -> N
     life.create(alone(jobset("idle", Job(topology="4x4", pods=3, does=does))))
     life.wait_running(3)
     assert len(life.pools()) == 1
-    life.end()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+    life.end(pools=1)
 
 
 def test_a_pod_that_no_host_has_room_for_gets_no_pool(cloud: Cloud) -> None:
     life = Plain(cloud, "roomless", "Job")
     life.submit(ask(a_tpu_pod("roomless", "2x2"), cpu="1000"))
-    message = life.wait_refusal()
-    assert "[shape_unsupported]" in message
-    assert "at most cpu 179.18" in message
-    assert life.calls() == []
-    life.delete()
+    life.expect_refusal("[shape_unsupported]", "at most cpu 179.18")
 
 
 def test_pods_with_much_ephemeral_storage_get_a_boot_disk_that_has_it(cloud: Cloud) -> None:
     life = Plain(cloud, "roomy", "Job")
     life.submit(ask(a_gpu_pod("roomy"), **{"ephemeral-storage": "120Gi"}))
     life.wait_running(1)
-    life.end()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+    life.end(pools=1)
 
 
 def test_a_misspelt_opt_out_buys_nothing(cloud: Cloud) -> None:
@@ -67,10 +57,7 @@ def test_a_misspelt_opt_out_buys_nothing(cloud: Cloud) -> None:
     template = a_tpu_pod("misspelt", "2x2")
     template["metadata"]["annotations"]["tpu-provisioner.cloud.google.com/disable-autoprovision"] = "true"
     life.submit(template)
-    message = life.wait_refusal()
-    assert f"valid: {labels.DISABLE_AUTOPROVISIONING}" in message
-    assert life.calls() == []
-    life.delete()
+    life.expect_refusal(f"valid: {labels.DISABLE_AUTOPROVISIONING}")
 
 
 def test_a_bare_pod_that_does_not_tolerate_its_nodes_gets_no_pool(cloud: Cloud) -> None:
@@ -78,16 +65,14 @@ def test_a_bare_pod_that_does_not_tolerate_its_nodes_gets_no_pool(cloud: Cloud) 
     template = a_tpu_pod("barred", "2x2")
     del template["spec"]["containers"][0]["resources"]  # so GKE adds no toleration
     life.submit_pod(template)
-    message = life.wait_refusal()
-    assert "does not tolerate their taint google.com/tpu=present:NoSchedule" in message
-    assert "valid: google.com/tpu in the limits of a container" in message
-    assert life.calls() == []
-    life.delete()
+    life.expect_refusal(
+        "does not tolerate their taint google.com/tpu=present:NoSchedule",
+        "valid: google.com/tpu in the limits of a container",
+    )
 
 
 def test_a_bare_pod_with_much_ephemeral_storage_gets_a_boot_disk_that_has_it(cloud: Cloud) -> None:
     life = Plain(cloud, "laden", "Pod")
     life.submit_pod(ask(a_tpu_pod("laden", "2x2"), **{"ephemeral-storage": "120Gi"}))
     life.wait_running(1)
-    life.end()
-    assert (life.accepted("CreateNodePool"), life.accepted("DeleteNodePool")) == (1, 1)
+    life.end(pools=1)

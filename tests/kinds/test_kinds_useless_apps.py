@@ -24,11 +24,7 @@ def test_replicas_that_must_be_apart_by_a_label_that_all_nodes_of_a_pool_share_g
     life = Plain(cloud, "racked", "Deployment")
     term = {"labelSelector": {"matchLabels": {"app": "racked"}}, "topologyKey": "example.com/rack"}
     life.submit(a_gpu_pod("racked", affinity={"podAntiAffinity": {REQUIRED: [term]}}), 2)
-    message = life.wait_refusal()
-    assert "podAntiAffinity example.com/rack" in message
-    assert "valid: topologyKey kubernetes.io/hostname" in message
-    assert life.calls() == []
-    life.delete()
+    life.expect_refusal("podAntiAffinity example.com/rack", "valid: topologyKey kubernetes.io/hostname")
 
 
 def test_replicas_with_much_ephemeral_storage_get_boot_disks_that_have_it(cloud: Cloud) -> None:
@@ -42,18 +38,10 @@ def test_replicas_with_much_ephemeral_storage_get_boot_disks_that_have_it(cloud:
 def test_a_stateful_set_with_fewer_replicas_than_hosts_gets_no_pool(cloud: Cloud) -> None:
     life = Plain(cloud, "sparse", "StatefulSet")
     life.submit(a_tpu_pod("sparse", "4x4"), 3, serviceName="sparse", podManagementPolicy="Parallel")
-    message = life.wait_refusal()
-    assert "[hosts_differ]" in message
-    assert "valid: 4; or" in message
-    assert life.calls() == []
-    life.delete()
+    life.expect_refusal("[hosts_differ]", "valid: 4; or")
 
 
 def test_a_stateful_set_whose_replicas_fit_on_no_host_gets_no_pool(cloud: Cloud) -> None:
     life = Plain(cloud, "heavy", "StatefulSet")
     life.submit(ask(a_tpu_pod("heavy", "2x2"), cpu="1000"), 1, serviceName="heavy")
-    message = life.wait_refusal()
-    assert "[shape_unsupported]" in message
-    assert "at most cpu 179.18" in message
-    assert life.calls() == []
-    life.delete()
+    life.expect_refusal("[shape_unsupported]", "at most cpu 179.18")

@@ -16,7 +16,6 @@ from shared.core.kinds import jobset as jobset_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from types import TracebackType
     from typing import Self
 
 Json = dict[str, Any]
@@ -112,9 +111,7 @@ class Bindings:
             assert watch.listed.wait(_LISTED_SECONDS_MAX), "the cluster could not be listed"
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for watch in self._watches:
             watch.end()
         for watch in self._watches:

@@ -19,7 +19,6 @@ from standins.processes.kubeconfig import open_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
     from typing import Self
 
     from demo.stack.stack import Stack
@@ -59,9 +58,7 @@ class Cloud:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             for look in self._at_end:
                 look()
@@ -86,6 +83,13 @@ class Cloud:
     def create(self, path: str, body: Json) -> Json:
         """Create an object and return what was stored."""
         return _body(self._kubernetes.post(path, json=body))
+
+    def create_namespace(self, name: str) -> None:
+        """Create a namespace, and return once it can have pods."""
+        self.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        if self.is_real:  # without its account it can have none
+            account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+            wait_for("the namespace's default account", lambda: self.get(account))
 
     def patch(self, path: str, body: Any, headers: dict[str, str] = MERGE) -> Json:
         """Change an object and return it."""

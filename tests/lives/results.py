@@ -43,7 +43,7 @@ def keep(run: Run, folder: Path = FOLDER) -> None:
     if run.errors:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    body = {"seconds": round(run.seconds, 1), "lives": {name: m.as_data() for name, m in run.measured.items()}}
+    body = {"seconds": round(run.seconds, 1), "lives": {name: asdict(m) for name, m in run.measured.items()}}
     (folder / f"{run.kind}.json").write_text(json.dumps(body, indent=2) + "\n")
 
 
@@ -53,16 +53,14 @@ def read(kind: str, folder: Path = FOLDER) -> dict[str, Measured]:
     Raises:
         NotMeasured: there was none yet.
     """
-    path = folder / f"{kind}.json"
-    if not path.exists():
-        raise NotMeasured(f"{path} is missing; run: python -m pytest tests/lives, and again with -m cluster")
-    return {name: Measured(**each) for name, each in json.loads(path.read_text())["lives"].items()}
+    found = _read(folder / f"{kind}.json")
+    return {name: Measured(**each) for name, each in found["lives"].items()}
 
 
 def keep_shuffle(found: Shuffle, folder: Path = FOLDER) -> None:
     """Write what a shuffled run came to."""
     folder.mkdir(parents=True, exist_ok=True)
-    body: dict[str, Any] = {kind: tally.as_data() for kind, tally in found.tallies.items()}
+    body: dict[str, Any] = {kind: asdict(tally) for kind, tally in found.tallies.items()}
     body |= {"shared": found.shared, "seconds": found.seconds}
     (folder / f"slices-{found.kind}.json").write_text(json.dumps(body, indent=2) + "\n")
 
@@ -73,7 +71,10 @@ def read_shuffle(kind: str, folder: Path = FOLDER) -> dict[str, Any]:
     Raises:
         NotMeasured: there was none yet.
     """
-    path = folder / f"slices-{kind}.json"
+    return _read(folder / f"slices-{kind}.json")
+
+
+def _read(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise NotMeasured(f"{path} is missing; run: python -m pytest tests/lives, and again with -m cluster")
     found: dict[str, Any] = json.loads(path.read_text())

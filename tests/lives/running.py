@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from demo.stack.clusters import ClusterKind
@@ -56,9 +56,6 @@ class Measured:
     @property
     def resizes(self) -> int:
         return self.calls.get("SetNodePoolSize OK", 0)
-
-    def as_data(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.lives.cloud import JSON_PATCH, WAIT_SECONDS, Cloud, wait_for
+from tests.lives.cloud import JSON_PATCH, Cloud, wait_for
 from tests.lives.jobset_bodies import LIFE, alone
 
 if TYPE_CHECKING:
@@ -36,10 +36,7 @@ class Scene:
         self.name, self.cloud, self._bindings = name, cloud, bindings
         self.namespace = namespace or f"life-{name}"
         self._faults: list[int] = []
-        cloud.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
-        if cloud.is_real:  # without its account a namespace can have no pods
-            path = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
-            wait_for("the namespace's default account", lambda: cloud.get(path))
+        cloud.create_namespace(self.namespace)
 
     # --- what a script does
 
@@ -233,6 +230,3 @@ class Scene:
 
 def _is_ending(pod: Json) -> bool:
     return bool(pod["metadata"].get("deletionTimestamp"))
-
-
-__all__ = ["PROVISIONING", "RUNNING", "STOPPING", "WAIT_SECONDS", "Scene"]

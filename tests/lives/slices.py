@@ -13,9 +13,8 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tests.lives.bindings import Bindings
 from tests.lives.cloud import Cloud, wait_for
@@ -76,9 +75,6 @@ class Tally:
     """Slices that had to be tried again, because the pool under them was deleted."""
     drained_at_home: list[str] = field(default_factory=list)
     """Those of them that lay on the pool that was made for them."""
-
-    def as_data(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +148,8 @@ def shuffle(stack: Stack, seed: int) -> Shuffle:
         ]
         faults.append(cloud.add_fault("duration", pool="c?-*", operation="delete", seconds=_DELETE_SECONDS))
         try:
-            _make_namespaces(cloud, namespaces)
+            for name in namespaces:
+                cloud.create_namespace(name)
             ends = Ends(cloud, bindings, submissions)
             with ThreadPoolExecutor(max_workers=1) as background:
                 sending = background.submit(_submit_all, cloud, submissions)
@@ -170,14 +167,6 @@ def shuffle(stack: Stack, seed: int) -> Shuffle:
             for name in namespaces:
                 cloud.delete(f"/api/v1/namespaces/{name}")
         return _judge(stack, bindings, submissions, time.monotonic() - started)
-
-
-def _make_namespaces(cloud: Cloud, namespaces: list[str]) -> None:
-    for name in namespaces:
-        cloud.create("/api/v1/namespaces", {"metadata": {"name": name}})
-    for name in namespaces if cloud.is_real else ():
-        path = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-        wait_for(f"the default account of {name}", partial(cloud.get, path))
 
 
 def _submit_all(cloud: Cloud, submissions: list[Submission]) -> None:

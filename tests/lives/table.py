@@ -68,7 +68,7 @@ class Row:
 
 def promise(life: Life) -> tuple[str, ...]:
     """Return the cells of a life that are not measured."""
-    accepted = f"{life.creates} / {life.deletes}"
+    accepted = f"{life.creates} / {life.creates}"
     return (life.name, life.sentence, life.end, str(life.pools), accepted, str(life.calls_most), life.remark)
 
 
