@@ -36,7 +36,7 @@ class WatchedKind(Generic[T]):
     time."""
     read: Callable[[Any], T]
     """Turns a decoded object into what the sightings take; raises `UnexpectedValue`."""
-    sightings: Callable[[str], Sightings[T]]
+    sightings: Callable[[str], Sightings[T, Any]]
     """Builds the memory for one cluster."""
     operator: str
     """What must be installed for this list to exist."""
