@@ -5,6 +5,7 @@ Inputs come by environment only.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -45,6 +46,8 @@ OLD_COMMAND_LINE = {
     "_KUEUE_API_VERSION": "v0.15.2",
 }
 """The public environment's, with versions that can be had."""
+DEPLOYMENT = {"PROJECT_ID": "a-project", "BUILD_FOLDER": "/b", "NAME": "tpu-provisioner", "MODE": "active"}
+"""The inputs that every rendering has."""
 BESIDE_A_CLUSTER = {
     "_CREATE_ENVIRONMENT": "false",
     "_REGION": "us-east5",
@@ -57,6 +60,11 @@ def load(path: Path) -> dict[str, Any]:
     """Return a build file."""
     found: dict[str, Any] = yaml.safe_load(path.read_text())
     return found
+
+
+def by_name(substitutions: dict[str, str]) -> dict[str, str]:
+    """Return substitutions as the inputs that the scripts read."""
+    return {name.removeprefix("_"): value for name, value in substitutions.items()}
 
 
 def find_sdk() -> Path:
@@ -93,7 +101,7 @@ class Bench:
             found = shutil.which(name)
             assert found, name
             (folder / "bin" / name).symlink_to(found)
-        build_cloud.fresh(folder / "world.json")
+        (folder / "world.json").write_text(json.dumps(build_cloud.EMPTY))
         python = folder / "build/python/bin/python"  # of which python-environment.sh only wants what pip installs
         python.parent.mkdir(parents=True)
         python.write_text("#!/bin/sh\n")
@@ -101,8 +109,49 @@ class Bench:
         return cls(folder)
 
     @property
-    def world(self) -> Path:
+    def world_file(self) -> Path:
         return self.folder / "world.json"
+
+    @property
+    def world(self) -> dict[str, Any]:
+        """What is there, and what was done to make it so."""
+        found: dict[str, Any] = json.loads(self.world_file.read_text())
+        return found
+
+    @property
+    def calls(self) -> list[list[str]]:
+        """Every call of a program, with its words."""
+        calls: list[list[str]] = self.world["calls"]
+        return calls
+
+    @property
+    def grants(self) -> list[tuple[str, str, str]]:
+        """Member, role and object of each grant that was asked for."""
+        found = []
+        for call in self.calls:
+            if "add-iam-policy-binding" in call:
+                options = dict(word.partition("=")[::2] for word in call if word.startswith("--"))
+                where = call[call.index("add-iam-policy-binding") + 1]
+                found.append((options["--member"], options["--role"], where))
+        return found
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What is there, without what was done to make it so."""
+        return {name: each for name, each in self.world.items() if name not in ("calls", "fail_at", "fail_text")}
+
+    def change(self, **values: Any) -> None:
+        """Set some of the world."""
+        self.world_file.write_text(json.dumps(self.world | values))
+
+    def step(
+        self, script: str, substitutions: dict[str, str], *, code: int = 0
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a script as a step of the build that it is named after; it must end so."""
+        build_file = PROVISION if script.startswith("provision-") else DESTROY
+        done = self.run(script, self.environ(build_file, substitutions))
+        assert done.returncode == code, f"{script}:\n{done.stdout}{done.stderr}"
+        return done
 
     def run(self, script: str, environ: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run one script with nothing but these variables, and those that the stubs need."""
@@ -113,7 +162,7 @@ class Bench:
             "BUILD_FOLDER": str(self.folder / "build"),
             "BUILD_ID": "b-1",
             "RETRY_PAUSE_SECONDS": "0",
-            build_cloud.WORLD: str(self.world),
+            build_cloud.WORLD: str(self.world_file),
             "PRETENDED_MODULES": str(self.folder / "modules"),
         }
         return subprocess.run(

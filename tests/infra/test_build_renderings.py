@@ -28,13 +28,12 @@ from infra.build.smoke_event import render as render_event
 from infra.build.third_party.versions import PRODUCTS, choose_version, list_versions
 from shared.core import labels
 from shared.core.messages import parse_message
-from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, OLD_COMMAND_LINE, ROOT
+from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, DEPLOYMENT, OLD_COMMAND_LINE, ROOT, by_name
 from tests.infra.terraform_text import read_configuration
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-PLACE = {"PROJECT_ID": "a-project", "BUILD_FOLDER": "/b", "NAME": "tpu-provisioner", "MODE": "active"}
 CLUSTER = "projects/a-project/locations/us-east5/clusters/alpha"
 FUNCTIONS = ("provision", "collect", "settle", "sweep")
 ACCOUNTS = {each: f"n-{each}@a-project.iam.gserviceaccount.com" for each in FUNCTIONS}
@@ -48,7 +47,7 @@ IMAGE = "us-east5-docker.pkg.dev/a-project/r/exporter"
 
 
 def inputs(substitutions: dict[str, str]) -> dict[str, str]:
-    return {name.removeprefix("_"): value for name, value in substitutions.items()} | PLACE
+    return by_name(substitutions) | DEPLOYMENT
 
 
 def wrapped(outputs: dict[str, Any]) -> dict[str, Any]:

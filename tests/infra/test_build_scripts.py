@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra import build_cloud
 from tests.infra.build_scripts import (
     BESIDE_A_CLUSTER,
     BUILD,
@@ -17,22 +16,18 @@ from tests.infra.build_scripts import (
     OLD_COMMAND_LINE,
     PROVISION,
     Bench,
+    by_name,
     list_scripts,
 )
 
 SCRIPTS = sorted(path.name for path in BUILD.glob("*.sh") if path.name != "inputs.sh")
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench.make(tmp_path)
-
-
 def check_inputs(bench: Bench, changed: dict[str, str], project: str = "a-project") -> str:
     """Run the check of inputs, which must refuse, and return what it said."""
     done = bench.run("check-inputs.sh", bench.environ(DESTROY, OLD_COMMAND_LINE | changed, project))
     assert done.returncode == 1, done.stdout
-    assert build_cloud.read(bench.world)["calls"] == []
+    assert bench.calls == []
     return done.stderr
 
 
@@ -55,7 +50,7 @@ def test_a_script_explains_itself_and_takes_no_arguments(bench: Bench, script: s
     assert "shellcheck" not in told.stdout
     assert refused.returncode == 1
     assert "takes no arguments (got: --force)" in refused.stderr
-    assert build_cloud.read(bench.world)["calls"] == []
+    assert bench.calls == []
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -199,15 +194,8 @@ def test_a_substitution_that_does_not_exist_is_refused_with_those_that_do(bench:
 
 
 def test_empty_optional_values_mean_their_defaults(bench: Bench) -> None:
-    needed = (
-        "_REGION",
-        "_ZONE",
-        "_CLUSTER_NAME",
-        "_NETWORK_NAME",
-        "_SUBNET_NAME",
-        "_ARTIFACT_REPOSITORY_BUCKET_NAME",
-    )
-    given = {name: OLD_COMMAND_LINE[name] for name in needed}
+    needed = ("REGION", "ZONE", "CLUSTER_NAME", "NETWORK_NAME", "SUBNET_NAME", "ARTIFACT_REPOSITORY_BUCKET_NAME")
+    given = {f"_{name}": OLD_COMMAND_LINE[f"_{name}"] for name in needed}
     empty = dict.fromkeys(bench.environ(DESTROY, {}), "")
     done = bench.run("check-inputs.sh", empty | given | {"PROJECT_ID": "a-project"})
 
@@ -219,17 +207,13 @@ def test_empty_optional_values_mean_their_defaults(bench: Bench) -> None:
 @pytest.mark.parametrize("zone", ["us-central1-ai1a", "us-south1-ai1b", "us-east5-b"])
 def test_a_zone_may_be_one_of_ai(bench: Bench, zone: str) -> None:
     region = zone.rpartition("-")[0]
-    changed = OLD_COMMAND_LINE | {"_REGION": region, "_ZONE": zone}
-    done = bench.run("check-inputs.sh", bench.environ(PROVISION, changed))
+    done = bench.step("check-inputs.sh", OLD_COMMAND_LINE | {"_REGION": region, "_ZONE": zone})
 
-    assert done.returncode == 0, done.stderr
     assert f"cluster tpu-cluster in {region}" in done.stdout
 
 
 def test_by_hand_inputs_need_no_underscore_and_a_substitution_counts_more(bench: Bench) -> None:
-    by_hand = {name.removeprefix("_"): value for name, value in OLD_COMMAND_LINE.items()} | {
-        "PROJECT_ID": "a-project"
-    }
+    by_hand = by_name(OLD_COMMAND_LINE) | {"PROJECT_ID": "a-project"}
 
     assert "cluster tpu-cluster in us-east5" in bench.run("check-inputs.sh", by_hand).stdout
     both = by_hand | {"_CLUSTER_NAME": "other"}
@@ -247,40 +231,35 @@ def test_the_state_of_the_other_kind_is_not_touched(
     bench: Bench, first: dict[str, str], second: dict[str, str], complaint: str
 ) -> None:
     state = {"_TF_STATE_BUCKET": "state", "_TF_STATE_PREFIX": "p"}
-    bench.run("provision-02-state-bucket.sh", bench.environ(PROVISION, first | state))
-    for script in ("provision-03-functions.sh", "provision-07-terraform.sh"):
-        assert bench.run(script, bench.environ(PROVISION, first | state)).returncode == 0
-    before = build_cloud.state_of(bench.world)
-    done = bench.run("provision-07-terraform.sh", bench.environ(PROVISION, second | state))
+    for script in ("provision-02-state-bucket.sh", "provision-03-functions.sh", "provision-07-terraform.sh"):
+        bench.step(script, first | state)
+    before = bench.state
+    done = bench.step("provision-07-terraform.sh", second | state, code=1)
 
-    assert done.returncode == 1
     assert f"gs://state/p {complaint}" in done.stderr
-    assert build_cloud.state_of(bench.world) == before
+    assert bench.state == before
 
 
 def test_a_bucket_of_somebody_else_is_not_taken_for_an_absent_one(bench: Bench) -> None:
-    build_cloud.change(bench.world, fail_at=1, fail_text="ERROR: does not have storage.buckets.get access")
-    done = bench.run("provision-02-state-bucket.sh", bench.environ(PROVISION, OLD_COMMAND_LINE))
+    bench.change(fail_at=1, fail_text="ERROR: does not have storage.buckets.get access")
+    done = bench.step("provision-02-state-bucket.sh", OLD_COMMAND_LINE, code=1)
 
-    assert done.returncode == 1
     assert "TF_STATE_BUCKET: old-state-bucket cannot be read; if it belongs to another project" in done.stderr
-    assert len(build_cloud.read(bench.world)["calls"]) == 1
+    assert len(bench.calls) == 1
 
 
 def test_destroying_what_never_was_is_no_error(bench: Bench) -> None:
     bench.run_all(DESTROY, OLD_COMMAND_LINE)
-    state = build_cloud.state_of(bench.world)
+    state = bench.state
     assert (state["buckets"], state["terraform"]) == ({}, {})
 
 
 def test_the_state_is_kept_while_it_names_anything(bench: Bench) -> None:
     bench.run_all(PROVISION, BESIDE_A_CLUSTER)
-    delete = bench.environ(DESTROY, BESIDE_A_CLUSTER | {"_DELETE_STATE": "true"})
-    done = bench.run("destroy-07-state-bucket.sh", delete)
+    done = bench.step("destroy-07-state-bucket.sh", BESIDE_A_CLUSTER | {"_DELETE_STATE": "true"}, code=1)
 
-    assert done.returncode == 1
     assert "the state is kept, because it still has: module.provisioner" in done.stderr
-    assert "gs://a-project-tpu-provisioner-state" in build_cloud.read(bench.world)["buckets"]
+    assert "gs://a-project-tpu-provisioner-state" in bench.world["buckets"]
 
 
 def test_a_build_says_before_the_plan_and_in_its_last_lines_what_is_not_set(bench: Bench) -> None:
@@ -295,36 +274,34 @@ def test_a_build_says_before_the_plan_and_in_its_last_lines_what_is_not_set(benc
 def test_the_deployer_gets_no_basic_role_and_a_second_time_changes_nothing(bench: Bench) -> None:
     inputs = {"PROJECT_ID": "a-project", "CREATE_ENVIRONMENT": "false", "CLUSTER_PROJECT": "clusters-project"}
     # Before it, the policies of both projects are read.
-    build_cloud.change(bench.world, fail_at=3, fail_text="ERROR: NOT_FOUND: Unknown service account")
+    bench.change(fail_at=3, fail_text="ERROR: NOT_FOUND: Unknown service account")
     done = bench.run("deployer.sh", inputs)
     assert done.returncode == 0, done.stderr
-    calls = build_cloud.read(bench.world)["calls"]
-    granted = {word.removeprefix("--role=roles/") for call in calls for word in call if word.startswith("--role=")}
+    calls = bench.calls
+    granted = {role.removeprefix("roles/") for _, role, _ in bench.grants}
 
     assert [call[3] for call in calls[2:4]] == ["describe", "create"]
     assert {"container.admin", "pubsub.admin"} <= granted
     assert not granted & {"owner", "editor", "viewer", "compute.networkAdmin"}
     in_clusters = [call for call in calls if "clusters-project" in call]
     assert 0 < len(in_clusters) < len(granted)
-    build_cloud.change(bench.world, calls=[], fail_at=0)
+    bench.change(calls=[], fail_at=0)
     assert bench.run("deployer.sh", inputs).returncode == 0
-    assert not [call for call in build_cloud.read(bench.world)["calls"] if "create" in call]
+    assert not [call for call in bench.calls if "create" in call]
 
 
 @pytest.mark.parametrize("plan_only", ["false", "true"])
 def test_a_region_without_a_service_is_refused_with_those_that_have_it(bench: Bench, plan_only: str) -> None:
     given = {"_SERVICES_REGION": "us-west1", "_PLAN_ONLY": plan_only}
-    done = bench.run("provision-01-apis.sh", bench.environ(PROVISION, OLD_COMMAND_LINE | given))
+    done = bench.step("provision-01-apis.sh", OLD_COMMAND_LINE | given, code=1)
 
-    assert done.returncode == 1
-    assert (build_cloud.read(bench.world)["apis"] == []) == (plan_only == "true")
+    assert (bench.world["apis"] == []) == (plan_only == "true")
     assert "SERVICES_REGION: Cloud Scheduler is not in us-west1; valid: us-central1, us-east5" in done.stderr
 
 
 def test_an_agent_that_a_new_api_refuses_is_asked_for_again(bench: Bench) -> None:
-    build_cloud.change(bench.world, fail_at=2, fail_text="ERROR: PERMISSION_DENIED: the API is not enabled yet")
-    done = bench.run("provision-01-apis.sh", bench.environ(PROVISION, OLD_COMMAND_LINE))
+    bench.change(fail_at=2, fail_text="ERROR: PERMISSION_DENIED: the API is not enabled yet")
+    bench.step("provision-01-apis.sh", OLD_COMMAND_LINE)
 
-    assert done.returncode == 0, done.stderr
-    calls = [call[1:5] for call in build_cloud.read(bench.world)["calls"]]
+    calls = [call[1:5] for call in bench.calls]
     assert calls.count(["beta", "services", "identity", "create"]) == 2

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.infra import build_cloud
 from tests.infra.build_scripts import BUILD, Bench
-from tests.infra.terraform_cli import ROOT, TERRAFORM
+from tests.infra.terraform_cli import MODULES, ROOT, TERRAFORM
 from tests.infra.terraform_text import read_configuration
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-MODULES = ("modules/environment", "modules/environment/modules/tpu_pools", "modules/provisioner")
 NEEDED = {
     "google_artifact_registry_repository": "artifactregistry.admin",
     "google_cloud_run_v2_service": "run.admin",
@@ -74,12 +72,7 @@ def grant(folder: Path, **inputs: str) -> set[tuple[str, str]]:
     bench = Bench.make(folder)
     done = bench.run("deployer.sh", inputs)
     assert done.returncode == 0, done.stderr
-    found = set()
-    for call in build_cloud.read(bench.world)["calls"]:
-        if "add-iam-policy-binding" in call:
-            (role,) = [word.removeprefix("--role=") for word in call if word.startswith("--role=")]
-            found.add((role.removeprefix("roles/"), call[call.index("add-iam-policy-binding") + 1]))
-    return found
+    return {(role.removeprefix("roles/"), where) for _, role, where in bench.grants}
 
 
 @pytest.fixture(scope="module")
@@ -165,46 +158,43 @@ GROUPS = {f"compute.instanceGroupManagers.{verb}" for verb in ("get", "list")}
     ],
 )
 def test_the_role_of_our_own_allows_what_no_role_of_googles_allows_alone(
-    tmp_path: Path, inputs: dict[str, str], roles: dict[str, set[str]]
+    bench: Bench, inputs: dict[str, str], roles: dict[str, set[str]]
 ) -> None:
-    bench = Bench.make(tmp_path)
     done = bench.run("deployer.sh", {"PROJECT_ID": "home-project"} | inputs)
 
     assert done.returncode == 0, done.stderr
-    calls = build_cloud.read(bench.world)["calls"]
+    calls = bench.calls
     assert list_own_roles(calls, "update") == roles  # one that exists gets what this version needs
     look = 1 + next(number for number, each in enumerate(calls) if is_look(each))
-    build_cloud.change(bench.world, calls=[], policies={}, fail_at=look)
+    bench.change(calls=[], policies={}, fail_at=look)
     assert bench.run("deployer.sh", {"PROJECT_ID": "home-project"} | inputs).returncode == 0
     first = next(iter(roles))
-    assert list_own_roles(build_cloud.read(bench.world)["calls"], "create") == {first: roles[first]}
+    assert list_own_roles(bench.calls, "create") == {first: roles[first]}
 
 
-def test_a_deployment_of_the_same_name_elsewhere_changes_no_role_of_the_first(tmp_path: Path) -> None:
-    bench = Bench.make(tmp_path)
+def test_a_deployment_of_the_same_name_elsewhere_changes_no_role_of_the_first(bench: Bench) -> None:
     ids = []
     for inputs in (
         {"PROJECT_ID": "home-project"},
         {"PROJECT_ID": "another-project", "CLUSTER_PROJECT": "home-project", "CREATE_ENVIRONMENT": "false"},
     ):
-        build_cloud.change(bench.world, calls=[])
+        bench.change(calls=[])
         assert bench.run("deployer.sh", inputs).returncode == 0
-        calls = build_cloud.read(bench.world)["calls"]
+        calls = bench.calls
         ids.append({each[4] for each in calls if is_look(each) and "--project=home-project" in each})
 
     assert ids == [{"tpu_provisioner_deployer"}, {"tpu_provisioner_deployer_groups"}]
 
 
-def test_a_role_that_was_deleted_is_restored_and_one_that_cannot_be_is_told_in_plain_words(tmp_path: Path) -> None:
-    bench = Bench.make(tmp_path)
+def test_a_role_that_was_deleted_is_restored_and_one_that_cannot_be_is_told_in_plain_words(bench: Bench) -> None:
     role = "tpu_provisioner_deployer"
-    build_cloud.change(bench.world, deleted_roles={role: 3})
+    bench.change(deleted_roles={role: 3})
     done = bench.run("deployer.sh", {"PROJECT_ID": "home-project"})
     assert done.returncode == 0, done.stderr
     assert f"home-project: {role} was deleted, so it is restored" in done.stdout
-    assert list_own_roles(build_cloud.read(bench.world)["calls"], "update") == {"home-project": POLICIES}
+    assert list_own_roles(bench.calls, "update") == {"home-project": POLICIES}
 
-    build_cloud.change(bench.world, deleted_roles={role: 20})
+    bench.change(deleted_roles={role: 20})
     done = bench.run("deployer.sh", {"PROJECT_ID": "home-project"})
     assert done.returncode == 1
     assert "which has been marked for deletion" in done.stderr
