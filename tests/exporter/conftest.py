@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -131,16 +129,3 @@ def follow(api: KubernetesApi, kubernetes: ScriptedKubernetes) -> Iterator[Calla
     yield start
     for following in begun:
         following.stop()
-
-
-@pytest.fixture
-def restored_logging() -> Iterator[None]:
-    """Undo what `start_logging` does to the process."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    hooks = sys.excepthook, threading.excepthook
-    yield
-    logging.captureWarnings(capture=False)
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    sys.excepthook, threading.excepthook = hooks

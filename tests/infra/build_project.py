@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING
 from tests.infra.build_scripts import BUILD, ROOT
 from tests.infra.mock_google_cloud import PROJECT, serve_google_cloud
 from tests.infra.terraform_cli import TERRAFORM
+from tests.program_runs import run_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,16 +61,8 @@ class Project:
 
     def run(self, script: str, *, fails: bool = False, **inputs: str) -> str:
         """Run one script and return what it said."""
-        command = ["bash", str(self.source / BUILD.relative_to(ROOT) / script)]
-        done = subprocess.run(
-            command,
-            cwd=self.source,
-            env=self.environ | inputs,
-            capture_output=True,
-            text=True,
-            timeout=800,
-            check=False,
-        )
+        path = self.source / BUILD.relative_to(ROOT) / script
+        done = run_program("bash", path, cwd=self.source, env=self.environ | inputs, seconds=800)
         assert (done.returncode != 0) == fails, f"{script}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
         return done.stdout + done.stderr
 
@@ -93,15 +86,11 @@ class Project:
             name = "provisioner" if self.environ.get("CREATE_ENVIRONMENT") == "false" else "complete"
             root = self.source / TERRAFORM.relative_to(ROOT) / name
         environ = self.environ | {"TF_DATA_DIR": str(self.build / "terraform")}
-        command = ["terraform", f"-chdir={root}", *words]
-        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300, check=True).stdout
+        return run_program("terraform", f"-chdir={root}", *words, env=environ, seconds=300, succeeds=True).stdout
 
     def gcloud(self, *words: str) -> str:
         """Run gcloud and return what it printed."""
-        done = subprocess.run(
-            ["gcloud", *words], env=self.environ, capture_output=True, text=True, timeout=120, check=True
-        )
-        return done.stdout
+        return run_program("gcloud", *words, env=self.environ, seconds=120, succeeds=True).stdout
 
     def list_buckets(self) -> list[str]:
         """Return the names of the project's buckets."""
@@ -115,9 +104,7 @@ class Project:
 def enable_first_apis(environ: dict[str, str]) -> None:
     """Enable what a person enables by hand, before the first build."""
     apis = [f"{each}.googleapis.com" for each in ("cloudbuild", "iam", "cloudresourcemanager")]
-    subprocess.run(
-        ["gcloud", "services", "enable", *apis], env=environ, check=True, capture_output=True, timeout=120
-    )
+    run_program("gcloud", "services", "enable", *apis, env=environ, seconds=120, succeeds=True)
 
 
 @contextmanager

