@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
-from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from tests.infra.build_scripts import BUILD, ROOT
-from tests.infra.mock_google_cloud import PROJECT, serve_google_cloud
+from tests.infra.mock_google_cloud import PROJECT
 from tests.infra.terraform_cli import TERRAFORM
 from tests.program_runs import run_program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+TERRAFORM_SCRIPT = "provision-07-terraform.sh"
 INPUTS = {
     "PROJECT_ID": PROJECT,
     "REGION": "us-east5",
@@ -59,6 +59,11 @@ class Project:
         self.source, self.build = source, build
         self.environ = environ | INPUTS | inputs | {"BUILD_FOLDER": str(build)}
 
+    @classmethod
+    def make(cls, folder: Path, environ: dict[str, str], **inputs: str) -> Project:
+        """Make one with a source and a build folder of its own."""
+        return cls(copy_source(folder / "source"), folder / "build", environ, **inputs)
+
     def run(self, script: str, *, fails: bool = False, **inputs: str) -> str:
         """Run one script and return what it said."""
         path = self.source / BUILD.relative_to(ROOT) / script
@@ -67,11 +72,32 @@ class Project:
         return done.stdout + done.stderr
 
     def prepare(self) -> None:
-        """Run the scripts of the provision build that stand before Terraform."""
+        """Run the scripts of the provision build that come before Terraform."""
         for script in ("check-inputs.sh", "provision-01-apis.sh", "provision-02-state-bucket.sh"):
             self.run(script)
         for script in ("provision-03-functions.sh", "provision-04-image-repository.sh"):
             self.run(script)
+
+    def provision(self) -> None:
+        """Run the provision build up to Terraform."""
+        self.prepare()
+        self.run(TERRAFORM_SCRIPT)
+
+    def is_up_to_date(self, **inputs: str) -> bool:
+        """Run Terraform's script again and return whether it had nothing to change."""
+        return "No changes" in self.run(TERRAFORM_SCRIPT, fails=False, **inputs)
+
+    def destroy(self, **inputs: str) -> str:
+        """Run the destroy build's Terraform, which must leave an empty state; return its words."""
+        self.run("terraform-init.sh")
+        said = self.run("destroy-05-terraform.sh", fails=False, **inputs)
+        assert self.list_addresses() == []
+        return said
+
+    def read_plan(self) -> dict[str, list[str]]:
+        """Return what the last plan does, by address."""
+        plan = json.loads((self.build / "terraform-plan.json").read_text())
+        return {each["address"]: each["change"]["actions"] for each in plan["resource_changes"]}
 
     def start(self, script: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
         """Start one script, and all that it starts, as a process group of its own."""
@@ -105,12 +131,3 @@ def enable_first_apis(environ: dict[str, str]) -> None:
     """Enable what a person enables by hand, before the first build."""
     apis = [f"{each}.googleapis.com" for each in ("cloudbuild", "iam", "cloudresourcemanager")]
     run_program("gcloud", "services", "enable", *apis, env=environ, seconds=120, succeeds=True)
-
-
-@contextmanager
-def serve_project(folder: Path) -> Iterator[Project]:
-    """Yield an empty project of a mock, with the APIs that a person enables."""
-    with serve_google_cloud(folder) as environ:
-        project = Project(copy_source(folder / "source"), folder / "build", environ)
-        enable_first_apis(environ)
-        yield project
