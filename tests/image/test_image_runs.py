@@ -17,12 +17,12 @@ from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
+from standins.controlplane.tests.controlplane_worlds import wait_for
 from standins.processes.stand_ins import running_stand_in
 from tests.cluster.kubernetes_manifests import read_container, read_environment, read_pod
 from tests.image.image_engine import IMAGE, Engine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = [pytest.mark.image, pytest.mark.timeout(300)]
@@ -36,14 +36,6 @@ SIZE_MIB_MAX = 280
 LABELS = {"jobset.sigs.k8s.io/job-key": "k", "batch.kubernetes.io/job-completion-index": "0"}
 # The image of the side-car that cleans up after a killed test may be unavailable; ours end with it.
 testcontainers_config.ryuk_disabled = True
-
-
-def wait_for(what: str, look: Callable[[], Any], seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
-        time.sleep(0.1)
-    return found
 
 
 def constrained(engine: Engine, environment: dict[str, str], kubeconfig: Path) -> DockerContainer:

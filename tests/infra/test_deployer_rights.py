@@ -112,27 +112,22 @@ def test_the_page_explains_each_role_with_what_it_is_on(
     there = {role for role, where in across if where == "clusters-project"}
     here = {role for role, where in across if where == "home-project"}
 
+    subnets = {role for role, where in across if where == "host-project"}
+    holders = {  # by what the page says: who has a role on it, and who has not
+        "the project": (own | {"NAME_deployer"}, there),
+        "the project, and that of the cluster": (own & here & there, set()),
+        "the project of the cluster": (own & there, here),
+        "the project of an existing cluster": ({"NAME_deployer_groups"}, set()),
+        "both projects": (here & there, own),
+        "the project of the functions' subnet": (subnets, own | here | there),
+    }
+    of_nodes = {role for role, where in across if where == NODES}
     for role, where in said:
-        if where == "the project":
-            assert role in own | {"NAME_deployer"}, role
-            assert role not in there, role
-        elif where == "the project, and that of the cluster":
-            assert role in own & here & there, role
-        elif where == "the project of the cluster":
-            assert role in own & there, role
-            assert role not in here, role
-        elif where == "the project of an existing cluster":
-            assert role == "NAME_deployer_groups"
-            made = "projects/clusters-project/roles/tpu_provisioner_deployer_groups"
-            assert (made, "clusters-project") in across
-        elif where == "both projects":
-            assert role in here & there, role
-            assert role not in own, role
-        elif where == "the project of the functions' subnet":
-            assert (role, "host-project") in across
-            assert role not in own | here | there, role
-        else:
-            assert (role, NODES) in across
+        with_it, without_it = holders.get(where, (of_nodes, set()))
+        assert role in with_it, role
+        assert role not in without_it, role
+    made = "projects/clusters-project/roles/tpu_provisioner_deployer_groups"
+    assert (made, "clusters-project") in across
     named = {role for role, _ in said}
     of_google = {role for role, _ in of_environment | across if "/" not in role}
     assert named - {"NAME_deployer", "NAME_deployer_groups"} == of_google
