@@ -53,30 +53,20 @@ def test_each_type_is_imported_by_the_identifier_that_google_gave_it() -> None:
         planned("google_billing_budget", billing_account="0-1", display_name="blue: month"),
         planned("google_vertex_ai_tensorboard", region="us-central1", display_name="training-tensorboard"),
     ]
-    labels = {"app": "blue"}
-    held: dict[str, list[dict[str, Any]]] = {
-        "alpha monitoring policies list --project=p": [
-            {"name": "projects/p/alertPolicies/1", "displayName": "blue: dead letters"},
-            {"name": "projects/p/alertPolicies/2", "displayName": "green: dead letters"},
-        ],
-        "monitoring dashboards list --project=p": [
-            {"name": "projects/123/dashboards/3", "displayName": "TPU provisioner: blue"}
-        ],
-        "beta monitoring channels list --project=p": [
-            {"name": "projects/p/notificationChannels/4", "displayName": "blue: a@b.io"}
-        ],
-        "billing budgets list --billing-account=0-1": [
-            {"name": "billingAccounts/0-1/budgets/5", "displayName": "blue: month"}
-        ],
-        "ai tensorboards list --project=p --region=us-central1": [
-            {"name": "projects/123/locations/us-central1/tensorboards/6", "displayName": "training-tensorboard"},
-            {
-                "name": "projects/123/locations/us-central1/tensorboards/7",
-                "displayName": "training-tensorboard",
-                "labels": labels,
-            },
-        ],
-    }
+    boards = "ai tensorboards list --project=p --region=us-central1"
+    listed = (
+        ("alpha monitoring policies list --project=p", "projects/p/alertPolicies/1", "blue: dead letters"),
+        ("alpha monitoring policies list --project=p", "projects/p/alertPolicies/2", "green: dead letters"),
+        ("monitoring dashboards list --project=p", "projects/123/dashboards/3", "TPU provisioner: blue"),
+        ("beta monitoring channels list --project=p", "projects/p/notificationChannels/4", "blue: a@b.io"),
+        ("billing budgets list --billing-account=0-1", "billingAccounts/0-1/budgets/5", "blue: month"),
+        (boards, "projects/123/locations/us-central1/tensorboards/6", "training-tensorboard"),
+        (boards, "projects/123/locations/us-central1/tensorboards/7", "training-tensorboard"),
+    )
+    held: dict[str, list[dict[str, Any]]] = {words: [] for words, _, _ in listed}
+    for words, name, title in listed:
+        held[words].append({"name": name, "displayName": title})
+    held[boards][1]["labels"] = {"app": "blue"}
     found, said = find(changes, held)
 
     assert found == [
