@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from shared.core.errors import AlreadyExists, NotFound, ProvisionerError, StaleView
 from shared.edges.kubernetes_objects import Lease, LeaseSpec, ObjectMeta
 
@@ -93,13 +95,7 @@ class LeaseLock:
             return self._create(started)
         if not self._may_be_taken(found, started):
             return False
-        spec = LeaseSpec(
-            holder_identity=self._identity,
-            lease_duration_seconds=self._lease_seconds,
-            acquire_time=_now(),
-            renew_time=_now(),
-            lease_transitions=(found.spec.lease_transitions or 0) + 1,
-        )
+        spec = self._first_spec((found.spec.lease_transitions or 0) + 1)
         try:
             self._write(found, spec, started)
         except (StaleView, NotFound):
@@ -137,13 +133,7 @@ class LeaseLock:
         held, self._held = self._held, None
         if held is None:
             return False
-        spec = LeaseSpec(
-            holder_identity="",
-            lease_duration_seconds=1,
-            acquire_time=held.spec.acquire_time,
-            renew_time=_now(),
-            lease_transitions=held.spec.lease_transitions,
-        )
+        spec = replace(held.spec, holder_identity="", lease_duration_seconds=1, renew_time=_now())
         try:
             self._api.update(f"{self._folder}/{self._name}", self._body(held, spec))
         except ProvisionerError as error:
@@ -154,12 +144,11 @@ class LeaseLock:
         return True
 
     def _renew_held(self, held: Lease, started: float) -> None:
-        spec = LeaseSpec(
+        spec = replace(
+            held.spec,
             holder_identity=self._identity,
             lease_duration_seconds=self._lease_seconds,
-            acquire_time=held.spec.acquire_time,
             renew_time=_now(),
-            lease_transitions=held.spec.lease_transitions,
         )
         try:
             self._write(held, spec, started)
@@ -184,16 +173,9 @@ class LeaseLock:
         return self._api.get(f"{self._folder}/{self._name}", Lease)
 
     def _create(self, started: float) -> bool:
-        spec = LeaseSpec(
-            holder_identity=self._identity,
-            lease_duration_seconds=self._lease_seconds,
-            acquire_time=_now(),
-            renew_time=_now(),
-            lease_transitions=0,
-        )
-        fresh = Lease(metadata=ObjectMeta(name=self._name, namespace=self._namespace))
+        fresh = self._body(Lease(), self._first_spec(0))
         try:
-            self._note_held(self._api.create(self._folder, self._body(fresh, spec), Lease), started)
+            self._note_held(self._api.create(self._folder, fresh, Lease), started)
         except AlreadyExists:
             return False
         return True
@@ -206,6 +188,16 @@ class LeaseLock:
         self._held = stored
         # Counted from before the request: for others, the record is unchanged since a later moment.
         self._valid_until = started + self._lease_seconds * 2 / 3
+
+    def _first_spec(self, transitions: int) -> LeaseSpec:
+        """Return what the record says when this process has just taken the lease."""
+        return LeaseSpec(
+            holder_identity=self._identity,
+            lease_duration_seconds=self._lease_seconds,
+            acquire_time=_now(),
+            renew_time=_now(),
+            lease_transitions=transitions,
+        )
 
     def _body(self, read: Lease, spec: LeaseSpec) -> Lease:
         metadata = ObjectMeta(

@@ -221,7 +221,7 @@ class _Exporter:
             "Age of the oldest event that Pub/Sub has not stored yet.",
             outbox.oldest_age_seconds,
         )
-        self._metrics.observe("buffered", "Events that Pub/Sub has not stored yet.", lambda: float(len(outbox)))
+        self._metrics.observe("buffered", "Events that Pub/Sub has not stored yet.", outbox.__len__)
         self._metrics.observe(
             "leaders_unschedulable",
             "Leader pods that are unschedulable now.",
@@ -235,7 +235,7 @@ class _Exporter:
         self._metrics.observe_labelled(
             "objects_watched",
             "Objects that the watch shows now.",
-            {name: partial(_length, each) for name, each in self._sightings.items()},
+            {name: each.__len__ for name, each in self._sightings.items()},
         )
 
     def _count_standing(self, of: type[Any]) -> float:
@@ -244,10 +244,6 @@ class _Exporter:
     def _report(self, name: str, event: Event, seen_at: float) -> None:
         stamped = replace(event, time=datetime.now(UTC).isoformat(timespec="milliseconds"))
         self._outbox.put(stamped, seen_at, partial(self._health.beat, name))
-
-
-def _length(sightings: Any) -> float:
-    return float(len(sightings))
 
 
 def _build_lease(settings: ExporterSettings, connection: Connection) -> LeaseLock:

@@ -7,8 +7,9 @@ once more.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from exporter.predicates import ask_of, has_surplus, is_demand, quota_of, standing_of, wants_fewer
 from shared.core.kinds.elastic import hint_slice
@@ -24,43 +25,18 @@ if TYPE_CHECKING:
     from shared.core.workloads import WorkloadView
     from shared.edges.workload_objects import Pod
 
-T_contra = TypeVar("T_contra", contravariant=True)
+Seen = TypeVar("Seen")
 Entry = TypeVar("Entry")
 
 
-class Sightings(Protocol[T_contra]):
-    """What a watch tells, and the events that follow from it."""
+class Sightings(ABC, Generic[Seen, Entry]):
+    """What a watch tells, and the events that follow from it.
 
-    def begin_listing(self) -> None:
-        """Start over: what the listing does not show by its end has left the watch meanwhile."""
+    One entry by UID for each object in the watch, and which of them a listing has not shown.
+    """
 
-    def see(self, seen: T_contra) -> Iterable[Event]:
-        """Return the events that one present object gives rise to."""
-
-    def lose(self, gone: T_contra) -> Iterable[Event]:
-        """Return the events that an object's leaving the watch gives rise to."""
-
-    def miss(self, uid: str) -> None:
-        """Note that an object is there, but cannot be read: a listing has not shown that it left.
-
-        Without a UID it may be any object, so the listing shows of none that it left.
-        """
-
-    def finish_listing(self) -> Iterable[Event]:
-        """Return the events of all that left during a break of the watch."""
-
-    @property
-    def standing(self) -> int:
-        """How many objects are in the state that this watch is about."""
-
-    def __len__(self) -> int:
-        """Return how many objects are in the watch."""
-
-
-class _Listed(Generic[Entry]):
-    """One entry by UID for each object in the watch, and which of them a listing has not shown."""
-
-    def __init__(self) -> None:
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
         self._entries: dict[str, Entry] = {}
         self._unseen: set[str] = set()
 
@@ -68,12 +44,32 @@ class _Listed(Generic[Entry]):
         """Return how many objects are in the watch."""
         return len(self._entries)
 
+    @property
+    @abstractmethod
+    def standing(self) -> int:
+        """How many objects are in the state that this watch is about."""
+
+    @abstractmethod
+    def see(self, seen: Seen) -> Iterable[Event]:
+        """Return the events that one present object gives rise to."""
+
+    @abstractmethod
+    def lose(self, gone: Seen) -> Iterable[Event]:
+        """Return the events that an object's leaving the watch gives rise to."""
+
+    @abstractmethod
+    def finish_listing(self) -> Iterable[Event]:
+        """Return the events of all that left during a break of the watch."""
+
     def begin_listing(self) -> None:
-        """Start a listing, as in `Sightings`."""
+        """Start over: what the listing does not show by its end has left the watch meanwhile."""
         self._unseen = set(self._entries)
 
     def miss(self, uid: str) -> None:
-        """Note an unreadable object, as in `Sightings`."""
+        """Note that an object is there, but cannot be read: a listing has not shown that it left.
+
+        Without a UID it may be any object, so the listing shows of none that it left.
+        """
         if uid:
             self._unseen.discard(uid)
         else:
@@ -89,8 +85,17 @@ class _Listed(Generic[Entry]):
         self._unseen = set()
         return gone
 
+    def _demand(self, workload: ObjectName, observed: Observed, incarnation: str) -> Event:
+        return Event(
+            type=EventType.DEMAND,
+            cluster=self._cluster,
+            subject=workload,
+            observed=observed,
+            incarnation=incarnation,
+        )
 
-class PodSightings(_Listed[bool]):
+
+class PodSightings(Sightings["Pod", bool]):
     """Slices without nodes: each is reported once, when its leader pod first needs nodes.
 
     The event names the workload of the pod, because one answer serves all of its slices.
@@ -102,8 +107,8 @@ class PodSightings(_Listed[bool]):
     """
 
     def __init__(self, cluster: str, kind: Kind) -> None:
-        super().__init__()
-        self._cluster, self._kind = cluster, kind
+        super().__init__(cluster)
+        self._kind = kind
         self._reported: dict[str, str] = {}
         """The UID of the pod that was reported, by slice."""
         self._slices: dict[str, str] = {}
@@ -123,9 +128,9 @@ class PodSightings(_Listed[bool]):
         leader = self._reported.get(slice_key)
         if leader is None:
             self._reported[slice_key] = uid
-            return (self._demand(seen),)
+            return (self._demand_slice(seen),)
         if leader != uid:
-            self._others.setdefault(slice_key, {})[uid] = self._demand(seen)
+            self._others.setdefault(slice_key, {})[uid] = self._demand_slice(seen)
         return ()
 
     def lose(self, gone: Pod) -> Iterable[Event]:
@@ -170,7 +175,7 @@ class PodSightings(_Listed[bool]):
         self._reported[slice_key] = successor
         return (others.pop(successor),)
 
-    def _demand(self, pod: Pod) -> Event:
+    def _demand_slice(self, pod: Pod) -> Event:
         view = view_pod(pod)
         workload = ObjectName(
             kind=self._kind.name,
@@ -179,13 +184,7 @@ class PodSightings(_Listed[bool]):
             # The reader looks it up if the pods of this kind do not carry it.
             uid=self._kind.find_owner_uid(view),
         )
-        return Event(
-            type=EventType.DEMAND,
-            cluster=self._cluster,
-            subject=workload,
-            observed=Observed.UNSCHEDULABLE,
-            incarnation=view.uid,
-        )
+        return self._demand(workload, Observed.UNSCHEDULABLE, view.uid)
 
 
 @dataclass(slots=True)
@@ -204,15 +203,15 @@ class _Entry:
     """Whether more of it still runs than is wanted since that was reported."""
 
 
-class WorkloadSightings(_Listed[_Entry]):
+class WorkloadSightings(Sightings["WorkloadView", _Entry]):
     """Workloads of one kind that are over: completed, failed, suspended, deleted; then drained.
 
     And those that need fewer slices than before.
     """
 
     def __init__(self, cluster: str, kind: Kind) -> None:
-        super().__init__()
-        self._cluster, self._kind = cluster, kind
+        super().__init__(cluster)
+        self._kind = kind
 
     def see(self, seen: WorkloadView) -> Iterable[Event]:
         """Return the new facts about a workload: over, being deleted, drained, scaled down."""
@@ -264,15 +263,7 @@ class WorkloadSightings(_Listed[_Entry]):
         before, entry.asked = entry.asked, ask_of(seen)
         if entry.asked in ("", before):
             return ()
-        return (
-            Event(
-                type=EventType.DEMAND,
-                cluster=self._cluster,
-                subject=entry.name,
-                observed=Observed.CAPACITY_FIRST,
-                incarnation=entry.asked,
-            ),
-        )
+        return (self._demand(entry.name, Observed.CAPACITY_FIRST, entry.asked),)
 
     def _new_termination(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
         """Return that a foreground deletion has begun. `lose` reports its end."""
@@ -319,15 +310,11 @@ class WorkloadSightings(_Listed[_Entry]):
         )
 
 
-class QueueSightings(_Listed[str]):
+class QueueSightings(Sightings["QueuedWorkload", str]):
     """Kueue's Workloads that have quota and wait for a check: each reservation is reported once.
 
     Which checks this provisioner answers is not known here; the receiver looks.
     """
-
-    def __init__(self, cluster: str) -> None:
-        super().__init__()
-        self._cluster = cluster
 
     def see(self, seen: QueuedWorkload) -> Iterable[Event]:
         """Return the demand of the workload that a new reservation is for."""
@@ -339,15 +326,7 @@ class QueueSightings(_Listed[str]):
         owner = ObjectName(
             kind=seen.owner_kind, namespace=seen.namespace, name=seen.owner_name, uid=seen.owner_uid
         )
-        return (
-            Event(
-                type=EventType.DEMAND,
-                cluster=self._cluster,
-                subject=owner,
-                observed=Observed.QUOTA_RESERVED,
-                incarnation=waits,
-            ),
-        )
+        return (self._demand(owner, Observed.QUOTA_RESERVED, waits),)
 
     def lose(self, gone: QueuedWorkload) -> Iterable[Event]:
         """Forget a Workload; its owner's own watch reports what that means."""

@@ -62,7 +62,7 @@ class Follower(Generic[T]):
         self,
         api: KubernetesApi,
         watched: WatchedKind[T],
-        sightings: Sightings[T],
+        sightings: Sightings[T, Any],
         *,
         report: Callable[[Event, float], None],
         metrics: Metrics,

@@ -36,7 +36,7 @@ class WatchedKind(Generic[T]):
     time."""
     read: Callable[[Any], T]
     """Turns a decoded object into what the sightings take; raises `UnexpectedValue`."""
-    sightings: Callable[[str], Sightings[T]]
+    sightings: Callable[[str], Sightings[T, Any]]
     """Builds the memory for one cluster."""
     operator: str
     """What must be installed for this list to exist."""
@@ -60,7 +60,7 @@ def watch_pods(kind: Kind) -> WatchedKind[Pod]:
         name=_name_pods(kind),
         path="/api/v1/pods",
         shape=Pod,
-        read=_keep,
+        read=lambda pod: pod,
         sightings=partial(PodSightings, kind=kind),
         operator=kind.name,
         params={"labelSelector": select_pods(kind), "fieldSelector": "spec.nodeName="},
@@ -116,10 +116,6 @@ def _name_pods(kind: Kind) -> str:
     if kind is KINDS[0]:
         return "pods"
     return f"pods of {kind.plural}" if kind.watched else "bare pods"
-
-
-def _keep(pod: Pod) -> Pod:
-    return pod
 
 
 def _read(kind: Kind, raw: msgspec.Raw) -> WorkloadView:

@@ -1,11 +1,17 @@
-"""What a process of ours has logged so far, while it may be writing on."""
+"""What a process of ours has logged so far, while it may be writing on; and logging as it was."""
 
 from __future__ import annotations
 
 import json
+import logging
+import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -22,3 +28,16 @@ def read_records(log: Path, *, among_text: bool = False) -> list[dict[str, Any]]
     """
     lines = log.read_text().rpartition("\n")[0].splitlines()
     return [json.loads(line) for line in lines if not among_text or line.startswith("{")]
+
+
+@pytest.fixture
+def restored_logging() -> Iterator[None]:
+    """Undo what `start_logging` does to the process."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    hooks = sys.excepthook, threading.excepthook
+    yield
+    logging.captureWarnings(capture=False)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    sys.excepthook, threading.excepthook = hooks

@@ -135,7 +135,7 @@ def _is_ours(kind: str, values: Mapping[str, Any], inputs: Mapping[str, str]) ->
     return kind in (*_PART_OF_OURS, *_LINKS) or called or not given.isdisjoint(texts)
 
 
-def main() -> int:
+def main() -> int | str:
     """Write import blocks, or check a plan that has them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--errors", type=Path, help="what `terraform apply` wrote to standard error")
@@ -146,9 +146,7 @@ def main() -> int:
     plan = json.loads(arguments.plan.read_text(encoding="utf-8"))
     if arguments.check:
         refusal = refuse_strangers(plan, os.environ)
-        if refusal:
-            sys.stderr.write(f"error: {refusal}\n")
-        return 1 if refusal else 0
+        return f"error: {refusal}" if refusal else 0
     existing = find_existing(arguments.errors.read_text(encoding="utf-8"))
     blocks = list(list_imports(plan, existing))
     with arguments.output.open("a", encoding="utf-8") as file:

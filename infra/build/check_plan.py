@@ -82,15 +82,12 @@ def refuse_losses(plan: Mapping[str, Any], allowed: str) -> str:
     )
 
 
-def main() -> int:
+def main() -> int | str:
     """Check the plan on standard input."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.parse_args()
-    plan = json.load(sys.stdin)
-    refusal = refuse_losses(plan, os.environ.get("ALLOW_DELETE", ""))
-    if refusal:
-        sys.stderr.write(f"error: {refusal}\n")
-    return 1 if refusal else 0
+    refusal = refuse_losses(json.load(sys.stdin), os.environ.get("ALLOW_DELETE", ""))
+    return f"error: {refusal}" if refusal else 0
 
 
 if __name__ == "__main__":

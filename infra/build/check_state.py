@@ -114,16 +114,14 @@ def _count(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def main() -> int:
+def main() -> int | str:
     """Check the state on standard input."""
     if len(sys.argv) > 1:
         sys.stdout.write(f"{__doc__}\nusage: terraform state pull | check_state.py\n")
         return 0 if sys.argv[1] in ("-h", "--help") else 2
     text = sys.stdin.read().strip()
     difference = find_difference(json.loads(text) if text else {}, os.environ)
-    if difference:
-        sys.stderr.write(f"error: {difference}\n")
-    return 1 if difference else 0
+    return f"error: {difference}" if difference else 0
 
 
 if __name__ == "__main__":

@@ -177,15 +177,14 @@ def decide(
     return [], f"{ROLE}, so the builds may grant any role"
 
 
-def main() -> int:
+def main() -> int | str:
     """Write the changes and their conditions, and say what the account may grant."""
     project, account, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     policy = json.loads((folder / "policy.json").read_text(encoding="utf-8"))
     try:
         changes, said = decide(project, find_conditions(policy, account), os.environ, folder)
     except ValueError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
+        return f"error: {error}"
     lines = []
     for number, (verb, condition) in enumerate(changes):
         path = folder / f"condition-{number}.json"

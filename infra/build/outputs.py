@@ -67,7 +67,7 @@ def render(name: str, outputs: dict[str, Any]) -> list[str]:
     return [outputs["scheduler_job"]] if outputs.get("scheduler_job") else []
 
 
-def main() -> int:
+def main() -> int | str:
     """Print one answer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--file", type=Path, required=True, help="the output of `terraform output -json`")
@@ -77,8 +77,7 @@ def main() -> int:
     try:
         outputs = read_outputs(arguments.file)
     except FileNotFoundError:
-        sys.stderr.write(f"error: {arguments.file} does not exist; run terraform-init.sh first\n")
-        return 1
+        return f"error: {arguments.file} does not exist; run terraform-init.sh first"
     sys.stdout.writelines(f"{line}\n" for line in render(arguments.name, outputs))
     return 0
 

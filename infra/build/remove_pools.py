@@ -241,7 +241,7 @@ def run(removal: Removal, *, check: bool, force: bool, timeout_seconds: float) -
     return 0
 
 
-def main() -> int:
+def main() -> int | str:
     """Do it for the clusters of Terraform's outputs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--outputs", type=Path, required=True, help="the output of `terraform output -json`")
@@ -267,8 +267,7 @@ def main() -> int:
             removal, check=arguments.check, force=arguments.force, timeout_seconds=arguments.timeout_seconds
         )
     except (ProvisionerError, StillThere) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
+        return f"error: {error}"
 
 
 def _say(text: str) -> None:

@@ -87,7 +87,7 @@ def _render_subject(kind: str, function: str, account: str) -> dict[str, Any]:
     }
 
 
-def main() -> int:
+def main() -> int | str:
     """Write the folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--outputs", type=Path, required=True, help="the output of `terraform output -json`")
@@ -101,8 +101,7 @@ def main() -> int:
     try:
         kustomization = render(outputs, arguments.cluster, arguments.image, arguments.folder)
     except ValueError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
+        return f"error: {error}"
     arguments.folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(kustomization, indent=2) + "\n"
     (arguments.folder / "kustomization.yaml").write_text(text, encoding="utf-8")

@@ -128,7 +128,7 @@ def render_queue(quotas: Mapping[Slice, int], namespaces: Sequence[str]) -> list
     for each in (*quotas, *usual):
         named.setdefault(each.labels, each)
     flavors = [_render_flavor(each) for each in named.values()]
-    flavors.append({"apiVersion": KUEUE_API, "kind": "ResourceFlavor", "metadata": {"name": ANY_NODE}})
+    flavors.append(_object(KUEUE_API, "ResourceFlavor", {"name": ANY_NODE}))
     queue = {
         "namespaceSelector": _select(namespaces),
         "queueingStrategy": "BestEffortFIFO",
@@ -138,64 +138,54 @@ def render_queue(quotas: Mapping[Slice, int], namespaces: Sequence[str]) -> list
             _render_group({ANY_NODE: NO_LIMIT}),
         ],
     }
-    locals_ = [
-        {
-            "apiVersion": KUEUE_API,
-            "kind": "LocalQueue",
-            "metadata": {"name": QUEUE, "namespace": namespace},
-            "spec": {"clusterQueue": CLUSTER_QUEUE},
-        }
-        for namespace in namespaces
+    return [
+        *flavors,
+        _object(KUEUE_API, "ClusterQueue", {"name": CLUSTER_QUEUE}, spec=queue),
+        *(
+            _object(
+                KUEUE_API, "LocalQueue", {"name": QUEUE, "namespace": each}, spec={"clusterQueue": CLUSTER_QUEUE}
+            )
+            for each in namespaces
+        ),
     ]
-    cluster_queue = {"apiVersion": KUEUE_API, "kind": "ClusterQueue", "metadata": {"name": CLUSTER_QUEUE}}
-    return [*flavors, {**cluster_queue, "spec": queue}, *locals_]
 
 
 def read_environment(outputs: Mapping[str, Any]) -> dict[str, str]:
     """Return what workloads need to know, as variables, from Terraform's outputs."""
-    names = {
-        "BUCKET_URL": "bucket_url",
-        "IMAGE_REPOSITORY": "image_repository",
-        "TENSORBOARD": "tensorboard",
-    }
-    return {to: outputs.get(name, {}).get("value") or "" for to, name in names.items()}
+    names = ("bucket_url", "image_repository", "tensorboard")
+    return {name.upper(): outputs.get(name, {}).get("value") or "" for name in names}
 
 
 def render_namespaces(
     namespaces: Sequence[str], account: str, google_account: str, environment: Mapping[str, str]
 ) -> list[Json]:
     """Return the namespaces, each with account and settings of workloads, and the priorities."""
-    annotations = {"iam.gke.io/gcp-service-account": google_account} if google_account else {}
+    account_metadata = {
+        "name": account,
+        "annotations": {"iam.gke.io/gcp-service-account": google_account} if google_account else {},
+    }
     return [
-        *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}} for namespace in namespaces),
+        *(_object("v1", "Namespace", {"name": each}) for each in namespaces),
+        *(_object("v1", "ServiceAccount", account_metadata | {"namespace": each}) for each in namespaces),
         *(
-            {
-                "apiVersion": "v1",
-                "kind": "ServiceAccount",
-                "metadata": {"name": account, "namespace": namespace, "annotations": annotations},
-            }
-            for namespace in namespaces
+            _object("v1", "ConfigMap", {"name": CONFIG_MAP, "namespace": each}, data=dict(environment))
+            for each in namespaces
         ),
         *(
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": CONFIG_MAP, "namespace": namespace},
-                "data": dict(environment),
-            }
-            for namespace in namespaces
-        ),
-        *(
-            {
-                "apiVersion": "scheduling.k8s.io/v1",
-                "kind": "PriorityClass",
-                "metadata": {"name": name},
-                "value": value,
-                "description": f"Training workloads of {name.replace('-', ' ')} priority",
-            }
+            _object(
+                "scheduling.k8s.io/v1",
+                "PriorityClass",
+                {"name": name},
+                value=value,
+                description=f"Training workloads of {name.replace('-', ' ')} priority",
+            )
             for name, value in PRIORITIES.items()
         ),
     ]
+
+
+def _object(api_version: str, kind: str, metadata: Json, **fields: Any) -> Json:
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
 
 
 def _render_flavor(each: Slice) -> Json:
@@ -203,12 +193,7 @@ def _render_flavor(each: Slice) -> Json:
         "cloud.google.com/gke-tpu-accelerator": each.accelerator,
         "cloud.google.com/gke-tpu-topology": each.topology,
     }
-    return {
-        "apiVersion": KUEUE_API,
-        "kind": "ResourceFlavor",
-        "metadata": {"name": each.name},
-        "spec": {"nodeLabels": labels},
-    }
+    return _object(KUEUE_API, "ResourceFlavor", {"name": each.name}, spec={"nodeLabels": labels})
 
 
 def _select(namespaces: Sequence[str]) -> Json:
@@ -232,7 +217,7 @@ def _render_group(flavors: Mapping[str, Mapping[str, str]]) -> Json:
     }
 
 
-def main() -> int:
+def main() -> int | str:
     """Print one of the two lists of objects, or check the inputs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=("check", "namespace", "queue"))
@@ -241,8 +226,7 @@ def main() -> int:
     try:
         quotas = read_quotas(os.environ)
     except ValueError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
+        return f"error: {error}"
     if arguments.part == "check":
         return 0
     outputs = json.loads(arguments.outputs.read_text(encoding="utf-8"))

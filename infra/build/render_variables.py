@@ -194,7 +194,7 @@ def read_more(path: str) -> dict[str, Any]:
     return found
 
 
-def main() -> int:
+def main() -> int | str:
     """Write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     wanted = parser.add_mutually_exclusive_group(required=True)
@@ -206,8 +206,7 @@ def main() -> int:
         more = read_more(os.environ.get("TERRAFORM_VARIABLES", ""))
         values = render_variables(os.environ, more)
     except ValueError as error:  # of TERRAFORM_VARIABLES, TPU_TYPE, NUM_OF_CHIPS or QUOTAS
-        sys.stderr.write(f"error: {error}\n")
-        return 1
+        return f"error: {error}"
     if arguments.not_set:
         sys.stdout.writelines(f"{each}\n" for each in list_missed(values, default_limit(os.environ, more)))
         return 0

@@ -31,7 +31,7 @@ def unprotect(state: dict[str, Any], address: str) -> bool:
     return False
 
 
-def main() -> int:
+def main() -> int | str:
     """Write the changed state."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("addresses", nargs="+", help="resources without an index, such as module.m.TYPE.NAME")
@@ -39,8 +39,7 @@ def main() -> int:
     state = json.load(sys.stdin)
     for address in arguments.addresses:
         if not unprotect(state, address):
-            sys.stderr.write(f"error: {address} is not in the state, so its protection cannot be lifted\n")
-            return 1
+            return f"error: {address} is not in the state, so its protection cannot be lifted"
     state["serial"] += 1  # Terraform takes only a newer state
     json.dump(state, sys.stdout)
     return 0

@@ -70,7 +70,7 @@ def render() -> str:
     return f'{{\n  "note": {json.dumps(NOTE)},\n  "machines": {{\n' + ",\n".join(machines) + "\n  }\n}\n"
 
 
-def main() -> int:
+def main() -> int | str:
     """Write the file, or only compare it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the file is not up to date")
@@ -79,8 +79,7 @@ def main() -> int:
     if arguments.check:
         if TARGET.exists() and TARGET.read_text(encoding="utf-8") == wanted:
             return 0
-        sys.stderr.write(f"{TARGET.name} differs from the catalogue; run infra/build/write_catalogue.py\n")
-        return 1
+        return f"{TARGET.name} differs from the catalogue; run infra/build/write_catalogue.py"
     TARGET.write_text(wanted, encoding="utf-8")
     sys.stdout.write(f"wrote {len(list_slices())} slices to {TARGET.relative_to(ROOT)}\n")
     return 0

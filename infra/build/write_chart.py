@@ -1,17 +1,15 @@
 #!/usr/bin/env python3
 """Writes the Helm chart of the exporter, infra/helm, from the manifests of infra/kubernetes.
 
-Run as ``python -m infra.build.write_chart --write`` from the repository's root.
+Run as ``python -m infra.build.write_chart`` from the repository's root.
 
 What kustomize's overlay replaces (render_exporter.py) becomes a value of the chart, and nothing
-else: both give a cluster the same objects. `--check` fails if the chart is not what it would write.
+else: both give a cluster the same objects. A test fails if the chart is not what it would write.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,7 +21,7 @@ SOURCES = {
     "monitoring": ("pod-monitoring",),
 }
 """The parts of the overlay infra/kubernetes/gke, in its order."""
-HEAD = "{{/* Made from infra/kubernetes by: python -m infra.build.write_chart --write */}}\n"
+HEAD = "{{/* Made from infra/kubernetes by: python -m infra.build.write_chart */}}\n"
 _ACCOUNT = re.compile(r"name: tpu-provisioner-(\w+)@PROJECT_ID\.iam\.gserviceaccount\.com$", re.MULTILINE)
 _VALUES = {
     "placeholders, which infra/build/render_exporter.py replaces; with these the exporter would refuse "
@@ -75,27 +73,15 @@ def _replace(text: str) -> str:
     return text
 
 
-def main() -> int:
-    """Write the templates, or check them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--write", action="store_true")
-    action.add_argument("--check", action="store_true")
-    arguments = parser.parse_args()
+def main() -> None:
+    """Write the templates."""
     folder = CHART / "templates"
-    templates = render_chart()
-    if arguments.check:
-        there = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
-        if there != templates:
-            sys.stderr.write("error: infra/helm is not made from these manifests; run it with --write\n")
-        return int(there != templates)
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
         path.unlink()
-    for name, text in templates.items():
+    for name, text in render_chart().items():
         (folder / name).write_text(text, encoding="utf-8")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

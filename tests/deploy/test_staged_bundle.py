@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import socket
@@ -28,11 +27,13 @@ from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event, settings
 from tests.component.fakes import FakeCluster, FakeNodePools, StepClock
 from tests.deploy.canned_cloud import CannedCloud, canned_cloud
+from tests.program_runs import run_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
+STAGE = ROOT / "infra/build/stage_functions.py"
 BIN = Path(sys.executable).parent
 TARGETS = ("provision", "collect", "settle", "sweep")
 START_SECONDS_MAX = 60.0
@@ -41,11 +42,7 @@ START_SECONDS_MAX = 60.0
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundle") / "source"
-    subprocess.run(
-        [sys.executable, str(ROOT / "infra/build/stage_functions.py"), str(folder)],
-        check=True,
-        capture_output=True,
-    )
+    run_python(STAGE, folder, succeeds=True)
     return folder
 
 
@@ -177,13 +174,7 @@ def test_a_wrong_setting_stops_the_start_and_is_named(bundle: Path, change: dict
 
 def test_every_file_of_the_bundle_compiles(bundle: Path, tmp_path: Path) -> None:
     environ = {"PATH": "/usr/bin:/bin", "PYTHONPYCACHEPREFIX": str(tmp_path)}
-    result = subprocess.run(
-        [sys.executable, "-m", "compileall", "-q", str(bundle)],
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = run_python("-m", "compileall", "-q", bundle, env=environ)
 
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
@@ -201,14 +192,7 @@ print(json.dumps({"status": status, "files": files}))
 def modules_after_one_event(bundle: Path) -> dict[str, str]:
     with canned_cloud() as cloud:
         environ = environment(cloud, BODY=a_push(a_demand_event()).decode())
-        result = subprocess.run(
-            [sys.executable, "-c", ASK_FOR_MODULES],
-            cwd=bundle,
-            env=environ,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        result = run_python("-c", ASK_FOR_MODULES, cwd=bundle, env=environ, succeeds=True)
         assert len(cloud.created_pools()) == 1
     said = json.loads(result.stdout.splitlines()[-1])
     assert said["status"] == 200
@@ -246,12 +230,7 @@ def test_the_bundle_imports_no_client_that_it_does_not_call(bundle: Path) -> Non
 
 
 def test_staging_refuses_a_folder_that_is_not_empty(bundle: Path) -> None:
-    result = subprocess.run(
-        [sys.executable, str(ROOT / "infra/build/stage_functions.py"), str(bundle)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = run_python(STAGE, bundle)
 
     assert result.returncode == 2
     assert "name an empty or absent folder" in result.stderr
@@ -259,9 +238,7 @@ def test_staging_refuses_a_folder_that_is_not_empty(bundle: Path) -> None:
 
 def test_the_bundle_is_what_runs_and_nothing_else(bundle: Path, tmp_path: Path) -> None:
     again = tmp_path / "again"
-    subprocess.run(
-        [sys.executable, str(ROOT / "infra/build/stage_functions.py"), str(again)], check=True, capture_output=True
-    )
+    run_python(STAGE, again, succeeds=True)
     files = sorted(str(path.relative_to(again)) for path in again.rglob("*") if path.is_file())
 
     assert {"main.py", "requirements.txt", "shared/__init__.py"} <= set(files)
@@ -274,18 +251,7 @@ def test_the_bundle_is_what_runs_and_nothing_else(bundle: Path, tmp_path: Path) 
 
 
 @pytest.fixture
-def untouched_logging() -> Iterator[None]:
-    """Give logging and the exception hooks back, which the start of the functions replaces."""
-    root = logging.getLogger()
-    before = (root.handlers[:], root.level, sys.excepthook, threading.excepthook)
-    yield
-    root.handlers[:], level, sys.excepthook, threading.excepthook = before
-    root.setLevel(level)
-    logging.captureWarnings(capture=False)
-
-
-@pytest.fixture
-def client(bundle: Path, request: pytest.FixtureRequest, untouched_logging: None) -> Iterator[Any]:
+def client(bundle: Path, request: pytest.FixtureRequest, restored_logging: None) -> Iterator[Any]:
     """A test client of one function of the bundle, on fakes, with the `shared` of this process."""
     pools, cluster = FakeNodePools(), FakeCluster()
     ports = Ports(settings=settings(), pools=pools, clusters={CLUSTER: cluster}, clock=StepClock(0.0))

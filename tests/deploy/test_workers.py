@@ -15,6 +15,7 @@ import pytest
 from standins.processes.free_ports import draw_ports
 from tests.builders import CLUSTER
 from tests.contract.fake_google import FakeGoogle, fake_google
+from tests.program_runs import run_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,10 +65,7 @@ def environment(google: FakeGoogle) -> dict[str, str]:
 
 
 def test_nothing_is_open_before_the_fork_and_a_worker_has_its_own(google: FakeGoogle) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FORK], env=environment(google), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_python("-c", FORK, env=environment(google), succeeds=True)
     found = json.loads(done.stdout.splitlines()[-1])
 
     nothing = {"ports": False, "sessions": 0, "sockets": 0}
@@ -98,10 +96,6 @@ def test_the_start_of_an_instance_gets_the_token_and_not_its_first_event(google:
 
 def test_a_start_without_a_token_is_a_warning_and_not_the_end(google: FakeGoogle) -> None:
     google.status = 404
-    done = subprocess.run(
-        [sys.executable, "-c", FORK], env=environment(google), capture_output=True, text=True, check=False
-    )
-
-    assert done.returncode == 0, done.stderr
+    done = run_python("-c", FORK, env=environment(google), succeeds=True)
     (said,) = [line for line in done.stdout.splitlines() if "could not be opened" in line]
     assert json.loads(said)["severity"] == "WARNING"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +13,7 @@ from exporter.pauses import Pauses
 from exporter.watch import Follower
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from tests.exporter.exporter_builders import CLUSTER
-from tests.exporter.scripted_kubernetes import ScriptedKubernetes
+from tests.exporter.scripted_kubernetes import Request, ScriptedKubernetes
 from tests.exporter.tls_server import TlsServer, write_certificates
 
 if TYPE_CHECKING:
@@ -56,7 +54,10 @@ def _find_seen(event: Event) -> str:
 class Following:
     """A follower at work, and what it has reported so far."""
 
-    def __init__(self, api: KubernetesApi, kind: Any, silence_seconds: float) -> None:
+    def __init__(
+        self, api: KubernetesApi, kubernetes: ScriptedKubernetes, kind: Any, silence_seconds: float
+    ) -> None:
+        self.kubernetes, self.plural = kubernetes, kind.path.rpartition("/")[2]
         self.reported: list[Event] = []
         self.changed = threading.Condition()
         self.metrics = Metrics()
@@ -90,10 +91,22 @@ class Following:
         assert found == list(facts)
         return found
 
+    def metric(self, name: str, **labels: str) -> float:
+        labels |= {"resource": self.kind.name}
+        return self.metrics.registry.get_sample_value(f"tpu_provisioner_exporter_{name}", labels) or 0.0
+
     def restarts(self, reason: str) -> float:
-        labels = {"resource": self.kind.name, "reason": reason}
-        name = "tpu_provisioner_exporter_watch_restarts_total"
-        return self.metrics.registry.get_sample_value(name, labels) or 0.0
+        return self.metric("watch_restarts_total", reason=reason)
+
+    @property
+    def listings(self) -> list[Request]:
+        """The requests for lists, so far."""
+        return self.kubernetes.asked(self.plural, watch=False)
+
+    def watched_from(self, count: int) -> list[str]:
+        """Wait for so many watches and return the version that each one began from."""
+        watches = self.kubernetes.wait_for_requests(self.plural, count, watch=True)
+        return [each.query["resourceVersion"] for each in watches]
 
     def stop(self) -> None:
         self.follower.stop()
@@ -102,26 +115,17 @@ class Following:
 
 
 @pytest.fixture
-def follow(api: KubernetesApi) -> Iterator[Callable[..., Following]]:
+def follow(api: KubernetesApi, kubernetes: ScriptedKubernetes) -> Iterator[Callable[..., Following]]:
+    """Return what follows a kind, once the API has these answers to its lists and watches."""
     begun: list[Following] = []
 
-    def start(kind: Any, silence_seconds: float = 30) -> Following:
-        begun.append(Following(api, kind, silence_seconds))
+    def start(kind: Any, *, silence_seconds: float = 30, lists: Any = (), watches: Any = ()) -> Following:
+        plural = kind.path.rpartition("/")[2]
+        kubernetes.lists[plural].extend(lists)
+        kubernetes.watches[plural].extend(watches)
+        begun.append(Following(api, kubernetes, kind, silence_seconds))
         return begun[-1]
 
     yield start
     for following in begun:
         following.stop()
-
-
-@pytest.fixture
-def restored_logging() -> Iterator[None]:
-    """Undo what `start_logging` does to the process."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    hooks = sys.excepthook, threading.excepthook
-    yield
-    logging.captureWarnings(capture=False)
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    sys.excepthook, threading.excepthook = hooks

@@ -12,9 +12,7 @@ from exporter.sightings import PodSightings
 from shared.core import labels
 from shared.core.kinds.job import JOB, JOB_NAME_ON_POD
 from shared.edges.workload_objects import Pod
-from tests.exporter.exporter_builders import CLUSTER
-
-UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+from tests.exporter.exporter_builders import CLUSTER, UNSCHEDULABLE
 
 
 def a_gpu_pod(name: str, *, gpus: int = 1, index: str | None = None) -> Pod:

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import json
-import urllib.error
-import urllib.request
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from exporter.health import HEARTBEAT_SECONDS_MAX, Health, HealthServer, Role
 from exporter.metrics import Metrics
+from tests.component.fakes import StepClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> StepClock:
+    return StepClock(0.0)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def health(clock: Clock) -> Health:
-    return Health(("pods", "jobsets"), clock)
+def health(clock: StepClock) -> Health:
+    return Health(("pods", "jobsets"), clock.now)
 
 
 @pytest.fixture
@@ -41,24 +34,20 @@ def server(health: Health) -> Iterator[HealthServer]:
     listening.stop()
 
 
-def ask(server: HealthServer, path: str) -> tuple[int, Any]:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=30) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
+def ask(server: HealthServer, path: str) -> tuple[int, str]:
+    answer = httpx.get(f"http://127.0.0.1:{server.port}{path}", timeout=30)
+    return answer.status_code, answer.text
 
 
 def test_a_loop_that_shows_itself_keeps_the_process_alive(
-    server: HealthServer, health: Health, clock: Clock
+    server: HealthServer, health: Health, clock: StepClock
 ) -> None:
     health.beat("pods")
     health.beat("jobsets")
-    clock.now = HEARTBEAT_SECONDS_MAX
+    clock.advance(HEARTBEAT_SECONDS_MAX)
     health.beat("jobsets")
     assert ask(server, "/healthz")[0] == 200
-    clock.now += 1
+    clock.advance(1)
     status, body = ask(server, "/healthz")
     assert status == 503
     assert json.loads(body)["heartbeat_age_seconds"] == {"pods": 181.0, "jobsets": 1.0}

@@ -15,7 +15,7 @@ from shared.core.kinds.table import KINDS
 from shared.core.kueue import QueuedWorkload, read_queued
 from shared.core.messages import Event, EventType, ObjectName, Observed
 from tests.exporter.exporter_builders import CLUSTER
-from tests.exporter.scripted_kubernetes import Listing, Refusal, ScriptedKubernetes, Stream
+from tests.exporter.scripted_kubernetes import Listing, Refusal, ScriptedKubernetes, Stream, event
 from tests.exporter.test_exporter_watch import Follow, wait_until
 from tests.unit.test_kueue import CHECKS, OWNER, a_workload
 
@@ -91,19 +91,14 @@ def test_it_is_watched_only_where_the_setting_says_so() -> None:
     assert names == [*(each.name for each in without), "Kueue's workloads"]
 
 
-def test_it_follows_the_watch_and_passes_over_what_it_cannot_read(
-    kubernetes: ScriptedKubernetes, follow: Follow
-) -> None:
-    kubernetes.lists["workloads"].append(
-        Listing((a_workload(), a_workload(uid="bad") | {"status": {"conditions": 1}}))
-    )
+def test_it_follows_the_watch_and_passes_over_what_it_cannot_read(follow: Follow) -> None:
+    listed = Listing((a_workload(), a_workload(uid="bad") | {"status": {"conditions": 1}}))
     later = a_workload(uid="w2", ownerReferences=[OWNER | {"uid": "second"}], resourceVersion="101")
-    kubernetes.watches["workloads"].append(Stream(({"type": "ADDED", "object": later},)))
 
-    following = follow(watch_queues())
+    following = follow(watch_queues(), lists=[listed], watches=[Stream((event("ADDED", later),))])
 
     following.wait_for(FIRST, ("quota-reserved", "second"))
-    (asked,) = kubernetes.asked("workloads", watch=False)
+    (asked,) = following.listings
     assert asked.path == "/apis/kueue.x-k8s.io/v1beta2/workloads"
 
 
@@ -121,8 +116,7 @@ def test_without_kueue_or_the_role_the_exporter_is_ready_and_goes_on_when_it_com
     missing: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    kubernetes.lists["workloads"].append(refusal)
-    following = follow(watch_queues())
+    following = follow(watch_queues(), lists=[refusal])
     following.health.role = Role.LEADER
 
     wait_until(lambda: following.health.readiness()[0])

@@ -13,11 +13,10 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 from shared.core.messages import Observed, parse_message
@@ -119,27 +118,21 @@ def start(
         process.process.wait(END_SECONDS_MAX)
 
 
-def create_topic(pubsub: dict[str, str], topic: str) -> None:
-    request = urllib.request.Request(
-        f"{pubsub['rest']}/v1/{topic}",
-        method="PUT",
-        data=b"{}",
-        headers={"Content-Type": "application/json"},
-    )
-    urllib.request.urlopen(request, timeout=30).close()
+def create_topic(pubsub: dict[str, str], topic: str) -> str:
+    httpx.put(f"{pubsub['rest']}/v1/{topic}", json={}, timeout=30).raise_for_status()
+    return topic
 
 
 def stored(pubsub: dict[str, str], topic: str) -> list[dict[str, Any]]:
-    with urllib.request.urlopen(f"{pubsub['rest']}/admin/messages?topic={topic}", timeout=30) as answer:
-        found: list[dict[str, Any]] = json.load(answer)["messages"]
-        return found
+    answer = httpx.get(f"{pubsub['rest']}/admin/messages", params={"topic": topic}, timeout=30)
+    found: list[dict[str, Any]] = answer.raise_for_status().json()["messages"]
+    return found
 
 
 def test_it_publishes_what_stands_and_what_comes_and_ends_in_order(
     start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
 ) -> None:
-    topic = "projects/p/topics/whole-life"
-    create_topic(pubsub, topic)
+    topic = create_topic(pubsub, "projects/p/topics/whole-life")
     exporter = start(TOPIC=topic)
     wait_until(lambda: len(exporter.messages("published")) == 3, exporter)
 
@@ -159,9 +152,7 @@ def test_it_publishes_what_stands_and_what_comes_and_ends_in_order(
     # What is listed is published one by one, and only then the listing is over.
     wait_until(lambda: json.loads(_readyz(exporter))["ready"], exporter)
     for path in ("/healthz", "/readyz", "/metrics"):
-        with urllib.request.urlopen(url + path, timeout=30) as answer:
-            assert answer.status == 200
-            shown = answer.read().decode()
+        shown = httpx.get(url + path, timeout=30).raise_for_status().text
     assert "tpu_provisioner_exporter_leaders_unschedulable 2.0" in shown
     assert 'tpu_provisioner_exporter_objects_watched{resource="jobsets"} 1.0' in shown
     assert "tpu_provisioner_exporter_is_leader 1.0" in shown
@@ -206,13 +197,12 @@ def test_events_wait_for_a_topic_that_appears_later(start: Callable[..., Process
 def test_a_standby_neither_watches_nor_publishes_until_the_leader_ends(
     start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
 ) -> None:
-    topic = "projects/p/topics/handover"
-    create_topic(pubsub, topic)
+    topic = create_topic(pubsub, "projects/p/topics/handover")
     leader = start(TOPIC=topic, LEASE_SECONDS="15")
     wait_until(lambda: len(leader.messages("published")) == 3, leader)
     standby = start(TOPIC=topic, LEASE_SECONDS="15")
     standby.ports()
-    wait_until(lambda: _role(standby) == "standby", standby)
+    wait_until(lambda: json.loads(_readyz(standby))["role"] == "standby", standby)
     assert len(kubernetes.asked("pods", watch=False)) == 1
     assert leader.end() == 0
     wait_until(lambda: len(standby.messages("published")) == 3, standby)
@@ -225,8 +215,7 @@ def test_a_standby_neither_watches_nor_publishes_until_the_leader_ends(
 def test_a_stolen_lease_ends_the_process_with_an_error(
     start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
 ) -> None:
-    create_topic(pubsub, "projects/p/topics/stolen")
-    exporter = start(TOPIC="projects/p/topics/stolen", LEASE_SECONDS="3")
+    exporter = start(TOPIC=create_topic(pubsub, "projects/p/topics/stolen"), LEASE_SECONDS="3")
     wait_until(lambda: exporter.messages("leading"), exporter)
     with kubernetes.changed:
         lease = kubernetes.leases["tpu-provisioner-exporter"]
@@ -240,8 +229,7 @@ def test_a_stolen_lease_ends_the_process_with_an_error(
 def test_a_missing_jobset_operator_is_told_by_readyz_and_pods_are_reported_all_the_same(
     start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
 ) -> None:
-    topic = "projects/p/topics/no-crd"
-    create_topic(pubsub, topic)
+    topic = create_topic(pubsub, "projects/p/topics/no-crd")
     kubernetes.lists["jobsets"].clear()
     exporter = start(TOPIC=topic, LEASE_SECONDS="0")
     wait_until(lambda: len(exporter.messages("published")) == 2, exporter)
@@ -265,15 +253,4 @@ def test_a_kubeconfig_that_cannot_be_read_ends_it_with_code_2(start: Callable[..
 
 
 def _readyz(exporter: Process) -> str:
-    try:
-        with urllib.request.urlopen(exporter.ports()["http"] + "/readyz", timeout=30) as answer:
-            shown: str = answer.read().decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            shown = error.read().decode()
-    return shown
-
-
-def _role(exporter: Process) -> str:
-    role: str = json.loads(_readyz(exporter))["role"]
-    return role
+    return httpx.get(exporter.ports()["http"] + "/readyz", timeout=30).text

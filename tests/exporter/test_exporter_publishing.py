@@ -100,6 +100,13 @@ def running(box: Outbox, topic: FakeTopic) -> Iterator[None]:
     assert not thread.is_alive()
 
 
+DEMANDS = {"type": str(EventType.DEMAND), "observed": "unschedulable"}
+
+
+def read_metric(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(f"tpu_provisioner_exporter_{name}", labels)
+
+
 def put(box: Outbox, *names: str) -> None:
     for name in names:
         box.put(an_event(name), time.monotonic())
@@ -109,9 +116,7 @@ def test_a_lone_event_goes_out_alone_and_at_once(outbox: Outbox, topic: FakeTopi
     put(outbox, "a")
     topic.wait_for(lambda: topic.batches == [["a"]])
     assert outbox.drain(30) == 0
-    labels = {"type": str(EventType.DEMAND), "observed": "unschedulable"}
-    name = "tpu_provisioner_exporter_events_published_total"
-    assert metrics.registry.get_sample_value(name, labels) == 1
+    assert read_metric(metrics, "events_published_total", **DEMANDS) == 1
 
 
 def put_leaders(box: Outbox, name: str, *pods: str) -> None:
@@ -128,8 +133,7 @@ def test_a_burst_of_one_workload_gives_two_messages_the_second_after_all_were_se
     assert (time.monotonic() - began < 1, len(outbox)) == (True, 1)
     topic.wait_for(lambda: topic.batches == [["train"], ["train"]])
     assert time.monotonic() - began >= 1
-    labels = {"type": str(EventType.DEMAND), "observed": "unschedulable"}
-    assert metrics.registry.get_sample_value("tpu_provisioner_exporter_events_merged_total", labels) == 62
+    assert read_metric(metrics, "events_merged_total", **DEMANDS) == 62
     assert outbox.drain(30) == 0
 
 
@@ -193,8 +197,7 @@ def test_a_failed_publish_is_tried_again_until_it_succeeds(
     put(outbox, "a")
     assert outbox.drain(30) == 0
     assert topic.stored == ["a"]
-    name = "tpu_provisioner_exporter_publish_failures_total"
-    assert metrics.registry.get_sample_value(name, {"reason": error.reason}) == 3
+    assert read_metric(metrics, "publish_failures_total", reason=error.reason) == 3
 
 
 def test_one_message_that_the_service_refuses_holds_up_nobody(outbox: Outbox, topic: FakeTopic) -> None:

@@ -158,57 +158,82 @@ def test_a_slice_whose_reported_pod_left_while_nobody_watched_is_reported_by_ano
     assert uids(sightings.finish_listing()) == ["a1"]
 
 
-def test_a_workload_that_wants_fewer_slices_is_reported_and_one_that_wants_more_is_not() -> None:
-    sightings = WorkloadSightings(CLUSTER, JOBSET)
-    assert facts(sightings.see(jobset(replicas=2))) == []
-    assert facts(sightings.see(jobset(replicas=3))) == []
-    (event,) = sightings.see(jobset(replicas=1))
-    assert (event.observed, event.incarnation) == (Observed.SCALED, "generation 1")
-    assert facts(sightings.see(jobset(replicas=1))) == []
-
-
-def test_a_workload_that_is_over_and_wants_fewer_slices_is_reported_as_over_only() -> None:
-    sightings = WorkloadSightings(CLUSTER, JOBSET)
-    sightings.see(jobset(replicas=2))
-    assert facts(sightings.see(jobset(replicas=1, conditions=(completed(),)))) == [("completed", SINCE)]
-
-
 def ray(replicas: int, active: int) -> WorkloadView:
     """A workload with slices of two hosts, whose status counts pods."""
     group = SliceGroup(name="g", replicas=replicas, hosts=2)
     return dataclasses.replace(jobset(), groups=(group,), generation=replicas, active=active)
 
 
-def test_what_is_no_longer_wanted_is_reported_once_more_when_it_has_stopped() -> None:
+OVER = (completed(),)
+STORIES: dict[str, list[tuple[WorkloadView, list[tuple[str, str]]]]] = {
+    "one that wants fewer slices is reported, and one that wants more is not": [
+        (jobset(replicas=2), []),
+        (jobset(replicas=3), []),
+        (jobset(replicas=1), [("scaled", "generation 1")]),
+        (jobset(replicas=1), []),
+    ],
+    "one that is over and wants fewer slices is reported as over only": [
+        (jobset(replicas=2), []),
+        (jobset(replicas=1, conditions=OVER), [("completed", SINCE)]),
+    ],
+    "what is no longer wanted is reported once more when it has stopped": [
+        (ray(3, active=6), []),
+        (ray(1, active=6), [("scaled", "generation 1")]),
+        (ray(1, active=3), []),
+        (ray(1, active=2), [("drained", "scaled@generation 1")]),
+        (ray(1, active=2), []),
+        (ray(1, active=1), []),
+    ],
+    "fewer slices of which none runs are reported once": [
+        (ray(3, active=0), []),
+        (ray(1, active=0), [("scaled", "generation 1")]),
+        (ray(1, active=0), []),
+    ],
+    "fewer slices of which no more run than are wanted are reported once": [
+        (ray(3, active=2), []),
+        (ray(1, active=2), [("scaled", "generation 1")]),
+        (ray(1, active=0), []),
+    ],
+    "slices that are wanted again before they stopped are reported as if they had": [
+        (ray(2, active=4), []),
+        (ray(1, active=4), [("scaled", "generation 1")]),
+        (ray(2, active=4), [("drained", "scaled@generation 2")]),
+    ],
+    "a completed one is reported once with its time": [
+        (jobset(), []),
+        (jobset(conditions=OVER), [("completed", SINCE)]),
+        (jobset(conditions=OVER), []),
+    ],
+    "a suspension within the same second is not lost": [
+        (jobset(conditions=(suspended(),)), [("suspended", SINCE)]),
+        (jobset(conditions=(resumed(),)), []),
+        (jobset(conditions=(suspended(),)), [("suspended", SINCE)]),
+    ],
+    "one drains after it was over with jobs still active": [
+        (jobset(active=(2,)), []),
+        (jobset(conditions=OVER, active=(1, 1)), [("completed", SINCE)]),
+        (jobset(conditions=OVER, active=(0, 1)), []),
+        (jobset(conditions=OVER, active=(0, 0)), [("drained", f"completed@{SINCE}")]),
+        (jobset(conditions=OVER, active=(0, 0)), []),
+    ],
+    "one that is over without active jobs does not drain again": [
+        (jobset(active=(2,)), []),
+        (jobset(conditions=OVER, active=(0,)), [("completed", SINCE)]),
+        (jobset(conditions=OVER, active=(0,)), []),
+    ],
+    "a resumed one does not drain": [
+        (jobset(conditions=(suspended(),), active=(1,)), [("suspended", SINCE)]),
+        (jobset(conditions=(resumed(),), active=(0,)), []),
+    ],
+}
+"""What the watch shows of one workload, in turn, each with what is then reported."""
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+def test_a_workload_is_reported_when_that_is_new(story: list[tuple[WorkloadView, list[tuple[str, str]]]]) -> None:
     sightings = WorkloadSightings(CLUSTER, JOBSET)
-    assert facts(sightings.see(ray(3, active=6))) == []
-    assert facts(sightings.see(ray(1, active=6))) == [("scaled", "generation 1")]
-    assert facts(sightings.see(ray(1, active=3))) == []
-    assert facts(sightings.see(ray(1, active=2))) == [("drained", "scaled@generation 1")]
-    assert facts(sightings.see(ray(1, active=2))) == []
-    assert facts(sightings.see(ray(1, active=1))) == []
 
-
-@pytest.mark.parametrize("active", [0, 2])
-def test_fewer_slices_of_which_no_more_run_than_are_wanted_are_reported_once(active: int) -> None:
-    sightings = WorkloadSightings(CLUSTER, JOBSET)
-    sightings.see(ray(3, active=active))
-    assert facts(sightings.see(ray(1, active=active))) == [("scaled", "generation 1")]
-    assert facts(sightings.see(ray(1, active=0))) == []
-
-
-def test_slices_that_are_wanted_again_before_they_stopped_are_reported_as_if_they_had() -> None:
-    sightings = WorkloadSightings(CLUSTER, JOBSET)
-    sightings.see(ray(2, active=4))
-    sightings.see(ray(1, active=4))
-    assert facts(sightings.see(ray(2, active=4))) == [("drained", "scaled@generation 2")]
-
-
-def test_a_completed_jobset_is_reported_once_with_its_time() -> None:
-    sightings = WorkloadSightings(CLUSTER, JOBSET)
-    assert facts(sightings.see(jobset())) == []
-    assert facts(sightings.see(jobset(conditions=(completed(),)))) == [("completed", SINCE)]
-    assert facts(sightings.see(jobset(conditions=(completed(),)))) == []
+    assert [facts(sightings.see(seen)) for seen, _ in story] == [reported for _, reported in story]
 
 
 def test_a_second_suspension_is_a_second_event_with_another_id() -> None:
@@ -218,36 +243,6 @@ def test_a_second_suspension_is_a_second_event_with_another_id() -> None:
     (second,) = sightings.see(jobset(conditions=(suspended(LATER),)))
     assert (first.observed, second.observed) == (Observed.SUSPENDED, Observed.SUSPENDED)
     assert first.id != second.id
-
-
-def test_a_suspension_within_the_same_second_is_not_lost() -> None:
-    sightings = WorkloadSightings(CLUSTER, JOBSET)
-    sightings.see(jobset(conditions=(suspended(),)))
-    sightings.see(jobset(conditions=(resumed(),)))
-    assert facts(sightings.see(jobset(conditions=(suspended(),)))) == [("suspended", SINCE)]
-
-
-def test_a_jobset_drains_after_it_was_over_with_jobs_still_active() -> None:
-    sightings = WorkloadSightings(CLUSTER, JOBSET)
-    over = (completed(),)
-    assert facts(sightings.see(jobset(active=(2,)))) == []
-    assert facts(sightings.see(jobset(conditions=over, active=(1, 1)))) == [("completed", SINCE)]
-    assert facts(sightings.see(jobset(conditions=over, active=(0, 1)))) == []
-    assert facts(sightings.see(jobset(conditions=over, active=(0, 0)))) == [("drained", f"completed@{SINCE}")]
-    assert facts(sightings.see(jobset(conditions=over, active=(0, 0)))) == []
-
-
-def test_a_jobset_that_is_over_without_active_jobs_does_not_drain_again() -> None:
-    sightings = WorkloadSightings(CLUSTER, JOBSET)
-    sightings.see(jobset(active=(2,)))
-    assert facts(sightings.see(jobset(conditions=(completed(),), active=(0,)))) == [("completed", SINCE)]
-    assert facts(sightings.see(jobset(conditions=(completed(),), active=(0,)))) == []
-
-
-def test_a_resumed_jobset_does_not_drain() -> None:
-    sightings = WorkloadSightings(CLUSTER, JOBSET)
-    sightings.see(jobset(conditions=(suspended(),), active=(1,)))
-    assert facts(sightings.see(jobset(conditions=(resumed(),), active=(0,)))) == []
 
 
 def test_a_foreground_deletion_is_reported_when_it_begins_and_when_it_ends() -> None:

@@ -33,23 +33,32 @@ from tests.exporter.scripted_kubernetes import (
 Follow = Callable[..., Any]
 LEADER_PODS, JOBSETS = watch_pods(JOBSET), watch_workloads(JOBSET)
 QUIET = Stream()
+ENDED, BROKEN = (Stream((bookmark("150"),), ending) for ending in (END, CUT))
 HALF_AN_EVENT = json.dumps(event("ADDED", a_leader("half")))[:200]
 EMPTY = Listing()
+ABSENT, EXPIRED = Refusal(404, "NotFound"), Refusal(410, "Expired")
 
 
-def becomes_true(condition: Callable[[], object]) -> bool:
-    until = time.monotonic() + 10
-    while not condition() and time.monotonic() < until:
+def wait_until(is_true: Callable[[], object], seconds: float = 30) -> None:
+    until = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < until, "did not become true in time"
         time.sleep(0.01)
-    return bool(condition())
+
+
+def over(uid: str, version: str = "101") -> dict[str, Any]:
+    """A JobSet that is completed."""
+    return a_jobset(uid, version, conditions=(completed(),))
 
 
 def test_it_lists_then_watches_from_the_listed_version(kubernetes: ScriptedKubernetes, follow: Follow) -> None:
-    kubernetes.lists["pods"].append(Listing((a_leader("listed"),), version="100"))
-    kubernetes.watches["pods"].append(Stream((event("ADDED", a_leader("watched", "101")),)))
-    following = follow(LEADER_PODS)
+    following = follow(
+        LEADER_PODS,
+        lists=[Listing((a_leader("listed"),), version="100")],
+        watches=[Stream((event("ADDED", a_leader("watched", "101")),))],
+    )
     following.wait_for(("unschedulable", "listed"), ("unschedulable", "watched"))
-    (listing,) = kubernetes.asked("pods", watch=False)
+    (listing,) = following.listings
     (watch,) = kubernetes.asked("pods", watch=True)
     selectors = {
         "labelSelector": "jobset.sigs.k8s.io/job-key,batch.kubernetes.io/job-completion-index=0",
@@ -64,121 +73,85 @@ def test_it_lists_then_watches_from_the_listed_version(kubernetes: ScriptedKuber
     }
 
 
-def test_it_reads_all_pages_and_watches_from_the_first_ones_version(
-    kubernetes: ScriptedKubernetes, follow: Follow
-) -> None:
-    kubernetes.lists["pods"].extend(
-        [
-            Listing((a_leader("a"),), version="100", next_page="token"),
-            Listing((a_leader("b"),), version="100"),
-        ]
-    )
-    follow(LEADER_PODS).wait_for(("unschedulable", "a"), ("unschedulable", "b"))
-    kubernetes.wait_for_requests("pods", 1, watch=True)
-    assert [request.query.get("continue") for request in kubernetes.asked("pods", watch=False)] == [
-        None,
-        "token",
-    ]
+def test_it_reads_all_pages_and_watches_from_the_first_ones_version(follow: Follow) -> None:
+    pages = [Listing((a_leader("a"),), next_page="token"), Listing((a_leader("b"),))]
+    following = follow(LEADER_PODS, lists=pages)
+    following.wait_for(("unschedulable", "a"), ("unschedulable", "b"))
+    following.watched_from(1)
+    assert [request.query.get("continue") for request in following.listings] == [None, "token"]
 
 
-def test_after_a_proper_end_it_resumes_from_the_last_bookmark_without_listing(
-    kubernetes: ScriptedKubernetes, follow: Follow
-) -> None:
-    kubernetes.lists["pods"].append(EMPTY)
-    kubernetes.watches["pods"].extend([Stream((bookmark("150"),), END), QUIET])
-    following = follow(LEADER_PODS)
-    watches = kubernetes.wait_for_requests("pods", 2, watch=True)
-    assert [each.query["resourceVersion"] for each in watches] == ["100", "150"]
-    assert len(kubernetes.asked("pods", watch=False)) == 1
+def test_after_a_proper_end_it_resumes_from_the_last_bookmark_without_listing(follow: Follow) -> None:
+    following = follow(LEADER_PODS, lists=[EMPTY], watches=[ENDED, QUIET])
+    assert following.watched_from(2) == ["100", "150"]
+    assert len(following.listings) == 1
     assert following.restarts("ended") == 1
 
 
 @pytest.mark.parametrize(
     "stream",
     [
-        Stream((bookmark("150"),), CUT),
+        BROKEN,
         Stream((bookmark("150"), HALF_AN_EVENT), CUT),
         Stream((bookmark("150"), HALF_AN_EVENT), END),
     ],
     ids=["between events", "in the middle of an event", "ended in the middle of an event"],
 )
-def test_after_a_broken_connection_it_resumes_from_the_last_version(
-    kubernetes: ScriptedKubernetes, follow: Follow, stream: Stream
-) -> None:
-    kubernetes.lists["pods"].append(EMPTY)
-    kubernetes.watches["pods"].extend([stream, Stream((event("ADDED", a_leader("half", "151")),))])
-    following = follow(LEADER_PODS)
+def test_after_a_broken_connection_it_resumes_from_the_last_version(follow: Follow, stream: Stream) -> None:
+    resumed = Stream((event("ADDED", a_leader("half", "151")),))
+    following = follow(LEADER_PODS, lists=[EMPTY], watches=[stream, resumed])
     following.wait_for(("unschedulable", "half"))
-    assert [each.query["resourceVersion"] for each in kubernetes.asked("pods", watch=True)] == ["100", "150"]
-    assert len(kubernetes.asked("pods", watch=False)) == 1
+    assert following.watched_from(2) == ["100", "150"]
+    assert len(following.listings) == 1
     assert following.restarts("disconnected") == 1
 
 
-@pytest.mark.parametrize(
-    "expiry",
-    [Refusal(410, "Expired"), Stream((gone_in_stream(),))],
-    ids=["as HTTP status", "in the stream"],
-)
-def test_after_410_it_lists_again(kubernetes: ScriptedKubernetes, follow: Follow, expiry: Any) -> None:
-    kubernetes.lists["pods"].extend([EMPTY, Listing((a_leader("missed"),), version="500")])
-    kubernetes.watches["pods"].extend([expiry, QUIET])
-    following = follow(LEADER_PODS)
+@pytest.mark.parametrize("expiry", [EXPIRED, Stream((gone_in_stream(),))], ids=["as HTTP status", "in the stream"])
+def test_after_410_it_lists_again(follow: Follow, expiry: Any) -> None:
+    lists = [EMPTY, Listing((a_leader("missed"),), version="500")]
+    following = follow(LEADER_PODS, lists=lists, watches=[expiry, QUIET])
     following.wait_for(("unschedulable", "missed"))
-    watches = kubernetes.wait_for_requests("pods", 2, watch=True)
-    assert watches[1].query["resourceVersion"] == "500"
+    assert following.watched_from(2)[1] == "500"
     assert following.restarts("expired") == 1
 
 
-@pytest.mark.parametrize("stream", [Stream((bookmark("150"),), END), Stream((bookmark("150"),), CUT)])
+@pytest.mark.parametrize("stream", [ENDED, BROKEN])
 def test_a_cluster_whose_data_was_set_back_is_listed_again(
     kubernetes: ScriptedKubernetes, follow: Follow, stream: Stream
 ) -> None:
-    kubernetes.lists["jobsets"].extend([Listing((a_jobset("lost"),)), Listing((a_jobset("kept"),), version="90")])
-    kubernetes.watches["jobsets"].extend([stream, QUIET])
     kubernetes.present_version = "149"
-    following = follow(JOBSETS)
+    lists = [Listing((a_jobset("lost"),)), Listing((a_jobset("kept"),), version="90")]
+    following = follow(JOBSETS, lists=lists, watches=[stream, QUIET])
     following.wait_for(("deleted", "lost"))
-    watches = kubernetes.wait_for_requests("jobsets", 2, watch=True)
-    assert watches[1].query["resourceVersion"] == "90"
+    assert following.watched_from(2)[1] == "90"
     assert following.restarts("rewound") == 1
 
 
-def test_a_version_that_is_not_a_number_is_never_resumed_from(
-    kubernetes: ScriptedKubernetes, follow: Follow
-) -> None:
-    kubernetes.lists["pods"].extend([Listing(version="x1"), Listing((a_leader("seen"),), version="x2")])
-    kubernetes.watches["pods"].extend([Stream((), CUT), QUIET])
-    follow(LEADER_PODS).wait_for(("unschedulable", "seen"))
+def test_a_version_that_is_not_a_number_is_never_resumed_from(follow: Follow) -> None:
+    lists = [Listing(version="x1"), Listing((a_leader("seen"),), version="x2")]
+    follow(LEADER_PODS, lists=lists, watches=[Stream((), CUT), QUIET]).wait_for(("unschedulable", "seen"))
 
 
-def test_a_continue_token_that_expires_starts_the_listing_over(
-    kubernetes: ScriptedKubernetes, follow: Follow
-) -> None:
-    kubernetes.lists["pods"].extend(
-        [Listing((a_leader("a"),), next_page="old"), Refusal(410, "Expired"), Listing((a_leader("a"),))]
-    )
-    following = follow(LEADER_PODS)
-    kubernetes.wait_for_requests("pods", 1, watch=True)
+def test_a_continue_token_that_expires_starts_the_listing_over(follow: Follow) -> None:
+    found = (a_leader("a"),)
+    following = follow(LEADER_PODS, lists=[Listing(found, next_page="old"), EXPIRED, Listing(found)])
+    following.watched_from(1)
     following.wait_for(("unschedulable", "a"))
 
 
-def test_silence_ends_a_watch_and_it_resumes(kubernetes: ScriptedKubernetes, follow: Follow) -> None:
-    kubernetes.lists["pods"].append(EMPTY)
-    kubernetes.watches["pods"].extend([Stream((bookmark("150"),)), QUIET])
-    following = follow(LEADER_PODS, silence_seconds=1)
-    watches = kubernetes.wait_for_requests("pods", 2, watch=True)
-    assert watches[1].query["resourceVersion"] == "150"
+def test_silence_ends_a_watch_and_it_resumes(follow: Follow) -> None:
+    watches = [Stream((bookmark("150"),)), QUIET]
+    following = follow(LEADER_PODS, silence_seconds=1, lists=[EMPTY], watches=watches)
+    assert following.watched_from(2)[1] == "150"
     assert following.restarts("silence") >= 1
 
 
 def test_a_restarted_api_server_is_found_again_and_listed(follow: Follow, kubernetes: ScriptedKubernetes) -> None:
-    kubernetes.lists["jobsets"].append(Listing((a_jobset("before"),)))
-    kubernetes.watches["jobsets"].append(Stream((bookmark("150"),)))
-    following = follow(JOBSETS)
-    kubernetes.wait_for_requests("jobsets", 1, watch=True)
+    following = follow(JOBSETS, lists=[Listing((a_jobset("before"),))], watches=[Stream((bookmark("150"),))])
+    following.watched_from(1)
     kubernetes.stop()
     reborn = ScriptedKubernetes()
-    reborn.lists["jobsets"].append(Listing((a_jobset("after", conditions=(completed(),)),), version="7"))
+    reborn.lists["jobsets"].append(Listing((over("after"),), version="7"))
     wait_until(lambda: following.restarts("disconnected") >= 2)
     reborn.start(kubernetes.port)
     following.wait_for(("completed", "after"), ("deleted", "before"))
@@ -186,29 +159,20 @@ def test_a_restarted_api_server_is_found_again_and_listed(follow: Follow, kubern
     reborn.stop()
 
 
-def test_a_bound_or_deleted_pod_is_never_reported(kubernetes: ScriptedKubernetes, follow: Follow) -> None:
-    kubernetes.lists["pods"].append(Listing((a_leader("bound"),)))
-    kubernetes.watches["pods"].append(
-        Stream((event("DELETED", a_leader("bound", "102")), event("ADDED", a_leader("next", "103"))))
-    )
-    following = follow(LEADER_PODS)
+def test_a_bound_or_deleted_pod_is_never_reported(follow: Follow) -> None:
+    stream = Stream((event("DELETED", a_leader("bound", "102")), event("ADDED", a_leader("next", "103"))))
+    following = follow(LEADER_PODS, lists=[Listing((a_leader("bound"),))], watches=[stream])
     following.wait_for(("unschedulable", "bound"), ("unschedulable", "next"))
     assert following.sightings.standing == 1
 
 
-def test_a_jobset_deleted_during_a_gap_is_reported(kubernetes: ScriptedKubernetes, follow: Follow) -> None:
-    kubernetes.lists["jobsets"].extend([Listing((a_jobset("gone"),)), Listing(version="200")])
-    kubernetes.watches["jobsets"].extend([Refusal(410, "Expired"), QUIET])
-    follow(JOBSETS).wait_for(("deleted", "gone"))
+def test_a_jobset_deleted_during_a_gap_is_reported(follow: Follow) -> None:
+    lists = [Listing((a_jobset("gone"),)), Listing(version="200")]
+    follow(JOBSETS, lists=lists, watches=[EXPIRED, QUIET]).wait_for(("deleted", "gone"))
 
 
-def test_a_kind_that_the_cluster_does_not_know_is_waited_for(
-    kubernetes: ScriptedKubernetes, follow: Follow
-) -> None:
-    kubernetes.lists["jobsets"].extend(
-        [Refusal(404, "NotFound"), Refusal(404, "NotFound"), Listing((a_jobset(conditions=(completed(),)),))]
-    )
-    following = follow(JOBSETS)
+def test_a_kind_that_the_cluster_does_not_know_is_waited_for(follow: Follow) -> None:
+    following = follow(JOBSETS, lists=[ABSENT, ABSENT, Listing((over("jobset-1"),))])
     wait_until(lambda: following.restarts("absent") >= 1)
     following.wait_for(("completed", "jobset-1"))
     assert following.restarts("absent") == 2
@@ -216,160 +180,124 @@ def test_a_kind_that_the_cluster_does_not_know_is_waited_for(
     wait_until(lambda: following.health.readiness()[1]["missing"] == {})
 
 
-def test_an_absent_kind_is_named_to_whoever_asks(kubernetes: ScriptedKubernetes, follow: Follow) -> None:
-    kubernetes.lists["jobsets"].append(Refusal(404, "NotFound"))
-    following = follow(JOBSETS)
+def test_an_absent_kind_is_named_to_whoever_asks(follow: Follow) -> None:
+    following = follow(JOBSETS, lists=[ABSENT])
     # The last thing that a failure changes.
     wait_until(lambda: "is the JobSet operator installed?" in str(following.health.readiness()[1]))
     assert following.restarts("absent") >= 1
-    absent = following.metrics.registry.get_sample_value(
-        "tpu_provisioner_exporter_resource_absent", {"resource": "jobsets"}
-    )
-    assert absent == 1
+    assert following.metric("resource_absent") == 1
 
 
-def test_a_missing_permission_is_named_and_waited_out(kubernetes: ScriptedKubernetes, follow: Follow) -> None:
-    kubernetes.lists["pods"].extend([Refusal(403, "Forbidden"), Listing((a_leader("a"),))])
-    following = follow(LEADER_PODS)
+def test_a_missing_permission_is_named_and_waited_out(follow: Follow) -> None:
+    following = follow(LEADER_PODS, lists=[Refusal(403, "Forbidden"), Listing((a_leader("a"),))])
     following.wait_for(("unschedulable", "a"))
     assert following.restarts("denied") == 1
 
 
-def test_a_throttled_watch_waits_as_advised_and_keeps_its_place(
-    kubernetes: ScriptedKubernetes, follow: Follow
-) -> None:
-    kubernetes.lists["pods"].append(EMPTY)
-    kubernetes.watches["pods"].extend([Refusal(429, "TooManyRequests", retry_after="1"), QUIET])
-    following = follow(LEADER_PODS)
-    kubernetes.wait_for_requests("pods", 2, watch=True)
+def test_a_throttled_watch_waits_as_advised_and_keeps_its_place(follow: Follow) -> None:
+    throttled = Refusal(429, "TooManyRequests", retry_after="1")
+    following = follow(LEADER_PODS, lists=[EMPTY], watches=[throttled, QUIET])
+    following.watched_from(2)
     assert following.restarts("throttled") == 1
-    assert len(kubernetes.asked("pods", watch=False)) == 1
+    assert len(following.listings) == 1
 
 
 def test_a_long_pause_that_the_server_advised_is_no_sign_of_death_and_ends_with_the_process(
-    kubernetes: ScriptedKubernetes, follow: Follow, monkeypatch: pytest.MonkeyPatch
+    follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("exporter.watch.WAIT_SECONDS", 0.02)
-    kubernetes.lists["pods"].append(Refusal(503, "ServiceUnavailable", retry_after="600"))
-    following = follow(LEADER_PODS)
-    assert becomes_true(lambda: following.health.readiness()[1]["missing"])
+    following = follow(LEADER_PODS, lists=[Refusal(503, "ServiceUnavailable", retry_after="600")])
+    wait_until(lambda: following.health.readiness()[1]["missing"])
     monkeypatch.setattr(following.health, "_clock", lambda: time.monotonic() + HEARTBEAT_SECONDS_MAX + 1)
 
-    assert becomes_true(lambda: following.health.liveness()[0])
+    wait_until(lambda: following.health.liveness()[0])
 
     following.stop()
-    assert len(kubernetes.asked("pods", watch=False)) == 1
+    assert len(following.listings) == 1
 
 
-def test_unknown_event_types_are_passed_over(kubernetes: ScriptedKubernetes, follow: Follow) -> None:
-    kubernetes.lists["pods"].append(EMPTY)
-    kubernetes.watches["pods"].append(
-        Stream((event("INVENTED", a_leader("x", "101")), event("ADDED", a_leader("y", "102"))))
-    )
-    follow(LEADER_PODS).wait_for(("unschedulable", "y"))
+def test_unknown_event_types_are_passed_over(follow: Follow) -> None:
+    stream = Stream((event("INVENTED", a_leader("x", "101")), event("ADDED", a_leader("y", "102"))))
+    follow(LEADER_PODS, lists=[EMPTY], watches=[stream]).wait_for(("unschedulable", "y"))
+
+
+def list_skipped(caplog: pytest.LogCaptureFixture, fact: str) -> list[str]:
+    """Return a fact of each record about an object that was skipped."""
+    return [each.__dict__[fact] for each in caplog.records if each.message.startswith("object skipped")]
 
 
 def test_an_object_of_an_unexpected_shape_holds_up_nobody(
-    kubernetes: ScriptedKubernetes, follow: Follow, caplog: pytest.LogCaptureFixture
+    follow: Follow, caplog: pytest.LogCaptureFixture
 ) -> None:
     strange = a_leader("strange", "101", status={"conditions": "none"})
-    kubernetes.lists["pods"].append(Listing((strange, a_leader("listed"))))
-    kubernetes.watches["pods"].append(
-        Stream((event("ADDED", strange), event("ADDED", a_leader("watched", "102"))))
-    )
-    following = follow(LEADER_PODS)
+    stream = Stream((event("ADDED", strange), event("ADDED", a_leader("watched", "102"))))
+    following = follow(LEADER_PODS, lists=[Listing((strange, a_leader("listed")))], watches=[stream])
     following.wait_for(("unschedulable", "listed"), ("unschedulable", "watched"))
-    passed_over = [each for each in caplog.records if each.message.startswith("object skipped")]
-    assert [each.__dict__["name_of_object"] for each in passed_over] == ["train-slice-0-0-strange"] * 2
+    assert list_skipped(caplog, "name_of_object") == ["train-slice-0-0-strange"] * 2
+
+
+def follow_one_that_is_strange(follow: Follow, kind: Any, strange: dict[str, Any]) -> Any:
+    """Show one object that cannot be read at the first listing and in the watch, and others."""
+    stream = Stream((event("MODIFIED", strange), event("ADDED", over("over", "102"))))
+    following = follow(kind, lists=[Listing((strange, over("listed")))], watches=[stream])
+    following.wait_for(("completed", "listed"), ("completed", "over"))
+    return following
 
 
 def test_a_workload_that_cannot_be_read_is_counted_and_holds_up_nobody(
-    kubernetes: ScriptedKubernetes, follow: Follow, caplog: pytest.LogCaptureFixture
+    follow: Follow, caplog: pytest.LogCaptureFixture
 ) -> None:
-    strange = a_jobset("strange", conditions=(completed(),)) | {"spec": {"replicatedJobs": "none"}}
-    over = a_jobset("over", "102", conditions=(completed(),))
-    kubernetes.lists["jobsets"].append(Listing((strange, a_jobset("listed", conditions=(completed(),)))))
-    kubernetes.watches["jobsets"].append(Stream((event("MODIFIED", strange), event("ADDED", over))))
-    following = follow(JOBSETS)
-    following.wait_for(("completed", "listed"), ("completed", "over"))
-    passed_over = [each for each in caplog.records if each.message.startswith("object skipped")]
-    assert [each.__dict__["name_of_object"] for each in passed_over] == ["train"] * 2
-    assert "spec.replicatedJobs" in passed_over[0].__dict__["problem"]
-    name = "tpu_provisioner_exporter_objects_unreadable_total"
-    assert following.metrics.registry.get_sample_value(name, {"resource": "jobsets"}) == 2
+    strange = over("strange") | {"spec": {"replicatedJobs": "none"}}
+    following = follow_one_that_is_strange(follow, JOBSETS, strange)
+    assert list_skipped(caplog, "name_of_object") == ["train"] * 2
+    assert "spec.replicatedJobs" in list_skipped(caplog, "problem")[0]
+    assert following.metric("objects_unreadable_total") == 2
 
 
 def test_whatever_one_object_raises_is_counted_and_the_others_are_reported(
-    kubernetes: ScriptedKubernetes, follow: Follow, caplog: pytest.LogCaptureFixture
+    follow: Follow, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At the first listing, when an exporter starts, and in the watch."""
-    strange = a_jobset("strange", conditions=(completed(),))
-    over = a_jobset("over", "102", conditions=(completed(),))
-    kubernetes.lists["jobsets"].append(Listing((strange, a_jobset("listed", conditions=(completed(),)))))
-    kubernetes.watches["jobsets"].append(Stream((event("MODIFIED", strange), event("ADDED", over))))
-
     def read(item: Any) -> Any:
         found = JOBSETS.read(item)
         if found.uid == "strange":
             raise OverflowError("int too large to convert to float")
         return found
 
-    following = follow(dataclasses.replace(JOBSETS, read=read))
-    following.wait_for(("completed", "listed"), ("completed", "over"))
-    skipped = [each for each in caplog.records if each.message.startswith("object skipped")]
-    problems = [each.__dict__["problem"] for each in skipped]
-    assert problems == ["OverflowError: int too large to convert to float"] * 2
-    name = "tpu_provisioner_exporter_objects_unreadable_total"
-    assert following.metrics.registry.get_sample_value(name, {"resource": "jobsets"}) == 2
+    following = follow_one_that_is_strange(follow, dataclasses.replace(JOBSETS, read=read), over("strange"))
+    assert list_skipped(caplog, "problem") == ["OverflowError: int too large to convert to float"] * 2
+    assert following.metric("objects_unreadable_total") == 2
 
 
 def test_a_kind_that_need_not_be_there_is_noticed_when_it_comes_and_holds_up_nobody(
-    kubernetes: ScriptedKubernetes, follow: Follow, caplog: pytest.LogCaptureFixture
+    follow: Follow, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kubernetes.lists["jobsets"].extend(
-        [Refusal(404, "NotFound"), Listing((a_jobset("later", conditions=(completed(),)),))]
-    )
-    following = follow(dataclasses.replace(JOBSETS, optional=True))
+    following = follow(dataclasses.replace(JOBSETS, optional=True), lists=[ABSENT, Listing((over("later"),))])
     following.health.role = Role.LEADER
     wait_until(lambda: following.health.readiness()[0])
     following.wait_for(("completed", "later"))
     assert [each for each in caplog.records if each.levelname == "WARNING"] == []
 
 
-def test_stopping_ends_a_silent_watch_at_once(kubernetes: ScriptedKubernetes, follow: Follow) -> None:
-    kubernetes.lists["pods"].append(EMPTY)
-    kubernetes.watches["pods"].append(QUIET)
-    following = follow(LEADER_PODS, silence_seconds=60)
-    kubernetes.wait_for_requests("pods", 1, watch=True)
+def test_stopping_ends_a_silent_watch_at_once(follow: Follow) -> None:
+    following = follow(LEADER_PODS, silence_seconds=60, lists=[EMPTY], watches=[QUIET])
+    following.watched_from(1)
     following.stop()
 
 
-def test_a_watch_that_ends_at_once_every_time_does_not_spin(
-    kubernetes: ScriptedKubernetes, follow: Follow
-) -> None:
-    kubernetes.lists["pods"].append(EMPTY)
-    kubernetes.watches["pods"].append(Stream((), END))
-    following = follow(LEADER_PODS)
+def test_a_watch_that_ends_at_once_every_time_does_not_spin(follow: Follow) -> None:
+    following = follow(LEADER_PODS, lists=[EMPTY], watches=[Stream((), END)])
     wait_until(lambda: following.follower._pauses.failures >= 5)
-
-
-def wait_until(is_true: Callable[[], bool], seconds: float = 30) -> None:
-    until = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < until, "did not become true in time"
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("spoil", ["field", "identity"])
 def test_an_object_that_a_listing_shows_but_that_cannot_be_read_is_not_reported_as_deleted(
-    kubernetes: ScriptedKubernetes, follow: Follow, spoil: str
+    follow: Follow, spoil: str
 ) -> None:
     """Also if nothing but the number of objects tells that it is there."""
     strange = a_jobset("stays") | {"spec": {"replicatedJobs": "none"}}
     if spoil == "identity":
         strange = strange | {"metadata": {"name": "train", "uid": 7}}
-    over = a_jobset("over", "103", conditions=(completed(),))
-    kubernetes.lists["jobsets"] += [Listing((a_jobset("stays"),)), Listing((strange,), "102")]
-    kubernetes.watches["jobsets"] += [Refusal(410, "Expired"), Stream((event("ADDED", over),))]
+    lists = [Listing((a_jobset("stays"),)), Listing((strange,), "102")]
+    watches = [EXPIRED, Stream((event("ADDED", over("over", "103")),))]
 
-    follow(JOBSETS).wait_for(("completed", "over"))
+    follow(JOBSETS, lists=lists, watches=watches).wait_for(("completed", "over"))

@@ -21,6 +21,7 @@ import pytest
 
 from tests.image.image_text import ROOT
 from tests.image.own_engine import run_engine
+from tests.program_runs import run_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,11 +54,7 @@ class Engine:
         """Return what a docker command prints; it must succeed."""
         # The older builder is in every engine; the newer one is a plugin that may be absent.
         environ = os.environ | {"DOCKER_HOST": self.host, "DOCKER_BUILDKIT": "0"}
-        done = subprocess.run(
-            ["docker", *arguments], env=environ, capture_output=True, text=True, timeout=seconds, check=False
-        )
-        assert done.returncode == 0, f"docker {' '.join(arguments)}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-        return done.stdout
+        return run_program("docker", *arguments, env=environ, seconds=seconds, succeeds=True).stdout
 
     def build(self) -> None:
         """Build the exporter's image as the deployment does."""

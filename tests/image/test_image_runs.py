@@ -7,11 +7,8 @@ same kernel.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -20,12 +17,12 @@ from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
+from standins.controlplane.tests.controlplane_worlds import wait_for
+from standins.processes.stand_ins import running_stand_in
 from tests.cluster.kubernetes_manifests import read_container, read_environment, read_pod
 from tests.image.image_engine import IMAGE, Engine
-from tests.image.image_text import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 pytestmark = [pytest.mark.image, pytest.mark.timeout(300)]
@@ -39,29 +36,6 @@ SIZE_MIB_MAX = 280
 LABELS = {"jobset.sigs.k8s.io/job-key": "k", "batch.kubernetes.io/job-completion-index": "0"}
 # The image of the side-car that cleans up after a killed test may be unavailable; ours end with it.
 testcontainers_config.ryuk_disabled = True
-
-
-def wait_for(what: str, look: Callable[[], Any], seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
-        time.sleep(0.1)
-    return found
-
-
-@contextmanager
-def running(folder: Path, module: str, *arguments: str) -> Iterator[Json]:
-    """Run a stand-in and give its addresses."""
-    ports = folder / f"{module}.json"
-    command = [sys.executable, "-m", module, "serve", f"--ports-file={ports}", *arguments]
-    with (folder / f"{module}.log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, env=dict(os.environ))
-    try:
-        wait_for(module, ports.exists)
-        yield json.loads(ports.read_text())
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
 
 
 def constrained(engine: Engine, environment: dict[str, str], kubeconfig: Path) -> DockerContainer:
@@ -111,10 +85,14 @@ def bystander(number: int) -> Json:
 def test_under_the_pods_constraints_it_reports_stays_small_and_ends_cleanly(
     engine: Engine, tmp_path: Path
 ) -> None:
+    folders = [tmp_path / name for name in ("pubsub", "cluster")]
+    for folder in folders:
+        folder.mkdir()
     with (
-        running(tmp_path, "standins.pubsub") as broker,
-        running(tmp_path, "standins.cluster", f"--kubeconfig-file={tmp_path / 'own'}") as _,
+        running_stand_in(folders[0], "standins.pubsub") as pubsub,
+        running_stand_in(folders[1], "standins.cluster", f"--kubeconfig-file={tmp_path / 'own'}"),
     ):
+        broker = pubsub.addresses
         httpx.put(f"{broker['rest']}/v1/{TOPIC}", trust_env=False).raise_for_status()
         api = KubernetesApi(connection_from_kubeconfig(tmp_path / "own"))
         for number in range(PODS):

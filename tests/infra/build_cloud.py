@@ -48,28 +48,6 @@ EMPTY: dict[str, Any] = {
 }
 
 
-def fresh(path: Path) -> Path:
-    """Write a world without anything and return its file."""
-    path.write_text(json.dumps(EMPTY))
-    return path
-
-
-def read(path: Path) -> dict[str, Any]:
-    """Return the world."""
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
-
-
-def change(path: Path, **values: Any) -> None:
-    """Set some of the world."""
-    path.write_text(json.dumps(read(path) | values))
-
-
-def state_of(path: Path) -> dict[str, Any]:
-    """Return what is there in the world, without what was done to make it so."""
-    return {name: value for name, value in read(path).items() if name not in ("calls", "fail_at", "fail_text")}
-
-
 def install(folder: Path) -> None:
     """Put the stubs, and this Python as python3, into a folder for PATH."""
     folder.mkdir()
@@ -92,23 +70,24 @@ KILLED = "Killed"
 class Cloud:
     """The world for the time of one call."""
 
-    def __init__(self, world: dict[str, Any]) -> None:
-        self.world = world
+    def __init__(self, world: dict[str, Any], words: list[str]) -> None:
+        self.world, self.words = world, words
+        self.plain = [word for word in words if word == "-" or not word.startswith("-")]
+        self.options = dict(word.lstrip("-").partition("=")[::2] for word in words if word.startswith("--"))
 
-    def answer(self, program: str, words: list[str]) -> str:
+    def answer(self, program: str) -> str:
         """Do what the command means and return what it prints."""
-        plain = [word for word in words if word == "-" or not word.startswith("-")]
-        options = dict(word.lstrip("-").partition("=")[::2] for word in words if word.startswith("--"))
-        part = "iam" if program == "gcloud" and plain[0] in ("projects", "iam") else program
-        answer: str = getattr(self, f"_{part}")(plain, options, words)
+        part = "iam" if program == "gcloud" and self.plain[0] in ("projects", "iam") else program
+        answer: str = getattr(self, f"_{part}")()
         return answer
 
-    def _gcloud(self, plain: list[str], options: dict[str, str], words: list[str]) -> str:
+    def _gcloud(self) -> str:
+        plain, options = self.plain, self.options
         group = " ".join(plain[:3])
         if plain[:2] == ["services", "enable"]:
             self.world["apis"] = sorted({*self.world["apis"], *plain[2:]})
         elif group.startswith("storage"):
-            return self._storage(plain, words)
+            return self._storage()
         elif group.startswith("artifacts repositories"):
             self._repository(plain[2], f"{options['project']}/{plain[3]}")
         elif group == "container clusters get-credentials":
@@ -119,15 +98,18 @@ class Cloud:
             late, self.world["unanswered"] = self.world["unanswered"], max(0, self.world["unanswered"] - 1)
             return "" if late else "answered"
         elif plain[-1] == "list":
-            return json.dumps(self.world["named"].get(" ".join(plain), [])) if "json" in words[-2] else REGIONS
+            return (
+                json.dumps(self.world["named"].get(" ".join(plain), [])) if "json" in self.words[-2] else REGIONS
+            )
         elif plain[0] == "scheduler":
             return self._scheduler(plain[2], plain[3])
         elif group == "pubsub subscriptions modify-push-config":
             self.world["detached"] = sorted({*self.world["detached"], plain[3]})
         return ""
 
-    def _iam(self, plain: list[str], options: dict[str, str], _: list[str]) -> str:
+    def _iam(self) -> str:
         """Keep the bindings of projects, each with one member."""
+        plain, options = self.plain, self.options
         if plain[0] == "iam":
             listed = self.world["custom_roles"].get(options["project"], [])
             if plain[1] == "roles" and plain[2] != "list":
@@ -169,8 +151,8 @@ class Cloud:
             self.world["paused"].append(job)
         return "PAUSED" if job in self.world["paused"] else "ENABLED"
 
-    def _storage(self, plain: list[str], words: list[str]) -> str:
-        buckets = self.world["buckets"]
+    def _storage(self) -> str:
+        plain, buckets = self.plain, self.world["buckets"]
         if plain[1] == "service-agent":
             return "service-123456789@gs-project-accounts.iam.gserviceaccount.com"
         if plain[1] == "buckets":
@@ -180,7 +162,7 @@ class Cloud:
             elif name not in buckets:
                 raise Gone(f"ERROR: (gcloud.storage.buckets.{verb}) {name} not found: 404.")
             elif verb == "update":
-                buckets[name]["versioned"] = "--versioning" in words
+                buckets[name]["versioned"] = "--versioning" in self.words
             elif verb == "delete":
                 del buckets[name]
             return name
@@ -221,9 +203,8 @@ class Cloud:
         elif verb == "delete":
             repositories.remove(name)
 
-    def _terraform(self, plain: list[str], options: dict[str, str], words: list[str]) -> str:
-        del plain
-        deployed, verb = self.world["terraform"], words[1]
+    def _terraform(self) -> str:
+        words, deployed, verb = self.words, self.world["terraform"], self.words[1]
         if verb == "init":
             config = dict(word.split("=", 2)[1:] for word in words if word.startswith("-backend-config="))
             if config:  # else the state is a local file
@@ -231,7 +212,7 @@ class Cloud:
         elif verb == "output":
             return json.dumps({name: {"value": value} for name, value in deployed.get("outputs", {}).items()})
         elif verb == "state":
-            return self._state(words, deployed)
+            return self._state(deployed)
         elif verb == "plan":
             values = json.loads(Path(options_of(words, "-var-file")).read_text())
             plan = {"values": values, "resource_changes": plan_changes(deployed, values)}
@@ -243,7 +224,6 @@ class Cloud:
         elif verb == "destroy":
             self.world["terraform"] = {}
             self.world["paused"] = self.world["detached"] = []
-        del options
         return ""
 
     def _apply(self, plan: dict[str, Any]) -> None:
@@ -254,7 +234,8 @@ class Cloud:
         self.world["buckets"][bucket]["objects"] = sorted({*held, name})
         self.world["terraform"] = deploy(plan["values"])
 
-    def _state(self, words: list[str], deployed: dict[str, Any]) -> str:
+    def _state(self, deployed: dict[str, Any]) -> str:
+        words = self.words
         if words[2] == "list":
             return "\n".join(deployed.get("resources", []))
         if words[2] == "push":
@@ -281,18 +262,18 @@ class Cloud:
         lifted = [CLUSTER] if not held.get(CLUSTER, {}).get("deletion_protection", True) else []
         self.world["unprotected"] = lifted + [ARTIFACTS] * bool(held.get(ARTIFACTS, {}).get("force_destroy"))
 
-    def _docker(self, plain: list[str], options: dict[str, str], words: list[str]) -> str:
-        del options
+    def _docker(self) -> str:
+        plain = self.plain
         if plain[0] == "push":
             self.world["images"] = sorted({*self.world["images"], plain[1]})
         if plain[0] == "pull" and plain[1] not in self.world["images"]:
             raise Gone(f"manifest for {plain[1]} not found")
         if plain[0] == "inspect":
-            return f"somewhere.else/x@{DIGEST}\n{words[-1].rpartition(':')[0]}@{DIGEST}\n"
+            return f"somewhere.else/x@{DIGEST}\n{plain[-1].rpartition(':')[0]}@{DIGEST}\n"
         return ""
 
-    def _kubectl(self, plain: list[str], options: dict[str, str], words: list[str]) -> str:
-        del options
+    def _kubectl(self) -> str:
+        plain, words = self.plain, self.words
         where = Path(os.environ.get("KUBECONFIG", "none")).name
         if plain[0] == "kustomize":
             product = Path(plain[1]).name
@@ -309,15 +290,13 @@ class Cloud:
             self.world["cluster"] = [each for each in self.world["cluster"] if "exporter" not in each]
         return ""
 
-    def _go(self, plain: list[str], options: dict[str, str], words: list[str]) -> str:
-        del plain, options
-        module = Path(os.environ["PRETENDED_MODULES"], words[-1].replace("/", "_"))
+    def _go(self) -> str:
+        module = Path(os.environ["PRETENDED_MODULES"], self.words[-1].replace("/", "_"))
         (module / "config/default").mkdir(parents=True, exist_ok=True)
         return json.dumps({"Dir": str(module)})
 
-    def _pools(self, plain: list[str], options: dict[str, str], words: list[str]) -> str:
-        del plain, options
-        if "--check" not in words:
+    def _pools(self) -> str:
+        if "--check" not in self.words:
             self.world["pools_removed"] = True
         return ""
 
@@ -330,7 +309,7 @@ def options_of(words: list[str], name: str) -> str:
 def main() -> int:
     """Be one of the stubs."""
     path = Path(os.environ[WORLD])
-    world = read(path)
+    world = json.loads(path.read_text())
     program, words = sys.argv[1], sys.argv[2:]
     world["calls"].append([program, *words])
     code, said, complaint = 0, "", ""
@@ -338,7 +317,7 @@ def main() -> int:
         code, complaint = 1, world["fail_text"]
     else:
         try:
-            said = Cloud(world).answer(program, words)
+            said = Cloud(world, words).answer(program)
         except Gone as error:
             code, complaint = 137 if str(error) == KILLED else 1, str(error)
     path.write_text(json.dumps(world))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
-from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from tests.infra.build_scripts import BUILD, ROOT
-from tests.infra.mock_google_cloud import PROJECT, serve_google_cloud
+from tests.infra.mock_google_cloud import PROJECT
 from tests.infra.terraform_cli import TERRAFORM
+from tests.program_runs import run_program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+TERRAFORM_SCRIPT = "provision-07-terraform.sh"
 INPUTS = {
     "PROJECT_ID": PROJECT,
     "REGION": "us-east5",
@@ -58,27 +59,45 @@ class Project:
         self.source, self.build = source, build
         self.environ = environ | INPUTS | inputs | {"BUILD_FOLDER": str(build)}
 
+    @classmethod
+    def make(cls, folder: Path, environ: dict[str, str], **inputs: str) -> Project:
+        """Make one with a source and a build folder of its own."""
+        return cls(copy_source(folder / "source"), folder / "build", environ, **inputs)
+
     def run(self, script: str, *, fails: bool = False, **inputs: str) -> str:
         """Run one script and return what it said."""
-        command = ["bash", str(self.source / BUILD.relative_to(ROOT) / script)]
-        done = subprocess.run(
-            command,
-            cwd=self.source,
-            env=self.environ | inputs,
-            capture_output=True,
-            text=True,
-            timeout=800,
-            check=False,
-        )
+        path = self.source / BUILD.relative_to(ROOT) / script
+        done = run_program("bash", path, cwd=self.source, env=self.environ | inputs, seconds=800)
         assert (done.returncode != 0) == fails, f"{script}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
         return done.stdout + done.stderr
 
     def prepare(self) -> None:
-        """Run the scripts of the provision build that stand before Terraform."""
+        """Run the scripts of the provision build that come before Terraform."""
         for script in ("check-inputs.sh", "provision-01-apis.sh", "provision-02-state-bucket.sh"):
             self.run(script)
         for script in ("provision-03-functions.sh", "provision-04-image-repository.sh"):
             self.run(script)
+
+    def provision(self) -> None:
+        """Run the provision build up to Terraform."""
+        self.prepare()
+        self.run(TERRAFORM_SCRIPT)
+
+    def is_up_to_date(self, **inputs: str) -> bool:
+        """Run Terraform's script again and return whether it had nothing to change."""
+        return "No changes" in self.run(TERRAFORM_SCRIPT, fails=False, **inputs)
+
+    def destroy(self, **inputs: str) -> str:
+        """Run the destroy build's Terraform, which must leave an empty state; return its words."""
+        self.run("terraform-init.sh")
+        said = self.run("destroy-05-terraform.sh", fails=False, **inputs)
+        assert self.list_addresses() == []
+        return said
+
+    def read_plan(self) -> dict[str, list[str]]:
+        """Return what the last plan does, by address."""
+        plan = json.loads((self.build / "terraform-plan.json").read_text())
+        return {each["address"]: each["change"]["actions"] for each in plan["resource_changes"]}
 
     def start(self, script: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
         """Start one script, and all that it starts, as a process group of its own."""
@@ -93,15 +112,11 @@ class Project:
             name = "provisioner" if self.environ.get("CREATE_ENVIRONMENT") == "false" else "complete"
             root = self.source / TERRAFORM.relative_to(ROOT) / name
         environ = self.environ | {"TF_DATA_DIR": str(self.build / "terraform")}
-        command = ["terraform", f"-chdir={root}", *words]
-        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300, check=True).stdout
+        return run_program("terraform", f"-chdir={root}", *words, env=environ, seconds=300, succeeds=True).stdout
 
     def gcloud(self, *words: str) -> str:
         """Run gcloud and return what it printed."""
-        done = subprocess.run(
-            ["gcloud", *words], env=self.environ, capture_output=True, text=True, timeout=120, check=True
-        )
-        return done.stdout
+        return run_program("gcloud", *words, env=self.environ, seconds=120, succeeds=True).stdout
 
     def list_buckets(self) -> list[str]:
         """Return the names of the project's buckets."""
@@ -115,15 +130,4 @@ class Project:
 def enable_first_apis(environ: dict[str, str]) -> None:
     """Enable what a person enables by hand, before the first build."""
     apis = [f"{each}.googleapis.com" for each in ("cloudbuild", "iam", "cloudresourcemanager")]
-    subprocess.run(
-        ["gcloud", "services", "enable", *apis], env=environ, check=True, capture_output=True, timeout=120
-    )
-
-
-@contextmanager
-def serve_project(folder: Path) -> Iterator[Project]:
-    """Yield an empty project of a mock, with the APIs that a person enables."""
-    with serve_google_cloud(folder) as environ:
-        project = Project(copy_source(folder / "source"), folder / "build", environ)
-        enable_first_apis(environ)
-        yield project
+    run_program("gcloud", "services", "enable", *apis, env=environ, seconds=120, succeeds=True)

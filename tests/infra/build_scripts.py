@@ -5,17 +5,21 @@ Inputs come by environment only.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from tests.infra import build_cloud
+from tests.program_runs import run_program
+
+if TYPE_CHECKING:
+    import subprocess
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "infra/build"
@@ -45,6 +49,8 @@ OLD_COMMAND_LINE = {
     "_KUEUE_API_VERSION": "v0.15.2",
 }
 """The public environment's, with versions that can be had."""
+DEPLOYMENT = {"PROJECT_ID": "a-project", "BUILD_FOLDER": "/b", "NAME": "tpu-provisioner", "MODE": "active"}
+"""The inputs that every rendering has."""
 BESIDE_A_CLUSTER = {
     "_CREATE_ENVIRONMENT": "false",
     "_REGION": "us-east5",
@@ -56,6 +62,19 @@ BESIDE_A_CLUSTER = {
 def load(path: Path) -> dict[str, Any]:
     """Return a build file."""
     found: dict[str, Any] = yaml.safe_load(path.read_text())
+    return found
+
+
+def by_name(substitutions: dict[str, str]) -> dict[str, str]:
+    """Return substitutions as the inputs that the scripts read."""
+    return {name.removeprefix("_"): value for name, value in substitutions.items()}
+
+
+def find_kubectl() -> str:
+    """Return the path of the program, or fail the test with what to do."""
+    found = shutil.which("kubectl")
+    if found is None:
+        pytest.fail("this test needs kubectl: https://kubernetes.io/docs/tasks/tools/")
     return found
 
 
@@ -93,7 +112,7 @@ class Bench:
             found = shutil.which(name)
             assert found, name
             (folder / "bin" / name).symlink_to(found)
-        build_cloud.fresh(folder / "world.json")
+        (folder / "world.json").write_text(json.dumps(build_cloud.EMPTY))
         python = folder / "build/python/bin/python"  # of which python-environment.sh only wants what pip installs
         python.parent.mkdir(parents=True)
         python.write_text("#!/bin/sh\n")
@@ -101,8 +120,49 @@ class Bench:
         return cls(folder)
 
     @property
-    def world(self) -> Path:
+    def world_file(self) -> Path:
         return self.folder / "world.json"
+
+    @property
+    def world(self) -> dict[str, Any]:
+        """What is there, and what was done to make it so."""
+        found: dict[str, Any] = json.loads(self.world_file.read_text())
+        return found
+
+    @property
+    def calls(self) -> list[list[str]]:
+        """Every call of a program, with its words."""
+        calls: list[list[str]] = self.world["calls"]
+        return calls
+
+    @property
+    def grants(self) -> list[tuple[str, str, str]]:
+        """Member, role and object of each grant that was asked for."""
+        found = []
+        for call in self.calls:
+            if "add-iam-policy-binding" in call:
+                options = dict(word.partition("=")[::2] for word in call if word.startswith("--"))
+                where = call[call.index("add-iam-policy-binding") + 1]
+                found.append((options["--member"], options["--role"], where))
+        return found
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What is there, without what was done to make it so."""
+        return {name: each for name, each in self.world.items() if name not in ("calls", "fail_at", "fail_text")}
+
+    def change(self, **values: Any) -> None:
+        """Set some of the world."""
+        self.world_file.write_text(json.dumps(self.world | values))
+
+    def step(
+        self, script: str, substitutions: dict[str, str], *, code: int = 0
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a script as a step of the build that it is named after; it must end so."""
+        build_file = PROVISION if script.startswith("provision-") else DESTROY
+        done = self.run(script, self.environ(build_file, substitutions))
+        assert done.returncode == code, f"{script}:\n{done.stdout}{done.stderr}"
+        return done
 
     def run(self, script: str, environ: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run one script with nothing but these variables, and those that the stubs need."""
@@ -113,18 +173,10 @@ class Bench:
             "BUILD_FOLDER": str(self.folder / "build"),
             "BUILD_ID": "b-1",
             "RETRY_PAUSE_SECONDS": "0",
-            build_cloud.WORLD: str(self.world),
+            build_cloud.WORLD: str(self.world_file),
             "PRETENDED_MODULES": str(self.folder / "modules"),
         }
-        return subprocess.run(
-            ["bash", str(BUILD / script), *arguments],
-            env=own | environ,
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return run_program("bash", BUILD / script, *arguments, env=own | environ, cwd=ROOT)
 
     def run_all(self, build_file: Path, substitutions: dict[str, str], project: str = "a-project") -> list[str]:
         """Run a build file's scripts as Cloud Build does; return their output. All must succeed."""

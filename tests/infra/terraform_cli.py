@@ -19,6 +19,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = ROOT / "infra/terraform"
+MODULES = ("modules/environment", "modules/environment/modules/tpu_pools", "modules/provisioner")
+CONFIGURATIONS = (*MODULES, "complete", "provisioner")
+"""The modules and the roots, by their folders."""
 REMEDY = (
     "this test needs terraform >= 1.11: https://developer.hashicorp.com/terraform/install. "
     "Without access to registry.terraform.io, point TF_CLI_CONFIG_FILE at a CLI configuration with a mirror of "

@@ -62,8 +62,8 @@ class Configuration:
     def strings(self) -> Iterator[str]:
         """Yield every text of every block, expressions as they are written."""
         for block in self.blocks:
-            yield from _strings(block.body)
-        yield from _strings(self.locals)
+            yield from list_texts(block.body)
+        yield from list_texts(self.locals)
 
 
 def read_configuration(folder: Path) -> Configuration:
@@ -108,13 +108,14 @@ def _parse(path: Path) -> Body:
     return parsed
 
 
-def _strings(value: Any) -> Iterator[str]:
+def list_texts(value: Any) -> Iterator[str]:
+    """Yield every text of a value, keys too."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for key, each in value.items():
             yield str(key)
-            yield from _strings(each)
+            yield from list_texts(each)
     elif isinstance(value, list):
         for each in value:
-            yield from _strings(each)
+            yield from list_texts(each)

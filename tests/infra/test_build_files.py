@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -23,22 +21,16 @@ from tests.infra.build_scripts import (
     find_sdk,
     load,
 )
+from tests.program_runs import run_program, run_python
+
+if TYPE_CHECKING:
+    import subprocess
 
 FILES = pytest.mark.parametrize("path", [PROVISION, DESTROY], ids=["provision", "destroy"])
-NAMED = (
-    "functions/main.py",
-    "requirements.txt",
-    "exporter/requirements.txt",
-    "exporter/Dockerfile",
-    ".dockerignore",
-)
-OLD_DESTROY = OLD_COMMAND_LINE.keys() - {
-    "_TENSORBOARD_REGION",
-    "_NUM_TPU_POOLS",
-    "_NUM_OF_CHIPS",
-    "_JOBSET_API_VERSION",
-    "_KUEUE_API_VERSION",
-}
+EXPORTER = ("exporter/requirements.txt", "exporter/Dockerfile")
+NAMED = ("functions/main.py", "requirements.txt", ".dockerignore", *EXPORTER)
+OF_OLD_PROVISION = {"_TENSORBOARD_REGION", "_NUM_TPU_POOLS", "_NUM_OF_CHIPS"}
+OLD_DESTROY = OLD_COMMAND_LINE.keys() - OF_OLD_PROVISION - {"_JOBSET_API_VERSION", "_KUEUE_API_VERSION"}
 LOADER = """
 import sys
 from googlecloudsdk.api_lib.cloudbuild import cloudbuild_util, config
@@ -48,8 +40,7 @@ print(len(build.steps), build.timeout, build.options.automapSubstitutions, build
 
 
 def check_schema(path: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.cloudbuild", str(path)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return run_python("-m", "check_jsonschema", "--builtin-schema", "vendor.cloudbuild", path)
 
 
 def find_inputs() -> set[str]:
@@ -177,8 +168,7 @@ def run_gcloud_python(text: str, *arguments: str) -> subprocess.CompletedProcess
     """Run a text with the libraries that gcloud brings."""
     sdk = find_sdk()
     paths = f"import sys; sys.path[:0] = [{str(sdk / 'lib')!r}, {str(sdk / 'lib/third_party')!r}]\n"
-    command = [sys.executable, "-W", "ignore", "-c", paths + text, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return run_python("-W", "ignore", "-c", paths + text, *arguments)
 
 
 @pytest.mark.tool
@@ -201,14 +191,8 @@ def test_gclouds_own_loader_refuses_what_the_schema_misses(tmp_path: Path, old: 
 
 @pytest.mark.tool
 def test_what_is_uploaded_is_what_the_build_reads() -> None:
-    done = subprocess.run(
-        [str(find_sdk() / "bin/gcloud"), "meta", "list-files-for-upload", str(ROOT)],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=True,
-    )
-    files = set(done.stdout.split())
+    listing = ("meta", "list-files-for-upload", ROOT)
+    files = set(run_program(find_sdk() / "bin/gcloud", *listing, seconds=100, succeeds=True).stdout.split())
     needed: list[Any] = [*BUILD.rglob("*.sh"), *BUILD.rglob("*.py"), *BUILD.rglob("go.*")]
     needed += [*(ROOT / "shared").rglob("*.py"), *(ROOT / "exporter").rglob("*.py")]
     needed += [*(ROOT / "infra/kubernetes").rglob("*.yaml"), *(ROOT / "infra/terraform").rglob("*.tf")]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from infra.build.adopt import find_existing, list_imports, refuse_strangers
 from infra.build.check_plan import refuse_losses
 from infra.build.check_state import find_difference
-from tests.infra import build_cloud, pretended_deployment
-from tests.infra.build_scripts import BESIDE_A_CLUSTER, DESTROY, OLD_COMMAND_LINE, PROVISION, ROOT, Bench
+from tests.infra import pretended_deployment
+from tests.infra.build_scripts import BESIDE_A_CLUSTER, OLD_COMMAND_LINE, PROVISION, ROOT, Bench
 from tests.infra.terraform_text import read_configuration
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 INPUTS = {
     "PROJECT_ID": "a-project",
@@ -27,17 +24,10 @@ INPUTS = {
 }
 
 
-def cluster_resource(
-    name: str = "training", location: str = "us-east5", project: str = "a-project"
-) -> dict[str, Any]:
-    attributes = {"name": name, "location": location, "project": project}
-    return {
-        "module": "module.environment",
-        "mode": "managed",
-        "type": "google_container_cluster",
-        "name": "this",
-        "instances": [{"attributes": attributes}],
-    }
+def cluster_resource(**attributes: str) -> dict[str, Any]:
+    named = {"name": "training", "location": "us-east5", "project": "a-project"} | attributes
+    kind = {"mode": "managed", "module": "module.environment", "type": "google_container_cluster", "name": "this"}
+    return kind | {"instances": [{"attributes": named}]}
 
 
 def served(key: str, name: str) -> dict[str, Any]:
@@ -75,7 +65,7 @@ def test_the_state_of_the_same_cluster_and_an_empty_one_fit() -> None:
     ("state", "inputs", "said"),
     [
         (
-            {"resources": [cluster_resource("first")]},
+            {"resources": [cluster_resource(name="first")]},
             {},
             "clusters/first, and the inputs name projects/a-project/locations/us-east5/clusters/training",
         ),
@@ -201,21 +191,12 @@ def test_only_what_exists_already_is_taken_over() -> None:
     account = 'module.provisioner.google_service_account.this["build"]'
     role = 'module.provisioner.google_project_iam_custom_role.node_pools["p"]'
     changes = [
-        {
-            "address": network,
-            "type": "google_compute_network",
-            "change": {"after": {"project": "p", "name": "training", "mtu": 1460}},
-        },
-        {
-            "address": account,
-            "type": "google_service_account",
-            "change": {"after": {"project": "p", "account_id": "b"}},
-        },
-        {
-            "address": role,
-            "type": "google_project_iam_custom_role",
-            "change": {"after": {"project": "p", "role_id": "r"}},
-        },
+        {"address": address, "type": address.split(".")[2], "change": {"after": {"project": "p"} | after}}
+        for address, after in (
+            (network, {"name": "training", "mtu": 1460}),
+            (account, {"account_id": "b"}),
+            (role, {"role_id": "r"}),
+        )
     ]
 
     assert find_existing(ERRORS) == [network, account, role]
@@ -283,20 +264,18 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return bench
 
 
-def run(bench: Bench, script: str, **values: str) -> tuple[int, str, list[str]]:
-    build_cloud.change(bench.world, calls=[])
-    build_file = DESTROY if script.startswith("destroy") else PROVISION
+def run(bench: Bench, script: str, *, code: int = 0, **values: str) -> tuple[str, list[str]]:
+    """Run a script, which must end so; return its words, and the programs that it called."""
+    bench.change(calls=[])
     given = {f"_{name}": value for name, value in values.items()}
-    done = bench.run(script, bench.environ(build_file, OLD_COMMAND_LINE | given))
-    calls = [" ".join(call[:3]) for call in build_cloud.read(bench.world)["calls"]]
-    return done.returncode, done.stdout + done.stderr, calls
+    done = bench.step(script, OLD_COMMAND_LINE | given, code=code)
+    return done.stdout + done.stderr, [" ".join(call[:3]) for call in bench.calls]
 
 
 @pytest.mark.parametrize("script", ["provision-07-terraform.sh", "terraform-init.sh"])
 def test_a_second_cluster_name_is_refused_before_anything_is_planned(environment: Bench, script: str) -> None:
-    code, said, calls = run(environment, script, CLUSTER_NAME="second")
+    said, calls = run(environment, script, code=1, CLUSTER_NAME="second")
 
-    assert code == 1
     assert (
         "clusters/tpu-cluster, and the inputs name projects/a-project/locations/us-east5/clusters/second" in said
     )
@@ -304,12 +283,11 @@ def test_a_second_cluster_name_is_refused_before_anything_is_planned(environment
 
 
 @pytest.mark.parametrize("deployed", [True, False])
-def test_every_build_keeps_to_the_lock_file_of_the_provider(tmp_path: Path, deployed: bool) -> None:
-    bench = Bench.make(tmp_path)
+def test_every_build_keeps_to_the_lock_file_of_the_provider(bench: Bench, deployed: bool) -> None:
     if deployed:
         bench.run_all(PROVISION, OLD_COMMAND_LINE)
     bench.run_all(PROVISION, OLD_COMMAND_LINE | {"_PLAN_ONLY": "true"})
-    inits = [call for call in build_cloud.read(bench.world)["calls"] if call[0] == "terraform" and "init" in call]
+    inits = [call for call in bench.calls if call[0] == "terraform" and "init" in call]
 
     assert len(inits) == (2 if deployed else 1)
     assert all("-lockfile=readonly" in call for call in inits)
@@ -317,52 +295,48 @@ def test_every_build_keeps_to_the_lock_file_of_the_provider(tmp_path: Path, depl
 
 @pytest.mark.parametrize("substitutions", [OLD_COMMAND_LINE, BESIDE_A_CLUSTER], ids=["environment", "beside"])
 @pytest.mark.parametrize("deployed", [True, False])
-def test_a_plan_only_build_changes_nothing(tmp_path: Path, substitutions: dict[str, str], deployed: bool) -> None:
-    bench = Bench.make(tmp_path)
+def test_a_plan_only_build_changes_nothing(bench: Bench, substitutions: dict[str, str], deployed: bool) -> None:
     if deployed:
         bench.run_all(PROVISION, substitutions)
-    before = build_cloud.state_of(bench.world)
-    build_cloud.change(bench.world, calls=[])
+    before = bench.state
+    bench.change(calls=[])
     said = "".join(bench.run_all(PROVISION, substitutions | {"_PLAN_ONLY": "true"}))
 
-    after = build_cloud.state_of(bench.world)
+    after = bench.state
     assert after | {"state_object": ""} == before | {"state_object": ""}
     assert said.count("Only planned: ") == 8
-    assert sum("plan" in call for call in build_cloud.read(bench.world)["calls"]) == 1
+    assert sum("plan" in call for call in bench.calls) == 1
 
 
 def test_the_destroy_build_refuses_to_be_a_plan(environment: Bench) -> None:
-    code, said, calls = run(environment, "destroy-01-workloads.sh", PLAN_ONLY="true")
+    said, calls = run(environment, "destroy-01-workloads.sh", code=1, PLAN_ONLY="true")
 
-    assert (code, calls) == (1, [])
+    assert calls == []
     assert "PLAN_ONLY" in said
 
 
 @pytest.mark.parametrize("delete", ["false", "true"])
 def test_destroy_keeps_the_checkpoints_and_the_users_images_unless_they_are_named(
-    tmp_path: Path, delete: str
+    bench: Bench, delete: str
 ) -> None:
-    bench = Bench.make(tmp_path)
     bench.run_all(PROVISION, OLD_COMMAND_LINE | {"_IMAGE_REPOSITORY": "training"})
     for script in ("check-inputs.sh", "terraform-init.sh"):
-        assert run(bench, script)[0] == 0
-    code, said, _ = run(bench, "destroy-05-terraform.sh", DELETE_ARTIFACTS=delete)
-    calls = [" ".join(call) for call in build_cloud.read(bench.world)["calls"]]
+        run(bench, script)
+    said, _ = run(bench, "destroy-05-terraform.sh", DELETE_ARTIFACTS=delete)
+    calls = [" ".join(call) for call in bench.calls]
 
-    assert code == 0
     kept = [call for call in calls if f"state rm -lock-timeout=5m {pretended_deployment.ARTIFACTS}" in call]
     assert bool(kept) == ("Kept: gs://training-artifacts" in said) == (delete == "false")
     kept = [call for call in calls if f"state rm -lock-timeout=5m {pretended_deployment.IMAGES}" in call]
     assert bool(kept) == ("Kept: the repository of the users' images" in said) == (delete == "false")
-    assert pretended_deployment.CLUSTER in build_cloud.read(bench.world)["unprotected"]
-    assert (pretended_deployment.ARTIFACTS in build_cloud.read(bench.world)["unprotected"]) == (delete == "true")
+    assert pretended_deployment.CLUSTER in bench.world["unprotected"]
+    assert (pretended_deployment.ARTIFACTS in bench.world["unprotected"]) == (delete == "true")
 
 
-def test_what_destroy_kept_is_imported_by_the_plan(tmp_path: Path) -> None:
-    bench = Bench.make(tmp_path)
+def test_what_destroy_kept_is_imported_by_the_plan(bench: Bench) -> None:
     given = OLD_COMMAND_LINE | {"_IMAGE_REPOSITORY": "training"}
     held = {"gs://training-artifacts": {"versioned": False, "objects": ["checkpoint"]}}
-    build_cloud.change(bench.world, buckets=held, repositories=["a-project/training"])
+    bench.change(buckets=held, repositories=["a-project/training"])
     said = "".join(bench.run_all(PROVISION, given))
 
     adopted = (bench.folder / "build/roots/complete/adopted.tf").read_text()
@@ -382,17 +356,15 @@ def test_what_destroy_kept_is_imported_by_the_plan(tmp_path: Path) -> None:
     ],
 )
 def test_a_bucket_of_others_stops_the_build_before_anything_is_made(
-    tmp_path: Path, answer: str, complaint: str
+    bench: Bench, answer: str, complaint: str
 ) -> None:
-    bench = Bench.make(tmp_path)
     for script in ("provision-02-state-bucket.sh", "provision-03-functions.sh"):
-        assert run(bench, script)[0] == 0
-    _, _, calls = run(bench, "provision-07-terraform.sh", PLAN_ONLY="true")
+        run(bench, script)
+    _, calls = run(bench, "provision-07-terraform.sh", PLAN_ONLY="true")
     place = next(index for index, call in enumerate(calls) if call == "gcloud storage buckets") + 1
     place += calls[place:].index("gcloud storage buckets") + 1
-    build_cloud.change(bench.world, fail_at=place, fail_text=answer)
-    code, said, calls = run(bench, "provision-07-terraform.sh", PLAN_ONLY="true")
+    bench.change(fail_at=place, fail_text=answer)
+    said, calls = run(bench, "provision-07-terraform.sh", code=1 if complaint else 0, PLAN_ONLY="true")
 
-    assert code == (1 if complaint else 0)
     assert ("gs://training-artifacts " + complaint in said) == bool(complaint)
     assert any(" plan" in call for call in calls) == (not complaint)

@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.infra import build_cloud, pretended_deployment
 from tests.infra.build_scripts import BUILD, DESTROY, OLD_COMMAND_LINE, PROVISION, Bench
+from tests.program_runs import run_python
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
 
-def run(bench: Bench, script: str, **substitutions: str) -> str:
-    done = bench.run(script, bench.environ(DESTROY, OLD_COMMAND_LINE | substitutions))
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def test_a_protection_that_cannot_be_lifted_stops_the_build_before_it_deletes_anything(tmp_path: Path) -> None:
-    bench = Bench.make(tmp_path)
+def test_a_protection_that_cannot_be_lifted_stops_the_build_before_it_deletes_anything(bench: Bench) -> None:
     bench.run_all(PROVISION, OLD_COMMAND_LINE)
-    run(bench, "terraform-init.sh")
-    build_cloud.change(bench.world, calls=[], fail_at=3, fail_text="Error: Failed to write state")
-    done = bench.run("destroy-05-terraform.sh", bench.environ(DESTROY, OLD_COMMAND_LINE))
+    bench.step("terraform-init.sh", OLD_COMMAND_LINE)
+    bench.change(calls=[], fail_at=3, fail_text="Error: Failed to write state")
+    done = bench.step("destroy-05-terraform.sh", OLD_COMMAND_LINE, code=1)
 
-    assert done.returncode == 1
     assert f"the protection of {pretended_deployment.CLUSTER} cannot be lifted in the state" in done.stderr
-    verbs = [call[2:4] for call in build_cloud.read(bench.world)["calls"] if call[0] == "terraform"]
+    verbs = [call[2:4] for call in bench.calls if call[0] == "terraform"]
     assert [verb[:1] if verb[0] != "state" else verb for verb in verbs] == [
         ["state", "list"],
         ["state", "pull"],
@@ -49,12 +41,9 @@ def test_a_protection_is_lifted_in_the_state_which_gets_a_higher_serial() -> Non
         resource("google_storage_bucket", force_destroy=False),
     ]
     state = {"serial": 7, "lineage": "l", "resources": given}
-    program = [sys.executable, str(BUILD / "unprotect.py")]
 
     def lift(*addresses: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*program, *addresses], input=json.dumps(state), capture_output=True, text=True, check=False
-        )
+        return run_python(BUILD / "unprotect.py", *addresses, input=json.dumps(state))
 
     wanted = [
         resource("google_container_cluster", deletion_protection=False),
@@ -70,8 +59,7 @@ def test_a_protection_is_lifted_in_the_state_which_gets_a_higher_serial() -> Non
 
 
 @pytest.mark.parametrize("delete_state", ["false", "true"])
-def test_a_later_run_says_how_to_delete_what_an_earlier_one_kept(tmp_path: Path, delete_state: str) -> None:
-    bench = Bench.make(tmp_path)
+def test_a_later_run_says_how_to_delete_what_an_earlier_one_kept(bench: Bench, delete_state: str) -> None:
     given = OLD_COMMAND_LINE | {"_IMAGE_REPOSITORY": "training"}
     bench.run_all(PROVISION, given)
     first = "".join(bench.run_all(DESTROY, given | {"_DELETE_STATE": delete_state}))
@@ -86,16 +74,15 @@ def test_a_later_run_says_how_to_delete_what_an_earlier_one_kept(tmp_path: Path,
         assert f"is not in the state. If an earlier run kept it: {command}" in later
 
 
-def test_destroy_deletes_a_full_bucket_also_without_a_cluster(tmp_path: Path) -> None:
-    bench = Bench.make(tmp_path)
+def test_destroy_deletes_a_full_bucket_also_without_a_cluster(bench: Bench) -> None:
     bench.run_all(PROVISION, OLD_COMMAND_LINE)
-    run(bench, "terraform-init.sh")
-    left = build_cloud.read(bench.world)["terraform"]
+    bench.step("terraform-init.sh", OLD_COMMAND_LINE)
+    left = bench.world["terraform"]
     left["resources"].remove(pretended_deployment.CLUSTER)
-    build_cloud.change(bench.world, terraform=left)
+    bench.change(terraform=left)
 
-    run(bench, "destroy-05-terraform.sh", _DELETE_ARTIFACTS="true")
-    assert build_cloud.read(bench.world)["unprotected"] == [pretended_deployment.ARTIFACTS]
+    bench.step("destroy-05-terraform.sh", OLD_COMMAND_LINE | {"_DELETE_ARTIFACTS": "true"})
+    assert bench.world["unprotected"] == [pretended_deployment.ARTIFACTS]
 
 
 MARK = "tpu-environment/unfinished-build"
@@ -105,59 +92,57 @@ Error: googleapi: Error 409: Topic already exists
 """
 
 
-def apply(bench: Bench, *errors: str) -> subprocess.CompletedProcess[str]:
+def apply(bench: Bench, *errors: str, code: int = 1) -> subprocess.CompletedProcess[str]:
     """Run Terraform's script, whose applies fail with these errors in turn."""
-    build_cloud.change(bench.world, apply_fails=list(errors), calls=[])
+    bench.change(apply_fails=list(errors), calls=[])
     for script in ("provision-02-state-bucket.sh", "provision-03-functions.sh"):
-        run(bench, script)
-    return bench.run("provision-07-terraform.sh", bench.environ(PROVISION, OLD_COMMAND_LINE))
+        bench.step(script, OLD_COMMAND_LINE)
+    return bench.step("provision-07-terraform.sh", OLD_COMMAND_LINE, code=code)
 
 
 def is_marked(bench: Bench) -> bool:
-    return MARK in build_cloud.read(bench.world)["buckets"]["gs://old-state-bucket"]["objects"]
+    return MARK in bench.world["buckets"]["gs://old-state-bucket"]["objects"]
 
 
 def destroy(bench: Bench, **substitutions: str) -> subprocess.CompletedProcess[str]:
-    run(bench, "terraform-init.sh")
+    bench.step("terraform-init.sh", OLD_COMMAND_LINE)
     environ = bench.environ(DESTROY, OLD_COMMAND_LINE | substitutions)
     return bench.run("destroy-01-workloads.sh", environ | {"PYTHON": "pools"})
 
 
-def test_destroy_refuses_after_a_killed_build_until_a_build_has_ended(tmp_path: Path) -> None:
-    bench = Bench.make(tmp_path)
-    assert apply(bench, build_cloud.KILLED).returncode == 1
+def test_destroy_refuses_after_a_killed_build_until_a_build_has_ended(bench: Bench) -> None:
+    apply(bench, build_cloud.KILLED)
     refused = destroy(bench)
     assert refused.returncode == 1
     assert "the last provision build was killed, or still runs" in refused.stderr
     assert "Run the provision build again, then this build" in refused.stderr
     assert destroy(bench, _FORCE="true").returncode == 0
-    run(bench, "destroy-05-terraform.sh", _FORCE="true")
+    bench.step("destroy-05-terraform.sh", OLD_COMMAND_LINE | {"_FORCE": "true"})
     assert not is_marked(bench), "its time would block the custom roles of the next deployment"
 
-    assert apply(bench, build_cloud.KILLED).returncode == 1
+    apply(bench, build_cloud.KILLED)
     # This one fails by itself, so what the killed one made may still be missing in the state.
-    assert apply(bench, "Error: Quota exceeded").returncode == 1
+    apply(bench, "Error: Quota exceeded")
     assert is_marked(bench)
-    assert apply(bench).returncode == 0
+    apply(bench, code=0)
     assert not is_marked(bench)
     assert destroy(bench).returncode == 0
 
 
-def test_the_next_build_gives_the_custom_roles_the_time_of_the_killed_one(tmp_path: Path) -> None:
+def test_the_next_build_gives_the_custom_roles_the_time_of_the_killed_one(bench: Bench) -> None:
     """Their IDs have it, so that the roles are found and no grant of another role stays."""
-    bench = Bench.make(tmp_path)
-    assert apply(bench, build_cloud.KILLED).returncode == 1
+    apply(bench, build_cloud.KILLED)
     (killed_at,) = find_times(bench)
-    (bench.world.with_name("objects") / MARK.replace("/", "_")).write_text("20260102030405\n")
-    assert apply(bench).returncode == 0
+    (bench.world_file.with_name("objects") / MARK.replace("/", "_")).write_text("20260102030405\n")
+    apply(bench, code=0)
     assert find_times(bench) == {"20260102030405"}
-    assert apply(bench).returncode == 0
+    apply(bench, code=0)
     assert min(find_times(bench)) >= killed_at, "the time of this build"
 
 
 def find_times(bench: Bench) -> set[str]:
     """Return the times that the plans were made with."""
-    words = [word for call in build_cloud.read(bench.world)["calls"] if "plan" in call for word in call]
+    words = [word for call in bench.calls if "plan" in call for word in call]
     return {word.removeprefix("-var=deployed_at=") for word in words if word.startswith("-var=deployed_at=")}
 
 
@@ -169,34 +154,28 @@ def find_times(bench: Bench) -> set[str]:
         ("Two interrupts received. Exiting immediately. Note that data loss may have occurred.", True),
     ],
 )
-def test_a_build_that_fails_by_itself_can_be_destroyed_at_once(tmp_path: Path, error: str, marked: bool) -> None:
-    bench = Bench.make(tmp_path)
-    assert apply(bench, error).returncode == 1
+def test_a_build_that_fails_by_itself_can_be_destroyed_at_once(bench: Bench, error: str, marked: bool) -> None:
+    apply(bench, error)
     assert is_marked(bench) == marked
 
 
-def test_destroy_deletes_the_state_of_no_deployment_below_its_own_folder(tmp_path: Path) -> None:
-    bench = Bench.make(tmp_path)
+def test_destroy_deletes_the_state_of_no_deployment_below_its_own_folder(bench: Bench) -> None:
     bench.run_all(PROVISION, OLD_COMMAND_LINE)
-    buckets = build_cloud.read(bench.world)["buckets"]
-    below = [
-        "second/default.tfstate",
-        "second/functions/functions-0123456789abcdef.zip",
-        "functions/default.tfstate",
-    ]
-    others = sorted(f"tpu-environment/{name}" for name in below)
+    buckets = bench.world["buckets"]
+    packed = "second/functions/functions-0123456789abcdef.zip"
+    below = ("functions/default.tfstate", "second/default.tfstate", packed)
+    others = [f"tpu-environment/{name}" for name in below]
     buckets["gs://old-state-bucket"]["objects"] += others
-    build_cloud.change(bench.world, buckets=buckets)
+    bench.change(buckets=buckets)
     said = "".join(bench.run_all(DESTROY, OLD_COMMAND_LINE | {"_DELETE_STATE": "true"}))
 
-    assert build_cloud.read(bench.world)["buckets"]["gs://old-state-bucket"]["objects"] == others
+    assert bench.world["buckets"]["gs://old-state-bucket"]["objects"] == others
     assert "Kept: gs://old-state-bucket, which contains other objects" in said
 
 
 def test_waits_for_a_grant_use_up_no_import_and_the_true_cause_is_told(tmp_path: Path) -> None:
     denied = "Error: googleapi: Error 403: Permission 'x' denied"
     done = apply(Bench.make(tmp_path), *[EXISTS] * 8, *[denied] * 7)
-    assert done.returncode == 1
     assert done.stdout.count("A killed build created these resources, so this build imports them") == 8
     assert "wait 6 of 6" in done.stdout
     assert "Terraform failed; correct what it says above" in done.stderr

@@ -8,9 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +19,12 @@ from demo.stack.commands import StackSettings
 from demo.stack.layout import CLUSTER_PATH
 from demo.stack.local_subscriptions import subscription_path
 from demo.stack.stack import Stack
+from standins.controlplane.tests.controlplane_worlds import wait_for
+from tests.program_runs import run_python
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import subprocess
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEED = 120.0
@@ -53,13 +53,6 @@ def list_pools(stack: Stack) -> list[dict[str, Any]]:
     return found
 
 
-def wait_until(true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not true():
-        assert time.monotonic() < deadline, f"not within {SECONDS_MAX} s: {what}"
-        time.sleep(0.1)
-
-
 def count_running_pods(stack: Stack) -> int:
     pods = httpx.get(f"{stack.addresses.kubernetes}/api/v1/namespaces/default/pods").raise_for_status().json()
     return sum(each["status"].get("phase") == "Running" for each in pods["items"])
@@ -68,15 +61,13 @@ def count_running_pods(stack: Stack) -> int:
 def remove_pools(stack: Stack, outputs: Path, *options: str) -> subprocess.CompletedProcess[str]:
     state = outputs.with_name("state.json")
     state.write_text("{}")
-    program = str(ROOT / "infra/build/remove_pools.py")
-    command = [sys.executable, program, f"--outputs={outputs}", f"--state={state}", *options]
+    files = (f"--outputs={outputs}", f"--state={state}")
     environ = {
         "TPU_PROVISIONER_CREDENTIALS": "anonymous",
         "TPU_PROVISIONER_GKE_ENDPOINT": stack.addresses.gke_rest,
     }
-    return subprocess.run(
-        command, env=os.environ | environ, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
-    )
+    program = ROOT / "infra/build/remove_pools.py"
+    return run_python(program, *files, *options, env=os.environ | environ, seconds=SECONDS_MAX)
 
 
 @pytest.mark.slow
@@ -88,7 +79,7 @@ def test_a_working_slice_is_refused_then_forced_away_and_nothing_makes_it_again(
     outputs.write_text(json.dumps({"clusters": {"value": served}}))
     jobsets = f"{stack.addresses.kubernetes}/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
     httpx.post(jobsets, json=first_slice()).raise_for_status()
-    wait_until(lambda: count_running_pods(stack) == 4, "four running pods")
+    wait_for("four running pods", lambda: count_running_pods(stack) == 4, seconds=SECONDS_MAX)
 
     refused = remove_pools(stack, outputs, "--check")
     assert refused.returncode == 1

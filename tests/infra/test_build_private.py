@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from infra.build.render_variables import render_variables
-from tests.infra import build_cloud
-from tests.infra.build_scripts import BESIDE_A_CLUSTER, OLD_COMMAND_LINE, Bench
+from tests.infra.build_scripts import BESIDE_A_CLUSTER, DEPLOYMENT, OLD_COMMAND_LINE, Bench, by_name
 from tests.infra.terraform_cli import ROOT
 from tests.infra.terraform_text import read_configuration
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEY = "projects/keys/locations/us-east5/keyRings/r/cryptoKeys/training"
 SERVICES_KEY = "projects/keys/locations/us-central1/keyRings/r/cryptoKeys/services"
@@ -38,7 +34,6 @@ EVERYTHING = {
 }
 
 
-PLACE = {"PROJECT_ID": "a-project", "BUILD_FOLDER": "/b", "NAME": "tpu-provisioner", "MODE": "active"}
 PRIVATE = {
     "_CONTROL_PLANE_ACCESS": "private",
     "_PRIVATE_NODES": "true",
@@ -49,10 +44,6 @@ PRIVATE = {
     "_SERVICES_KMS_KEY": "projects/keys/locations/us-east5/keyRings/r/cryptoKeys/s",
     "_NETWORK_PROJECT": "host-project",
 }
-
-
-def inputs_of(substitutions: dict[str, str]) -> dict[str, str]:
-    return {name.removeprefix("_"): value for name, value in substitutions.items()} | PLACE
 
 
 @pytest.mark.parametrize(
@@ -77,7 +68,8 @@ def inputs_of(substitutions: dict[str, str]) -> dict[str, str]:
 def test_what_is_private_becomes_variables_that_the_root_has(
     root: str, given: dict[str, str], own: dict[str, Any]
 ) -> None:
-    before, values = render_variables(inputs_of(given), {}), render_variables(inputs_of(given | PRIVATE), {})
+    before = render_variables(by_name(given) | DEPLOYMENT, {})
+    values = render_variables(by_name(given | PRIVATE) | DEPLOYMENT, {})
     added = {name: value for name, value in values.items() if name not in before or name in own}
 
     assert added == own | {
@@ -95,50 +87,43 @@ def test_what_is_private_becomes_variables_that_the_root_has(
         assert "endpoint" not in before["clusters"]["main"]
 
 
-def grant(folder: Path, inputs: dict[str, str]) -> list[list[str]]:
-    """Run the script on a pretended cloud and return its calls."""
-    bench = Bench.make(folder)
-    done = bench.run("private-grants.sh", inputs)
+def grant(bench: Bench, **inputs: str) -> None:
+    """Run the script on a pretended cloud."""
+    done = bench.run("private-grants.sh", {"PROJECT_ID": "home-project"} | inputs)
     assert done.returncode == 0, done.stderr
-    calls: list[list[str]] = build_cloud.read(bench.world)["calls"]
-    return calls
 
 
-def read_grants(calls: list[list[str]]) -> list[tuple[str, str, str]]:
+def read_grants(bench: Bench) -> list[tuple[str, str, str]]:
     """Return account, role and object of each grant, in the page's words."""
     found = []
-    for call in calls:
-        if "add-iam-policy-binding" not in call:
-            continue
-        (role,) = [word.removeprefix("--role=") for word in call if word.startswith("--role=")]
-        (member,) = [word.partition(":")[2] for word in call if word.startswith("--member=")]
-        account = member.removesuffix(".gserviceaccount.com").removesuffix(".iam")
+    for member, role, where in bench.grants:
+        account = member.partition(":")[2].removesuffix(".gserviceaccount.com").removesuffix(".iam")
         account = account.replace("123456789", "NUMBER").replace("tpu-provisioner-deployer", "NAME-deployer")
-        place = PLACES[call[call.index("add-iam-policy-binding") + 1]]
-        found.append((account.replace("@home-project", "@PROJECT"), role, place))
+        found.append((account.replace("@home-project", "@PROJECT"), role, PLACES[where]))
     return found
 
 
-def test_the_page_lists_what_the_script_grants(tmp_path: Path) -> None:
+def test_the_page_lists_what_the_script_grants(bench: Bench) -> None:
     section = (ROOT / "docs/rights.md").read_text().split("## Google's own accounts")[1]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
     said = [(row[0].strip(" `"), row[1].strip(" `"), row[2].strip(" `")) for row in rows]
-    granted = read_grants(grant(tmp_path, EVERYTHING))
+    grant(bench, **EVERYTHING)
 
-    assert sorted(granted) == sorted(said)
+    assert sorted(read_grants(bench)) == sorted(said)
 
 
-def test_services_that_were_never_used_get_their_accounts_before_the_grant(tmp_path: Path) -> None:
-    calls = [" ".join(call) for call in grant(tmp_path, {"PROJECT_ID": "home-project", "SERVICES_KMS_KEY": KEY})]
+def test_services_that_were_never_used_get_their_accounts_before_the_grant(bench: Bench) -> None:
+    grant(bench, SERVICES_KMS_KEY=KEY)
+    calls = [" ".join(call) for call in bench.calls]
 
     for service in ("pubsub", "cloudfunctions", "run", "eventarc", "artifactregistry"):
         assert any(f"services identity create --service={service}.googleapis.com" in call for call in calls)
     assert any("storage service-agent" in call for call in calls)
 
 
-def test_one_region_needs_one_key(tmp_path: Path) -> None:
-    one = {"PROJECT_ID": "home-project", "REGION": "us-east5", "KMS_KEY": KEY}
-    granted = {account for account, _, _ in read_grants(grant(tmp_path, one))}
+def test_one_region_needs_one_key(bench: Bench) -> None:
+    grant(bench, REGION="us-east5", KMS_KEY=KEY)
+    granted = {account for account, _, _ in read_grants(bench)}
 
     assert "service-NUMBER@container-engine-robot" in granted
     assert "service-NUMBER@gcp-sa-pubsub" in granted
@@ -154,10 +139,9 @@ def test_one_region_needs_one_key(tmp_path: Path) -> None:
         ({"NETWORK_PROJECT": "host-project", "REGION": "us-east5"}, "SUBNET_NAME: is required"),
     ],
 )
-def test_what_is_missing_or_wrong_is_told(tmp_path: Path, inputs: dict[str, str], complaint: str) -> None:
-    bench = Bench.make(tmp_path)
+def test_what_is_missing_or_wrong_is_told(bench: Bench, inputs: dict[str, str], complaint: str) -> None:
     done = bench.run("private-grants.sh", {"PROJECT_ID": "home-project"} | inputs)
 
     assert done.returncode == 1
     assert complaint in done.stderr
-    assert not any("add-iam-policy-binding" in call for call in build_cloud.read(bench.world)["calls"])
+    assert bench.grants == []

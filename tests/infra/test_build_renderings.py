@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,13 +26,13 @@ from infra.build.smoke_event import render as render_event
 from infra.build.third_party.versions import PRODUCTS, choose_version, list_versions
 from shared.core import labels
 from shared.core.messages import parse_message
-from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, OLD_COMMAND_LINE, ROOT
+from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, DEPLOYMENT, OLD_COMMAND_LINE, ROOT, by_name
 from tests.infra.terraform_text import read_configuration
+from tests.program_runs import run_python
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-PLACE = {"PROJECT_ID": "a-project", "BUILD_FOLDER": "/b", "NAME": "tpu-provisioner", "MODE": "active"}
 CLUSTER = "projects/a-project/locations/us-east5/clusters/alpha"
 FUNCTIONS = ("provision", "collect", "settle", "sweep")
 ACCOUNTS = {each: f"n-{each}@a-project.iam.gserviceaccount.com" for each in FUNCTIONS}
@@ -48,7 +46,7 @@ IMAGE = "us-east5-docker.pkg.dev/a-project/r/exporter"
 
 
 def inputs(substitutions: dict[str, str]) -> dict[str, str]:
-    return {name.removeprefix("_"): value for name, value in substitutions.items()} | PLACE
+    return by_name(substitutions) | DEPLOYMENT
 
 
 def wrapped(outputs: dict[str, Any]) -> dict[str, Any]:
@@ -90,30 +88,22 @@ def test_the_services_may_have_a_region_of_their_own() -> None:
     assert (values["region"], values["clusters"]["main"]["location"]) == ("us-central1", "us-east5")
 
 
+CHANNEL, RUNBOOK = "a notification channel, so", "the address of the runbook"
+DEFAULT_LIMIT, NO_LIMIT = "a limit on chips, so this", "a limit on chips, so only"
+
+
 @pytest.mark.parametrize(
     ("given", "more", "missed"),
     [
-        ({}, {}, ["a limit on chips, so this", "a notification channel, so", "the address of the runbook"]),
-        ({"_LIMIT_CHIPS": "64"}, {}, ["a notification channel, so", "the address of the runbook"]),
-        ({"_LIMIT_CHIPS": "256"}, {}, ["a notification channel, so", "the address of the runbook"]),
-        (
-            {"_LIMIT_CHIPS": "0"},
-            {},
-            ["a limit on chips, so only", "a notification channel, so", "the address of the runbook"],
-        ),
-        ({}, {"settings": {"limit_chips": "256"}}, ["a notification channel, so", "the address of the runbook"]),
-        (
-            {},
-            {"settings": {"limit_chips": 0}},
-            ["a limit on chips, so only", "a notification channel, so", "the address of the"],
-        ),
-        ({}, {"settings": {"limit_slices": "4"}}, ["a notification channel, so", "the address of the runbook"]),
-        (
-            {},
-            {"notification_channels": ["projects/p/notificationChannels/1"]},
-            ["a limit on chips, so this", "the address of the"],
-        ),
-        ({"_ALERT_EMAIL": "a@b.io", "_RUNBOOK_URL": "https://b.io/runbook.md"}, {}, ["a limit on chips, so this"]),
+        ({}, {}, [DEFAULT_LIMIT, CHANNEL, RUNBOOK]),
+        ({"_LIMIT_CHIPS": "64"}, {}, [CHANNEL, RUNBOOK]),
+        ({"_LIMIT_CHIPS": "256"}, {}, [CHANNEL, RUNBOOK]),
+        ({"_LIMIT_CHIPS": "0"}, {}, [NO_LIMIT, CHANNEL, RUNBOOK]),
+        ({}, {"settings": {"limit_chips": "256"}}, [CHANNEL, RUNBOOK]),
+        ({}, {"settings": {"limit_chips": 0}}, [NO_LIMIT, CHANNEL, RUNBOOK]),
+        ({}, {"settings": {"limit_slices": "4"}}, [CHANNEL, RUNBOOK]),
+        ({}, {"notification_channels": ["projects/p/notificationChannels/1"]}, [DEFAULT_LIMIT, RUNBOOK]),
+        ({"_ALERT_EMAIL": "a@b.io", "_RUNBOOK_URL": "https://b.io/runbook.md"}, {}, [DEFAULT_LIMIT]),
     ],
 )
 def test_what_is_not_set_and_would_be_missed_is_told(
@@ -151,8 +141,7 @@ def test_the_limit_is_a_usual_one_unless_a_person_sets_one(
 
 def test_a_quota_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
     given = inputs(OLD_COMMAND_LINE | {"_QUOTAS": "v6e-16"}) | {"PATH": os.environ["PATH"]}
-    command = [sys.executable, str(BUILD / "render_variables.py"), "--output", str(tmp_path / "values.json")]
-    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60, check=False)
+    done = run_python(BUILD / "render_variables.py", "--output", tmp_path / "values.json", env=given)
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error: QUOTAS: must be TPU types with numbers of chips (got 'v6e-16')")
@@ -210,15 +199,7 @@ def test_clusters_are_listed_by_their_parts() -> None:
 
 
 def test_the_outputs_that_the_scripts_read_are_those_that_both_roots_have() -> None:
-    read = {
-        "clusters",
-        "topics",
-        "subscriptions",
-        "scheduler_job",
-        "rbac_users",
-        "accounts",
-        "exporter_principals",
-    }
+    read = {"topics", "subscriptions", "scheduler_job", *OUTPUTS}
     for root, more in (("complete", {"workload", "cluster_id", "bucket_url"}), ("provisioner", set())):
         names = {each.name for each in read_configuration(ROOT / f"infra/terraform/{root}").of("output")}
         assert read | more <= names
@@ -274,16 +255,11 @@ def test_the_queue_has_quotas_of_several_slices_and_serves_several_namespaces() 
     objects = render_queue(read_quotas(given), ["training", "research"])
     (queue,) = [each["spec"] for each in objects if each["kind"] == "ClusterQueue"]
 
-    assert [
-        (each["name"], each["resources"][0]["nominalQuota"]) for each in queue["resourceGroups"][0]["flavors"]
-    ] == [
-        ("v5litepod-16", "32"),
-        ("v6e-16", "64"),
-        ("v4-4x4x16", "512"),
-        ("v5p-32", "0"),
-    ]
-    names = {each["metadata"]["name"] for each in objects if each["kind"] == "ResourceFlavor"}
-    assert names > {"v5litepod-16", "v6e-16", "v4-4x4x16", "v5p-32"}
+    flavors = queue["resourceGroups"][0]["flavors"]
+    quotas = {each["name"]: each["resources"][0]["nominalQuota"] for each in flavors}
+    assert quotas == {"v5litepod-16": "32", "v6e-16": "64", "v4-4x4x16": "512", "v5p-32": "0"}
+    assert [each["name"] for each in flavors] == list(quotas)
+    assert {each["metadata"]["name"] for each in objects if each["kind"] == "ResourceFlavor"} > quotas.keys()
     (matched,) = queue["namespaceSelector"]["matchExpressions"]
     assert matched == {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["training", "research"]}
     queues = [each["metadata"] for each in objects if each["kind"] == "LocalQueue"]
@@ -324,20 +300,15 @@ def test_the_namespace_has_its_account_and_five_priorities() -> None:
 
 def test_every_namespace_has_the_account_and_priorities_are_there_once() -> None:
     environment = read_environment(wrapped({"bucket_url": "gs://b", "tensorboard": "", "other": 1}))
-    objects = render_namespaces(["training", "research"], "cloud-tpu-sa", "", environment)
+    both = ["training", "research"]
+    objects = render_namespaces(both, "cloud-tpu-sa", "", environment)
 
     accounts = [each["metadata"] for each in objects if each["kind"] == "ServiceAccount"]
-    assert [(each["namespace"], each["name"]) for each in accounts] == [
-        ("training", "cloud-tpu-sa"),
-        ("research", "cloud-tpu-sa"),
-    ]
-    assert [each["metadata"]["name"] for each in objects if each["kind"] == "Namespace"] == [
-        "training",
-        "research",
-    ]
+    assert [(each["name"], each["namespace"]) for each in accounts] == [("cloud-tpu-sa", each) for each in both]
+    assert [each["metadata"]["name"] for each in objects if each["kind"] == "Namespace"] == both
     assert sum(each["kind"] == "PriorityClass" for each in objects) == len(PRIORITIES)
     settings = [each for each in objects if each["kind"] == "ConfigMap"]
-    assert [each["metadata"]["namespace"] for each in settings] == ["training", "research"]
+    assert [each["metadata"]["namespace"] for each in settings] == both
     assert settings[0]["data"] == {"BUCKET_URL": "gs://b", "IMAGE_REPOSITORY": "", "TENSORBOARD": ""}
 
 

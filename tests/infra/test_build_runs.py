@@ -47,6 +47,18 @@ def copy_of(master: Path, folder: Path) -> Bench:
     return Bench(folder / "bench")
 
 
+@pytest.fixture
+def environment(masters: dict[str, Path], tmp_path: Path) -> Bench:
+    """A bench with a provisioned environment."""
+    return copy_of(masters["environment"], tmp_path)
+
+
+@pytest.fixture
+def beside(masters: dict[str, Path], tmp_path: Path) -> Bench:
+    """A bench with a provisioner beside a cluster."""
+    return copy_of(masters["beside"], tmp_path)
+
+
 @pytest.mark.parametrize("name", COMMAND_LINES)
 def test_provisioning_twice_changes_nothing_and_destroying_leaves_nothing(
     tmp_path: Path, masters: dict[str, Path], name: str
@@ -55,26 +67,25 @@ def test_provisioning_twice_changes_nothing_and_destroying_leaves_nothing(
     first = comparable(bench)
     bench.run_all(PROVISION, substitutions)
     assert comparable(bench) == first
-    builds = [call for call in build_cloud.read(bench.world)["calls"] if call[:2] == ["docker", "build"]]
+    builds = [call for call in bench.calls if call[:2] == ["docker", "build"]]
     assert len(builds) == 1  # another build of the same source would be another digest
-    assert len(build_cloud.read(bench.world)["published"]) == 2  # the smoke test asks with a new event each time
+    assert len(bench.world["published"]) == 2  # the smoke test asks with a new event each time
 
     bench.run_all(DESTROY, substitutions | DELETE_STATE)
-    left = build_cloud.state_of(bench.world)
+    left = bench.state
     assert (left["buckets"], left["repositories"], left["terraform"]) == ({}, [], {})
     assert left["pools_removed"]
     bench.run_all(DESTROY, substitutions | DELETE_STATE)
-    assert build_cloud.state_of(bench.world) == left
+    assert bench.state == left
 
 
-def test_provisioning_an_environment_makes_what_it_should(tmp_path: Path, masters: dict[str, Path]) -> None:
-    bench = copy_of(masters["environment"], tmp_path)
-    world, folder = build_cloud.read(bench.world), bench.folder / "build"
+def test_provisioning_an_environment_makes_what_it_should(environment: Bench) -> None:
+    world, folder = environment.world, environment.folder / "build"
 
     assert world["buckets"] == {
         "gs://old-state-bucket": {
             "versioned": True,
-            "objects": ["tpu-environment/default.tfstate", f"tpu-environment/functions/{archive_of(bench)}"],
+            "objects": ["tpu-environment/default.tfstate", f"tpu-environment/functions/{archive_of(environment)}"],
         }
     }
     assert world["repositories"] == ["a-project/tpu-provisioner-images"]
@@ -93,18 +104,12 @@ def test_provisioning_an_environment_makes_what_it_should(tmp_path: Path, master
     assert "newName: registry.k8s.io/jobset/jobset\n    newTag: v0.11.1\n" in jobset
 
 
-def test_an_image_of_jobset_or_kueue_is_named_by_its_digest_if_that_is_given(
-    tmp_path: Path, masters: dict[str, Path]
-) -> None:
-    bench = copy_of(masters["environment"], tmp_path)
+def test_an_image_of_jobset_or_kueue_is_named_by_its_digest_if_that_is_given(environment: Bench) -> None:
     given = OLD_COMMAND_LINE | {"_KUEUE_DIGEST": build_cloud.DIGEST}
-    said = ""
-    for script in ("check-inputs.sh", "provision-06-fetch-queueing.sh", "provision-08-install-queueing.sh"):
-        done = bench.run(script, bench.environ(PROVISION, given))
-        assert done.returncode == 0, done.stderr
-        said += done.stdout
+    scripts = ("check-inputs.sh", "provision-06-fetch-queueing.sh", "provision-08-install-queueing.sh")
+    said = "".join(environment.step(script, given).stdout for script in scripts)
 
-    folder = bench.folder / "build/queueing"
+    folder = environment.folder / "build/queueing"
     kueue, jobset = (folder / each / "kustomization.yaml" for each in ("kueue", "jobset"))
     assert f"newName: registry.k8s.io/kueue/kueue\n    digest: {build_cloud.DIGEST}\n" in kueue.read_text()
     assert "newTag" not in kueue.read_text()
@@ -115,12 +120,11 @@ def test_an_image_of_jobset_or_kueue_is_named_by_its_digest_if_that_is_given(
 
 @pytest.mark.parametrize(("given", "flag"), [({}, "--dns-endpoint"), (PRIVATE, "--internal-ip")])
 def test_the_build_reaches_a_cluster_by_the_endpoint_that_the_functions_use(
-    tmp_path: Path, given: dict[str, str], flag: str
+    bench: Bench, given: dict[str, str], flag: str
 ) -> None:
-    bench = Bench.make(tmp_path)
     bench.run_all(PROVISION, BESIDE_A_CLUSTER | given)
     bench.run_all(DESTROY, BESIDE_A_CLUSTER | given)
-    calls = [call for call in build_cloud.read(bench.world)["calls"] if "get-credentials" in call]
+    calls = [call for call in bench.calls if "get-credentials" in call]
 
     assert len(calls) > 1
     assert all(flag in call for call in calls)
@@ -131,19 +135,18 @@ def archive_of(bench: Bench) -> str:
     return f"functions-{hashlib.sha256(content).hexdigest()[:16]}.zip"
 
 
-def test_the_functions_of_an_earlier_build_are_deployed_again(tmp_path: Path, masters: dict[str, Path]) -> None:
-    bench = copy_of(masters["beside"], tmp_path)
-    earlier, packed = archive_of(bench), bench.folder / "build/functions.zip"
+def test_the_functions_of_an_earlier_build_are_deployed_again(beside: Bench) -> None:
+    earlier, packed = archive_of(beside), beside.folder / "build/functions.zip"
     content = packed.read_bytes()
     packed.write_bytes(b"the functions of a later source")
     back = BESIDE_A_CLUSTER | {"_FUNCTIONS_ARCHIVE": earlier}
-    said = bench.run_all(PROVISION, back)
+    said = beside.run_all(PROVISION, back)
 
     assert packed.read_bytes() == content
     assert any(f"The functions are those of {earlier}, not those of this source" in each for each in said)
     assert f"_FUNCTIONS_ARCHIVE={earlier}" in said[-1]
-    bench.run_all(DESTROY, back | DELETE_STATE)
-    assert build_cloud.state_of(bench.world)["buckets"] == {}
+    beside.run_all(DESTROY, back | DELETE_STATE)
+    assert beside.state["buckets"] == {}
 
 
 @pytest.mark.parametrize(
@@ -153,32 +156,23 @@ def test_the_functions_of_an_earlier_build_are_deployed_again(tmp_path: Path, ma
         ("provision-03-functions.sh", "was changed after it was kept"),
     ],
 )
-def test_an_archive_that_is_not_the_kept_one_is_not_deployed(
-    tmp_path: Path, masters: dict[str, Path], script: str, complaint: str
-) -> None:
-    bench = copy_of(masters["beside"], tmp_path)
-    before = (bench.folder / "build/functions.zip").read_bytes()
-    (bench.folder / "build/functions-kept.zip").write_bytes(b"something else")
+def test_an_archive_that_is_not_the_kept_one_is_not_deployed(beside: Bench, script: str, complaint: str) -> None:
+    before = (beside.folder / "build/functions.zip").read_bytes()
+    (beside.folder / "build/functions-kept.zip").write_bytes(b"something else")
     absent = {"_FUNCTIONS_ARCHIVE": "functions-0123456789abcdef.zip"}
-    done = bench.run(script, bench.environ(PROVISION, BESIDE_A_CLUSTER | absent))
+    done = beside.step(script, BESIDE_A_CLUSTER | absent, code=1)
 
-    assert done.returncode == 1
     assert "FUNCTIONS_ARCHIVE: " in done.stderr
     assert complaint in done.stderr
-    assert (bench.folder / "build/functions.zip").read_bytes() == before
+    assert (beside.folder / "build/functions.zip").read_bytes() == before
 
 
-def test_the_exporters_image_is_built_again_by_flag_and_its_tags_say_source_and_day(
-    tmp_path: Path, masters: dict[str, Path]
-) -> None:
-    bench = copy_of(masters["beside"], tmp_path)
-    (plain,) = build_cloud.read(bench.world)["images"]
-    build_cloud.change(bench.world, calls=[])
-    again = BESIDE_A_CLUSTER | {"_REBUILD_EXPORTER": "true"}
-    done = bench.run("provision-05-exporter-image.sh", bench.environ(PROVISION, again))
+def test_the_exporters_image_is_built_again_by_flag_and_its_tags_say_source_and_day(beside: Bench) -> None:
+    (plain,) = beside.world["images"]
+    beside.change(calls=[])
+    beside.step("provision-05-exporter-image.sh", BESIDE_A_CLUSTER | {"_REBUILD_EXPORTER": "true"})
 
-    assert done.returncode == 0, done.stderr
-    world = build_cloud.read(bench.world)
+    world = beside.world
     (dated,) = set(world["images"]) - {plain}
     assert re.fullmatch(rf"{re.escape(plain)}-built-\d{{8}}", dated)
     (build,) = [call for call in world["calls"] if call[1] == "build"]
@@ -191,25 +185,26 @@ LIMITED = 'Error: Error setting IAM policy for project "p": googleapi: Error 403
 TOO_EARLY = "Error: Provider produced inconsistent final plan"
 
 
-def apply_again(masters: dict[str, Path], folder: Path, *errors: str) -> subprocess.CompletedProcess[str]:
+def apply_again(
+    masters: dict[str, Path], folder: Path, *errors: str, code: int = 1
+) -> subprocess.CompletedProcess[str]:
+    """Run Terraform's script, whose applies fail with these errors in turn; it must end so."""
     bench = copy_of(masters["beside"], folder)
-    build_cloud.change(bench.world, apply_fails=[f"\n{each}\n" for each in errors])
-    return bench.run("provision-07-terraform.sh", bench.environ(PROVISION, BESIDE_A_CLUSTER))
+    bench.change(apply_fails=[f"\n{each}\n" for each in errors])
+    return bench.step("provision-07-terraform.sh", BESIDE_A_CLUSTER, code=code)
 
 
 def test_what_an_update_of_the_cluster_changed_is_planned_again(tmp_path: Path, masters: dict[str, Path]) -> None:
-    done = apply_again(masters, tmp_path, TOO_EARLY)
-    assert done.returncode == 0, done.stderr
+    done = apply_again(masters, tmp_path, TOO_EARLY, code=0)
     assert "The cluster was updated, so what depends on it is planned again" in done.stdout
-    assert apply_again(masters, tmp_path / "thrice", TOO_EARLY, TOO_EARLY, TOO_EARLY).returncode == 1
+    apply_again(masters, tmp_path / "thrice", TOO_EARLY, TOO_EARLY, TOO_EARLY)
 
 
 def test_terraform_is_applied_again_until_a_new_grant_has_its_effect(
     tmp_path: Path, masters: dict[str, Path]
 ) -> None:
-    done = apply_again(masters, tmp_path, UNKNOWN, ACT_AS)
+    done = apply_again(masters, tmp_path, UNKNOWN, ACT_AS, code=0)
 
-    assert done.returncode == 0, done.stderr
     assert "may have no effect yet: wait 2 of 6" in done.stdout
     assert UNKNOWN in done.stderr
     assert ACT_AS in done.stderr
@@ -218,7 +213,6 @@ def test_terraform_is_applied_again_until_a_new_grant_has_its_effect(
 def test_a_grant_that_never_has_an_effect_ends_the_build(tmp_path: Path, masters: dict[str, Path]) -> None:
     done = apply_again(masters, tmp_path, *[ACT_AS] * 7)
 
-    assert done.returncode == 1
     assert "wait 6 of 6" in done.stdout
     assert "Terraform failed; correct what it says above" in done.stderr
     done = apply_again(masters, tmp_path / "limited", *[LIMITED] * 7)
@@ -228,20 +222,17 @@ def test_a_grant_that_never_has_an_effect_ends_the_build(tmp_path: Path, masters
 def test_an_error_that_time_does_not_mend_is_not_tried_again(tmp_path: Path, masters: dict[str, Path]) -> None:
     done = apply_again(masters, tmp_path, "Error: googleapi: Error 403: Quota 'CPUS' exceeded. Limit: 8.0")
 
-    assert done.returncode == 1
     assert "wait 1 of" not in done.stdout
 
 
 @pytest.mark.parametrize(("unanswered", "published"), [(5, 1), (6, 2), (13, 3)])
 def test_the_smoke_test_publishes_again_instead_of_waiting_out_a_pause(
-    tmp_path: Path, masters: dict[str, Path], unanswered: int, published: int
+    beside: Bench, unanswered: int, published: int
 ) -> None:
-    bench = copy_of(masters["beside"], tmp_path)
-    build_cloud.change(bench.world, unanswered=unanswered, published=[], calls=[])
-    done = bench.run("provision-10-smoke.sh", bench.environ(PROVISION, BESIDE_A_CLUSTER))
+    beside.change(unanswered=unanswered, published=[], calls=[])
+    beside.step("provision-10-smoke.sh", BESIDE_A_CLUSTER)
 
-    assert done.returncode == 0, done.stderr
-    world = build_cloud.read(bench.world)
+    world = beside.world
     assert len(world["published"]) == published
     asked = [call[3] for call in world["calls"] if call[1:3] == ["logging", "read"]]
     assert len(asked) == unanswered + 1
@@ -251,20 +242,17 @@ def test_the_smoke_test_publishes_again_instead_of_waiting_out_a_pause(
 def test_beside_a_cluster_nothing_is_made_in_it_but_the_exporter(masters: dict[str, Path]) -> None:
     bench = Bench(masters["beside"])
 
-    assert build_cloud.read(bench.world)["cluster"] == ["kubeconfig-main exporter-main.yaml"]
+    assert bench.world["cluster"] == ["kubeconfig-main exporter-main.yaml"]
     values = json.loads((bench.folder / "build/variables.tfvars.json").read_text())
     assert values["clusters"] == {
         "main": {"name": "there-already", "location": "us-east5", "project": "a-project", "zone": ""}
     }
 
 
-def test_the_destroy_build_stops_makers_before_it_removes_pools_and_terraform_comes_after(
-    tmp_path: Path, masters: dict[str, Path]
-) -> None:
-    bench = copy_of(masters["beside"], tmp_path)
-    before = len(build_cloud.read(bench.world)["calls"])
-    bench.run_all(DESTROY, BESIDE_A_CLUSTER)
-    calls = [" ".join(call) for call in build_cloud.read(bench.world)["calls"][before:]]
+def test_the_destroy_build_stops_makers_before_it_removes_pools_and_terraform_comes_after(beside: Bench) -> None:
+    before = len(beside.calls)
+    beside.run_all(DESTROY, BESIDE_A_CLUSTER)
+    calls = [" ".join(call) for call in beside.calls[before:]]
 
     def position(text: str) -> int:
         found = [number for number, call in enumerate(calls) if text in call]
@@ -282,7 +270,7 @@ def test_the_destroy_build_stops_makers_before_it_removes_pools_and_terraform_co
         "gcloud artifacts repositories delete",
     ]
     assert [position(each) for each in order] == sorted(position(each) for each in order)
-    assert "gs://a-project-tpu-provisioner-state" in build_cloud.read(bench.world)["buckets"]
+    assert "gs://a-project-tpu-provisioner-state" in beside.world["buckets"]
 
 
 @pytest.mark.timeout(900)  # a busy machine does all runs of the scripts in more than five minutes
@@ -298,35 +286,34 @@ def test_a_failure_at_any_call_ends_its_step_and_a_second_run_mends_it(
     broken = 0
     for script, variables in list_scripts(build_file):
         values = environ | stubbed(variables)
-        shutil.copy(bench.world, tmp_path / "before.json")
-        build_cloud.change(bench.world, calls=[])
+        shutil.copy(bench.world_file, tmp_path / "before.json")
+        bench.change(calls=[])
         assert bench.run(script, values).returncode == 0
-        wanted, calls = comparable(bench), build_cloud.read(bench.world)["calls"]
-        shutil.copy(bench.world, tmp_path / "after.json")
+        wanted, calls = comparable(bench), bench.calls
+        shutil.copy(bench.world_file, tmp_path / "after.json")
         for number in range(1, len(calls) + 1):
-            shutil.copy(tmp_path / "before.json", bench.world)
-            build_cloud.change(bench.world, calls=[], fail_at=number)
+            shutil.copy(tmp_path / "before.json", bench.world_file)
+            bench.change(calls=[], fail_at=number)
             done = bench.run(script, values)
             if not is_forgiven(calls[number - 1]):
                 assert done.returncode != 0, f"{script} went on after {calls[number - 1]}"
                 assert "something broke" in done.stderr, f"{script} hides why {calls[number - 1]} failed"
-            build_cloud.change(bench.world, calls=[], fail_at=0)
+            bench.change(calls=[], fail_at=0)
             again = bench.run(script, values)
             assert again.returncode == 0, f"{script} after {calls[number - 1]}:\n{again.stdout}{again.stderr}"
             assert comparable(bench) == wanted, f"{script} after {calls[number - 1]}"
             broken += 1
-        shutil.copy(tmp_path / "after.json", bench.world)
+        shutil.copy(tmp_path / "after.json", bench.world_file)
     assert broken > 10
 
 
 @pytest.mark.tool
-def test_gcloud_has_every_command_and_flag_that_the_scripts_use(tmp_path: Path, masters: dict[str, Path]) -> None:
+def test_gcloud_has_every_command_and_flag_that_the_scripts_use(environment: Bench) -> None:
     """By the table that gcloud completes command lines from."""
-    bench = copy_of(masters["environment"], tmp_path)
-    bench.run_all(DESTROY, OLD_COMMAND_LINE | DELETE_STATE)
-    assert bench.run("deployer.sh", {"PROJECT_ID": "a-project"}).returncode == 0
+    environment.run_all(DESTROY, OLD_COMMAND_LINE | DELETE_STATE)
+    assert environment.run("deployer.sh", {"PROJECT_ID": "a-project"}).returncode == 0
     table = runpy.run_path(str(find_sdk() / "data/cli/gcloud_completions.py"))["STATIC_COMPLETION_CLI_TREE"]
-    calls = [call[1:] for call in build_cloud.read(bench.world)["calls"] if call[0] == "gcloud"]
+    calls = [call[1:] for call in environment.calls if call[0] == "gcloud"]
     calls += [kind.words.split() for kind in NAMED.values()]
     assert len(calls) > 30
     for call in calls:
@@ -347,22 +334,18 @@ def is_forgiven(call: list[str]) -> bool:
 
 def comparable(bench: Bench) -> dict[str, object]:
     """Return the world, without what a second try does once more: a test event, a push."""
-    return build_cloud.state_of(bench.world) | {"published": [], "serial": 0}
+    return bench.state | {"published": [], "serial": 0}
 
 
-def test_beside_a_cluster_jobset_is_installed_only_when_it_is_asked_for(
-    tmp_path: Path, masters: dict[str, Path]
-) -> None:
-    bench = copy_of(masters["beside"], tmp_path)
-    environ = bench.environ(PROVISION, BESIDE_A_CLUSTER | {"_JOBSET_API_VERSION": "v0.12.0"})
+def test_beside_a_cluster_jobset_is_installed_only_when_it_is_asked_for(beside: Bench) -> None:
     for script in ("provision-06-fetch-queueing.sh", "provision-08-install-queueing.sh"):
-        assert bench.run(script, environ).returncode == 0
+        beside.step(script, BESIDE_A_CLUSTER | {"_JOBSET_API_VERSION": "v0.12.0"})
 
-    assert build_cloud.read(bench.world)["cluster"] == [
+    assert beside.world["cluster"] == [
         "kubeconfig-main exporter-main.yaml",
         "kubeconfig-main jobset.yaml",
     ]
-    assert "newTag: v0.12.0" in (bench.folder / "build/queueing/jobset/kustomization.yaml").read_text()
+    assert "newTag: v0.12.0" in (beside.folder / "build/queueing/jobset/kustomization.yaml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -373,25 +356,21 @@ def test_beside_a_cluster_jobset_is_installed_only_when_it_is_asked_for(
     ],
 )
 def test_a_cluster_that_is_gone_needs_no_stopping_and_one_that_is_forbidden_does(
-    tmp_path: Path, masters: dict[str, Path], said: str, force: str, code: int
+    beside: Bench, said: str, force: str, code: int
 ) -> None:
-    bench = copy_of(masters["beside"], tmp_path)
-    build_cloud.change(bench.world, calls=[], fail_at=1, fail_text=said)
-    done = bench.run("destroy-02-exporter.sh", bench.environ(DESTROY, BESIDE_A_CLUSTER | {"_FORCE": force}))
+    beside.change(calls=[], fail_at=1, fail_text=said)
+    done = beside.step("destroy-02-exporter.sh", BESIDE_A_CLUSTER | {"_FORCE": force}, code=code)
 
-    assert done.returncode == code
     assert said in done.stderr
     assert ("there-already does not exist any more" in done.stdout) == (code == 0)
-    assert len(build_cloud.read(bench.world)["calls"]) == 1
+    assert len(beside.calls) == 1
 
 
 @pytest.mark.parametrize(("force", "code"), [("false", 1), ("true", 0)])
 def test_an_exporter_that_cannot_be_stopped_ends_the_build_unless_forced(
-    tmp_path: Path, masters: dict[str, Path], force: str, code: int
+    beside: Bench, force: str, code: int
 ) -> None:
-    bench = copy_of(masters["beside"], tmp_path)
-    build_cloud.change(bench.world, calls=[], fail_at=2)
-    done = bench.run("destroy-02-exporter.sh", bench.environ(DESTROY, BESIDE_A_CLUSTER | {"_FORCE": force}))
+    beside.change(calls=[], fail_at=2)
+    done = beside.step("destroy-02-exporter.sh", BESIDE_A_CLUSTER | {"_FORCE": force}, code=code)
 
-    assert done.returncode == code
     assert ("to continue without that, set FORCE=true" in done.stderr) == (code == 1)

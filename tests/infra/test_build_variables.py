@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from infra.build.render_variables import ROOT
+from tests.program_runs import run_python
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,9 +25,8 @@ def test_a_wrong_file_of_variables_is_refused_by_name(tmp_path: Path, text: str 
     path = tmp_path / "v.json"
     if text is not None:
         path.write_text(text)
-    command = [sys.executable, str(ROOT / "infra/build/render_variables.py"), "--not-set"]
-    environ = {"TERRAFORM_VARIABLES": str(path)}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    program = ROOT / "infra/build/render_variables.py"
+    done = run_python(program, "--not-set", env={"TERRAFORM_VARIABLES": str(path)})
 
     assert done.returncode == 1
     assert f"error: TERRAFORM_VARIABLES: {path}: {said}" in done.stderr

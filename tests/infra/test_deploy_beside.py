@@ -6,12 +6,11 @@ deployment, an update.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.infra.build_project import Project, copy_source, enable_first_apis
+from tests.infra.build_project import Project, enable_first_apis
 from tests.infra.mock_google_cloud import PROJECT, serve_google_cloud
 
 if TYPE_CHECKING:
@@ -50,8 +49,7 @@ def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
 
 @pytest.fixture(scope="module")
 def first(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Project:
-    folder = tmp_path_factory.mktemp("first")
-    return Project(copy_source(folder / "source"), folder / "build", environ)
+    return Project.make(tmp_path_factory.mktemp("first"), environ)
 
 
 def test_an_api_that_is_not_enabled_is_named_and_the_next_build_goes_on(first: Project) -> None:
@@ -64,7 +62,7 @@ def test_an_api_that_is_not_enabled_is_named_and_the_next_build_goes_on(first: P
 
     for script in ("provision-01-apis.sh", "provision-07-terraform.sh"):
         first.run(script)
-    assert "No changes" in first.run("provision-07-terraform.sh")
+    assert first.is_up_to_date()
 
 
 def test_a_state_of_something_else_is_refused_and_stays_as_it_is(
@@ -89,27 +87,23 @@ def test_a_second_deployment_comes_and_goes_and_the_first_is_as_it_was(
     first: Project, environ: dict[str, str], tmp_path: Path
 ) -> None:
     """The second one is of the other root, beside the first one's cluster."""
-    second = Project(copy_source(tmp_path / "source"), tmp_path / "build", environ, **BESIDE)
-    second.prepare()
-    second.run("provision-07-terraform.sh")
+    second = Project.make(tmp_path, environ, **BESIDE)
+    second.provision()
     assert len(second.list_addresses()) > 50
-    assert "No changes" in second.run("provision-07-terraform.sh")
-    assert "No changes" in first.run("provision-07-terraform.sh")
+    assert second.is_up_to_date()
+    assert first.is_up_to_date()
 
-    second.run("terraform-init.sh")
-    second.run("destroy-05-terraform.sh", DELETE_ARTIFACTS="true")
-    assert second.list_addresses() == []
-    assert "No changes" in first.run("provision-07-terraform.sh")
+    second.destroy(DELETE_ARTIFACTS="true")
+    assert first.is_up_to_date()
 
 
 def test_an_update_of_the_settings_replaces_nothing(first: Project) -> None:
     changed = {"MODE": "report-only", "LIMIT_CHIPS": "16"}
     first.run("provision-07-terraform.sh", fails=False, **changed)
-    plan = json.loads((first.build / "terraform-plan.json").read_text())
-    actions = {each["address"]: each["change"]["actions"] for each in plan["resource_changes"]}
+    actions = first.read_plan()
     updated = {address for address, each in actions.items() if each == ["update"]}
     assert {each.partition("[")[0] for each in updated} == {
         "module.provisioner.google_cloudfunctions2_function.this"
     }
     assert not any({"delete", "create"} & {*each} for each in actions.values())
-    assert "No changes" in first.run("provision-07-terraform.sh", fails=False, **changed)
+    assert first.is_up_to_date(**changed)

@@ -5,13 +5,12 @@ The second one has the names that docs/deploy.md tells people to change.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.infra.build_project import Project, copy_source, enable_first_apis
+from tests.infra.build_project import Project, enable_first_apis
 from tests.infra.build_scripts import ROOT
 from tests.infra.mock_google_cloud import serve_google_cloud
 
@@ -32,17 +31,10 @@ def read_page() -> tuple[list[str], str]:
     return names, rest.partition("```")[0]
 
 
-def provision(project: Project) -> None:
-    project.prepare()
-    project.run("provision-07-terraform.sh")
-
-
 def list_changes(project: Project) -> dict[str, list[str]]:
     """Plan only, and return what the plan would do, by address."""
     project.run("provision-07-terraform.sh", PLAN_ONLY="true")
-    plan = json.loads((project.build / "terraform-plan.json").read_text())
-    actions = {each["address"]: each["change"]["actions"] for each in plan["resource_changes"]}
-    return {address: each for address, each in actions.items() if each not in (["no-op"], ["read"])}
+    return {address: each for address, each in project.read_plan().items() if each not in (["no-op"], ["read"])}
 
 
 def find_groups(project: Project) -> str:
@@ -58,21 +50,17 @@ def test_the_end_of_one_environment_changes_nothing_of_the_other(tmp_path: Path)
     names, variables = read_page()
     with serve_google_cloud(tmp_path) as environ:
         enable_first_apis(environ)
-        first = Project(copy_source(tmp_path / "first"), tmp_path / "first-build", environ)
-        source = copy_source(tmp_path / "second")
-        (source / "second.json").write_text(variables)
-        inputs = dict.fromkeys(names, "second-environment")
-        inputs["TERRAFORM_VARIABLES"] = "second.json"
-        second = Project(source, tmp_path / "second-build", environ, **inputs)
-        provision(first)
-        provision(second)
+        first = Project.make(tmp_path / "first", environ)
+        inputs = dict.fromkeys(names, "second-environment") | {"TERRAFORM_VARIABLES": "second.json"}
+        second = Project.make(tmp_path / "second", environ, **inputs)
+        (second.source / "second.json").write_text(variables)
+        first.provision()
+        second.provision()
         assert len(second.list_addresses()) == len(first.list_addresses()) > 70
         assert list_changes(second) == list_changes(first) == {}
         # A program that was built before standins/googlecloud had ours_pools.go names the groups of
         # a pool without its cluster. So two pools share one, and one that is gone has no nodes.
         shared = find_groups(first) == find_groups(second)
 
-        second.run("terraform-init.sh")
-        second.run("destroy-05-terraform.sh", DELETE_ARTIFACTS="true")
-        assert second.list_addresses() == []
+        second.destroy(DELETE_ARTIFACTS="true")
         assert list_changes(first) == ({POOL: ["update"]} if shared else {})

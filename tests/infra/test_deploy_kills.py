@@ -11,7 +11,7 @@ import pytest
 
 from tests.deploy.created_objects import look_at
 from tests.deploy.killed_builds import clear_up, kill_when
-from tests.infra.build_project import Project, copy_source, enable_first_apis
+from tests.infra.build_project import Project, enable_first_apis
 from tests.infra.mock_google_cloud import describe_programs, serve_mock
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def test_a_build_that_is_killed_after_every_tenth_creation_is_mended(tmp_path: P
     with serve_mock(tmp_path, require_enabled=True) as mock, look_at(mock) as created:
         environ = describe_programs(tmp_path, mock)
         enable_first_apis(environ)
-        project = Project(copy_source(tmp_path / "source"), tmp_path / "build", environ)
+        project = Project.make(tmp_path, environ)
         project.prepare()
         kills = 0
         while kills < KILLS:
@@ -41,8 +41,5 @@ def test_a_build_that_is_killed_after_every_tenth_creation_is_mended(tmp_path: P
         assert kills == KILLS
         project.run("provision-07-terraform.sh")
         assert len(project.list_addresses()) > 70
-        assert "No changes" in project.run("provision-07-terraform.sh")
-
-        project.run("terraform-init.sh")
-        project.run("destroy-05-terraform.sh", DELETE_ARTIFACTS="true")
-        assert project.list_addresses() == []
+        assert project.is_up_to_date()
+        project.destroy(DELETE_ARTIFACTS="true")

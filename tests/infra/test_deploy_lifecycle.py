@@ -14,7 +14,7 @@ import pytest
 from infra.build.limit_grants import TENSORBOARD, list_roles
 from tests.deploy.created_objects import look_at
 from tests.deploy.killed_builds import clear_up, kill_when
-from tests.infra.build_project import Project, copy_source, enable_first_apis
+from tests.infra.build_project import Project, enable_first_apis
 from tests.infra.mock_google_cloud import PROJECT, describe_programs, serve_mock
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def created(mock: MockCloud) -> Iterator[CreatedObjects]:
 def project(mock: MockCloud) -> Project:
     environ = describe_programs(mock.folder, mock)
     enable_first_apis(environ)
-    source = copy_source(mock.folder / "source")
-    return Project(source, mock.folder / "build", environ, ALERT_EMAIL="team@example.com")
+    return Project.make(mock.folder, environ, ALERT_EMAIL="team@example.com")
 
 
 def test_an_empty_project_gets_everything(project: Project) -> None:
@@ -75,7 +74,7 @@ def test_an_empty_project_gets_everything(project: Project) -> None:
 
 
 def test_a_second_run_changes_nothing(project: Project) -> None:
-    assert "No changes" in project.run("provision-07-terraform.sh")
+    assert project.is_up_to_date()
 
 
 def test_the_builds_can_be_limited_to_the_roles_that_were_granted(project: Project) -> None:
@@ -96,7 +95,7 @@ def test_another_cluster_or_bucket_is_refused_and_nothing_is_lost(project: Proje
     assert "ALLOW_DELETE='bucket/training-artifacts'" in said
 
     assert project.list_addresses() == before
-    assert "No changes" in project.run("provision-07-terraform.sh")
+    assert project.is_up_to_date()
 
 
 def test_what_could_create_pools_is_stopped_and_a_second_run_changes_nothing(project: Project) -> None:
@@ -118,12 +117,10 @@ def test_destroy_keeps_checkpoints_and_images_and_nothing_else(project: Project,
     # The check below looks at everything: all that was created is seen while it is there.
     assert {*created.list_present()} == {each.address for each in created.list_created()}
 
-    project.run("terraform-init.sh")
-    said = project.run("destroy-05-terraform.sh")
+    said = project.destroy()
     assert "Lifting the cluster's deletion protection" in said
     assert "Kept: gs://training-artifacts" in said
     assert "Kept: the repository of the users' images" in said
-    assert project.list_addresses() == []
     left = [each.name for each in created.list_created() if each.address in created.list_present()]
     assert sorted(left) == ["tpu-provisioner-images", "training-artifacts", "training-images", STATE_BUCKET]
     assert created.list_grants() == []
@@ -163,7 +160,7 @@ def test_a_deployment_that_takes_over_what_was_kept_is_killed_and_the_next_run_m
     assert "A killed build created these resources, so this build imports them" in said
     assert {*KEPT} <= {*project.list_addresses()}
     assert len(project.list_addresses()) > 70
-    assert "No changes" in project.run("provision-07-terraform.sh")
+    assert project.is_up_to_date()
 
 
 def test_nothing_exists_twice_after_that(created: CreatedObjects) -> None:
@@ -182,11 +179,9 @@ def test_a_cluster_whose_creation_failed_is_not_replaced_and_destroy_deletes_it(
     nodes = f"serviceAccount:gke-sa@{PROJECT}.iam.gserviceaccount.com"
     role = "--role=roles/artifactregistry.reader"
     project.gcloud("projects", "remove-iam-policy-binding", PROJECT, f"--member={nodes}", role, "--condition=None")
-    project.run("terraform-init.sh")
-    said = project.run("destroy-05-terraform.sh", DELETE_ARTIFACTS="true")
+    said = project.destroy(DELETE_ARTIFACTS="true")
     assert "Lifting the cluster's deletion protection" in said
     assert "Kept: " not in said
-    assert project.list_addresses() == []
     assert "training-artifacts" not in project.list_buckets()
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +16,7 @@ from demo.deploy.terraform_root import TerraformFailed, TerraformRoot
 from tests.infra.build_scripts import BUILD
 from tests.infra.mock_google_cloud import PROJECT, serve_mock
 from tests.infra.terraform_cli import TERRAFORM
+from tests.program_runs import run_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +33,7 @@ TOPICS, FUNCTIONS = "modules/provisioner/topics.tf", "modules/provisioner/main.t
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("archive") / "functions.zip"
-    command = [sys.executable, str(BUILD / "stage_functions.py"), "--zip", str(path)]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    run_python(BUILD / "stage_functions.py", "--zip", path, succeeds=True)
     return path
 
 

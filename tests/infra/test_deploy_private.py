@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.infra.build_project import serve_project
-from tests.infra.mock_google_cloud import PROJECT
+from tests.infra.build_project import Project, enable_first_apis
+from tests.infra.mock_google_cloud import PROJECT, serve_google_cloud
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,16 +29,14 @@ PRIVATE = {
 
 
 def test_a_private_deployment_is_made_and_a_second_run_changes_nothing(tmp_path: Path) -> None:
-    with serve_project(tmp_path) as project:
-        for script in ("check-inputs.sh", "provision-01-apis.sh", "provision-02-state-bucket.sh"):
-            project.run(script, fails=False, **PRIVATE)
-        for script in ("provision-03-functions.sh", "provision-04-image-repository.sh"):
-            project.run(script, fails=False, **PRIVATE)
-        project.run("provision-07-terraform.sh", fails=False, **PRIVATE)
+    with serve_google_cloud(tmp_path) as environ:
+        enable_first_apis(environ)
+        project = Project.make(tmp_path, environ, **PRIVATE)
+        project.provision()
         outputs = json.loads((project.build / "outputs.json").read_text())
         served = outputs["clusters"]["value"]["environment"]
 
         assert served["path"] == f"projects/{PROJECT}/locations/us-central1/clusters/training"
         assert not served["endpoint"].endswith(".gke.goog")
         assert served["ca_data"]
-        assert "No changes" in project.run("provision-07-terraform.sh", fails=False, **PRIVATE)
+        assert project.is_up_to_date()

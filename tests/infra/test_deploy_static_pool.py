@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from standins.processes.stand_ins import running_stand_in
-from tests.infra.build_project import Project, copy_source, enable_first_apis
+from tests.infra.build_project import Project, enable_first_apis
 from tests.infra.build_scripts import DESTROY, list_scripts
 from tests.infra.mock_google_cloud import describe_programs, serve_mock
 
@@ -50,9 +50,8 @@ def project(tmp_path: Path, kubernetes: httpx.Client) -> Iterator[Project]:
         environ = describe_programs(tmp_path, mock)
         enable_first_apis(environ)
         environ |= {"PYTHON": sys.executable, "TPU_PROVISIONER_CREDENTIALS": "anonymous"}
-        made = Project(copy_source(tmp_path / "source"), tmp_path / "build", environ, **STATIC)
-        made.prepare()
-        made.run("provision-07-terraform.sh")
+        made = Project.make(tmp_path, environ, **STATIC)
+        made.provision()
         yield made
 
 
@@ -126,7 +125,7 @@ def test_a_job_on_a_static_pool_stops_the_destroy_build_until_it_has_finished(
         assert "error: 1 node pools are in use; end the workloads, or set FORCE=true" in said
     assert project.list_addresses() == before
     assert find_static_pool(project) == pool
-    assert "No changes" in project.run("provision-07-terraform.sh")
+    assert project.is_up_to_date()
 
     set_phase(kubernetes, "Succeeded")
     project.run("terraform-init.sh")

@@ -5,13 +5,12 @@ Nothing that a user would lose is deleted or replaced.
 
 from __future__ import annotations
 
-import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.infra.build_project import Project, copy_source, enable_first_apis
+from tests.infra.build_project import Project, enable_first_apis
 from tests.infra.build_scripts import ROOT
 from tests.infra.first_release import extract_first_release
 from tests.infra.mock_google_cloud import serve_google_cloud
@@ -57,36 +56,28 @@ def describe_roles_as_now(old: Path) -> None:
     (old / ROLES).write_text(then)
 
 
-def list_changes(project: Project) -> dict[str, list[str]]:
-    plan: dict[str, Any] = json.loads((project.build / "terraform-plan.json").read_text())
-    return {each["address"]: each["change"]["actions"] for each in plan["resource_changes"]}
-
-
 def test_a_deployment_of_the_first_release_is_updated_and_loses_nothing(tmp_path: Path) -> None:
     with serve_google_cloud(tmp_path) as environ:
         enable_first_apis(environ)
         source = extract_first_release(tmp_path / "old")
         describe_roles_as_now(source)
         old = Project(source, tmp_path / "old-build", environ, **ONE_REGION)
-        old.prepare()
-        old.run("provision-07-terraform.sh")
+        old.provision()
         before = old.list_addresses()
 
-        new = Project(copy_source(tmp_path / "new"), tmp_path / "new-build", environ, **ONE_REGION)
+        new = Project.make(tmp_path / "new", environ, **ONE_REGION)
         new.prepare()
         said = new.run("provision-07-terraform.sh", fails=True, CLUSTER_NAME="second")
         assert "clusters/training, and the inputs name" in said
         assert "Only planned: applying this plan" in new.run("provision-07-terraform.sh", PLAN_ONLY="true")
-        changes = list_changes(new)
+        changes = new.read_plan()
         assert {each for each, actions in changes.items() if "delete" in actions} == {GONE, *MADE_AGAIN}
         for lasting in ("google_container_cluster.this", "google_storage_bucket.artifacts"):
             assert changes[f"module.environment.{lasting}"] == ["update"]
 
         new.run("provision-07-terraform.sh")
         assert {*before} - {*new.list_addresses()} == {GONE}
-        assert "No changes" in new.run("provision-07-terraform.sh")
+        assert new.is_up_to_date()
 
-        new.run("terraform-init.sh")
-        assert "Kept: gs://training-artifacts" in new.run("destroy-05-terraform.sh")
-        assert new.list_addresses() == []
+        assert "Kept: gs://training-artifacts" in new.destroy()
         assert "training-artifacts" in new.list_buckets()

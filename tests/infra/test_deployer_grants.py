@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infra.build.limit_grants import BUILDS, CUSTOM, OF_VARIABLES, ROLE, TENSORBOARD, write_condition
-from tests.infra import build_cloud
 from tests.infra.build_scripts import ROOT, Bench
-from tests.infra.terraform_cli import TERRAFORM
+from tests.infra.terraform_cli import MODULES, TERRAFORM
 from tests.infra.terraform_text import Block, Configuration, read_configuration
 
 if TYPE_CHECKING:
@@ -43,12 +42,10 @@ def a_role(project: str, time: str = "20261124050607", home: str = HOME, name: s
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+def bench(bench: Bench) -> Bench:
     """A cloud in which the first provisioning has made the functions' roles."""
-    made = Bench.make(tmp_path)
-    roles = {project: [a_role(project)] for project in (HOME, CLUSTERS)}
-    build_cloud.change(made.world, custom_roles=roles)
-    return made
+    bench.change(custom_roles={project: [a_role(project)] for project in (HOME, CLUSTERS)})
+    return bench
 
 
 def deploy(bench: Bench, inputs: dict[str, str], **more: str) -> str:
@@ -59,17 +56,17 @@ def deploy(bench: Bench, inputs: dict[str, str], **more: str) -> str:
 
 def refuse(bench: Bench, inputs: dict[str, str], **more: str) -> str:
     """Run the script, which must refuse and change nothing; return what it said."""
-    before = build_cloud.state_of(bench.world)
+    before = bench.state
     done: subprocess.CompletedProcess[str] = bench.run("deployer.sh", inputs | more)
     assert done.returncode == 1, done.stdout
-    assert build_cloud.state_of(bench.world) | {"policies": {}} == before | {"policies": {}}
-    assert not any(each["bindings"] for each in build_cloud.read(bench.world)["policies"].values())
+    assert bench.state | {"policies": {}} == before | {"policies": {}}
+    assert not any(each["bindings"] for each in bench.world["policies"].values())
     return done.stderr
 
 
 def conditions(bench: Bench, project: str = HOME) -> list[dict[str, str] | None]:
     """Return the condition of each grant of the one role to the account."""
-    bindings = build_cloud.read(bench.world)["policies"][project]["bindings"]
+    bindings = bench.world["policies"][project]["bindings"]
     return [each.get("condition") for each in bindings if each["role"] == ROLE and each["members"] == [MEMBER]]
 
 
@@ -100,7 +97,7 @@ def test_only_the_roles_that_terraform_grants_can_be_granted(bench: Bench) -> No
 
 
 def test_each_project_has_a_condition_with_its_own_roles(bench: Bench) -> None:
-    build_cloud.change(bench.world, custom_roles={CLUSTERS: [a_role(CLUSTERS)]})
+    bench.change(custom_roles={CLUSTERS: [a_role(CLUSTERS)]})
     deploy(bench, ACROSS)
     deploy(bench, ACROSS | LIMIT)
 
@@ -116,7 +113,7 @@ def test_a_project_of_two_clusters_keeps_the_roles_for_its_own_one(bench: Bench)
 
 def test_roles_of_other_deployments_are_left_out(bench: Bench) -> None:
     others = [a_role(HOME, "2", home="other-project"), a_role(HOME, "3", name="tpu_provisioner_two")]
-    build_cloud.change(bench.world, custom_roles={HOME: [*others, a_role(HOME, "4")]})
+    bench.change(custom_roles={HOME: [*others, a_role(HOME, "4")]})
     deploy(bench, ENVIRONMENT | LIMIT)
 
     assert grantable(bench) == functions_roles(HOME, "4") | OF_ENVIRONMENT
@@ -125,23 +122,23 @@ def test_roles_of_other_deployments_are_left_out(bench: Bench) -> None:
 def test_what_was_found_stays_without_the_input_and_the_script_says_so(bench: Bench) -> None:
     assert "so the builds may grant any role" in deploy(bench, ENVIRONMENT)
     deploy(bench, ENVIRONMENT | LIMIT)
-    limited = build_cloud.state_of(bench.world)
+    limited = bench.state
 
     said = deploy(bench, ENVIRONMENT)
     assert "the builds may grant only the roles of a condition, and this stays so" in said
     assert "LIMIT_GRANTS=false removes it" in said
     deploy(bench, ENVIRONMENT | LIMIT)
-    assert in_order(build_cloud.state_of(bench.world)) == in_order(limited)
+    assert in_order(bench.state) == in_order(limited)
     deploy(bench, ENVIRONMENT, LIMIT_GRANTS="false")
     assert conditions(bench) == [None]
-    changed = [call for call in build_cloud.read(bench.world)["calls"] if f"--role={ROLE}" in call]
+    changed = [call for call in bench.calls if f"--role={ROLE}" in call]
     assert [call[2].partition("-")[0] for call in changed] == ["add", "add", "remove", "add", "remove"]
 
 
 def test_a_grant_with_and_one_without_a_condition_are_named_and_then_made_one(bench: Bench) -> None:
     by_hand = {"title": "by-hand", "expression": "true", "description": "of a person"}
     bindings = [{"role": ROLE, "members": [MEMBER]}, {"role": ROLE, "members": [MEMBER], "condition": by_hand}]
-    build_cloud.change(bench.world, policies={HOME: {"bindings": bindings}})
+    bench.change(policies={HOME: {"bindings": bindings}})
 
     assert "with a condition and also without one, so the builds may grant any role" in deploy(bench, ENVIRONMENT)
     assert conditions(bench) == [None, by_hand]
@@ -151,7 +148,7 @@ def test_a_grant_with_and_one_without_a_condition_are_named_and_then_made_one(be
 
 def test_a_new_deployment_needs_its_new_roles_in_the_condition(bench: Bench) -> None:
     deploy(bench, ENVIRONMENT | LIMIT)
-    build_cloud.change(bench.world, custom_roles={HOME: [a_role(HOME, "20270101000000")]})
+    bench.change(custom_roles={HOME: [a_role(HOME, "20270101000000")]})
     deploy(bench, ENVIRONMENT | LIMIT)
 
     assert grantable(bench) == functions_roles(HOME, "20270101000000") | OF_ENVIRONMENT
@@ -162,22 +159,22 @@ def test_a_run_that_ends_between_two_changes_leaves_the_role_and_is_mended_by_th
     bench: Bench, limit: str
 ) -> None:
     deploy(bench, ENVIRONMENT, LIMIT_GRANTS="true" if limit == "false" else "false")
-    before = build_cloud.state_of(bench.world)
-    build_cloud.change(bench.world, calls=[])
+    before = bench.state
+    bench.change(calls=[])
     deploy(bench, ENVIRONMENT, LIMIT_GRANTS=limit)
-    wanted, calls = build_cloud.state_of(bench.world), build_cloud.read(bench.world)["calls"]
+    wanted, calls = bench.state, bench.calls
     changes = [number for number, call in enumerate(calls, 1) if f"--role={ROLE}" in call]
     assert len(changes) == 2
 
     for number in changes:
-        build_cloud.change(bench.world, **before, calls=[], fail_at=number)
+        bench.change(**before, calls=[], fail_at=number)
         # A pause that no program knows: so the script ends at this call, and does not try it again.
         done = bench.run("deployer.sh", ENVIRONMENT | {"LIMIT_GRANTS": limit, "RETRY_PAUSE_SECONDS": "none"})
         assert done.returncode == 1
         assert len(conditions(bench)) == 1 + changes.index(number)
-        build_cloud.change(bench.world, calls=[], fail_at=0)
+        bench.change(calls=[], fail_at=0)
         deploy(bench, ENVIRONMENT, LIMIT_GRANTS=limit)
-        assert in_order(build_cloud.state_of(bench.world)) == in_order(wanted)
+        assert in_order(bench.state) == in_order(wanted)
 
 
 def in_order(state: dict[str, Any]) -> dict[str, Any]:
@@ -226,7 +223,7 @@ def test_a_condition_has_at_most_thirteen_lists_of_ten_roles() -> None:
 
 def test_the_condition_has_every_role_that_terraform_grants_on_a_project_and_no_other_one() -> None:
     granted: dict[str, set[str]] = {"var.project_id": set(), "each": set()}
-    for folder in ("modules/environment", "modules/environment/modules/tpu_pools", "modules/provisioner"):
+    for folder in MODULES:
         configuration = read_configuration(TERRAFORM / folder)
         for each in configuration.of("resource"):
             if each.type == "google_project_iam_member":

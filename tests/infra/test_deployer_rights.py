@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.infra import build_cloud
 from tests.infra.build_scripts import BUILD, Bench
-from tests.infra.terraform_cli import ROOT, TERRAFORM
+from tests.infra.terraform_cli import MODULES, ROOT, TERRAFORM
 from tests.infra.terraform_text import read_configuration
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-MODULES = ("modules/environment", "modules/environment/modules/tpu_pools", "modules/provisioner")
 NEEDED = {
     "google_artifact_registry_repository": "artifactregistry.admin",
     "google_cloud_run_v2_service": "run.admin",
@@ -74,12 +72,7 @@ def grant(folder: Path, **inputs: str) -> set[tuple[str, str]]:
     bench = Bench.make(folder)
     done = bench.run("deployer.sh", inputs)
     assert done.returncode == 0, done.stderr
-    found = set()
-    for call in build_cloud.read(bench.world)["calls"]:
-        if "add-iam-policy-binding" in call:
-            (role,) = [word.removeprefix("--role=") for word in call if word.startswith("--role=")]
-            found.add((role.removeprefix("roles/"), call[call.index("add-iam-policy-binding") + 1]))
-    return found
+    return {(role.removeprefix("roles/"), where) for _, role, where in bench.grants}
 
 
 @pytest.fixture(scope="module")
@@ -119,27 +112,22 @@ def test_the_page_explains_each_role_with_what_it_is_on(
     there = {role for role, where in across if where == "clusters-project"}
     here = {role for role, where in across if where == "home-project"}
 
+    subnets = {role for role, where in across if where == "host-project"}
+    holders = {  # by what the page says: who has a role on it, and who has not
+        "the project": (own | {"NAME_deployer"}, there),
+        "the project, and that of the cluster": (own & here & there, set()),
+        "the project of the cluster": (own & there, here),
+        "the project of an existing cluster": ({"NAME_deployer_groups"}, set()),
+        "both projects": (here & there, own),
+        "the project of the functions' subnet": (subnets, own | here | there),
+    }
+    of_nodes = {role for role, where in across if where == NODES}
     for role, where in said:
-        if where == "the project":
-            assert role in own | {"NAME_deployer"}, role
-            assert role not in there, role
-        elif where == "the project, and that of the cluster":
-            assert role in own & here & there, role
-        elif where == "the project of the cluster":
-            assert role in own & there, role
-            assert role not in here, role
-        elif where == "the project of an existing cluster":
-            assert role == "NAME_deployer_groups"
-            made = "projects/clusters-project/roles/tpu_provisioner_deployer_groups"
-            assert (made, "clusters-project") in across
-        elif where == "both projects":
-            assert role in here & there, role
-            assert role not in own, role
-        elif where == "the project of the functions' subnet":
-            assert (role, "host-project") in across
-            assert role not in own | here | there, role
-        else:
-            assert (role, NODES) in across
+        with_it, without_it = holders.get(where, (of_nodes, set()))
+        assert role in with_it, role
+        assert role not in without_it, role
+    made = "projects/clusters-project/roles/tpu_provisioner_deployer_groups"
+    assert (made, "clusters-project") in across
     named = {role for role, _ in said}
     of_google = {role for role, _ in of_environment | across if "/" not in role}
     assert named - {"NAME_deployer", "NAME_deployer_groups"} == of_google
@@ -165,46 +153,43 @@ GROUPS = {f"compute.instanceGroupManagers.{verb}" for verb in ("get", "list")}
     ],
 )
 def test_the_role_of_our_own_allows_what_no_role_of_googles_allows_alone(
-    tmp_path: Path, inputs: dict[str, str], roles: dict[str, set[str]]
+    bench: Bench, inputs: dict[str, str], roles: dict[str, set[str]]
 ) -> None:
-    bench = Bench.make(tmp_path)
     done = bench.run("deployer.sh", {"PROJECT_ID": "home-project"} | inputs)
 
     assert done.returncode == 0, done.stderr
-    calls = build_cloud.read(bench.world)["calls"]
+    calls = bench.calls
     assert list_own_roles(calls, "update") == roles  # one that exists gets what this version needs
     look = 1 + next(number for number, each in enumerate(calls) if is_look(each))
-    build_cloud.change(bench.world, calls=[], policies={}, fail_at=look)
+    bench.change(calls=[], policies={}, fail_at=look)
     assert bench.run("deployer.sh", {"PROJECT_ID": "home-project"} | inputs).returncode == 0
     first = next(iter(roles))
-    assert list_own_roles(build_cloud.read(bench.world)["calls"], "create") == {first: roles[first]}
+    assert list_own_roles(bench.calls, "create") == {first: roles[first]}
 
 
-def test_a_deployment_of_the_same_name_elsewhere_changes_no_role_of_the_first(tmp_path: Path) -> None:
-    bench = Bench.make(tmp_path)
+def test_a_deployment_of_the_same_name_elsewhere_changes_no_role_of_the_first(bench: Bench) -> None:
     ids = []
     for inputs in (
         {"PROJECT_ID": "home-project"},
         {"PROJECT_ID": "another-project", "CLUSTER_PROJECT": "home-project", "CREATE_ENVIRONMENT": "false"},
     ):
-        build_cloud.change(bench.world, calls=[])
+        bench.change(calls=[])
         assert bench.run("deployer.sh", inputs).returncode == 0
-        calls = build_cloud.read(bench.world)["calls"]
+        calls = bench.calls
         ids.append({each[4] for each in calls if is_look(each) and "--project=home-project" in each})
 
     assert ids == [{"tpu_provisioner_deployer"}, {"tpu_provisioner_deployer_groups"}]
 
 
-def test_a_role_that_was_deleted_is_restored_and_one_that_cannot_be_is_told_in_plain_words(tmp_path: Path) -> None:
-    bench = Bench.make(tmp_path)
+def test_a_role_that_was_deleted_is_restored_and_one_that_cannot_be_is_told_in_plain_words(bench: Bench) -> None:
     role = "tpu_provisioner_deployer"
-    build_cloud.change(bench.world, deleted_roles={role: 3})
+    bench.change(deleted_roles={role: 3})
     done = bench.run("deployer.sh", {"PROJECT_ID": "home-project"})
     assert done.returncode == 0, done.stderr
     assert f"home-project: {role} was deleted, so it is restored" in done.stdout
-    assert list_own_roles(build_cloud.read(bench.world)["calls"], "update") == {"home-project": POLICIES}
+    assert list_own_roles(bench.calls, "update") == {"home-project": POLICIES}
 
-    build_cloud.change(bench.world, deleted_roles={role: 20})
+    bench.change(deleted_roles={role: 20})
     done = bench.run("deployer.sh", {"PROJECT_ID": "home-project"})
     assert done.returncode == 1
     assert "which has been marked for deletion" in done.stderr

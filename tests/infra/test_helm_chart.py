@@ -17,7 +17,7 @@ from tests.infra.helm_chart import VALUES, in_order, render_here, render_overlay
 def test_the_chart_is_made_from_the_manifests() -> None:
     there = {path.name: path.read_text() for path in (CHART / "templates").iterdir()}
 
-    assert there == render_chart(), "run: python -m infra.build.write_chart --write"
+    assert there == render_chart(), "run: python -m infra.build.write_chart"
 
 
 @pytest.mark.parametrize("changes", [{}, {"monitoring": False}, {"environment": {}}], ids=str)

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.infra.terraform_cli import TERRAFORM, copy_workspace
+from tests.infra.terraform_cli import MODULES, TERRAFORM, copy_workspace
 from tests.infra.terraform_text import read_configuration
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-MODULES = ("modules/environment", "modules/environment/modules/tpu_pools", "modules/provisioner")
 EXAMPLE = "examples/basic"
 LAYOUT = ("README.md", "main.tf", "variables.tf", "outputs.tf", "versions.tf", f"{EXAMPLE}/main.tf")
 """https://developer.hashicorp.com/terraform/language/modules/develop/structure."""

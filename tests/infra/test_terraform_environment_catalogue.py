@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 from infra.build.write_catalogue import TARGET, list_slices, render
@@ -14,8 +12,10 @@ from shared.core.shapes.tpu_catalogue import FAMILIES
 from shared.core.shapes.tpus import list_topologies
 from tests.builders import NOW, a_demand, settings
 from tests.infra.terraform_cli import ROOT
+from tests.program_runs import run_python
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
 SCRIPT = ROOT / "infra/build/write_catalogue.py"
@@ -69,7 +69,7 @@ def test_the_script_notices_a_file_that_is_not(tmp_path: Path) -> None:
     target.write_text(target.read_text().replace("4x4", "4x5", 1))
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True, check=False)
+        return run_python(script, *arguments)
 
     noticed = run("--check")
     assert (noticed.returncode, noticed.stdout) == (1, "")

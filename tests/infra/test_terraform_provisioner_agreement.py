@@ -24,7 +24,8 @@ from shared.perform.sweep_report import ClusterFigures
 from tests.builders import CLUSTER, NOW, a_pod, an_over_event
 from tests.component.world import Records, World
 from tests.infra.terraform_cli import ROOT, TERRAFORM
-from tests.infra.terraform_text import Block, Configuration, read_configuration
+from tests.infra.terraform_text import Block, Configuration, list_texts, read_configuration
+from tests.tidy.test_house_rules import list_anchors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,7 +159,10 @@ def logged() -> Iterator[list[dict[str, Any]]]:
 def test_every_log_field_that_is_counted_is_written(module: Configuration, logged: list[dict[str, Any]]) -> None:
     metrics = module.of("resource", "google_logging_metric")
     named = {
-        field for each in metrics for text in texts(each.body) for field in re.findall(r"jsonPayload\.(\w+)", text)
+        field
+        for each in metrics
+        for text in list_texts(each.body)
+        for field in re.findall(r"jsonPayload\.(\w+)", text)
     }
     written = {field for record in logged for field in record}
 
@@ -174,7 +178,7 @@ def test_every_log_field_that_is_counted_is_written(module: Configuration, logge
 
 
 def test_every_reason_that_is_counted_or_alarms_is_one(module: Configuration) -> None:
-    alerts = " ".join(texts(module.locals))
+    alerts = " ".join(list_texts(module.locals))
     named = set(module.locals["pool_states"].values()) | set(re.findall(r'reason=\\?"(\w+)\\?"', alerts))
 
     assert named
@@ -212,7 +216,7 @@ def test_the_decisions_label_says_every_verdict(module: Configuration) -> None:
 def test_every_metric_of_the_exporter_that_is_read_exists(module: Configuration) -> None:
     named = {
         re.sub(r"_(total|bucket|sum|count)$", "", name)
-        for text in texts(module.locals)
+        for text in list_texts(module.locals)
         for name in re.findall(r"tpu_provisioner_exporter_(\w+)", text)
     }
     sources = "\n".join(path.read_text() for path in (ROOT / "exporter").glob("*.py"))
@@ -237,11 +241,9 @@ def test_every_query_names_the_resource_of_its_metric() -> None:
 def test_every_alert_names_a_heading_of_the_runbook(module: Configuration) -> None:
     written = (MODULE / "alerts.tf").read_text()
     named = set(re.findall(r'heading += "([^"]+)"', written))
-    runbook = (ROOT / "docs/runbook.md").read_text()
-    headings = {anchor(title) for title in re.findall(r"^#+ (.+)$", runbook, re.MULTILINE)}
 
     assert len(named) == 16
-    assert sorted(named - headings) == []
+    assert sorted(named - list_anchors(ROOT / "docs/runbook.md")) == []
 
 
 def test_the_root_has_the_modules_variables_and_passes_each_on(module: Configuration) -> None:
@@ -263,19 +265,3 @@ def variables(configuration: Configuration) -> dict[str, tuple[str, str, Any]]:
         each.name: (each.body["type"], each.body["description"], each.body.get("default", "required"))
         for each in configuration.of("variable")
     }
-
-
-def anchor(title: str) -> str:
-    """Return the anchor that a heading gets where Markdown is shown."""
-    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
-
-
-def texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from texts(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from texts(each)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import zipfile
 from typing import TYPE_CHECKING
 
 from tests.infra.terraform_cli import ROOT
+from tests.program_runs import run_python
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
 SCRIPT = ROOT / "infra/build/stage_functions.py"
 
 
 def stage(*arguments: str, script: Path = SCRIPT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(script), *arguments], capture_output=True, text=True, check=False, timeout=60
-    )
+    return run_python(script, *arguments)
 
 
 def copy_sources(target: Path) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +14,7 @@ from infra.build.render_training import CHIPS, CONFIG_MAP, QUEUE, find_slice, re
 from shared.core.labels import ACCELERATOR, TOPOLOGY
 from tests.infra.build_scripts import PROVISION, ROOT, load
 from tests.infra.terraform_text import read_configuration
+from tests.program_runs import run_python
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,9 +35,8 @@ def list_pods(jobset: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def plan(path: Path) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "cli", "plan", str(path), "--zone=us-east5-b", "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 0, done.stderr
+    options = ("--zone=us-east5-b", "--json")
+    done = run_python("-m", "cli", "plan", path, *options, cwd=ROOT, seconds=100, succeeds=True)
     found: list[dict[str, Any]] = json.loads(done.stdout)["slices"]
     return found
 

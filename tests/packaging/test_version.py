@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 from shared.version import VERSION
 from tests.cli.cli_world import run
+from tests.program_runs import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -19,8 +18,4 @@ def test_the_command_prints_its_version_before_anything_else_is_read() -> None:
 
 
 def test_a_checkout_that_is_not_installed_tells_it_too() -> None:
-    result = subprocess.run(
-        [sys.executable, "-m", "cli", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-
-    assert result.stdout == f"tpu-provisioner {VERSION}\n"
+    assert run_python("-m", "cli", "--version", cwd=ROOT).stdout == f"tpu-provisioner {VERSION}\n"

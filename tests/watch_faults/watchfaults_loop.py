@@ -211,16 +211,15 @@ class Loop:
         calls: list[Json] = answer.raise_for_status().json()["calls"]
         return calls[self.since.calls :]
 
+    def accepted(self, method: str) -> list[str]:
+        """The pools of the calls that GKE accepted, one entry per acceptance."""
+        return [each["pool"] for each in self.calls() if (each["method"], each["code"]) == (method, "OK")]
+
     def created(self) -> list[str]:
-        """The pools whose creation GKE accepted, one entry per acceptance."""
-        return [
-            each["pool"] for each in self.calls() if each["method"] == "CreateNodePool" and each["code"] == "OK"
-        ]
+        return self.accepted("CreateNodePool")
 
     def deleted(self) -> list[str]:
-        return [
-            each["pool"] for each in self.calls() if each["method"] == "DeleteNodePool" and each["code"] == "OK"
-        ]
+        return self.accepted("DeleteNodePool")
 
     def pid(self, name: str) -> int:
         return next(each.pid for each in self.stack.supervisor.states() if each.name == name)

@@ -86,7 +86,7 @@ def _download(module: str, folder: Path) -> Path:
     return Path(said["Dir"])
 
 
-def main() -> int:
+def main() -> int | str:
     """Print a version, check some, fetch one or add one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     action = parser.add_mutually_exclusive_group(required=True)
@@ -109,8 +109,7 @@ def main() -> int:
         else:
             add(chosen.add)
     except (ValueError, RuntimeError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
+        return f"error: {error}"
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Our rules for Terraform: on the provisioner's module and root, and on examples that break them.
+"""Our rules for Terraform: on every module and root, and on examples that break them.
 
 Needs no `terraform`: the configurations are read as text.
 """
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.infra.terraform_cli import TERRAFORM
+from tests.infra.terraform_cli import CONFIGURATIONS, TERRAFORM
 from tests.infra.terraform_policies import POLICIES, validations_are_tested
 from tests.infra.terraform_text import Configuration, read_configuration, read_test_runs
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-FOLDERS = ("modules/provisioner", "provisioner")
 GOOD = """
 terraform {
   required_version = ">= 1.11"
@@ -124,7 +123,7 @@ def parse(folder: Path, text: str) -> Configuration:
     return read_configuration(folder)
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", CONFIGURATIONS)
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.__name__)
 def test_the_configuration_keeps_the_rule(folder: str, policy: Callable[[Configuration], list[str]]) -> None:
     configuration = read_configuration(TERRAFORM / folder)
@@ -133,7 +132,7 @@ def test_the_configuration_keeps_the_rule(folder: str, policy: Callable[[Configu
     assert policy(configuration) == []
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", CONFIGURATIONS)
 def test_every_validation_has_a_failing_case(folder: str) -> None:
     configuration, runs = read_configuration(TERRAFORM / folder), read_test_runs(TERRAFORM / folder)
 

@@ -1,4 +1,4 @@
-"""The provisioner's module and root, judged by Terraform itself with the real provider's schema."""
+"""Every module and root, judged by Terraform itself with the real provider's schema."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.infra.terraform_cli import TERRAFORM, Workspace, copy_workspace, find_terraform
+from tests.infra.terraform_cli import CONFIGURATIONS, TERRAFORM, Workspace, copy_workspace, find_terraform
 from tests.infra.terraform_text import read_test_runs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-FOLDERS = ("modules/provisioner", "provisioner")
-pytestmark = pytest.mark.terraform
+pytestmark = [pytest.mark.terraform, pytest.mark.timeout(600)]  # every run of a configuration starts the provider
 
 
-@pytest.fixture(scope="module", params=FOLDERS)
+@pytest.fixture(scope="module", params=CONFIGURATIONS)
 def workspace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     find_terraform()
     return copy_workspace(request.param, tmp_path_factory.mktemp("work")).initialise()
@@ -69,6 +68,22 @@ def test_a_cluster_that_cannot_be_reached_is_refused_with_the_command_that_mends
     flat = " ".join(f"{said.stdout}{said.stderr}".replace("│", " ").split())
     command = "gcloud container clusters update train --location=us-east5 --project=training-project"
     assert f"{command} --enable-dns-access" in flat
+
+
+def test_a_refusal_that_no_longer_happens_is_noticed(tmp_path: Path) -> None:
+    """Several are expected of one run: each must be missed on its own."""
+    module = copy_workspace("modules/environment/modules/tpu_pools", tmp_path)
+    variables = module.folder / "variables.tf"
+    wanted = 'can(regex("^[^@]+@[^@]+$", var.node_service_account))'
+    text = variables.read_text()
+    assert wanted in text
+    variables.write_text(text.replace(wanted, 'var.node_service_account != ""'))
+
+    said = module.initialise().run("test", "-filter=tests/refusals.tftest.hcl", check=False)
+
+    assert said.returncode != 0
+    assert said.stderr.count("Error: Missing expected failure") == said.stderr.count("Error:") == 1
+    assert "The checkable object, var.node_service_account, was expected" in said.stderr
 
 
 def test_nothing_of_terraform_is_left_in_the_tree() -> None:
