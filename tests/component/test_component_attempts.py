@@ -191,11 +191,8 @@ def test_a_failed_pool_that_is_left_beside_its_next_attempt_goes_with_the_next_s
     begin(world)
     fail(world, seconds=90)
 
-    def crash() -> None:
-        raise Crash
-
     if error is None:
-        world.pools.before_next("delete", crash)
+        world.pools.fail_next("delete", Crash)
         with pytest.raises(Crash):
             by_message(world)
     else:
@@ -254,7 +251,7 @@ def test_a_limit_that_others_use_up_refuses_the_next_attempt(world: World, look:
     world.use(limit_chips=31)
     fail(world, seconds=80)
     other = a_claim(slice_key="default/other")
-    world.pools.add(CLUSTER, a_pool(claim=other, name=build_pool_name(other)))
+    world.pools.add(CLUSTER, a_pool(claim=other))
     look(world)
 
     world.records.expect_in_order({"decision": "refuse", "reason": "limit_reached"})

@@ -65,7 +65,7 @@ class Counting:
             self.world.cluster.add(leader, follower)
         if pool:
             claim = a_claim(name=name, owner_uid=uid, slice_key=f"default/{name}-workers-0")
-            found = a_pool(claim=claim, name=build_pool_name(claim), age_seconds=9000)
+            found = a_pool(claim=claim, age_seconds=9000)
             self.world.pools.add(CLUSTER, found)
 
     def sweep(self) -> dict[str, int]:
@@ -161,7 +161,7 @@ def test_a_limit_measures_each_elastic_pool_once_for_all_leaders(records: Record
     found.add_workload(0, leaders=50, pool=False)
     for number in range(50):
         claim = a_claim(name=f"e{number}", owner_uid=f"e{number}", slice_key=f"default/e{number}-any-abcdef")
-        found.world.pools.add(CLUSTER, a_pool(claim=claim, name=build_pool_name(claim)))
+        found.world.pools.add(CLUSTER, a_pool(claim=claim))
 
     assert found.sweep()["refuse"] == 50
     assert Counter(verb for verb, _ in found.world.pools.calls)["measure"] == 50

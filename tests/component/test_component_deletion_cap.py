@@ -74,7 +74,7 @@ def test_the_pools_of_a_completed_job_of_single_hosts_all_go_in_one_sweep(world:
         a_claim(kind="Job", name=job.name, owner_uid=job.uid, slice_key=f"default/{job.name}-{index}")
         for index in range(4)
     ]
-    world.pools.add(CLUSTER, *(a_pool(claim=each, name=build_pool_name(each)) for each in claims))
+    world.pools.add(CLUSTER, *(a_pool(claim=each) for each in claims))
     ending = build_pool_name(claims[3])
     world.cluster.bind(ending, kind="Job")
 

@@ -140,10 +140,7 @@ def test_the_namespace_is_a_setting(world: World) -> None:
 
 @pytest.mark.parametrize(("error", "status"), [(Unavailable("503"), 503), (Denied("forbidden"), 500)])
 def test_a_label_that_cannot_be_read_lets_nothing_be_done(world: World, error: Any, status: int) -> None:
-    def fail() -> None:
-        raise error
-
-    world.cluster.before_next("get_namespace", fail, skip=1)  # the first read is of the workload's namespace
+    world.cluster.fail_next("get_namespace", error, skip=1)  # the first read is of the workload's namespace
 
     assert world.deliver(a_demand_event()).status == status
     assert act_calls(world) == []

@@ -13,7 +13,6 @@ import pytest
 
 from shared.core import labels
 from shared.core.errors import Unavailable
-from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.kinds.elastic import name_elastic
@@ -144,7 +143,7 @@ class TwoOfEach:
         )
         slice_name = name_elastic(job.name, job.groups[0].template)
         claim = a_claim(kind="Job", name=job.name, owner_uid=job.uid, slice_key=f"default/{slice_name}")
-        pool = a_pool(claim=claim, name=build_pool_name(claim), fingerprint="", node_count=2)
+        pool = a_pool(claim=claim, fingerprint="", node_count=2)
         self.cluster.add(job)
         self.world.pools.add(CLUSTER, pool)
         self.cluster.nodes[pool.name] = [f"{pool.name}-{at}" for at in range(2)]
@@ -170,7 +169,7 @@ class TwoOfEach:
 
     def _add_pool(self, jobset: str, extra_labels: dict[str, str | None] | None = None) -> PoolSnapshot:
         claim = a_claim(name=jobset, owner_uid=f"uid-{jobset}", slice_key=f"default/{jobset}-workers-0")
-        found = a_pool(claim=claim, name=build_pool_name(claim), age_seconds=2000, extra_labels=extra_labels)
+        found = a_pool(claim=claim, age_seconds=2000, extra_labels=extra_labels)
         self.world.pools.add(CLUSTER, found)
         self.cluster.nodes[found.name] = [f"node-{found.name}"]
         return found

@@ -161,10 +161,7 @@ def test_machines_that_cannot_be_read_again_keep_their_pool(world: World) -> Non
     begin(world)
     refuse(world)
 
-    def lose() -> None:
-        raise Unavailable("lost")
-
-    world.pools.before_next("read_machines", lose, skip=2)
+    world.pools.fail_next("read_machines", Unavailable("lost"), skip=2)
     by_sweep(world)
 
     assert status(world, 0) == "RUNNING"

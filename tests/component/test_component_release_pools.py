@@ -290,10 +290,7 @@ def test_a_cluster_that_cannot_be_read_deletes_nothing(world: World, method: str
 
 
 def test_a_cluster_unreadable_at_the_second_look_deletes_nothing(world: World) -> None:
-    def fail() -> None:
-        raise Unavailable("connection refused")
-
-    world.cluster.before_next("get_workload", fail, skip=1)
+    world.cluster.fail_next("get_workload", Unavailable("connection refused"), skip=1)
 
     assert world.collect(an_over_event()).status == 503
     assert world.pools.count("delete") == 0

@@ -140,7 +140,7 @@ def test_the_successes_of_one_workload_share_one_list_and_none_reads_all_of_its_
     pods = [a_pod(index=index, uid=f"pod-{index}", unschedulable_since=FRESH) for index in range(20)]
     world.cluster.add(a_jobset(replicas=20), *pods)
     for claim in claims:
-        world.pools.add(CLUSTER, a_pool(claim=claim, name=build_pool_name(claim)))
+        world.pools.add(CLUSTER, a_pool(claim=claim))
         assert settle(world, an_entry(pool=build_pool_name(claim))) == 200
 
     asked = Counter(each.args[0] for each in world.cluster.begin.call_args_list)
@@ -285,10 +285,7 @@ def test_a_workload_that_cannot_be_read_hides_no_other(world: World, error: Exce
         a_pod(namespace="a", uid="of-a", unschedulable_since=FRESH), a_jobset(namespace="a"), a_pod()
     )
 
-    def fail() -> None:
-        raise error
-
-    world.cluster.before_next("get_workload", fail)
+    world.cluster.fail_next("get_workload", error)
 
     assert settle(world, DELETED) == 200
     assert (world.says(), world.last["claim"]["namespace"]) == (LEFT, "default")

@@ -9,7 +9,6 @@ import pytest
 
 from shared.core.errors import Busy, ClusterNotFound, Denied, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
-from shared.core.settings import ClusterSettings
 from shared.deliver import CHARTED
 from tests.builders import (
     CLUSTER,
@@ -22,29 +21,25 @@ from tests.builders import (
     a_pod,
     a_pool,
     an_over_event,
-    settings,
 )
-from tests.component.world import Records, World
+from tests.component.world import OTHER, two_clusters
 
 if TYPE_CHECKING:
     from shared.core.identity.pools import PoolSnapshot
+    from tests.component.world import Records, World
 
 NAME = build_pool_name(a_claim())
-OTHER = "projects/p/locations/us-east5/clusters/other"
 
 
 def orphan(number: int, *, age_seconds: float = 60.0) -> PoolSnapshot:
     """A pool whose JobSet does not exist."""
     claim = a_claim(name=f"gone-{number}", owner_uid=f"gone-{number}", slice_key=f"default/gone-{number}-w-0")
-    return a_pool(claim=claim, name=build_pool_name(claim), age_seconds=age_seconds)
+    return a_pool(claim=claim, age_seconds=age_seconds)
 
 
-def two_clusters(records: Records) -> World:
-    world = World(records, clusters=(CLUSTER, OTHER))
-    world.use(
-        clusters=settings().clusters | {OTHER: ClusterSettings(endpoint="http://127.0.0.1:9", zone="us-east5-a")}
-    )
-    return world
+def add_slices(world: World, count: int) -> None:
+    """Let so many slices of the JobSet wait."""
+    world.cluster.add(a_jobset(replicas=count), *(a_pod(index=index, uid=f"u{index}") for index in range(count)))
 
 
 def test_a_waiting_leader_gets_its_pool_without_any_message(world: World) -> None:
@@ -56,7 +51,13 @@ def test_a_waiting_leader_gets_its_pool_without_any_message(world: World) -> Non
     assert world.pools.calls == [("list", ""), ("list_creations", ""), ("create", NAME)]
 
 
-@pytest.mark.parametrize(("waiting_seconds", "calls"), [(1.0, 0), (4.9, 0), (5.0, 1), (600.0, 1)])
+@pytest.mark.parametrize(
+    ("waiting_seconds", "calls"),
+    [
+        *((1.0, 0), (4.9, 0), (5.0, 1), (600.0, 1)),
+        *((-61.0, 1), (-3600.0, 1), (-86_400.0, 1)),  # the clock of its cluster is ahead
+    ],
+)
 def test_a_leader_that_has_just_become_unschedulable_is_left_to_its_message(
     world: World, waiting_seconds: float, calls: int
 ) -> None:
@@ -77,16 +78,6 @@ def test_a_leader_that_began_to_wait_after_the_pools_were_listed_is_left_to_the_
     world.sweep()
 
     assert world.pools.count("create") == 0
-
-
-@pytest.mark.parametrize("ahead", [61.0, 3600.0, 86_400.0])
-def test_a_leader_of_a_cluster_whose_clock_is_ahead_is_answered_at_once(world: World, ahead: float) -> None:
-    world.cluster.pods.clear()
-    world.cluster.add(a_pod(unschedulable_since=NOW + ahead))
-
-    world.sweep()
-
-    assert world.pools.count("create") == 1
 
 
 def test_an_orphan_is_deleted_and_what_is_not_ours_is_not_looked_at(world: World) -> None:
@@ -186,18 +177,18 @@ def test_what_an_owner_says_itself_needs_no_cap(world: World) -> None:
     world.use(sweep_deletions_max=1)
     world.cluster.pods.clear()
     world.cluster.add(a_jobset(replicas=64, terminal="Completed", terminal_since=NOW))
-    claims = [a_claim(slice_key=f"default/train-workers-{index}") for index in range(64)]
-    world.pools.add(CLUSTER, *(a_pool(claim=claim, name=build_pool_name(claim)) for claim in claims))
+    slices = [f"default/train-workers-{index}" for index in range(64)]
+    world.pools.add(CLUSTER, *(a_pool(claim=a_claim(slice_key=each)) for each in slices))
 
     assert world.sweep()[1] == {"delete": 64, "errors": 0}
 
 
 def test_pools_that_are_replaced_for_waiting_leaders_count(world: World) -> None:
     world.use(sweep_deletions_max=2, replace_differing_pools=True)
-    world.cluster.add(a_jobset(replicas=5), *(a_pod(index=index, uid=f"u{index}") for index in range(5)))
+    add_slices(world, 5)
     for index in range(5):
         claim = a_claim(slice_key=f"default/train-workers-{index}")
-        world.pools.add(CLUSTER, a_pool(claim=claim, name=build_pool_name(claim), fingerprint="1-other"))
+        world.pools.add(CLUSTER, a_pool(claim=claim, fingerprint="1-other"))
     _, counts = world.sweep()
 
     assert world.pools.count("delete") == 2
@@ -235,8 +226,7 @@ def test_an_owner_that_cannot_be_read_keeps_its_pools(world: World) -> None:
 def test_an_owner_of_several_pools_is_read_once_and_a_failure_keeps_them_all(world: World) -> None:
     world.cluster.pods.clear()
     world.cluster.workloads.clear()
-    second = a_claim(slice_key="default/train-workers-1")
-    world.pools.add(CLUSTER, a_pool(), a_pool(claim=second, name=build_pool_name(second)))
+    world.pools.add(CLUSTER, a_pool(), a_pool(claim=a_claim(slice_key="default/train-workers-1")))
     world.cluster.fail_next("get_workload", Denied("forbidden"))
     answer, counts = world.sweep()
 
@@ -350,7 +340,7 @@ def test_a_stuck_create_is_given_up_after_its_bound(world: World) -> None:
 def test_one_sweep_s_creates_count_against_the_limits_of_the_next_leader(
     world: World, limit: dict[str, Any], created: int
 ) -> None:
-    world.cluster.add(a_jobset(replicas=5), *(a_pod(index=index, uid=f"u{index}") for index in range(5)))
+    add_slices(world, 5)
     world.use(**limit)
     answer, counts = world.sweep()
 
@@ -360,7 +350,7 @@ def test_one_sweep_s_creates_count_against_the_limits_of_the_next_leader(
 
 
 def test_without_limits_one_list_is_enough_for_any_number_of_leaders(world: World) -> None:
-    world.cluster.add(a_jobset(replicas=5), *(a_pod(index=index, uid=f"u{index}") for index in range(5)))
+    add_slices(world, 5)
     world.sweep()
 
     assert (world.pools.count("list"), world.pools.count("create"), world.pools.count("get")) == (1, 5, 0)

@@ -54,7 +54,7 @@ def test_workloads_without_a_pool_come_first(world: World) -> None:
     for number in range(12):
         name = f"runs-{number}"
         claim = a_claim(name=name, owner_uid=f"uid-{number}", slice_key=f"default/{name}-workers-0")
-        world.pools.add(CLUSTER, a_pool("PROVISIONING", claim=claim, name=build_pool_name(claim)))
+        world.pools.add(CLUSTER, a_pool("PROVISIONING", claim=claim))
         world.cluster.add(a_jobset(name=name, uid=f"uid-{number}"), a_pod(jobset=name, uid=f"pod-{number}"))
     world.sweep()
 

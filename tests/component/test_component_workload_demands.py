@@ -90,10 +90,7 @@ def test_a_workload_that_is_gone_needs_nothing(world: World) -> None:
 
 @pytest.mark.parametrize("error", [Unavailable("away"), Denied("no container.clusters.update"), ValueError("bug")])
 def test_an_error_of_one_slice_stops_no_other_and_brings_the_message_back(crowd: World, error: Exception) -> None:
-    def fail() -> None:
-        raise error
-
-    crowd.pools.before_next("create", fail)
+    crowd.pools.fail_next("create", error)
 
     assert crowd.deliver(a_workload_demand()).status == (503 if isinstance(error, Unavailable) else 500)
     assert len(crowd.pools.bodies) == SLICES - 1

@@ -8,6 +8,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from shared.core.ports import Ports
+from shared.core.settings import ClusterSettings
 from shared.deliver import deliver, deliver_sweep
 from shared.edges.structured_logs import StructuredFormatter
 from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_push, settings
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from shared.core.messages import Event, Message
     from shared.core.ports import SideBySide
 
+OTHER = "projects/p/locations/us-east5/clusters/other"
+"""The second cluster of a world of two."""
 TRACE = {"logging.googleapis.com/trace": "projects/p/traces/0123456789abcdef0123456789abcdef"}
 
 
@@ -96,3 +99,11 @@ class World:
         assert len(names) == 1, f"one pool wanted, found {names}"
         assert len(self.pools.bodies) == created
         return names[0]
+
+
+def two_clusters(records: Records, **overrides: Any) -> World:
+    """Return the plain case beside a second, empty cluster."""
+    world = World(records, clusters=(CLUSTER, OTHER))
+    other = ClusterSettings(endpoint="http://127.0.0.1:9", zone="us-east5-a")
+    world.use(clusters=settings().clusters | {OTHER: other}, **overrides)
+    return world
