@@ -16,7 +16,9 @@ class Plans:
         self._before: defaultdict[str, deque[Callable[[], None]]] = defaultdict(deque)
         self._after: defaultdict[str, deque[Callable[[], None]]] = defaultdict(deque)
 
-    def fail_next(self, method: str, error: BaseException, *, performed: bool = False, skip: int = 0) -> None:
+    def fail_next(
+        self, method: str, error: BaseException | type[BaseException], *, performed: bool = False, skip: int = 0
+    ) -> None:
         """Let the next call fail, or one after `skip` others; `performed` loses only the reply."""
 
         def fail() -> None:

@@ -362,9 +362,7 @@ def test_a_message_that_is_not_true_any_more_does_nothing(queued: tuple[World, F
     assert (world.pools.count("create"), queues.writes) == (0, 0)
 
 
-def test_without_the_setting_a_message_does_nothing(
-    queued: tuple[World, FakeQueues],
-) -> None:
+def test_without_the_setting_a_message_does_nothing(queued: tuple[World, FakeQueues]) -> None:
     world, queues = queued
     world.ports = dataclasses.replace(world.ports, queues={})
     assert reserved(world) == 200

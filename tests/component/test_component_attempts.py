@@ -285,8 +285,7 @@ def test_attempts_begin_again_below_their_end_with_the_longest_pause(world: Worl
     last = ATTEMPTS_MAX - 1
     said = {labels.ATTEMPT: str(last)}
     world.pools.add(
-        CLUSTER,
-        a_pool("ERROR", name=name_of(last), age_seconds=9000, error=STOCKOUT, extra_labels=dict(said)),
+        CLUSTER, a_pool("ERROR", name=name_of(last), age_seconds=9000, error=STOCKOUT, extra_labels=dict(said))
     )
     world.cluster.add(a_pod(created_at=NOW - 9001))
     by_message(world)

@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 ASKS = {labels.CAPACITY_FIRST: "true"}
 PARENT = Parent(kind="RayJob", namespace="default", name="train", uid="uid-of-train")
 RAYJOB = WorkloadView(
-    kind="RayJob",
-    namespace="default",
-    name="train",
-    uid=PARENT.uid,
-    marks=ASKS,
-    version="1",
-    suspended=True,
+    kind="RayJob", namespace="default", name="train", uid=PARENT.uid, marks=ASKS, version="1", suspended=True
 )
 KINDS = ("RayJob", "RayCluster")
 NAMES = [

@@ -106,9 +106,7 @@ def build(records: Records, workloads: int, **overrides: Any) -> Counting:
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"mode": "no-create"}, {"limit_chips": 1}],
-    ids=["creating", "refusing", "at a limit"],
+    "settings", [{}, {"mode": "no-create"}, {"limit_chips": 1}], ids=["creating", "refusing", "at a limit"]
 )
 def test_twice_the_pools_and_pods_are_twice_the_steps(records: Records, settings: dict[str, Any]) -> None:
     """The first sweep pays for what is built once; the constant part is far less than a tenth."""

@@ -84,9 +84,6 @@ def test_the_pools_of_a_completed_job_of_single_hosts_all_go_in_one_sweep(world:
     kept = found.pop(ending)
     assert {each["reason"] for each in found.values()} == {"workload_over"}
     assert counts == {"delete": 3, "wait": 1, "errors": 0}
-    assert (kept["reason"], kept["message"]) == (
-        "pods_still_bound",
-        f"1 pods are still terminating on {ending}",
-    )
+    assert (kept["reason"], kept["message"]) == ("pods_still_bound", f"1 pods are still terminating on {ending}")
     notices = {(each.kind, each.reason) for each in world.cluster.notices}
     assert ("Job", "NodePoolDeletionStarted") in notices

@@ -233,7 +233,7 @@ def test_every_act_of_the_shell_is_in_one_module_and_asks_for_the_stop_first() -
 
     assert {module for module, _ in acting} == {"changes"}
     assert {node.name for _, node in acting if asks(node)} == {
-        *("create_pool", "resize_pool", "delete_pool", "remove_nodes", "mark_nodes", "change_workload"),
+        *("create_pool", "resize_pool", "delete_pool", "remove_nodes", "mark_nodes", "change_workload")
     }
     assert [node.name for _, node in acting if not asks(node)] == []
 

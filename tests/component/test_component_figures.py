@@ -12,16 +12,7 @@ from shared.core.errors import Busy, Denied, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolStatus
 from shared.core.times import format_time
-from tests.builders import (
-    CLUSTER,
-    NOW,
-    a_claim,
-    a_foreign_pool,
-    a_jobset,
-    a_pod,
-    a_pool,
-    a_template,
-)
+from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_jobset, a_pod, a_pool, a_template
 from tests.component.test_component_elastic import Elastic, a_waiting_pod
 from tests.component.world import OTHER, two_clusters
 

@@ -12,14 +12,7 @@ from shared.core.errors import NoCapacity, Unavailable
 from tests.builders import CLUSTER, NOW, settings
 from tests.component.looks import choose_look
 from tests.component.test_component_admission import make_world, statuses
-from tests.component.test_component_capacity_first import (
-    NAMES,
-    by_message,
-    by_sweep,
-    jobset,
-    run,
-    start_waiting,
-)
+from tests.component.test_component_capacity_first import NAMES, by_message, by_sweep, jobset, run, start_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable

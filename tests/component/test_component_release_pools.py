@@ -11,16 +11,7 @@ from shared.core import labels
 from shared.core.errors import Busy, ClusterNotFound, Denied, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.kinds import jobset as jobset_keys
-from tests.builders import (
-    CLUSTER,
-    NOW,
-    a_claim,
-    a_foreign_pool,
-    a_go_pool,
-    a_jobset,
-    a_pool,
-    an_over_event,
-)
+from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_go_pool, a_jobset, a_pool, an_over_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable

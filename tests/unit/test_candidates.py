@@ -281,10 +281,7 @@ LENT = "- reservations: {specific: [{name: train, project: lender-1}]}"
 )
 @pytest.mark.parametrize(
     "shape",
-    [
-        listing(LENT),
-        {"selectors": {labels.RESERVATION_NAME: "train", labels.RESERVATION_PROJECT: "lender-1"}},
-    ],
+    [listing(LENT), {"selectors": {labels.RESERVATION_NAME: "train", labels.RESERVATION_PROJECT: "lender-1"}}],
     ids=["listed", "selected"],
 )
 def test_a_reservation_of_another_project_is_used_only_if_the_operator_lists_it(

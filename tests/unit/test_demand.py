@@ -221,16 +221,8 @@ def test_the_claim_is_the_live_jobset_s_and_not_what_labels_say() -> None:
 @pytest.mark.parametrize(
     ("use", "pod", "words"),
     [
-        (
-            {"allowed_namespaces": ("ml-*",)},
-            {},
-            ("metadata.namespace", "'default'", "ml-*"),
-        ),
-        (
-            {"allowed_accelerators": ("tpu-v5*",)},
-            {},
-            (labels.ACCELERATOR, "tpu-v6e-slice", "tpu-v5*"),
-        ),
+        ({"allowed_namespaces": ("ml-*",)}, {}, ("metadata.namespace", "'default'", "ml-*")),
+        ({"allowed_accelerators": ("tpu-v5*",)}, {}, (labels.ACCELERATOR, "tpu-v6e-slice", "tpu-v5*")),
         (
             {},
             {"annotations": {labels.NODE_SERVICE_ACCOUNT: "admin@p.iam"}},

@@ -13,12 +13,7 @@ from shared.core.decide.demands import decide_demand
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.capacity import Capacity, CapacityConflict, Tier, read_capacity
 from shared.core.demand.demand import Demand
-from shared.core.demand.node_selectors import (
-    COPIED_FROM_SELECTORS,
-    UnsupportedSelector,
-    ZoneMissing,
-    read_zone,
-)
+from shared.core.demand.node_selectors import COPIED_FROM_SELECTORS, UnsupportedSelector, ZoneMissing, read_zone
 from shared.core.errors import NotAllowed, Rejected
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.nodepool import build_node_pool
@@ -275,11 +270,7 @@ def test_a_reservation_is_named_as_gke_wants_it(selectors: dict[str, str], path:
     assert tier_of(selectors={labels.RESERVATION_NAME: "r", **selectors}).reservation_path == path
 
 
-SPOT, FLEX, RESERVED = (
-    {labels.SPOT: "true"},
-    {labels.FLEX_START: "true"},
-    {labels.RESERVATION_NAME: "r"},
-)
+SPOT, FLEX, RESERVED = ({labels.SPOT: "true"}, {labels.FLEX_START: "true"}, {labels.RESERVATION_NAME: "r"})
 CONFLICTS = [
     pytest.param(SPOT | FLEX, ("spot + flex-start",), id="spot + flex-start"),
     pytest.param(SPOT | RESERVED, ("spot + reservation",), id="spot + reservation"),
