@@ -24,13 +24,8 @@ if TYPE_CHECKING:
 
 WAITING_SINCE = NOW - 3600
 COUNTED = (
-    "get_pod",
-    "get_workload",
-    "get_namespace",
-    "list_workload_pods",
-    "find_pools_of_nodes",
-    "list_pool_pods",
-    "write_notice",
+    *("get_pod", "get_workload", "get_namespace"),
+    *("list_workload_pods", "find_pools_of_nodes", "list_pool_pods", "write_notice"),
 )
 
 

@@ -27,8 +27,8 @@ from tests.builders import (
     a_pod,
     a_pool,
 )
-from tests.unit.test_elastic import a_gpu_body, a_gpu_job
-from tests.unit.test_kind_job import a_pod as a_job_pod
+from tests.component.test_component_elastic import a_waiting_pod
+from tests.unit.test_elastic import a_gpu_job
 
 if TYPE_CHECKING:
     from tests.component.world import World
@@ -249,14 +249,8 @@ def test_duplicates_reordering_and_replays_make_one_pool(world: World) -> None:
 
 def test_an_elastic_pool_is_answered_once_for_all_of_its_pods(world: World) -> None:
     job = a_gpu_job(parallelism=3, completions=3)
-    pods = [
-        dataclasses.replace(
-            a_job_pod(None, template=a_gpu_body()), name=f"{job.name}-{each}", uid=each, unschedulable=True
-        )
-        for each in "abc"
-    ]
     world.cluster.pods.clear()
-    world.cluster.add(job, *pods)
+    world.cluster.add(job, *(a_waiting_pod(f"{job.name}-{each}") for each in "abc"))
     world.sweep()
     name = world.expect_one_pool()
     world.pools.move(CLUSTER, name, "gone")
