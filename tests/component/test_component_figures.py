@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -44,6 +43,14 @@ def measure_all(world: World, cluster: str = CLUSTER) -> list[dict[str, Any]]:
 def wait_since(world: World, seconds: float, *, index: int = 0) -> None:
     """Let the leader of a slice wait for so long."""
     world.cluster.add(a_pod(index=index, uid=f"pod-{index}", unschedulable_since=NOW - seconds))
+
+
+def leave_pool(world: World, **workload: Any) -> None:
+    """Let the workload be like this and have no pods, and its pool run."""
+    world.cluster.pods.clear()
+    world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
+    world.cluster.nodes[NAME] = ["n0"]
+    world.cluster.add(a_jobset(**workload))
 
 
 def test_zero_is_told_too(world: World) -> None:
@@ -163,10 +170,7 @@ def test_a_pool_that_others_use_is_not_idle(world: World) -> None:
 def test_the_pool_of_a_workload_that_is_over_or_suspended_is_idle_until_it_is_deleted(
     world: World, workload: dict[str, Any], idle: int
 ) -> None:
-    world.cluster.pods.clear()
-    world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
-    world.cluster.nodes[NAME] = ["n0"]
-    world.cluster.add(dataclasses.replace(a_jobset(), **workload))
+    leave_pool(world, **workload)
 
     assert measure(world) == (0, 0.0, idle)
     assert (world.pools.pools[CLUSTER, NAME].status == "STOPPING") == (world.pools.count("delete") == 1)
@@ -178,20 +182,14 @@ def test_the_pool_of_a_workload_that_is_over_or_suspended_is_idle_until_it_is_de
 def test_an_ended_workload_s_pool_with_pods_on_it_is_not_idle(
     world: World, of: str, deleting_since: float | None
 ) -> None:
-    world.cluster.pods.clear()
-    world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
-    world.cluster.add(dataclasses.replace(a_jobset(), terminal="Completed", terminal_since=NOW - 10))
-    world.cluster.nodes[NAME] = ["n0"]
+    leave_pool(world, terminal="Completed", terminal_since=NOW - 10)
     world.cluster.bind(NAME, workload=of, deleting_since=deleting_since)
 
     assert measure(world) == NOTHING
 
 
 def test_a_pool_whose_deletion_fails_is_still_idle(world: World) -> None:
-    world.cluster.pods.clear()
-    world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
-    world.cluster.add(dataclasses.replace(a_jobset(), terminal="Completed", terminal_since=NOW - 900))
-    world.cluster.nodes[NAME] = ["n0"]
+    leave_pool(world, terminal="Completed", terminal_since=NOW - 900)
     world.pools.fail_next("delete", Busy("another operation"))
 
     assert measure(world) == (0, 0.0, CHIPS)
