@@ -14,14 +14,13 @@ import pytest
 
 from shared.core import labels
 from shared.core.decide.demands import decide_demand
-from shared.core.demand.demand import Demand
 from shared.core.errors import StaleView
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.kinds import raycluster
 from shared.core.kinds.deployment import TEMPLATE_HASH
 from shared.core.ports import Ledger, Reservation, SurplusMark
 from shared.core.workloads import Disk, Taint, WorkloadView
-from tests.builders import CLUSTER, NOW, a_jobset, settings
+from tests.builders import CLUSTER, NOW, a_jobset, expect_demand, settings
 from tests.contract.cluster_worlds import JOBSETS, ClusterWorld, a_notice, edge_world, fake_world, open_edge
 from tests.contract.stand_ins import ask, stand_in
 from tests.unit.rayclusters import a_raycluster
@@ -244,8 +243,7 @@ def test_a_leader_and_its_jobset_are_read_as_a_demand(cluster: Cluster) -> None:
         False,
         False,
     )
-    demand = decide_demand(CLUSTER, pod, jobset, settings()) if pod else None
-    assert isinstance(demand, Demand)
+    demand = expect_demand(decide_demand(CLUSTER, pod, jobset, settings()) if pod else None)
     assert (demand.shape.machine_type, demand.shape.node_count) == ("ct6e-standard-4t", 2)
     assert demand.claim.owner_uid == jobset.uid
     assert demand.claim.slice_key == f"default/{leader.controller_name}"

@@ -14,7 +14,7 @@ from shared.core.demand.candidates import CANDIDATES_MAX
 from shared.core.demand.capacity import Tier
 from shared.core.nodepool import build_node_pool
 from shared.core.workloads import Toleration
-from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, settings
+from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, expect_decision, settings
 
 if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
@@ -47,8 +47,7 @@ def listing(text: str, **shape: Any) -> dict[str, Any]:
 
 def refusal(shape: dict[str, Any], **use: Any) -> Decision:
     pod = a_pod(shape=shape)
-    found = decide_demand(CLUSTER, pod, a_jobset(template=pod.template), settings(**use))
-    assert isinstance(found, Decision)
+    found = expect_decision(decide_demand(CLUSTER, pod, a_jobset(template=pod.template), settings(**use)))
     assert found.verdict == Verdict.REFUSE
     return found
 

@@ -19,7 +19,7 @@ from shared.core.shapes.gpus import find_gpu_shape
 from shared.core.shapes.room import Room, measure_allocatable
 from shared.core.workloads import PodTemplate, SliceGroup
 from standins.fakegke.model.gpu_machines import BUILT_IN
-from tests.builders import CLUSTER, a_jobset, settings
+from tests.builders import CLUSTER, a_jobset, expect_decision, expect_demand, settings
 from tests.unit.test_elastic import a_gpu_body, a_gpu_template
 from tests.unit.test_kind_job import a_job
 
@@ -127,12 +127,10 @@ def test_an_unknown_type_is_refused_by_name(kind: str, said: str) -> None:
 
 def test_a_selector_of_gpu_nodes_asks_for_nothing_beside_the_type() -> None:
     both = L4 | {labels.GPU_NODE: "true"}
-    found = plan(a_gpu_body(selector=both))
-    assert isinstance(found, Demand), found
+    found = expect_demand(plan(a_gpu_body(selector=both)))
     assert labels.GPU_NODE not in found.node_labels
 
-    wrong = plan(a_gpu_body(selector=both | {labels.GPU_NODE: "false"}))
-    assert isinstance(wrong, Decision)
+    wrong = expect_decision(plan(a_gpu_body(selector=both | {labels.GPU_NODE: "false"})))
     assert wrong.reason == Reason.SELECTOR_UNSUPPORTED
     assert "valid: true" in wrong.message
 
@@ -221,8 +219,7 @@ def a_slice(kind: str, hosts: int) -> Demand | Decision:
 
 
 def test_hosts_that_belong_together_are_placed_close_to_one_another() -> None:
-    found = a_slice("nvidia-h200-141gb", 4)
-    assert isinstance(found, Demand)
+    found = expect_demand(a_slice("nvidia-h200-141gb", 4))
     assert not found.elastic
     pool = build(found)
     assert pool["placementPolicy"] == {"type": "COMPACT"}

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from shared.core.decisions import Decision, Reason
-from shared.core.demand.demand import Demand
+from shared.core.decisions import Reason
 from shared.core.kinds.deployment import DEPLOYMENT, TEMPLATE_HASH
 from shared.core.kinds.elastic import has_slice
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.table import find_kind_of_pod, list_slices, select_pods
 from shared.edges.workload_objects import Pod, read_template, view_pod
+from tests.builders import expect_decision, expect_demand
 from tests.unit.live_pods import a_pod_body, decide
 
 if TYPE_CHECKING:
@@ -74,9 +74,8 @@ def test_a_pod_of_anything_else_is_not_its_pod(said: dict[str, str] | None, owne
 
 @pytest.mark.proves("Deployment", "slice")
 def test_all_replicas_share_one_pool_with_a_host_for_each() -> None:
-    found = decide(a_pod(), a_deployment())
+    found = expect_demand(decide(a_pod(), a_deployment()))
 
-    assert isinstance(found, Demand)
     assert found.elastic
     assert (found.shape.node_count, found.shape.chips, found.shape.machine_type) == (3, 12, "ct6e-standard-4t")
     (planned,) = list_slices(a_deployment())
@@ -151,9 +150,8 @@ def test_the_pool_goes_with_the_last_replica_or_the_shape() -> None:
 def test_what_cannot_be_served_is_refused_with_its_reason(
     pod: PodView, workload: WorkloadView, reason: Reason
 ) -> None:
-    found = decide(pod, workload)
+    found = expect_decision(decide(pod, workload))
 
-    assert isinstance(found, Decision)
     assert found.reason == reason
 
 

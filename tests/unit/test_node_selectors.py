@@ -19,7 +19,7 @@ from shared.core.kinds import jobset as jobset_keys
 from shared.core.nodepool import build_node_pool
 from shared.core.settings import ClusterSettings
 from shared.core.shapes.tpus import find_shape
-from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, a_template, settings
+from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, a_template, expect_decision, settings
 from tests.builders import OWNER_KEYS as OF_OWNERS
 
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
@@ -31,8 +31,7 @@ def selecting(*, affinity: dict[str, tuple[str, ...]] | None = None, **selectors
 
 def rejection(**shape: Any) -> Decision:
     pod = a_pod(shape=shape)
-    found = decide_demand(CLUSTER, pod, a_jobset(), settings())
-    assert isinstance(found, Decision)
+    found = expect_decision(decide_demand(CLUSTER, pod, a_jobset(), settings()))
     assert found.verdict == Verdict.REFUSE
     return found
 
