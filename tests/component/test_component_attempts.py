@@ -11,15 +11,16 @@ import pytest
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.errors import Busy, Denied, Unavailable
-from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
+from shared.core.identity.names import ATTEMPTS_MAX
 from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
+from tests.component.empty_pools import fill_at_next_creation
 from tests.component.looks import by_message, by_sweep
 from tests.component.turns import Crash, TakingTurnsPools, Turns
+from tests.component.world import name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from collections.abc import Callable
 
     from shared.core.errors import ProvisionerError
     from tests.component.world import World
@@ -29,10 +30,6 @@ RIGHTS = "Atomic resize failed with [PERMISSIONS_ERROR]: Required 'compute.insta
 HASH = a_claim().hash
 
 By: TypeAlias = "Callable[[World], None]"
-
-
-def name_of(attempt: int) -> str:
-    return build_pool_name(a_claim(), attempt)
 
 
 @pytest.fixture(autouse=True)
@@ -85,15 +82,7 @@ def test_a_failed_pool_whose_nodes_come_while_the_next_attempt_is_created_stays(
     begin(world)
     fail(world)
     world.clock.advance(80)
-    create = world.pools.create
-
-    def fill(cluster: str, node_pool: Mapping[str, Any]) -> None:
-        create(cluster, node_pool)
-        world.cluster.nodes[name_of(0)] = ["n1", "n2", "n3", "n4"][: 4 - 3 * pods]
-        if pods:
-            world.cluster.bind(name_of(0))
-
-    world.pools.create = fill  # type: ignore[method-assign]
+    fill_at_next_creation(world, pods=pods)
     look(world)
     assert [pool.status for pool in world.pools.pools.values()] == ["ERROR", "PROVISIONING"]
 

@@ -11,24 +11,12 @@ from shared.core.errors import Denied, KindAbsent
 from shared.core.kinds.table import find_kind_of_pod
 from shared.core.labels import CAPACITY_FIRST, COMPLETION_INDEX
 from shared.edges.threads import Threads
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, an_over_event
-from tests.component.world import OTHER, two_clusters
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_pool, an_over_event
+from tests.component.world import OTHER, orphan, two_clusters
 
 if TYPE_CHECKING:
-    from shared.core.identity.names import Claim
-    from shared.core.identity.pools import PoolSnapshot
     from shared.core.workloads import PodView
     from tests.component.world import Records, World
-
-
-def claim_of(name: str, *, kind: str = "JobSet") -> Claim:
-    return a_claim(kind=kind, name=name, owner_uid=f"uid-{name}", slice_key=f"default/{name}-w-0")
-
-
-def orphan(name: str, *, kind: str = "JobSet") -> PoolSnapshot:
-    """A pool whose workload does not exist."""
-    claim = claim_of(name, kind=kind)
-    return a_pool(claim=claim)
 
 
 def fail_for(world: World, method: str, name: str, error: Exception) -> None:

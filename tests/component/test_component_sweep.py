@@ -22,19 +22,12 @@ from tests.builders import (
     a_pool,
     an_over_event,
 )
-from tests.component.world import OTHER, two_clusters
+from tests.component.world import OTHER, orphan, two_clusters
 
 if TYPE_CHECKING:
-    from shared.core.identity.pools import PoolSnapshot
     from tests.component.world import Records, World
 
 NAME = build_pool_name(a_claim())
-
-
-def orphan(number: int, *, age_seconds: float = 60.0) -> PoolSnapshot:
-    """A pool whose JobSet does not exist."""
-    claim = a_claim(name=f"gone-{number}", owner_uid=f"gone-{number}", slice_key=f"default/gone-{number}-w-0")
-    return a_pool(claim=claim, age_seconds=age_seconds)
 
 
 def add_slices(world: World, count: int) -> None:
@@ -82,7 +75,7 @@ def test_a_leader_that_began_to_wait_after_the_pools_were_listed_is_left_to_the_
 
 def test_an_orphan_is_deleted_and_what_is_not_ours_is_not_looked_at(world: World) -> None:
     world.cluster.pods.clear()
-    world.pools.add(CLUSTER, orphan(1), a_foreign_pool(), a_go_pool(jobset="gone-too"))
+    world.pools.add(CLUSTER, orphan("gone-1"), a_foreign_pool(), a_go_pool(jobset="gone-too"))
     world.cluster.nodes["train-12345"] = ["n"]
     answer, counts = world.sweep()
 
@@ -92,7 +85,7 @@ def test_an_orphan_is_deleted_and_what_is_not_ours_is_not_looked_at(world: World
 
 
 def test_sweeping_again_changes_nothing(world: World) -> None:
-    world.pools.add(CLUSTER, orphan(1))
+    world.pools.add(CLUSTER, orphan("gone-1"))
     world.sweep()
     before = dict(world.pools.pools)
     for _ in range(3):
@@ -105,7 +98,7 @@ def test_sweeping_again_changes_nothing(world: World) -> None:
 
 
 def test_each_sweep_says_what_it_saw_in_one_record(world: World) -> None:
-    world.pools.add(CLUSTER, orphan(1))
+    world.pools.add(CLUSTER, orphan("gone-1"))
     world.sweep()
 
     world.records.expect_in_order(
@@ -147,7 +140,7 @@ def test_a_leader_that_waits_for_its_pool_is_not_told_again_every_minute(world: 
 def test_more_absent_owners_than_the_cap_are_deleted_by_the_next_sweeps_oldest_first(world: World) -> None:
     world.use(sweep_deletions_max=3)
     world.cluster.pods.clear()
-    old = [orphan(number, age_seconds=100.0 - number) for number in range(4)]
+    old = [orphan(f"gone-{number}", age_seconds=100.0 - number) for number in range(4)]
     world.pools.add(CLUSTER, *reversed(old))
     answer, counts = world.sweep()
 
@@ -163,8 +156,8 @@ def test_more_absent_owners_than_the_cap_are_deleted_by_the_next_sweeps_oldest_f
 def test_pools_that_stay_do_not_count_and_block_no_orphan(world: World) -> None:
     world.use(sweep_deletions_max=2)
     world.cluster.pods.clear()
-    used = [orphan(number, age_seconds=1000) for number in range(5)]
-    world.pools.add(CLUSTER, *used, orphan(9))
+    used = [orphan(f"gone-{number}", age_seconds=1000) for number in range(5)]
+    world.pools.add(CLUSTER, *used, orphan("gone-9"))
     for pool in used:
         world.cluster.bind(pool.name, workload="another")
     _, counts = world.sweep()
@@ -199,7 +192,7 @@ def test_pools_that_are_replaced_for_waiting_leaders_count(world: World) -> None
 def test_a_deletion_that_gke_refuses_does_not_count(world: World) -> None:
     world.use(sweep_deletions_max=1)
     world.cluster.pods.clear()
-    world.pools.add(CLUSTER, orphan(1, age_seconds=100), orphan(2))
+    world.pools.add(CLUSTER, orphan("gone-1", age_seconds=100), orphan("gone-2"))
     world.pools.fail_next("delete", Busy("incompatible operation"))
 
     assert world.sweep()[1] == {"wait": 1, "delete": 1, "errors": 0}
@@ -207,14 +200,14 @@ def test_a_deletion_that_gke_refuses_does_not_count(world: World) -> None:
 
 def test_as_many_deletions_as_the_cap_are_made(world: World) -> None:
     world.use(sweep_deletions_max=3)
-    world.pools.add(CLUSTER, *(orphan(number) for number in range(3)))
+    world.pools.add(CLUSTER, *(orphan(f"gone-{number}") for number in range(3)))
 
     assert world.sweep()[1]["delete"] == 3
 
 
 def test_an_owner_that_cannot_be_read_keeps_its_pools(world: World) -> None:
     world.cluster.pods.clear()
-    world.pools.add(CLUSTER, orphan(1), orphan(2))
+    world.pools.add(CLUSTER, orphan("gone-1"), orphan("gone-2"))
     world.cluster.fail_next("get_workload", Unavailable("connection refused"))
     answer, counts = world.sweep()
 
@@ -238,7 +231,7 @@ def test_an_owner_of_several_pools_is_read_once_and_a_failure_keeps_them_all(wor
 def test_a_cluster_that_gke_does_not_answer_for_does_not_stop_the_others(records: Records) -> None:
     world = two_clusters(records)
     world.pools.down_clusters[CLUSTER] = Unavailable("503")
-    world.pools.add(OTHER, orphan(1))
+    world.pools.add(OTHER, orphan("gone-1"))
     answer, counts = world.sweep()
 
     assert answer.status == 503
@@ -258,7 +251,7 @@ def test_a_cluster_that_does_not_exist_is_an_alarm_and_does_not_stop_the_others(
 
 
 def test_leaders_that_cannot_be_listed_do_not_stop_the_pools(world: World) -> None:
-    world.pools.add(CLUSTER, orphan(1))
+    world.pools.add(CLUSTER, orphan("gone-1"))
     world.cluster.fail_next("list_waiting_leaders", Throttled("429"))
     answer, counts = world.sweep()
 
@@ -277,7 +270,7 @@ def test_one_leader_s_error_does_not_stop_the_next(world: World) -> None:
 
 def test_one_pool_s_error_does_not_stop_the_next(world: World) -> None:
     world.cluster.pods.clear()
-    world.pools.add(CLUSTER, orphan(1), orphan(2))
+    world.pools.add(CLUSTER, orphan("gone-1"), orphan("gone-2"))
     world.pools.fail_next("delete", Unavailable("503"))
     answer, counts = world.sweep()
 
@@ -298,8 +291,8 @@ def test_before_a_delete_the_sweep_looks_again(world: World) -> None:
 
 def test_pods_that_are_really_bound_keep_an_orphan(world: World) -> None:
     world.cluster.pods.clear()
-    world.pools.add(CLUSTER, orphan(1))
-    world.cluster.bind(orphan(1).name, workload="somebody-else")
+    world.pools.add(CLUSTER, orphan("gone-1"))
+    world.cluster.bind(orphan("gone-1").name, workload="somebody-else")
     _, counts = world.sweep()
 
     assert counts == {"keep": 1, "errors": 0}
